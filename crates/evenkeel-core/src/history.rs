@@ -1,0 +1,117 @@
+//! What is remembered of a job's past runs.
+
+use crate::run::Outcome;
+use crate::time::{Span, Timestamp};
+
+/// The part of a job's past that its future depends on.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct History {
+    /// When the last attempt began.
+    pub last_start_at: Option<Timestamp>,
+    /// When the last attempt ended.
+    pub last_end_at: Option<Timestamp>,
+    /// When the last good attempt began.
+    pub last_good_start_at: Option<Timestamp>,
+    /// When the last good attempt ended.
+    pub last_good_end_at: Option<Timestamp>,
+    /// How many attempts in a row have failed since the last good one.
+    pub consecutive_failures: u32,
+    /// Moving average of the duration of good attempts.
+    pub average_good_duration: Option<Span>,
+    /// Moving variance of the same, in square microseconds.
+    pub duration_variance: f64,
+}
+
+/// Weight of the newest duration: three quarters of the average are the last three runs.
+pub const DEFAULT_ALPHA: f64 = 0.37;
+
+impl History {
+    /// The history once an attempt from `start` to `end` has ended with `outcome`.
+    ///
+    /// The stores do the same arithmetic inside their finish statement, because two runs of a job
+    /// may end at once; the conformance suite holds them to this function. A cancelled attempt
+    /// says nothing about the job, so only its times are kept.
+    #[must_use]
+    pub fn after(self, outcome: Outcome, start: Timestamp, end: Timestamp, alpha: f64) -> Self {
+        let ended = Self { last_start_at: Some(start), last_end_at: Some(end), ..self };
+        match outcome {
+            Outcome::Completed => {
+                let took = end.since(start).as_micros() as f64;
+                let old = self.average_good_duration.map(|span| span.as_micros() as f64);
+                let off = old.map_or(0.0, |old| took - old);
+                let average = old.map_or(took, |old| old + alpha * off);
+                Self {
+                    last_good_start_at: Some(start),
+                    last_good_end_at: Some(end),
+                    consecutive_failures: 0,
+                    average_good_duration: Some(Span::from_micros(average.round() as u64)),
+                    duration_variance: (1.0 - alpha) * (self.duration_variance + alpha * off * off),
+                    ..ended
+                }
+            }
+            Outcome::Failed | Outcome::TimedOut => {
+                Self { consecutive_failures: self.consecutive_failures.saturating_add(1), ..ended }
+            }
+            Outcome::Cancelled => ended,
+        }
+    }
+
+    /// Standard deviation of the duration of good attempts.
+    pub fn duration_deviation(&self) -> Option<Span> {
+        self.average_good_duration
+            .map(|_| Span::from_micros(self.duration_variance.max(0.0).sqrt().round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    #[test]
+    fn the_average_moves_by_alpha_towards_the_newest_duration() {
+        let history = History::default()
+            .after(Outcome::Completed, at(0), at(100), DEFAULT_ALPHA)
+            .after(Outcome::Completed, at(200), at(400), DEFAULT_ALPHA);
+        assert_eq!(history.average_good_duration, Some(Span::from_secs(137)));
+    }
+
+    #[test]
+    fn a_good_run_forgets_the_failures_before_it() {
+        let failed = History::default().after(Outcome::TimedOut, at(0), at(1), DEFAULT_ALPHA);
+        assert_eq!(failed.consecutive_failures, 1);
+        assert_eq!(failed.last_good_start_at, None);
+        let good = failed.after(Outcome::Completed, at(2), at(3), DEFAULT_ALPHA);
+        assert_eq!(good.consecutive_failures, 0);
+    }
+
+    #[test]
+    fn a_cancelled_run_is_neither_good_nor_bad() {
+        let before = History::default().after(Outcome::Failed, at(0), at(1), DEFAULT_ALPHA);
+        let after = before.after(Outcome::Cancelled, at(5), at(6), DEFAULT_ALPHA);
+        assert_eq!(
+            after,
+            History { last_start_at: Some(at(5)), last_end_at: Some(at(6)), ..before }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_average_stays_between_the_shortest_and_the_longest(
+            lengths in prop::collection::vec(0_i64..100_000, 1..30),
+        ) {
+            let mut history = History::default();
+            for length in &lengths {
+                history = history.after(Outcome::Completed, at(0), at(*length), DEFAULT_ALPHA);
+            }
+            let average = history.average_good_duration.unwrap();
+            prop_assert!(average >= at(*lengths.iter().min().unwrap()).since(at(0)));
+            prop_assert!(average <= at(*lengths.iter().max().unwrap()).since(at(0)));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What a job is.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::misfire::MisfirePolicy;
+use crate::order::{Lane, Priority};
+use crate::overlap::OverlapPolicy;
+use crate::retry::RetryPolicy;
+use crate::schedule::Schedule;
+use crate::time::{Span, Timestamp};
+
+/// What people call a job and know about it. Firing never looks at it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct About {
+    /// Unique within its tenant and configuration, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Tells several schedules of one target apart: `Name@configuration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What the job is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_id: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_name: Option<String>,
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whatever else the users keep with it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub metadata: Value,
+}
+
+/// All that firing and running a job takes. Equal definitions are shared in memory, so it holds
+/// nothing that tells one job from another unless it must.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Definition {
+    /// When it runs.
+    pub schedule: Schedule,
+    /// First and last time, and how often at most.
+    #[serde(default, skip_serializing_if = "Bounds::is_open")]
+    pub bounds: Bounds,
+    /// IANA name of the zone its times are meant in.
+    #[serde(default = "utc", skip_serializing_if = "is_utc")]
+    pub timezone: String,
+    /// What runs it.
+    pub executor: ExecutorSpec,
+    /// Passed to the executor as it is.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub payload: Value,
+    /// When a failed run is tried again.
+    pub retry: RetryPolicy,
+    /// What becomes of the job when no retries are left.
+    #[serde(default)]
+    pub on_exhausted: OnExhausted,
+    /// What becomes of an attempt whose worker is lost.
+    #[serde(default)]
+    pub on_lost_worker: OnLostWorker,
+    /// An attempt that has lost more workers than this has failed.
+    #[serde(default = "default_max_crashes")]
+    pub max_crashes: u16,
+    /// The longest silence of a body.
+    pub timeout: Span,
+    /// Longer than this is logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_expected_duration: Option<Span>,
+    /// Longer than this is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_allowed_duration: Option<Span>,
+    /// Its lane.
+    #[serde(default)]
+    pub lane: Lane,
+    /// Its weight in the lane.
+    #[serde(default)]
+    pub priority: Priority,
+    /// The workers that may take it.
+    #[serde(default = "default_pool", skip_serializing_if = "is_default_pool")]
+    pub pool: String,
+    /// What is done with missed times.
+    #[serde(default)]
+    pub misfire: MisfirePolicy,
+    /// A time this late is missed.
+    #[serde(default = "default_misfire_after")]
+    pub misfire_after: Span,
+    /// What is done when it is due while it runs.
+    #[serde(default)]
+    pub overlap: OverlapPolicy,
+    /// Local hours in which it never starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blackout_periods: Vec<Blackout>,
+    /// Names of nodes that never run it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dont_run_on_nodes: Vec<String>,
+    /// At most one waiting run has this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup_key: Option<String>,
+    /// At most `concurrency_limit` runs with this key go on at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_key: Option<String>,
+    /// See `concurrency_key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_limit: Option<u32>,
+}
+
+/// The executor of a job and its settings, which only that executor understands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExecutorSpec {
+    /// `noop`, `http`, `shell`…
+    pub kind: String,
+    /// Its settings.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub config: Value,
+}
+
+/// Limits of a recurring schedule.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Bounds {
+    /// No run before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+    /// No run after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_at: Option<Timestamp>,
+    /// No more runs than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runs: Option<u64>,
+}
+
+impl Bounds {
+    fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Local hours of the day; they may cross midnight.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Blackout {
+    /// From this time of day.
+    pub start: jiff::civil::Time,
+    /// To this one.
+    pub end: jiff::civil::Time,
+}
+
+/// What becomes of a recurring job whose run has failed for good.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExhausted {
+    /// It goes on with its next time.
+    #[default]
+    Continue,
+    /// It stops.
+    Stop,
+}
+
+/// What becomes of an attempt whose worker is lost.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLostWorker {
+    /// Another worker starts it again: its effects happen at least once.
+    #[default]
+    Retry,
+    /// It has failed: its effects happen at most once.
+    Fail,
+}
+
+impl Definition {
+    /// The longest silence of a body unless the job says otherwise.
+    pub const DEFAULT_TIMEOUT: Span = Span::from_secs(300);
+
+    /// A job that does nothing on `schedule`, with every policy as by default.
+    pub fn noop(schedule: Schedule) -> Self {
+        Self {
+            schedule,
+            bounds: Bounds::default(),
+            timezone: utc(),
+            executor: ExecutorSpec { kind: "noop".into(), config: Value::Null },
+            payload: Value::Null,
+            retry: RetryPolicy::standard(),
+            on_exhausted: OnExhausted::default(),
+            on_lost_worker: OnLostWorker::default(),
+            max_crashes: default_max_crashes(),
+            timeout: Self::DEFAULT_TIMEOUT,
+            max_expected_duration: None,
+            max_allowed_duration: None,
+            lane: Lane::default(),
+            priority: Priority::default(),
+            pool: default_pool(),
+            misfire: MisfirePolicy::default(),
+            misfire_after: default_misfire_after(),
+            overlap: OverlapPolicy::default(),
+            blackout_periods: Vec::new(),
+            dont_run_on_nodes: Vec::new(),
+            dedup_key: None,
+            concurrency_key: None,
+            concurrency_limit: None,
+        }
+    }
+}
+
+fn utc() -> String {
+    "UTC".into()
+}
+
+fn is_utc(zone: &String) -> bool {
+    zone == "UTC"
+}
+
+/// The pool of jobs and workers that name none.
+pub const DEFAULT_POOL: &str = "default";
+
+fn default_pool() -> String {
+    DEFAULT_POOL.into()
+}
+
+fn is_default_pool(pool: &String) -> bool {
+    pool == DEFAULT_POOL
+}
+
+const fn default_max_crashes() -> u16 {
+    3
+}
+
+const fn default_misfire_after() -> Span {
+    Span::from_secs(60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Interval, Once};
+
+    #[test]
+    fn a_stored_definition_reads_back() {
+        let every = Interval::new(Span::from_secs(1800), None).unwrap();
+        for schedule in [Schedule::Interval(every), Schedule::Once(Once { at: None })] {
+            let definition = Definition {
+                dont_run_on_nodes: vec!["crawler-3".into()],
+                concurrency_key: Some("example.com".into()),
+                ..Definition::noop(schedule)
+            };
+            let stored = serde_json::to_string(&definition).unwrap();
+            assert_eq!(serde_json::from_str::<Definition>(&stored).unwrap(), definition);
+        }
+    }
+
+    #[test]
+    fn a_stored_definition_with_an_impossible_interval_is_not_read() {
+        let every = Interval::new(Span::from_secs(1800), None).unwrap();
+        let stored = serde_json::to_string(&Definition::noop(Schedule::Interval(every))).unwrap();
+        let broken = stored.replace("30m", "3us");
+        assert!(serde_json::from_str::<Definition>(&broken).is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! Who may write the results of what, and when others may take it over.
+//!
+//! A node incarnation holds one lease for all it runs. A lease is taken over in two steps: someone
+//! notices the silence and says so (`steal_start_at`), then a grace passes in which the owner may
+//! still answer. The grace must pass on the database's clock and on the stealer's own, and on the
+//! stealer's only while it saw the store working: so neither a clock step nor an outage steals.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::ids::NodeNo;
+use crate::time::{Span, Timestamp};
+
+/// Counts the owners an attempt has had; only the newest may write its results.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Fence(pub u32);
+
+impl Fence {
+    /// Of an attempt nobody has had yet.
+    pub const NONE: Self = Self(0);
+
+    /// The next owner's.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// The rhythm of leases.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LeaseTimings {
+    /// How often a node says that it lives.
+    pub ping: Span,
+    /// Silent for this long, a node may be challenged.
+    pub silent_after: Span,
+    /// Challenged for this long, it has lost its work.
+    pub grace: Span,
+}
+
+impl Default for LeaseTimings {
+    fn default() -> Self {
+        Self {
+            ping: Span::from_secs(2),
+            silent_after: Span::from_secs(6),
+            grace: Span::from_secs(4),
+        }
+    }
+}
+
+/// Lease timings that could lose work or never recover it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseTimingsError {
+    /// A node must be able to miss a ping.
+    #[error("ping_seconds ({ping}) must be at most half of lease_seconds ({silent_after})")]
+    PingTooSlow {
+        /// The ping interval.
+        ping: Span,
+        /// The silence that is too long.
+        silent_after: Span,
+    },
+    /// There must be time to end what runs.
+    #[error("grace_seconds ({0}) must be at least 1s")]
+    GraceTooShort(Span),
+}
+
+impl LeaseTimings {
+    /// Checks that the timings fit together.
+    pub fn validate(self) -> Result<Self, LeaseTimingsError> {
+        if self.ping.is_zero() || self.ping.saturating_mul(2) > self.silent_after {
+            let Self { ping, silent_after, .. } = self;
+            return Err(LeaseTimingsError::PingTooSlow { ping, silent_after });
+        }
+        if self.grace < Span::from_secs(1) {
+            return Err(LeaseTimingsError::GraceTooShort(self.grace));
+        }
+        Ok(self)
+    }
+
+    /// So long after sending its last answered ping a node must have ended all it runs: half the
+    /// grace before anyone can have taken it over.
+    pub fn bodies_must_end_after(self) -> Span {
+        let half_grace = Span::from_micros(self.grace.as_micros() / 2);
+        self.silent_after.saturating_add(half_grace)
+    }
+}
+
+/// What the database says about another node's lease.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LeaseView {
+    /// Whose.
+    pub node: NodeNo,
+    /// When it last said that it lives.
+    pub last_ping_at: Timestamp,
+    /// When it was challenged, if it is.
+    pub steal_start_at: Option<Timestamp>,
+}
+
+/// What may be done about another node's lease.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum LeaseVerdict {
+    /// Nothing.
+    Leave,
+    /// Challenge it.
+    BeginSteal,
+    /// Take its work over.
+    Steal,
+}
+
+/// A stealer's memory of how long it has watched each challenged node without trouble of its own.
+#[derive(Debug, Default)]
+pub struct StealWatch {
+    watched: BTreeMap<NodeNo, (Timestamp, Duration)>,
+}
+
+impl StealWatch {
+    /// Judges a lease at `db_now` on the database's clock and `own_now` on the judge's monotonic
+    /// one. A ping from the future counts as now.
+    pub fn judge(
+        &mut self,
+        timings: LeaseTimings,
+        lease: LeaseView,
+        db_now: Timestamp,
+        own_now: Duration,
+    ) -> LeaseVerdict {
+        if db_now.since(lease.last_ping_at) <= timings.silent_after {
+            self.watched.remove(&lease.node);
+            return LeaseVerdict::Leave;
+        }
+        let Some(challenged_at) = lease.steal_start_at else {
+            self.watched.remove(&lease.node);
+            return LeaseVerdict::BeginSteal;
+        };
+        let (seen, since) = *self.watched.entry(lease.node).or_insert((challenged_at, own_now));
+        if seen != challenged_at {
+            self.watched.insert(lease.node, (challenged_at, own_now));
+            return LeaseVerdict::Leave;
+        }
+        let on_db_clock = db_now.since(challenged_at) >= timings.grace;
+        let on_own_clock = own_now.saturating_sub(since) >= Duration::from(timings.grace);
+        if on_db_clock && on_own_clock { LeaseVerdict::Steal } else { LeaseVerdict::Leave }
+    }
+
+    /// The store did not answer: whatever was being watched must be watched anew.
+    pub fn store_trouble(&mut self) {
+        self.watched.clear();
+    }
+
+    /// Forgets nodes that are gone.
+    pub fn retain(&mut self, nodes: &[NodeNo]) {
+        self.watched.retain(|node, _| nodes.contains(node));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMINGS: LeaseTimings = LeaseTimings {
+        ping: Span::from_secs(2),
+        silent_after: Span::from_secs(6),
+        grace: Span::from_secs(4),
+    };
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn lease(pinged: i64, challenged: Option<i64>) -> LeaseView {
+        LeaseView { node: NodeNo(1), last_ping_at: at(pinged), steal_start_at: challenged.map(at) }
+    }
+
+    fn judge(watch: &mut StealWatch, view: LeaseView, db: i64, own: u64) -> LeaseVerdict {
+        watch.judge(TIMINGS, view, at(db), Duration::from_secs(own))
+    }
+
+    #[test]
+    fn silence_is_challenged_and_then_stolen_after_the_grace() {
+        let watch = &mut StealWatch::default();
+        assert_eq!(judge(watch, lease(100, None), 106, 0), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, None), 107, 1), LeaseVerdict::BeginSteal);
+        assert_eq!(judge(watch, lease(100, Some(107)), 108, 2), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, Some(107)), 111, 5), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, Some(107)), 112, 6), LeaseVerdict::Steal);
+    }
+
+    #[test]
+    fn a_jump_of_the_database_clock_alone_steals_nothing() {
+        let watch = &mut StealWatch::default();
+        judge(watch, lease(100, Some(107)), 108, 2);
+        assert_eq!(judge(watch, lease(100, Some(107)), 9_999, 3), LeaseVerdict::Leave);
+    }
+
+    #[test]
+    fn an_outage_starts_the_grace_anew() {
+        let watch = &mut StealWatch::default();
+        judge(watch, lease(100, Some(107)), 108, 2);
+        watch.store_trouble();
+        assert_eq!(judge(watch, lease(100, Some(107)), 400, 300), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, Some(107)), 404, 304), LeaseVerdict::Steal);
+    }
+
+    #[test]
+    fn an_answer_to_the_challenge_ends_it() {
+        let watch = &mut StealWatch::default();
+        judge(watch, lease(100, Some(107)), 108, 2);
+        assert_eq!(judge(watch, lease(109, None), 112, 6), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(109, Some(116)), 117, 11), LeaseVerdict::Leave);
+    }
+
+    #[test]
+    fn a_ping_from_the_future_counts_as_now() {
+        let watch = &mut StealWatch::default();
+        assert_eq!(judge(watch, lease(5_000, None), 100, 0), LeaseVerdict::Leave);
+    }
+
+    #[test]
+    fn a_node_ends_its_bodies_before_they_can_be_stolen() {
+        let earliest_steal = TIMINGS.silent_after.saturating_add(TIMINGS.grace);
+        assert!(TIMINGS.bodies_must_end_after() < earliest_steal);
+    }
+
+    #[test]
+    fn timings_that_do_not_fit_are_refused() {
+        let hasty = LeaseTimings { silent_after: Span::from_secs(3), ..TIMINGS };
+        assert!(matches!(hasty.validate(), Err(LeaseTimingsError::PingTooSlow { .. })));
+        let graceless = LeaseTimings { grace: Span::from_millis(10), ..TIMINGS };
+        assert!(matches!(graceless.validate(), Err(LeaseTimingsError::GraceTooShort(_))));
+    }
+}

@@ -1,0 +1,140 @@
+//! Who goes first.
+
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// A lane of the dispatch queue. Earlier lanes go first.
+#[derive(
+    Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Before everything else.
+    Critical,
+    /// What a job is in unless it says otherwise.
+    #[default]
+    Standard,
+    /// When there is room.
+    Batch,
+}
+
+impl Lane {
+    /// All lanes, first to last.
+    pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Batch];
+}
+
+/// A job's weight among others of its lane, 0 to 100.
+#[derive(
+    Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(try_from = "u8")]
+pub struct Priority(u8);
+
+/// A priority above 100.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not a priority: those go from 0 to 100")]
+pub struct PriorityError(u8);
+
+impl Priority {
+    /// The highest.
+    pub const MAX: Self = Self(100);
+
+    /// As a number.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = PriorityError;
+
+    fn try_from(number: u8) -> Result<Self, PriorityError> {
+        if number <= Self::MAX.0 { Ok(Self(number)) } else { Err(PriorityError(number)) }
+    }
+}
+
+/// The order of dispatch; the smallest key starts first.
+///
+/// With equal priorities this is "nearest to breaking its promise first", without deadlines it is
+/// "highest priority first, oldest first".
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DispatchKey {
+    /// Lanes in order.
+    pub lane: Lane,
+    /// Then the higher priority.
+    pub priority: Reverse<Priority>,
+    /// Then the nearer deadline.
+    pub should_start_by: Timestamp,
+    /// Then the one that could start first.
+    pub ready_at: Timestamp,
+}
+
+/// Share of the room, in percent, that each lane gets before an earlier lane may take it all.
+pub const GUARANTEED_PERCENT: [u8; 3] = [50, 30, 10];
+
+/// Splits `room` among lanes in which `waiting` attempts wait.
+///
+/// Every lane first gets its guaranteed share (at least one place, as long as there is one), then
+/// what is left goes to the lanes in order; so batch work is slow under load but never starves.
+pub fn share_room(room: usize, waiting: [usize; 3]) -> [usize; 3] {
+    let mut shares = [0; 3];
+    let mut left = room;
+    for lane in 0..3 {
+        let guaranteed = (room * usize::from(GUARANTEED_PERCENT[lane]) / 100).max(1);
+        shares[lane] = guaranteed.min(waiting[lane]).min(left);
+        left -= shares[lane];
+    }
+    for lane in 0..3 {
+        let more = (waiting[lane] - shares[lane]).min(left);
+        shares[lane] += more;
+        left -= more;
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(lane: Lane, priority: u8, deadline: i64, age: i64) -> DispatchKey {
+        DispatchKey {
+            lane,
+            priority: Reverse(Priority(priority)),
+            should_start_by: Timestamp::from_micros(deadline),
+            ready_at: Timestamp::from_micros(age),
+        }
+    }
+
+    #[test]
+    fn lane_goes_before_priority_before_deadline_before_age() {
+        let in_order = [
+            key(Lane::Critical, 0, 9, 9),
+            key(Lane::Standard, 90, 9, 9),
+            key(Lane::Standard, 10, 1, 9),
+            key(Lane::Standard, 10, 2, 1),
+            key(Lane::Standard, 10, 2, 2),
+        ];
+        assert!(in_order.is_sorted());
+    }
+
+    #[test]
+    fn batch_keeps_a_place_however_many_critical_ones_wait() {
+        assert_eq!(share_room(100, [1000, 1000, 1000]), [60, 30, 10]);
+        assert_eq!(share_room(100, [0, 0, 1000]), [0, 0, 100]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_place_is_wasted_or_given_twice(room in 0_usize..3000, waiting in any::<[u16; 3]>()) {
+            let waiting = waiting.map(usize::from);
+            let shares = share_room(room, waiting);
+            prop_assert_eq!(shares.iter().sum::<usize>(), room.min(waiting.iter().sum()));
+            prop_assert!((0..3).all(|lane| shares[lane] <= waiting[lane]));
+        }
+    }
+}

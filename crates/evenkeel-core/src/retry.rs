@@ -1,0 +1,213 @@
+//! When a failed run is tried again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::Attempt;
+use crate::time::Span;
+
+/// How often and after what waits a run is retried.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Tries after the first one.
+    pub max_retries: u16,
+    /// How the wait grows.
+    pub backoff: Backoff,
+    /// By how much chance moves it.
+    #[serde(default)]
+    pub jitter: Jitter,
+}
+
+/// How long to wait before the n-th retry.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// `base` x 2^(n-1), at most `cap`.
+    Exponential {
+        /// Before the first retry.
+        base: Span,
+        /// Never longer than this.
+        cap: Span,
+    },
+    /// Always the same.
+    Fixed {
+        /// This long.
+        delay: Span,
+    },
+    /// One after the other; the last one stays.
+    Stages {
+        /// The waits, first to last.
+        delays: Vec<Span>,
+    },
+}
+
+/// By how much, in percent, a wait differs from the rule. Applied after the cap.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Jitter {
+    /// Not at all.
+    #[default]
+    None,
+    /// Up to this much shorter or longer.
+    Symmetric {
+        /// 20 means from 80 % to 120 %.
+        percent: u8,
+    },
+    /// Up to this much longer.
+    Additive {
+        /// 30 means from 100 % to 130 %.
+        percent: u8,
+    },
+}
+
+/// What happens after a failed attempt.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The next attempt, not visible before this wait is over.
+    RetryAfter(Span),
+    /// No retries are left.
+    Exhausted,
+}
+
+impl RetryPolicy {
+    /// The most retries a job may ask for.
+    pub const MAX_RETRIES: u16 = 1000;
+
+    /// New jobs: 3 retries, 60 s doubling to at most an hour, 20 % either way.
+    pub fn standard() -> Self {
+        Self {
+            max_retries: 3,
+            backoff: Backoff::Exponential { base: Span::from_secs(60), cap: Span::from_secs(3600) },
+            jitter: Jitter::Symmetric { percent: 20 },
+        }
+    }
+
+    /// The interval scheduler's rule: like [`RetryPolicy::standard`], without jitter.
+    pub fn interval() -> Self {
+        Self { jitter: Jitter::None, ..Self::standard() }
+    }
+
+    /// The priority queue's rule: 1 min doubling to at most a day, 20 % either way.
+    pub fn queue() -> Self {
+        Self {
+            backoff: Backoff::Exponential {
+                base: Span::from_secs(60),
+                cap: Span::from_secs(86_400),
+            },
+            ..Self::standard()
+        }
+    }
+
+    /// The deadline scheduler's rule: 5 min, 1 h, then 4 h for ever.
+    pub fn deadline() -> Self {
+        let delays = [300, 3600, 14_400].map(Span::from_secs).to_vec();
+        Self {
+            max_retries: Self::MAX_RETRIES,
+            backoff: Backoff::Stages { delays },
+            jitter: Jitter::None,
+        }
+    }
+
+    /// Cron as a service: 2 s doubling to at most 5 min, up to 30 % longer.
+    pub fn cron_service() -> Self {
+        Self {
+            max_retries: 3,
+            backoff: Backoff::Exponential { base: Span::from_secs(2), cap: Span::from_secs(300) },
+            jitter: Jitter::Additive { percent: 30 },
+        }
+    }
+
+    /// What follows when `attempt` has failed. `draw` is the chance in it, from 0 up to 1.
+    pub fn after_failure(&self, attempt: Attempt, draw: f64) -> Verdict {
+        if attempt.0 >= self.max_retries.min(Attempt::MAX.0) {
+            return Verdict::Exhausted;
+        }
+        let retry = u32::from(attempt.0) + 1;
+        Verdict::RetryAfter(self.jitter.apply(self.backoff.before_retry(retry), draw))
+    }
+}
+
+impl Backoff {
+    /// The wait before retry number `retry`, counted from 1.
+    fn before_retry(&self, retry: u32) -> Span {
+        match self {
+            Self::Exponential { base, cap } => {
+                let factor = 1_u64.checked_shl(retry - 1).unwrap_or(u64::MAX);
+                base.saturating_mul(factor).min(*cap)
+            }
+            Self::Fixed { delay } => *delay,
+            Self::Stages { delays } => {
+                let stage = (retry as usize - 1).min(delays.len().saturating_sub(1));
+                delays.get(stage).copied().unwrap_or(Span::ZERO)
+            }
+        }
+    }
+}
+
+impl Jitter {
+    fn apply(self, wait: Span, draw: f64) -> Span {
+        let draw = draw.clamp(0.0, 1.0);
+        let (percent, unit) = match self {
+            Self::None => return wait,
+            Self::Symmetric { percent } => (percent, 2.0 * draw - 1.0),
+            Self::Additive { percent } => (percent, draw),
+        };
+        let factor = 1.0 + unit * f64::from(percent.min(100)) / 100.0;
+        Span::from_micros((wait.as_micros() as f64 * factor).round() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn waits(policy: &RetryPolicy, draw: f64, retries: u16) -> Vec<u64> {
+        (0..retries)
+            .map(|attempt| match policy.after_failure(Attempt(attempt), draw) {
+                Verdict::RetryAfter(wait) => wait.as_millis() / 1000,
+                Verdict::Exhausted => panic!("retry {attempt} refused"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_preset_waits_as_its_document_says() {
+        let long = |policy: RetryPolicy| RetryPolicy { max_retries: 20, ..policy };
+        assert_eq!(
+            waits(&long(RetryPolicy::interval()), 0.9, 8),
+            [60, 120, 240, 480, 960, 1920, 3600, 3600]
+        );
+        assert_eq!(waits(&long(RetryPolicy::queue()), 0.0, 2), [48, 96]);
+        assert_eq!(waits(&long(RetryPolicy::queue()), 0.5, 12)[11], 86_400);
+        assert_eq!(waits(&RetryPolicy::deadline(), 0.5, 4), [300, 3600, 14_400, 14_400]);
+        assert_eq!(waits(&RetryPolicy::cron_service(), 0.0, 3), [2, 4, 8]);
+    }
+
+    #[test]
+    fn the_last_retry_is_the_last() {
+        let policy = RetryPolicy::standard();
+        assert!(matches!(policy.after_failure(Attempt(2), 0.5), Verdict::RetryAfter(_)));
+        assert_eq!(policy.after_failure(Attempt(3), 0.5), Verdict::Exhausted);
+        let never = RetryPolicy { max_retries: 0, ..policy };
+        assert_eq!(never.after_failure(Attempt::FIRST, 0.5), Verdict::Exhausted);
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_overflows(
+            base in any::<u64>(), cap in any::<u64>(), attempt in 0_u16..1023,
+            percent in any::<u8>(), draw in any::<f64>(),
+        ) {
+            let backoff = Backoff::Exponential {
+                base: Span::from_micros(base), cap: Span::from_micros(cap),
+            };
+            for jitter in [Jitter::Symmetric { percent }, Jitter::Additive { percent }] {
+                let policy = RetryPolicy { max_retries: 1000, backoff: backoff.clone(), jitter };
+                if let Verdict::RetryAfter(wait) = policy.after_failure(Attempt(attempt), draw) {
+                    prop_assert!(wait.as_micros() as f64 <= cap as f64 * 2.01);
+                }
+            }
+        }
+    }
+}

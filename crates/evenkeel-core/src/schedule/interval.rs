@@ -1,0 +1,145 @@
+//! A fixed time apart.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::{Span, Timestamp};
+
+/// Every so often. The times are a phase plus whole intervals.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Raw")]
+pub struct Interval {
+    every: Span,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anchor: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    every: Span,
+    #[serde(default)]
+    anchor: Option<Timestamp>,
+}
+
+/// An interval that cannot be kept.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntervalError {
+    /// Shorter than a second.
+    #[error("{0} is shorter than 1s, the shortest interval there is")]
+    TooShort(Span),
+    /// Longer than a hundred years.
+    #[error("{0} is longer than 36500d, the longest interval there is")]
+    TooLong(Span),
+}
+
+impl TryFrom<Raw> for Interval {
+    type Error = IntervalError;
+
+    fn try_from(raw: Raw) -> Result<Self, IntervalError> {
+        Self::new(raw.every, raw.anchor)
+    }
+}
+
+impl Interval {
+    const SHORTEST: Span = Span::from_secs(1);
+    const LONGEST: Span = Span::from_secs(36_500 * 86_400);
+
+    /// Every `every`; if anchored, at `anchor` and whole intervals after it.
+    pub fn new(every: Span, anchor: Option<Timestamp>) -> Result<Self, IntervalError> {
+        if every < Self::SHORTEST {
+            Err(IntervalError::TooShort(every))
+        } else if every > Self::LONGEST {
+            Err(IntervalError::TooLong(every))
+        } else {
+            Ok(Self { every, anchor })
+        }
+    }
+
+    /// The time between two runs.
+    pub fn every(self) -> Span {
+        self.every
+    }
+
+    /// The time its rhythm is tied to, if it is.
+    pub fn anchor(self) -> Option<Timestamp> {
+        self.anchor
+    }
+
+    /// Strictly in the future, and within one interval unless the anchor lies beyond that.
+    pub(super) fn first_after(self, now: Timestamp) -> Option<Timestamp> {
+        match self.anchor {
+            None => now.checked_add(self.every),
+            Some(anchor) if anchor > now => Some(anchor),
+            Some(anchor) => {
+                let (_, last) = self.times_before(anchor, now);
+                let next = last.checked_add(self.every)?;
+                if next > now { Some(next) } else { next.checked_add(self.every) }
+            }
+        }
+    }
+
+    pub(super) fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
+        scheduled.checked_add(self.every)
+    }
+
+    pub(super) fn times_before(self, from: Timestamp, until: Timestamp) -> (u64, Timestamp) {
+        let whole = until.since(from).as_micros().saturating_sub(1) / self.every.as_micros();
+        (whole + 1, from.saturating_add(self.every.saturating_mul(whole)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn every(secs: u64, anchor: Option<i64>) -> Interval {
+        Interval::new(Span::from_secs(secs), anchor.map(at)).unwrap()
+    }
+
+    #[test]
+    fn a_new_interval_job_first_runs_one_interval_from_now() {
+        assert_eq!(every(30, None).first_after(at(100)), Some(at(130)));
+    }
+
+    #[test]
+    fn an_anchored_one_keeps_to_its_anchor() {
+        assert_eq!(every(30, Some(7)).first_after(at(100)), Some(at(127)));
+        assert_eq!(every(30, Some(10)).first_after(at(100)), Some(at(130)));
+        assert_eq!(every(30, Some(500)).first_after(at(100)), Some(at(500)));
+    }
+
+    #[test]
+    fn less_than_a_second_is_refused() {
+        let half = Span::from_millis(500);
+        assert_eq!(Interval::new(half, None), Err(IntervalError::TooShort(half)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_time_is_in_the_future_and_within_one_interval(
+            secs in 1_u64..100_000, now in 0_i64..4_000_000_000, anchor in 0_i64..4_000_000_000,
+        ) {
+            let anchor = (anchor <= now).then_some(anchor);
+            let first = every(secs, anchor).first_after(at(now)).unwrap();
+            prop_assert!(first > at(now) && first <= at(now).saturating_add(Span::from_secs(secs)));
+        }
+
+        #[test]
+        fn counting_times_agrees_with_stepping_through_them(
+            secs in 1_u64..50, from in 0_i64..1000, length in 1_i64..2000,
+        ) {
+            let interval = every(secs, None);
+            let until = at(from + length);
+            let (mut count, mut last) = (1, at(from));
+            while let Some(next) = interval.next_after(last).filter(|next| *next < until) {
+                (count, last) = (count + 1, next);
+            }
+            prop_assert_eq!(interval.times_before(at(from), until), (count, last));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Which scheduler looks after which jobs.
+
+use crate::ids::{JobNo, NodeNo};
+
+/// One of 256 parts of all jobs. A job stays in its shard for life.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Shard(pub u8);
+
+impl Shard {
+    /// How many there are.
+    pub const COUNT: u16 = 256;
+
+    /// The shard of a job.
+    pub const fn of(job: JobNo) -> Self {
+        Self((job.0 & 0xff) as u8)
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..=u8::MAX).map(Self)
+    }
+}
+
+/// The shards that `me` looks after while `nodes` schedule.
+///
+/// Rendezvous hashing: every node computes the same answer from the same list, and a node that
+/// comes or goes moves no shard between the others.
+pub fn shards_of(me: NodeNo, nodes: &[NodeNo]) -> Vec<Shard> {
+    let owner = |shard: &Shard| nodes.iter().max_by_key(|node| weight(**node, *shard));
+    Shard::all().filter(|shard| owner(shard) == Some(&me)).collect()
+}
+
+fn weight(node: NodeNo, shard: Shard) -> (u64, NodeNo) {
+    let mut mixed = ((node.0 as u64) << 8 | u64::from(shard.0)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31), node)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn nodes(numbers: &[i32]) -> Vec<NodeNo> {
+        numbers.iter().copied().map(NodeNo).collect()
+    }
+
+    #[test]
+    fn three_nodes_share_roughly_evenly() {
+        let all = nodes(&[1, 2, 3]);
+        for node in &all {
+            let share = shards_of(*node, &all).len();
+            assert!((55..=120).contains(&share), "{node} has {share}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_shard_has_one_owner(numbers in prop::collection::btree_set(1_i32..10_000, 1..12)) {
+            let all = nodes(&numbers.into_iter().collect::<Vec<_>>());
+            let mut owned: Vec<Shard> = all.iter().flat_map(|node| shards_of(*node, &all)).collect();
+            owned.sort();
+            prop_assert_eq!(owned, Shard::all().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn a_new_node_only_takes(numbers in prop::collection::btree_set(1_i32..10_000, 2..12)) {
+            let all = nodes(&numbers.into_iter().collect::<Vec<_>>());
+            let before = &all[1..];
+            for node in before {
+                let kept = shards_of(*node, &all);
+                let had = shards_of(*node, before);
+                prop_assert!(kept.iter().all(|shard| had.contains(shard)));
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Moments and lengths of time, to the microsecond, the same in both databases.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A moment: microseconds since 1970-01-01T00:00:00Z.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The first moment a run may be scheduled for.
+    pub const MIN: Self = Self(0);
+    /// The last moment a run may be scheduled for: 52 bits of microseconds, in the year 2112.
+    pub const MAX: Self = Self((1 << 52) - 1);
+
+    /// The moment `micros` microseconds after the epoch.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// This moment `span` later, if runs can still be scheduled then.
+    pub fn checked_add(self, span: Span) -> Option<Self> {
+        let micros = self.0.checked_add_unsigned(span.as_micros())?;
+        (micros <= Self::MAX.0).then_some(Self(micros))
+    }
+
+    /// This moment `span` later, at most [`Timestamp::MAX`].
+    pub fn saturating_add(self, span: Span) -> Self {
+        self.checked_add(span).unwrap_or(Self::MAX)
+    }
+
+    /// This moment `span` earlier, at least the epoch.
+    pub fn saturating_sub(self, span: Span) -> Self {
+        Self(self.0.saturating_sub_unsigned(span.as_micros()).max(0))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after.
+    pub fn since(self, earlier: Self) -> Span {
+        Span::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(moment) => write!(f, "{moment:.6}"),
+            Err(_) => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that is not a moment Evenkeel can schedule.
+#[derive(Debug, thiserror::Error)]
+pub enum TimestampError {
+    /// Not RFC 3339.
+    #[error("not a time: write it like 2026-12-01T09:00:00Z")]
+    Unreadable(#[source] jiff::Error),
+    /// Before 1970 or after 2112.
+    #[error("outside the years 1970 to 2112")]
+    OutOfRange,
+}
+
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        let moment: jiff::Timestamp = text.parse().map_err(TimestampError::Unreadable)?;
+        let micros = moment.as_microsecond();
+        if (Self::MIN.0..=Self::MAX.0).contains(&micros) {
+            Ok(Self(micros))
+        } else {
+            Err(TimestampError::OutOfRange)
+        }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+/// A length of time in microseconds, never negative.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u64);
+
+/// The units a span is read and written in, longest first.
+const UNITS: [(&str, u64); 7] = [
+    ("w", 7 * 24 * 3600 * 1_000_000),
+    ("d", 24 * 3600 * 1_000_000),
+    ("h", 3600 * 1_000_000),
+    ("m", 60 * 1_000_000),
+    ("s", 1_000_000),
+    ("ms", 1_000),
+    ("us", 1),
+];
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// `micros` microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// `millis` milliseconds.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000))
+    }
+
+    /// `secs` seconds.
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(1_000_000))
+    }
+
+    /// Length in microseconds.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Length in whole milliseconds, rounded down.
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Is this no time at all?
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `times` times as long, at most the longest span there is.
+    pub const fn saturating_mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+
+    /// Both spans one after the other, at most the longest span there is.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// This span less `other`, at least zero.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        Self::from_micros(span.0)
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Span {
+    /// The shortest exact form: `90s` is `1m 30s`, `86400s` is `1d`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("0s");
+        }
+        let (mut left, mut gap) = (self.0, "");
+        for (unit, micros) in UNITS.into_iter().filter(|(unit, _)| *unit != "w") {
+            if left >= micros {
+                write!(f, "{gap}{}{unit}", left / micros)?;
+                left %= micros;
+                gap = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that is not a length of time.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a length of time: write it like 30m, 1h 30m, 250ms or PT30M")]
+pub struct SpanError;
+
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let text = text.trim();
+        if text.starts_with(['P', 'p']) {
+            let iso: jiff::SignedDuration = text.parse().map_err(|_| SpanError)?;
+            return Duration::try_from(iso).map(Self::from).map_err(|_| SpanError);
+        }
+        let mut rest = text;
+        let mut total = 0_u64;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or(SpanError)?;
+            let number: u64 = rest[..digits].parse().map_err(|_| SpanError)?;
+            rest = rest[digits..].trim_start();
+            let letters = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());
+            total = total.checked_add(whole_unit(number, &rest[..letters])?).ok_or(SpanError)?;
+            rest = rest[letters..].trim_start();
+        }
+        if text.is_empty() { Err(SpanError) } else { Ok(Self(total)) }
+    }
+}
+
+fn whole_unit(number: u64, unit: &str) -> Result<u64, SpanError> {
+    if unit == "ns" {
+        return Ok(number / 1_000);
+    }
+    let unit = if unit == "µs" { "us" } else { unit };
+    let (_, micros) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or(SpanError)?;
+    number.checked_mul(micros).ok_or(SpanError)
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spans_are_read_in_every_documented_form() {
+        for (text, secs) in
+            [("30m", 1800), ("1h 30m", 5400), ("1h30m", 5400), ("PT30M", 1800), ("2d", 172_800)]
+        {
+            assert_eq!(text.parse(), Ok(Span::from_secs(secs)), "{text}");
+        }
+        assert_eq!("1500000000ns".parse(), Ok(Span::from_millis(1500)));
+    }
+
+    #[test]
+    fn what_is_no_span_is_refused() {
+        for text in ["", "30", "m", "-5m", "5 parsecs", "P1M", "99999999999999w", "-PT5M"] {
+            assert_eq!(text.parse::<Span>(), Err(SpanError), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_with_microseconds() {
+        let moment: Timestamp = "2026-12-01T09:00:00+01:00".parse().unwrap();
+        assert_eq!(moment.to_string(), "2026-12-01T08:00:00.000000Z");
+    }
+
+    proptest! {
+        #[test]
+        fn a_span_survives_being_written_and_read(micros in 0_u64..u64::MAX / 2) {
+            let span = Span::from_micros(micros);
+            prop_assert_eq!(span.to_string().parse::<Span>(), Ok(span));
+        }
+
+        #[test]
+        fn a_timestamp_survives_being_written_and_read(micros in 0_i64..1 << 52) {
+            let moment = Timestamp::from_micros(micros);
+            prop_assert_eq!(moment.to_string().parse::<Timestamp>().unwrap(), moment);
+        }
+
+        #[test]
+        fn adding_never_leaves_the_range(micros in 0_i64..1 << 52, span in any::<u64>()) {
+            let sum = Timestamp::from_micros(micros).saturating_add(Span::from_micros(span));
+            prop_assert!(sum <= Timestamp::MAX);
+        }
+    }
+}
