@@ -15,6 +15,7 @@ pub mod retry;
 pub mod run;
 pub mod schedule;
 pub mod shard;
+pub mod slot;
 pub mod status;
 pub mod time;
 pub mod window;
@@ -24,5 +25,6 @@ pub use ids::{Attempt, JobId, JobNo, NodeNo, Origin, RunId, RunKey, Sequence, Te
 pub use job::{About, Definition};
 pub use schedule::Schedule;
 pub use shard::Shard;
+pub use slot::Slot;
 pub use time::{Span, Timestamp};
 pub use window::StartWindow;

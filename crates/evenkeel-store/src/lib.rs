@@ -1,1 +1,106 @@
-//! placeholder
+//! What Evenkeel asks of a database.
+//!
+//! A verb is one transaction and works on a batch. A store obeys: what is to be done was decided
+//! in `evenkeel-core`, and every sentence of a contract here has a case in
+//! `evenkeel-store-testkit` that both stores must pass.
+//!
+//! Verbs that users can reach take a [`Scope`], so that forgetting the tenant does not compile.
+//! Every write made for a worker carries its node and [`Fence`](evenkeel_core::lease::Fence); with an
+//! old one it changes nothing and says so.
+
+mod error;
+mod jobs;
+mod nodes;
+mod page;
+mod row;
+mod runs;
+mod schedules;
+mod scope;
+mod signal;
+
+pub use error::{Cause, StoreError};
+pub use jobs::{
+    Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Registered, Standing, Triggered,
+};
+pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
+pub use page::{Page, PageRequest};
+pub use row::{
+    outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
+};
+pub use runs::{
+    Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune, Pruned, Requeue,
+    Results, Run, RunFilter, RunStore, Then,
+};
+pub use schedules::{
+    DueJob, DueWake, Fire, FireResult, Fired, LookAhead, RunLink, ScheduleStore, Start, Ticket,
+    WakeFire,
+};
+pub use scope::{Role, Scope};
+pub use signal::{Signal, Signals};
+
+use async_trait::async_trait;
+use evenkeel_core::{TenantNo, Timestamp};
+
+/// Which clock says "now": the database's in production, a literal in tests and simulation.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Now {
+    /// The one clock of the cluster.
+    Database,
+    /// This moment.
+    At(Timestamp),
+}
+
+impl Now {
+    /// The literal moment, if there is one.
+    pub const fn literal(self) -> Option<Timestamp> {
+        match self {
+            Self::Database => None,
+            Self::At(moment) => Some(moment),
+        }
+    }
+}
+
+/// A database with all its verbs.
+#[async_trait]
+pub trait Store: JobStore + ScheduleStore + RunStore + NodeStore + 'static {
+    /// Do several nodes share it? If not, nobody can take a lease over.
+    fn is_shared(&self) -> bool;
+
+    /// What its clock says.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// The wake-ups it passes between its users.
+    fn signals(&self) -> &Signals;
+
+    /// Wakes everybody, on this node and on others, who waits for `signal`. It may be lost:
+    /// whoever waits also polls.
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError>;
+
+    /// The number of the tenant called `name`, which is created if it is new.
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError>;
+
+    /// The value kept under `key`: `fresh` if there was none, the same for everyone ever after.
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError>;
+
+    /// Counts everything, slowly. For benchmarks and tests.
+    async fn census(&self) -> Result<Census, StoreError>;
+}
+
+/// How much of everything there is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Census {
+    /// Jobs that are not deleted.
+    pub jobs: u64,
+    /// Attempts and skip records in the history.
+    pub runs: u64,
+    /// Attempts a worker has.
+    pub running: u64,
+    /// Attempts that wait for a worker.
+    pub ready: u64,
+    /// Retries and triggers that wait for their time.
+    pub wakes: u64,
+    /// Scheduled times recorded as skipped.
+    pub skipped_times: u64,
+    /// Chains that the jobs count as live.
+    pub live: u64,
+}

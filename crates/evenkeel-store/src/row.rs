@@ -1,0 +1,54 @@
+//! From columns to types, once for both databases.
+
+use evenkeel_core::advance::SkipReason;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{Attempt, JobNo, RunKey, Sequence, Timestamp};
+
+use crate::StoreError;
+
+/// A stored time.
+pub fn sql_time(micros: Option<i64>) -> Option<Timestamp> {
+    micros.map(Timestamp::from_micros)
+}
+
+/// The key of a stored attempt.
+pub fn run_key_from_columns(
+    scheduled_at: i64,
+    job_no: i64,
+    sequence: i32,
+    attempt: i16,
+) -> Result<RunKey, StoreError> {
+    let row = || format!("run {scheduled_at}/{job_no}/{sequence}/{attempt}");
+    let sequence = u32::try_from(sequence).ok().and_then(Sequence::from_bits);
+    let attempt = u16::try_from(attempt).ok().filter(|attempt| *attempt <= Attempt::MAX.0);
+    Ok(RunKey {
+        scheduled_at: Timestamp::from_micros(scheduled_at),
+        job_no: JobNo(job_no),
+        sequence: sequence
+            .ok_or_else(|| StoreError::corrupt(row(), "sequence", "more than 20 bits"))?,
+        attempt: Attempt(
+            attempt.ok_or_else(|| StoreError::corrupt(row(), "attempt", "not from 0 to 1023"))?,
+        ),
+    })
+}
+
+/// The outcome of a stored status; `None` if it is no end.
+pub fn outcome_from_code(code: i16) -> Option<Outcome> {
+    match RunStatus::from_code(code)? {
+        RunStatus::Completed => Some(Outcome::Completed),
+        RunStatus::Failed => Some(Outcome::Failed),
+        RunStatus::Cancelled => Some(Outcome::Cancelled),
+        RunStatus::TimedOut => Some(Outcome::TimedOut),
+        RunStatus::Pending | RunStatus::Running | RunStatus::Skipped => None,
+    }
+}
+
+/// The number a reason is stored as.
+pub fn skip_reason_code(reason: SkipReason) -> i16 {
+    reason as i16
+}
+
+/// The reason of a stored number.
+pub fn skip_reason_from_code(code: i16) -> Option<SkipReason> {
+    SkipReason::ALL.get(usize::try_from(code).ok()?).copied()
+}

@@ -1,0 +1,266 @@
+//! Verbs of the workers: claim, finish, hand back; and of those who look at runs.
+
+use async_trait::async_trait;
+use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Lane;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{JobId, NodeNo, RunKey, Span, TenantNo, Timestamp};
+
+use crate::{Now, Page, PageRequest, Scope, StoreError, Ticket};
+
+/// What a worker wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Who.
+    pub node: NodeNo,
+    /// From these pools.
+    pub pools: Vec<String>,
+    /// At most this many.
+    pub room: usize,
+    /// Of each lane, this many before an earlier lane takes the rest.
+    pub guaranteed: [usize; Lane::ALL.len()],
+}
+
+/// An attempt that a worker has got.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClaimedAttempt {
+    /// Which one.
+    pub key: RunKey,
+    /// The right to write its results.
+    pub fence: Fence,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// The stored definition of its job.
+    pub definition: String,
+    /// What an earlier attempt has saved.
+    pub checkpoint: Option<Vec<u8>>,
+}
+
+/// What a worker has got.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claimed {
+    /// What the store's clock said: they started then.
+    pub now: Timestamp,
+    /// In the order of dispatch.
+    pub attempts: Vec<ClaimedAttempt>,
+}
+
+/// What a body left behind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Results {
+    /// What went wrong.
+    pub error: Option<String>,
+    /// The end of what it printed.
+    pub output: Option<String>,
+    /// Items it found.
+    pub items_crawled: Option<i64>,
+    /// Items it kept.
+    pub items_indexed: Option<i64>,
+    /// CPU time it took.
+    pub cpu_time: Option<Span>,
+    /// The most memory it had.
+    pub memory_peak_kb: Option<i64>,
+}
+
+/// What follows an attempt's end.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// The chain is over.
+    EndChain {
+        /// The job gets no further regular time.
+        stop_job: bool,
+    },
+    /// The next attempt may start at `due`; the chain stays live.
+    Retry {
+        /// Then.
+        due: Timestamp,
+    },
+}
+
+/// The end of an attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finish {
+    /// Which one.
+    pub key: RunKey,
+    /// The right to say so.
+    pub fence: Fence,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// What it left behind.
+    pub results: Results,
+    /// What follows.
+    pub then: Then,
+}
+
+/// What became of a finish.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FinishResult {
+    /// It is recorded.
+    Done,
+    /// It had been recorded before, by the same owner with the same fence.
+    AlreadyDone,
+    /// Somebody else has the attempt; nothing was changed.
+    LeaseLost,
+}
+
+/// An attempt that goes back into the queue.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Requeue {
+    /// Which one.
+    pub key: RunKey,
+    /// The fence of the owner it is taken from.
+    pub fence: Fence,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// Did its worker crash? Then it counts.
+    pub crashed: bool,
+    /// Its place in the queue.
+    pub ticket: Ticket,
+}
+
+/// An attempt that the store says a node has.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Owned {
+    /// Which one.
+    pub key: RunKey,
+    /// With this fence.
+    pub fence: Fence,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// How many workers it has lost before.
+    pub crashes: u16,
+    /// The stored definition of its job.
+    pub definition: String,
+}
+
+/// An attempt that has run for so long that its owner is written down beside it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LongRun {
+    /// Which one.
+    pub key: RunKey,
+    /// With this fence.
+    pub fence: Fence,
+    /// Since when.
+    pub started_at: Timestamp,
+}
+
+/// An attempt, or a record of skipped times, as people see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// Which one.
+    pub key: RunKey,
+    /// Its job.
+    pub job: JobId,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Its latest fence.
+    pub fence: Fence,
+    /// How many workers it has lost.
+    pub crashes: u16,
+    /// The number and name of the node that has or had it.
+    pub node: Option<(NodeNo, String)>,
+    /// It was the job's attempt number so and so, counted from 1.
+    pub number: Option<u64>,
+    /// When it started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// What it left behind.
+    pub results: Results,
+    /// The times it stands for, if they were skipped.
+    pub skipped: Option<SkippedTimes>,
+}
+
+/// Which runs to list.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunFilter {
+    /// Those of this job.
+    pub job: Option<JobId>,
+}
+
+/// One bounded step of forgetting.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Prune {
+    /// Where the last step stopped.
+    pub after: Option<RunKey>,
+    /// Look at this many.
+    pub limit: u32,
+    /// Keep this many of each job.
+    pub keep_per_job: u32,
+    /// Keep nothing that ended before.
+    pub keep_since: Timestamp,
+}
+
+/// What a step of forgetting did.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Pruned {
+    /// Looked at this many.
+    pub seen: u64,
+    /// Forgot this many.
+    pub forgotten: u64,
+    /// Where the next step goes on; `None` when the end was reached.
+    pub next: Option<RunKey>,
+}
+
+/// What workers and onlookers do with runs.
+#[async_trait]
+pub trait RunStore: Send + Sync {
+    /// Gives a worker the first attempts of its pools in the order of dispatch, a lane's guaranteed
+    /// places first. No attempt is given twice. The committed claim is the start. A node that is
+    /// no longer alive gets nothing.
+    async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError>;
+
+    /// Ends attempts that `node` has, each if the fence is the current one: its results, the
+    /// job's history (by [`History::after`](evenkeel_core::History::after) with `alpha`), and its
+    /// retry if it has one, all or nothing. Attempts do not spoil each other's chances. A job
+    /// may be in the batch several times.
+    async fn finish(
+        &self,
+        node: NodeNo,
+        batch: Vec<Finish>,
+        alpha: f64,
+    ) -> Result<Vec<FinishResult>, StoreError>;
+
+    /// Puts attempts that `node` has back into the queue with a higher fence and the same attempt
+    /// number, each if the fence is the current one. Says which were.
+    async fn requeue(
+        &self,
+        node: NodeNo,
+        batch: Vec<Requeue>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError>;
+
+    /// Of these attempts, those that run on `node`, in any order.
+    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError>;
+
+    /// All attempts that run on `node`, at most `limit`.
+    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError>;
+
+    /// Attempts of `node` that somebody wants ended. They are told once.
+    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError>;
+
+    /// The attempt with this key, or for attempt 0 the latest attempt of its run.
+    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError>;
+
+    /// The scope's attempts and skip records, newest scheduled time first for all jobs, newest
+    /// chain first for one job. Attempts that wait for their first worker are included.
+    async fn list_runs(
+        &self,
+        scope: &Scope,
+        filter: RunFilter,
+        page: PageRequest<RunKey>,
+    ) -> Result<Page<Run, RunKey>, StoreError>;
+
+    /// Forgets ended attempts and skip records that are neither among the newest of their job nor
+    /// young, except the job's newest good and newest failed attempt, in key order from `after`.
+    async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError>;
+}

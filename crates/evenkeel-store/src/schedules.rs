@@ -1,0 +1,205 @@
+//! Verbs of the scheduler: look ahead, and fire.
+
+use async_trait::async_trait;
+use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::{
+    Definition, JobNo, NodeNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp,
+};
+
+use crate::{Now, StoreError};
+
+/// Points at a chain of a job: the newest one from the job, the one before from each chain. One
+/// job's history is found along these links, so that firing needs no index for it.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RunLink {
+    /// When the chain was for.
+    pub scheduled_at: Timestamp,
+    /// Which of the job's chains at that time.
+    pub sequence: Sequence,
+}
+
+/// What the scheduler keeps of a job in memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DueJob {
+    /// Its number.
+    pub no: JobNo,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// Its next regular time; `None` if it has none or is not active.
+    pub next_at: Option<Timestamp>,
+    /// Its generation.
+    pub generation: i32,
+    /// Chains of it that are not over.
+    pub live: u32,
+    /// Its newest chain.
+    pub head: Option<RunLink>,
+    /// How long its good runs take.
+    pub average_good_duration: Option<Span>,
+    /// Its stored definition, not yet read: equal texts are equal definitions.
+    pub definition: String,
+}
+
+/// A retry or trigger and its job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DueWake {
+    /// When it may start.
+    pub due: Timestamp,
+    /// The attempt it is.
+    pub key: RunKey,
+    /// Its job.
+    pub job: DueJob,
+}
+
+/// What a look ahead found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LookAhead {
+    /// What the store's clock said.
+    pub now: Timestamp,
+    /// Jobs that are new or changed since the last look; they are not told again.
+    pub changed: Vec<DueJob>,
+    /// Retries and triggers due until then. They are told until they are fired.
+    pub wakes: Vec<DueWake>,
+}
+
+/// Where an attempt stands in the queue for workers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    /// The workers that may take it.
+    pub pool: String,
+    /// Its lane.
+    pub lane: Lane,
+    /// Its weight in the lane.
+    pub priority: Priority,
+    /// Its deadline.
+    pub should_start_by: Timestamp,
+    /// Only one such may wait.
+    pub dedup_key: Option<String>,
+    /// Only so many such may run.
+    pub concurrency_key: Option<String>,
+}
+
+impl Ticket {
+    /// The place of an attempt of a job that must start by `should_start_by`.
+    pub fn new(definition: &Definition, should_start_by: Timestamp) -> Self {
+        Self {
+            pool: definition.pool.clone(),
+            lane: definition.lane,
+            priority: definition.priority,
+            should_start_by,
+            dedup_key: definition.dedup_key.clone(),
+            concurrency_key: definition.concurrency_key.clone(),
+        }
+    }
+}
+
+/// How a fired attempt begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// Already claimed by the node that fires it: one write fewer.
+    Claimed,
+    /// In the queue.
+    Queued(Ticket),
+}
+
+/// A job whose regular time has come: it is advanced, and what the advance says is recorded.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fire {
+    /// Which job.
+    pub job: JobNo,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// The generation that was decided on.
+    pub generation: i32,
+    /// The next regular time that was decided on.
+    pub due: Timestamp,
+    /// The newest chain that was known.
+    pub head: Option<RunLink>,
+    /// Times to record as skipped.
+    pub skip: Option<SkippedTimes>,
+    /// The time to fire, if one is, and how.
+    pub start: Option<(Timestamp, Start)>,
+    /// Must the job be idle?
+    pub idle_only: bool,
+    /// The next regular time from now on.
+    pub next_at: Option<Timestamp>,
+}
+
+/// A retry or trigger whose time has come.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WakeFire {
+    /// When it was due.
+    pub due: Timestamp,
+    /// The attempt it is.
+    pub key: RunKey,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// How it begins.
+    pub start: Start,
+}
+
+/// What became of one job or wake of a batch.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FireResult {
+    /// It took effect. A claimed attempt has this fence.
+    Fired(Fence),
+    /// The job or wake was not what was decided on; nothing was changed. Load it again.
+    Stale,
+    /// The job is not idle; nothing was changed.
+    Busy,
+    /// It is not due by the store's clock; nothing was changed.
+    Early,
+}
+
+/// What became of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fired {
+    /// What the store's clock said: claimed attempts started then.
+    pub now: Timestamp,
+    /// In the order of the batch.
+    pub results: Vec<FireResult>,
+}
+
+/// What the scheduler does.
+#[async_trait]
+pub trait ScheduleStore: Send + Sync {
+    /// Active jobs of a shard whose next time lies in `until` or before, by number, after `after`.
+    async fn load_due(
+        &self,
+        shard: Shard,
+        until: Slot,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<DueJob>, StoreError>;
+
+    /// These jobs as they are now. Those that are deleted are left out.
+    async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError>;
+
+    /// What is new in the given shards: changed jobs, and wakes due until `until`, oldest first,
+    /// at most `limit` of each.
+    async fn look_ahead(
+        &self,
+        shards: &[Shard],
+        until: Timestamp,
+        limit: u32,
+        now: Now,
+    ) -> Result<LookAhead, StoreError>;
+
+    /// Fires jobs for `node`: for each whose generation, next time and head are as decided, that
+    /// is active, due by the store's clock, and idle if it must be, the run or its ticket and the
+    /// skipped times are recorded and the job is advanced, all or nothing. A started chain is live.
+    /// Jobs do not spoil each other's chances. Each job is in the batch once.
+    ///
+    /// A node that is no longer alive fires nothing: all is `Stale`.
+    async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError>;
+
+    /// Fires retries and triggers for `node`, each as long as its wake is there. The chain they
+    /// belong to is live already.
+    async fn fire_wakes(
+        &self,
+        node: NodeNo,
+        batch: Vec<WakeFire>,
+        now: Now,
+    ) -> Result<Fired, StoreError>;
+}
