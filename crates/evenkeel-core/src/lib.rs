@@ -4,6 +4,7 @@
 //! number drawn, nothing is written: the engine asks, the stores obey.
 
 pub mod advance;
+pub mod chance;
 pub mod history;
 pub mod ids;
 pub mod job;
