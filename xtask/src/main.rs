@@ -1,1 +1,59 @@
-fn main() {}
+//! What developers and CI run: `cargo xtask --help`.
+#![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
+
+mod ambient;
+mod mutants;
+mod postgres;
+mod program;
+mod provision;
+mod steps;
+mod tally;
+mod test;
+mod tidy;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Developer tasks of Evenkeel.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Install what the tests need, then check formatting, lints and rules, and run every test
+    Test {
+        /// Passed on to `cargo nextest run`
+        #[arg(last = true)]
+        nextest: Vec<String>,
+    },
+    /// Check the rules of the source tree that no compiler knows
+    Tidy,
+    /// Run a private PostgreSQL server until Enter or Ctrl-C
+    Postgres,
+    /// Prove that the tests notice: apply each of mutants/*.patch and expect a test to fail
+    Mutants {
+        /// Only mutants whose name contains one of these
+        names: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Test { nextest } => return test::run(&nextest),
+        Task::Tidy => tidy::run(),
+        Task::Postgres => postgres::run(),
+        Task::Mutants { names } => mutants::run(&names),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Processor time of the server's processes, from `/proc`.
+
+use std::fs;
+
+/// What `/proc/PID/stat` tells of one process; times in clock ticks.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    /// Its own, and that of its children that ended and were waited for.
+    ticks: u64,
+}
+
+/// Processor seconds used so far by process `root`, its children, and the children it has
+/// waited for. A child that ends moves from one sum to the other and is counted once.
+pub fn seconds(root: u32) -> f64 {
+    let Ok(processes) = fs::read_dir("/proc") else { return 0.0 };
+    let ticks: u64 = processes
+        .filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            // A process may end between the listing and the reading.
+            let stat = parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+            (pid == root || stat.parent == root).then_some(stat.ticks)
+        })
+        .sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+fn parse(stat: &str) -> Option<Stat> {
+    // The second field is the program's name in parentheses and may hold anything, even `)`.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let parent = fields.get(1)?.parse().ok()?;
+    let times = fields.get(11..15)?;
+    let ticks = times.iter().map(|field| field.parse::<u64>().ok()).sum::<Option<u64>>()?;
+    Some(Stat { parent, ticks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_time_and_that_of_waited_for_children_add_up() {
+        let line = "42 (odd) name) S 7 42 42 0 -1 4194560 9 9 0 0 1 20 300 4000 20 0 1 0 99";
+        assert_eq!(parse(line), Some(Stat { parent: 7, ticks: 4321 }));
+    }
+
+    #[test]
+    fn a_truncated_line_is_no_answer() {
+        assert_eq!(parse("42 (name) S 7 42"), None);
+    }
+}

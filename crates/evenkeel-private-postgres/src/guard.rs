@@ -1,0 +1,67 @@
+//! Cleaning up after an owner that was killed.
+
+use crate::{Error, bounded};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A shell that reads from a pipe held open by us. However we end, the system closes the pipe;
+/// then the shell stops the server and removes its folder.
+///
+/// The server is recognised by its working folder: the number in a stale `postmaster.pid` may
+/// meanwhile belong to somebody else. A process that has ended but was not yet waited for has
+/// none.
+const SCRIPT: &str = r#"
+read -r _
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+is_ours() { [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$1/data" ]; }
+if is_ours "$1"; then
+    kill -QUIT "$pid"
+    tries=0
+    while is_ours "$1" && [ "$tries" -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+fi
+rm -rf -- "$1"
+"#;
+
+/// Longer than the script can take.
+const LIMIT: Duration = Duration::from_secs(15);
+
+#[derive(Debug)]
+pub struct Guard(Child);
+
+impl Guard {
+    /// Watches over the server in `folder`, a path without symbolic links.
+    pub fn watch(folder: &Path) -> Result<Self, Error> {
+        Command::new("sh")
+            .args(["-c", SCRIPT, "evenkeel-private-postgres-guard"])
+            .arg(folder)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Of its own, so that a Ctrl-C meant for us does not hit it.
+            .process_group(0)
+            .spawn()
+            .map(Self)
+            .map_err(Error::run("sh"))
+    }
+
+    fn dismiss(&mut self) -> io::Result<()> {
+        drop(self.0.stdin.take());
+        if bounded::wait(&mut self.0, LIMIT)?.is_none() {
+            self.0.kill()?;
+            self.0.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Err(error) = self.dismiss() {
+            eprintln!("the guard of a private PostgreSQL server did not end: {error}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+/// How a private server is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether a commit survives a crash of the machine: `fsync`, `synchronous_commit` and
+    /// `full_page_writes`, and the write-ahead log of a production server.
+    pub durable: bool,
+    /// Memory for cached pages.
+    pub shared_buffers_mb: u32,
+    /// How many sessions there may be at once.
+    pub max_connections: u32,
+    /// Further settings; they win over everything above.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Options {
+    /// Fast and forgetful: for tests.
+    #[must_use]
+    pub fn unit_test() -> Self {
+        Self { durable: false, shared_buffers_mb: 128, max_connections: 200, extra: Vec::new() }
+    }
+
+    /// As a production server would be: for benchmarks.
+    #[must_use]
+    pub fn benchmark() -> Self {
+        Self { durable: true, shared_buffers_mb: 2048, max_connections: 200, extra: Vec::new() }
+    }
+
+    /// The lines of `postgresql.conf`, in order; PostgreSQL obeys the last of equal names.
+    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+        let switch = if self.durable { "on" } else { "off" };
+        let mut settings = vec![
+            ("shared_buffers", format!("{}MB", self.shared_buffers_mb)),
+            ("max_connections", self.max_connections.to_string()),
+            ("fsync", switch.to_owned()),
+            ("synchronous_commit", switch.to_owned()),
+            ("full_page_writes", switch.to_owned()),
+            ("jit", "off".to_owned()),
+            ("random_page_cost", "1.1".to_owned()),
+        ];
+        if self.durable {
+            settings.extend([
+                ("wal_buffers", "64MB".to_owned()),
+                ("max_wal_size", "16GB".to_owned()),
+                ("checkpoint_timeout", "15min".to_owned()),
+                ("autovacuum_naptime", "10s".to_owned()),
+            ]);
+        }
+        let own = settings.into_iter().map(|(name, value)| (name.to_owned(), value));
+        own.chain(self.extra.iter().cloned()).collect()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::unit_test()
+    }
+}
+
+/// One line of `postgresql.conf`.
+pub(crate) fn line(name: &str, value: &str) -> String {
+    format!("{name} = '{}'\n", value.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(options: &Options, name: &str) -> Option<String> {
+        options.settings().into_iter().rfind(|(own, _)| own == name).map(|(_, value)| value)
+    }
+
+    #[test]
+    fn only_a_durable_server_syncs() {
+        assert_eq!(last(&Options::benchmark(), "fsync").as_deref(), Some("on"));
+        assert_eq!(last(&Options::unit_test(), "fsync").as_deref(), Some("off"));
+        assert_eq!(last(&Options::unit_test(), "max_wal_size"), None);
+    }
+
+    #[test]
+    fn extra_settings_win() {
+        let extra = vec![("jit".to_owned(), "on".to_owned())];
+        let options = Options { extra, ..Options::unit_test() };
+        assert_eq!(last(&options, "jit").as_deref(), Some("on"));
+    }
+
+    #[test]
+    fn values_are_quoted() {
+        assert_eq!(line("a", r"it's \n"), "a = 'it''s \\\\n'\n");
+    }
+}

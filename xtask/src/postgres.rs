@@ -1,0 +1,22 @@
+//! `cargo xtask postgres`: a server to try things on.
+
+use crate::{provision, test};
+use anyhow::Result;
+use evenkeel_private_postgres::{Options, PrivatePostgres};
+use std::io::{IsTerminal, stdin};
+
+pub fn run() -> Result<()> {
+    provision::postgres()?;
+    let server = PrivatePostgres::start(Options::unit_test())?;
+    println!("export {}='{}'", test::POSTGRES_VARIABLE, server.url());
+    println!("{}", server.tcp_url());
+    println!("Enter or Ctrl-C stops the server and forgets its data.");
+    let mut line = String::new();
+    let ended = stdin().read_line(&mut line)? == 0;
+    // In the background there is no input: run until killed. The server's guard, not we, then
+    // stops it, as after Ctrl-C.
+    while ended && !stdin().is_terminal() {
+        std::thread::park();
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Installing what the tests need on a bare Debian machine.
+
+use crate::program::{self, succeed, works};
+use anyhow::{Result, bail};
+use evenkeel_private_postgres::PrivatePostgres;
+use std::process::Command;
+use std::time::Duration;
+
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(20 * 60);
+const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// Run as root. With PostgreSQL, Debian would make and start a cluster of its own; nobody here
+/// wants one.
+const INSTALL: &str = r#"
+set -e
+if [ "$1" = postgresql ] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    mkdir -p /etc/postgresql-common
+    echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf
+fi
+export DEBIAN_FRONTEND=noninteractive UCF_FORCE_CONFFOLD=1
+apt-get -o DPkg::Lock::Timeout=300 update
+apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
+    install -y --no-install-recommends "$1"
+"#;
+
+pub fn everything() -> Result<()> {
+    postgres()?;
+    if !works(Command::new("git").arg("--version")) {
+        debian_package("git")?;
+    }
+    component("fmt", "rustfmt")?;
+    component("clippy", "clippy")?;
+    nextest()
+}
+
+/// PostgreSQL's server programs.
+pub fn postgres() -> Result<()> {
+    if PrivatePostgres::find_binaries().is_some() {
+        return Ok(());
+    }
+    debian_package("postgresql")?;
+    if PrivatePostgres::find_binaries().is_none() {
+        bail!("postgresql was installed, but its server programs are nowhere to be found");
+    }
+    Ok(())
+}
+
+fn debian_package(name: &str) -> Result<()> {
+    println!("{name} is missing: installing Debian's");
+    if !works(Command::new("apt-get").arg("--version")) {
+        bail!("{name} is missing, and there is no apt-get: please install it");
+    }
+    let mut install = if rustix::process::geteuid().is_root() {
+        Command::new("sh")
+    } else if works(Command::new("sudo").arg("--version")) {
+        let mut sudo = Command::new("sudo");
+        sudo.arg("sh");
+        sudo
+    } else {
+        bail!("{name} is missing; as root, run: apt-get install {name}")
+    };
+    succeed(install.args(["-c", INSTALL, "install", name]), DOWNLOAD_LIMIT)
+}
+
+fn component(subcommand: &str, name: &str) -> Result<()> {
+    if works(&mut program::cargo(&[subcommand, "--version"])) {
+        return Ok(());
+    }
+    println!("{name} is missing: asking rustup for it");
+    succeed(Command::new("rustup").args(["component", "add", name]), DOWNLOAD_LIMIT)
+}
+
+fn nextest() -> Result<()> {
+    if works(&mut program::cargo(&["nextest", "--version"])) {
+        return Ok(());
+    }
+    println!("cargo-nextest is missing: building it");
+    succeed(&mut program::cargo(&["install", "cargo-nextest", "--locked"]), BUILD_LIMIT)
+}

@@ -1,0 +1,83 @@
+//! How many tests passed and failed.
+
+use anyhow::{Context, Result};
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub passed: u64,
+    pub failed: u64,
+}
+
+impl Tally {
+    /// From the report nextest writes; its first tag sums up the run.
+    pub fn from_junit(report: &str) -> Result<Self> {
+        let start = report.find("<testsuites ").context("the test report has no summary")?;
+        let tag = report[start..].split('>').next().unwrap_or_default();
+        let number = |name: &str| -> Result<u64> {
+            let (_, rest) = tag
+                .split_once(&format!(" {name}=\""))
+                .with_context(|| format!("the test report does not say its {name}"))?;
+            Ok(rest.split('"').next().unwrap_or_default().parse()?)
+        };
+        let failed = number("failures")? + number("errors")?;
+        Ok(Self { passed: number("tests")?.saturating_sub(failed), failed })
+    }
+
+    /// From what `cargo test` prints, one result line per crate.
+    pub fn from_libtest(output: &str) -> Self {
+        let results = output.lines().filter(|line| line.starts_with("test result: "));
+        results.fold(Self::default(), |tally, line| {
+            let number = |word: &str| {
+                let before = line.split(word).next()?;
+                before.rsplit(' ').next()?.parse::<u64>().ok()
+            };
+            tally.plus(Self {
+                passed: number(" passed").unwrap_or(0),
+                failed: number(" failed").unwrap_or(0),
+            })
+        })
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self { passed: self.passed + other.passed, failed: self.failed + other.failed }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_failures_and_errors_as_failed() {
+        let report = r#"<?xml version="1.0"?>
+            <testsuites name="nextest-run" tests="20" failures="2" errors="1" time="0.1">
+            <testsuite name="x" tests="9" failures="9" errors="0">"#;
+        assert_eq!(Tally::from_junit(report).unwrap(), Tally { passed: 17, failed: 3 });
+    }
+
+    #[test]
+    fn a_report_without_summary_is_an_error() {
+        assert!(Tally::from_junit("").is_err());
+        assert!(Tally::from_junit(r#"<testsuites name="x">"#).is_err());
+    }
+
+    #[test]
+    fn result_lines_of_several_crates_add_up() {
+        let output = "running 2 tests\n\
+            test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n\
+            test result: FAILED. 10 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(Tally::from_libtest(output), Tally { passed: 12, failed: 1 });
+    }
+
+    #[test]
+    fn it_reads_as_the_closing_line() {
+        assert_eq!(Tally { passed: 12, failed: 0 }.to_string(), "12 passed, 0 failed");
+    }
+}

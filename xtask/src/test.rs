@@ -1,0 +1,82 @@
+//! `cargo xtask test`: everything a change must pass.
+
+use crate::program::{cargo, finish, succeed};
+use crate::steps::Steps;
+use crate::tally::Tally;
+use crate::{provision, tidy, workspace};
+use anyhow::{Context, Result, bail};
+use evenkeel_private_postgres::{Options, PrivatePostgres};
+use std::fs::{self, File};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Where tests find the superuser's URL of a server in which they make their own databases.
+pub const POSTGRES_VARIABLE: &str = "EVENKEEL_TEST_POSTGRES";
+
+const QUICK_LIMIT: Duration = Duration::from_secs(5 * 60);
+/// A first build of everything on a small machine is slow.
+const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
+const TEST_LIMIT: Duration = Duration::from_secs(90 * 60);
+
+/// Says itself what went wrong: the closing line is the last one.
+pub fn run(extra: &[String]) -> ExitCode {
+    let mut steps = Steps::default();
+    let mut tally = Tally::default();
+    let outcome = all(&mut steps, &mut tally, extra);
+    steps.print_times();
+    if let Err(error) = &outcome {
+        println!("\n{error:#}");
+    }
+    println!("{tally}");
+    if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
+    steps.take("install what is missing", provision::everything)?;
+    steps.take("cargo fmt --all --check", || {
+        succeed(&mut cargo(&["fmt", "--all", "--check"]), QUICK_LIMIT)
+    })?;
+    steps.take("cargo clippy --workspace --all-targets -- -D warnings", || {
+        let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        succeed(&mut cargo(&arguments), BUILD_LIMIT)
+    })?;
+    steps.take("cargo xtask tidy", tidy::run)?;
+    // Stopped when dropped, whatever happens below.
+    let server = steps
+        .take("start a private PostgreSQL", || Ok(PrivatePostgres::start(Options::unit_test())?))?;
+    steps.take("cargo nextest run --workspace", || nextest(&server, tally, extra))?;
+    steps.take("cargo test --workspace --doc", || doctests(&server, tally))
+}
+
+fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
+    let report = workspace::target()?.join("nextest/default/junit.xml");
+    // One of an earlier run would be counted if this one does not get to writing its own.
+    if report.exists() {
+        fs::remove_file(&report)?;
+    }
+    let mut command = cargo(&["nextest", "run", "--workspace", "--profile", "default"]);
+    let status = finish(command.args(extra).env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
+    if report.exists() {
+        *tally = tally.plus(Tally::from_junit(&fs::read_to_string(&report)?)?);
+    } else if status.success() {
+        bail!("nextest wrote no report to {}", report.display());
+    }
+    if !status.success() {
+        bail!("ended with {status}");
+    }
+    Ok(())
+}
+
+fn doctests(server: &PrivatePostgres, tally: &mut Tally) -> Result<()> {
+    let path = workspace::target()?.join("xtask-doctests.log");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut command = cargo(&["test", "--workspace", "--doc"]);
+    let status = finish(command.env(POSTGRES_VARIABLE, server.url()).stdout(file), TEST_LIMIT)?;
+    let output = fs::read_to_string(&path)?;
+    print!("{output}");
+    *tally = tally.plus(Tally::from_libtest(&output));
+    if !status.success() {
+        bail!("ended with {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The rules themselves: each takes text and says what is wrong with it.
+
+use super::Finding::{self, Note, Wrong};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const LINES_MAX: usize = 500;
+const LINES_WELCOME: usize = 300;
+
+/// Split, or this file would break its own rule.
+const UNFINISHED: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
+
+/// A file one can hold in one's head.
+pub fn length(name: &str, text: &str) -> Option<Finding> {
+    let lines = text.lines().count();
+    if lines > LINES_MAX {
+        return Some(Wrong(format!("{name} has {lines} lines, more than {LINES_MAX}")));
+    }
+    (lines > LINES_WELCOME).then(|| Note(format!("{name} has {lines} lines")))
+}
+
+/// Nothing is left for later.
+pub fn unfinished(name: &str, text: &str) -> Vec<Finding> {
+    let marked = |line: &str| UNFINISHED.iter().any(|marker| line.contains(marker));
+    let lines = text.lines().enumerate().filter(|(_, line)| marked(line));
+    lines.map(|(index, _)| Wrong(format!("{name}:{} is unfinished", index + 1))).collect()
+}
+
+/// The tree works wherever it is checked out. A checkout directly below `/` is not looked for:
+/// `/app` is part of too many other paths.
+pub fn absolute_path(name: &str, text: &str, root: &Path) -> Vec<Finding> {
+    let root = root.display().to_string();
+    if root.matches('/').count() < 2 {
+        return Vec::new();
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| mentions(line, &root));
+    lines.map(|(index, _)| Wrong(format!("{name}:{} names {root}", index + 1))).collect()
+}
+
+fn mentions(line: &str, path: &str) -> bool {
+    let part_of_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    line.match_indices(path).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        let after = line[start + path.len()..].chars().next();
+        !before.is_some_and(part_of_name) && !after.is_some_and(part_of_name)
+    })
+}
+
+/// Every crate obeys the workspace's lints; the workspace itself declares them.
+pub fn lints(name: &str, manifest: &str) -> Option<Finding> {
+    let mut section = "";
+    let mut is_package = false;
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+            is_package |= line == "[package]";
+        }
+        let compact = line.replace(' ', "");
+        let inherits = match section {
+            "[lints]" => compact == "workspace=true",
+            "" => compact == "lints.workspace=true",
+            _ => false,
+        };
+        if inherits {
+            return None;
+        }
+    }
+    is_package.then(|| Wrong(format!("{name} lacks `[lints] workspace = true`")))
+}
+
+pub fn documents(wanted: &[&str], present: impl Fn(&&str) -> bool) -> Vec<Finding> {
+    let missing = wanted.iter().filter(|document| !present(document));
+    missing.map(|document| Wrong(format!("{document} is missing"))).collect()
+}
+
+/// One statement, one file, the same name in both dialects.
+pub fn same_statements(
+    (left_folder, left): (&str, &BTreeSet<String>),
+    (right_folder, right): (&str, &BTreeSet<String>),
+) -> Vec<Finding> {
+    let lacks = |folder: &str, name: &String| Wrong(format!("{folder} lacks {name}"));
+    let in_left = right.difference(left).map(|name| lacks(left_folder, name));
+    let in_right = left.difference(right).map(|name| lacks(right_folder, name));
+    in_left.chain(in_right).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_wrong(finding: Option<Finding>) -> bool {
+        matches!(finding, Some(Wrong(_)))
+    }
+
+    #[test]
+    fn a_long_file_is_noted_and_a_very_long_one_is_wrong() {
+        assert_eq!(length("a.rs", &"\n".repeat(300)), None);
+        assert!(matches!(length("a.rs", &"\n".repeat(301)), Some(Note(_))));
+        assert!(matches!(length("a.rs", &"\n".repeat(500)), Some(Note(_))));
+        assert!(is_wrong(length("a.rs", &"\n".repeat(501))));
+    }
+
+    #[test]
+    fn unfinished_code_is_found_with_its_line() {
+        let text = format!("fn a() {{}}\nfn b() {{ {}) }}\n", UNFINISHED[0]);
+        assert_eq!(unfinished("a.rs", &text), [Wrong("a.rs:2 is unfinished".to_owned())]);
+        assert_eq!(unfinished("a.rs", "// a todo list"), []);
+    }
+
+    #[test]
+    fn only_the_checkout_itself_is_an_absolute_path() {
+        let check = |text: &str| absolute_path("a", text, Path::new("/home/me/keel")).len();
+        assert_eq!(check("cd /home/me/keel/crates\nx\n\"/home/me/keel\""), 2);
+        assert_eq!(check("/home/me/keel-data /srv/home/me/keelhaul"), 0);
+        assert_eq!(check("target of /mnt/x/home/me/keel"), 0);
+    }
+
+    #[test]
+    fn a_checkout_below_the_root_is_not_looked_for() {
+        assert_eq!(absolute_path("a", "COPY . /app", Path::new("/app")), []);
+    }
+
+    #[test]
+    fn a_crate_must_inherit_the_lints() {
+        let package = "[package]\nname = \"a\"\n";
+        assert_eq!(lints("a", &format!("{package}[lints]\nworkspace = true\n")), None);
+        assert_eq!(lints("a", &format!("lints.workspace = true\n{package}")), None);
+        assert!(is_wrong(lints("a", package)));
+        assert!(is_wrong(lints("a", &format!("{package}[lints]\n[other]\nworkspace = true\n"))));
+    }
+
+    #[test]
+    fn a_virtual_manifest_need_not_inherit() {
+        assert_eq!(lints("a", "[workspace]\nmembers = []\n"), None);
+    }
+
+    #[test]
+    fn a_missing_document_is_wrong() {
+        let findings = documents(&["README.md", "LICENSE"], |name| *name == "LICENSE");
+        assert_eq!(findings, [Wrong("README.md is missing".to_owned())]);
+    }
+
+    #[test]
+    fn statements_are_compared_both_ways() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let findings = same_statements(("l", &set(&["a", "b"])), ("r", &set(&["b", "c"])));
+        let expected = ["l lacks c", "r lacks a"].map(|text| Wrong(text.to_owned()));
+        assert_eq!(findings, expected);
+    }
+}
