@@ -1,1 +1,32 @@
-//! placeholder
+//! The loops that make Evenkeel run.
+//!
+//! Each loop is thin around a `run_once` that a test can step. What to do is decided in
+//! `evenkeel-core`, what is so is kept by the store; the loops carry the one to the other. Time and
+//! chance come in from outside, so a simulation can run many nodes for days in a second.
+
+mod canceller;
+mod chance;
+mod clock;
+mod db_clock;
+mod definitions;
+mod dispatcher;
+mod engine;
+mod finisher;
+mod heartbeat;
+mod incarnation;
+mod lease_keeper;
+mod near_future;
+mod open_bound;
+mod pruner;
+mod reaper;
+mod reconciler;
+mod scheduler;
+mod settings;
+mod slots;
+mod worker;
+
+pub use chance::RandomChance;
+pub use clock::{Clock, SystemClock};
+pub use engine::{Engine, Health, Parts, Probe, StartError};
+pub use incarnation::Incarnation;
+pub use settings::{Retention, Settings};

@@ -1,0 +1,55 @@
+//! Passes on to running bodies that somebody wants them ended.
+
+use std::sync::Arc;
+
+use evenkeel_executors::CancelReason;
+use evenkeel_store::{Signal, StoreError};
+use tokio::sync::broadcast::error::RecvError;
+use tracing::{info, warn};
+
+use crate::incarnation::Incarnation;
+
+/// Ends bodies on request.
+pub struct Canceller {
+    life: Arc<Incarnation>,
+}
+
+impl Canceller {
+    /// A canceller of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life }
+    }
+
+    /// Asks the store once what is to end.
+    pub async fn run_once(&self) -> Result<usize, StoreError> {
+        let wanted = self.life.store.take_cancellations(self.life.node).await?;
+        for key in &wanted {
+            info!(run.id = %key.execution_id(), "a run is ended on request");
+            self.life.worker.cancel(*key, CancelReason::Requested);
+        }
+        Ok(wanted.len())
+    }
+
+    /// Runs until its task is ended: also a draining node obeys.
+    pub async fn run(self) {
+        let mut signals = self.life.store.signals().subscribe();
+        loop {
+            if let Err(error) = self.run_once().await {
+                warn!(error = &error as &dyn std::error::Error, "cancelling waits for the store");
+            }
+            let poll = tokio::time::sleep(self.life.settings.poll);
+            tokio::pin!(poll);
+            loop {
+                tokio::select! {
+                    biased;
+                    signal = signals.recv() => match signal {
+                        Ok(Signal::Cancel) | Err(RecvError::Lagged(_)) => break,
+                        Ok(Signal::Jobs | Signal::Ready | Signal::Nodes) => {}
+                        Err(RecvError::Closed) => return,
+                    },
+                    () = &mut poll => break,
+                }
+            }
+        }
+    }
+}

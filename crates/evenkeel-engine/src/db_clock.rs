@@ -1,0 +1,119 @@
+//! What the database's clock says, without asking it each time.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use evenkeel_core::Timestamp;
+
+use crate::clock::Clock;
+
+/// A clock that follows the database's from the times in its answers, and is never ahead of it.
+///
+/// An answer was written before it was read, so each gives a lower bound; the highest bound of the
+/// last seconds is the closest. A database clock that was set back makes bounds fall only when
+/// that window has passed, or at once when the store says that something fired too early.
+pub struct DbClock {
+    clock: Arc<dyn Clock>,
+    /// (when it was read, database time less own time in microseconds)
+    bounds: Mutex<VecDeque<(Duration, i64)>>,
+}
+
+const WINDOW: Duration = Duration::from_secs(10);
+
+impl DbClock {
+    /// Follows nothing yet: until the first answer it shows the epoch.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, bounds: Mutex::default() }
+    }
+
+    /// Takes note of an answer that says it is `db_now`.
+    pub fn observe(&self, db_now: Timestamp) {
+        let own = self.clock.monotonic();
+        let bound = db_now.as_micros() - micros(own);
+        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        while bounds.front().is_some_and(|(read, _)| own.saturating_sub(*read) > WINDOW) {
+            bounds.pop_front();
+        }
+        // Older and lower bounds can never be the highest again.
+        while bounds.back().is_some_and(|(_, older)| *older <= bound) {
+            bounds.pop_back();
+        }
+        bounds.push_back((own, bound));
+    }
+
+    /// Forgets all but this answer: the clock was set back.
+    pub fn restart_at(&self, db_now: Timestamp) {
+        self.bounds.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.observe(db_now);
+    }
+
+    /// The latest moment that the database's clock has surely reached.
+    pub fn now(&self) -> Timestamp {
+        let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let highest = bounds.front().map_or(i64::MIN, |(_, bound)| *bound);
+        Timestamp::from_micros(micros(self.clock.monotonic()).saturating_add(highest).max(0))
+    }
+
+    /// How long from now until the database's clock shows `moment`.
+    pub fn until(&self, moment: Timestamp) -> Duration {
+        moment.since(self.now()).into()
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct HandClock(AtomicU64);
+
+    impl Clock for HandClock {
+        fn wall(&self) -> Timestamp {
+            Timestamp::from_micros(0)
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::from_millis(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_micros(millis * 1000)
+    }
+
+    #[test]
+    fn it_is_as_close_as_the_quickest_answer_and_never_ahead() {
+        let own = Arc::new(HandClock::default());
+        let clock = DbClock::new(Arc::clone(&own) as Arc<dyn Clock>);
+        own.0.store(40, Ordering::Relaxed);
+        clock.observe(at(10_000)); // written up to 40 ms ago
+        own.0.store(50, Ordering::Relaxed);
+        clock.observe(at(10_049)); // written 1 ms ago
+        own.0.store(100, Ordering::Relaxed);
+        clock.observe(at(10_060)); // a slow answer takes nothing back
+        assert_eq!(clock.now(), at(10_099));
+        assert_eq!(clock.until(at(10_199)), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_is_followed() {
+        let own = Arc::new(HandClock::default());
+        let clock = DbClock::new(Arc::clone(&own) as Arc<dyn Clock>);
+        clock.observe(at(10_000));
+        own.0.store(1_000, Ordering::Relaxed);
+        clock.observe(at(5_000));
+        assert_eq!(clock.now(), at(11_000), "within the window the higher bound stands");
+        own.0.store(20_000, Ordering::Relaxed);
+        clock.observe(at(24_000));
+        assert_eq!(clock.now(), at(24_000));
+        clock.restart_at(at(7_000));
+        assert_eq!(clock.now(), at(7_000));
+    }
+}

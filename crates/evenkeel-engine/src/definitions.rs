@@ -1,0 +1,69 @@
+//! Equal definitions are kept once.
+
+use std::hash::{BuildHasher, BuildHasherDefault};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use evenkeel_core::{Definition, JobNo};
+use evenkeel_store::StoreError;
+use rustc_hash::{FxHashMap, FxHasher};
+
+/// Reads stored definitions. A million jobs that do the same share one, and what nobody uses any
+/// more is let go.
+#[derive(Debug, Default)]
+pub struct Definitions(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By the hash of the text; the text itself is kept to tell collisions.
+    read: FxHashMap<u64, (Box<str>, Weak<Definition>)>,
+    sweep_at: usize,
+}
+
+impl Definitions {
+    /// The definition that `text`, stored with `job`, says.
+    pub fn read(&self, job: JobNo, text: &str) -> Result<Arc<Definition>, StoreError> {
+        let hash = BuildHasherDefault::<FxHasher>::default().hash_one(text);
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, shared)) = table.read.get(&hash)
+            && **known == *text
+            && let Some(definition) = shared.upgrade()
+        {
+            return Ok(definition);
+        }
+        let definition: Definition = serde_json::from_str(text)
+            .map_err(|fault| StoreError::corrupt(format!("job {job}"), "definition", fault))?;
+        let shared = Arc::new(definition);
+        if table.read.len() >= table.sweep_at {
+            table.read.retain(|_, (_, shared)| shared.strong_count() > 0);
+            table.sweep_at = (table.read.len() * 2).max(1024);
+        }
+        table.read.insert(hash, (text.into(), Arc::downgrade(&shared)));
+        Ok(shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::schedule::{Once, Schedule};
+
+    use super::*;
+
+    #[test]
+    fn equal_texts_share_one_definition_and_unused_ones_go() {
+        let definitions = Definitions::default();
+        let once = Schedule::Once(Once { at: None });
+        let text = serde_json::to_string(&Definition::noop(once)).unwrap();
+        let first = definitions.read(JobNo(1), &text).unwrap();
+        let second = definitions.read(JobNo(2), &text).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        let gone = Arc::downgrade(&first);
+        drop((first, second));
+        assert!(gone.upgrade().is_none());
+    }
+
+    #[test]
+    fn an_unreadable_one_names_its_job() {
+        let fault = Definitions::default().read(JobNo(7), "{").unwrap_err();
+        assert_eq!(fault.to_string(), "stored definition of job 7 is not readable");
+    }
+}

@@ -1,0 +1,132 @@
+//! Takes attempts that wait in the store, as many as there is room for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use evenkeel_core::Timestamp;
+use evenkeel_core::order::GUARANTEED_PERCENT;
+use evenkeel_store::{Claim, ClaimedAttempt, Signal, StoreError};
+use tokio::sync::broadcast::error::RecvError;
+use tracing::{error, warn};
+
+use crate::incarnation::{Backoff, Incarnation};
+use crate::worker::Attempt;
+
+/// Claims for this node's worker.
+pub struct Dispatcher {
+    life: Arc<Incarnation>,
+}
+
+impl Dispatcher {
+    /// A dispatcher of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life }
+    }
+
+    /// Claims one batch and starts it. Says whether more may wait.
+    pub async fn run_once(&self) -> Result<bool, StoreError> {
+        let life = &self.life;
+        if !life.may_start() {
+            return Ok(false);
+        }
+        let room = life.worker.take_places(life.settings.batch);
+        if room == 0 {
+            return Ok(false);
+        }
+        let claim = Claim {
+            node: life.node,
+            pools: life.settings.pools.clone(),
+            room,
+            guaranteed: GUARANTEED_PERCENT.map(|percent| room * usize::from(percent) / 100),
+        };
+        // What will be claimed is not known before: no ping may raise the bound meanwhile.
+        let under_way = life.bound.set_out(Timestamp::MIN).await;
+        let claimed = match life.store.claim(&claim, Incarnation::NOW).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                life.worker.slots.give(room);
+                // It may have been committed: the reconciler finds what nobody started.
+                life.raise_doubt();
+                return Err(error);
+            }
+        };
+        life.db_clock.observe(claimed.now);
+        let got = claimed.attempts.len();
+        life.worker.backlog.store(got == room, Ordering::Release);
+        for attempt in claimed.attempts {
+            self.start(attempt, claimed.now);
+        }
+        drop(under_way);
+        life.worker.slots.give(room - got);
+        Ok(got == room)
+    }
+
+    fn start(&self, claimed: ClaimedAttempt, now: Timestamp) {
+        let life = &self.life;
+        match life.definitions.read(claimed.key.job_no, &claimed.definition) {
+            Ok(definition) => {
+                metrics::histogram!("evenkeel_lateness_seconds")
+                    .record(Duration::from(now.since(claimed.key.scheduled_at)));
+                life.worker.start(Attempt {
+                    key: claimed.key,
+                    fence: claimed.fence,
+                    tenant: claimed.tenant,
+                    definition,
+                    started_at: now,
+                    checkpoint: claimed.checkpoint,
+                });
+            }
+            Err(fault) => {
+                life.worker.slots.give(1);
+                error!(
+                    run.id = %claimed.key.execution_id(),
+                    error = &fault as &dyn std::error::Error,
+                    "a run cannot start: the definition of its job is not readable"
+                );
+            }
+        }
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(self) {
+        let life = &self.life;
+        let mut stopping = life.stopping.subscribe();
+        let mut signals = life.store.signals().subscribe();
+        let mut backoff = Backoff::default();
+        while !*stopping.borrow_and_update() {
+            let wait = match self.run_once().await {
+                Ok(true) => {
+                    backoff.reset();
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Ok(false) => life.settings.poll,
+                Err(error) => {
+                    warn!(error = &error as &dyn std::error::Error, "claiming waits for the store");
+                    backoff.next()
+                }
+            };
+            let full = life.worker.slots.free() == 0;
+            tokio::select! {
+                biased;
+                _ = stopping.changed() => {}
+                // With all places taken a signal is of no use; the next free place is.
+                () = life.worker.slots.freed(wait), if full => {}
+                () = ready(&mut signals), if !full => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+}
+
+/// Waits until somebody says that attempts wait.
+async fn ready(signals: &mut tokio::sync::broadcast::Receiver<Signal>) {
+    loop {
+        match signals.recv().await {
+            Ok(Signal::Ready) | Err(RecvError::Lagged(_)) => return,
+            Ok(Signal::Jobs | Signal::Cancel | Signal::Nodes) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Starts the loops of a node, and ends them in order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use evenkeel_core::chance::Chance;
+use evenkeel_core::lease::LeaseTimingsError;
+use evenkeel_executors::{CancelReason, Registry};
+use evenkeel_store::{NewNode, Requeue, Signal, Store, StoreError, Ticket};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tracing::{info, warn};
+
+use crate::canceller::Canceller;
+use crate::clock::Clock;
+use crate::db_clock::DbClock;
+use crate::definitions::Definitions;
+use crate::dispatcher::Dispatcher;
+use crate::finisher::Finisher;
+use crate::heartbeat::Heartbeat;
+use crate::incarnation::{Backoff, Incarnation, instant_now};
+use crate::lease_keeper::LeaseKeeper;
+use crate::open_bound::OpenBound;
+use crate::pruner::Pruner;
+use crate::reaper::Reaper;
+use crate::reconciler::Reconciler;
+use crate::scheduler::Scheduler;
+use crate::settings::Settings;
+use crate::slots::Slots;
+use crate::worker::Worker;
+
+/// An engine that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its settings do not fit together.
+    #[error("the lease settings do not fit together")]
+    Leases(#[from] LeaseTimingsError),
+    /// The store refused it.
+    #[error("the node could not join")]
+    Join(#[source] StoreError),
+}
+
+/// What an engine is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// What can be run.
+    pub registry: Arc<Registry>,
+    /// How it is set up.
+    pub settings: Settings,
+    /// Its clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub chance: Arc<dyn Chance>,
+}
+
+/// A node at work. Dropping it ends everything at once, as a crash would.
+pub struct Engine {
+    current: Arc<Mutex<Option<Arc<Incarnation>>>>,
+    drain: watch::Sender<Option<Duration>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Engine {
+    /// Joins the cluster and starts all loops.
+    pub async fn start(parts: Parts) -> Result<Self, StartError> {
+        let mut parts = parts;
+        parts.settings.leases = parts.settings.leases.validate()?;
+        let first = Life::begin(&parts).await.map_err(StartError::Join)?;
+        let current = Arc::new(Mutex::new(Some(Arc::clone(&first.shared))));
+        let drain = watch::Sender::new(None);
+        let task = tokio::spawn(live(parts, first, Arc::clone(&current), drain.subscribe()));
+        Ok(Self { current, drain, task })
+    }
+
+    /// The present life of the node; `None` between two.
+    pub fn incarnation(&self) -> Option<Arc<Incarnation>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A view of the engine for those who only look.
+    pub fn probe(&self) -> Probe {
+        Probe { current: Arc::clone(&self.current) }
+    }
+
+    /// Starts nothing more, lets bodies end for `grace`, gives back the rest, and leaves.
+    pub async fn drain(mut self, grace: Duration) {
+        self.drain.send_replace(Some(grace));
+        // The task ends by itself: the grace and every wait in it are bounded.
+        let _ = (&mut self.task).await;
+    }
+}
+
+/// Looks at an engine from outside.
+#[derive(Clone)]
+pub struct Probe {
+    current: Arc<Mutex<Option<Arc<Incarnation>>>>,
+}
+
+/// How an engine is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Health {
+    /// It takes part, its lease holds, and it is not draining.
+    pub ready: bool,
+    /// Its number among the nodes.
+    pub node: Option<i32>,
+    /// Bodies that run.
+    pub bodies: usize,
+    /// Bodies that could run.
+    pub workers: usize,
+}
+
+impl Probe {
+    /// How the engine is now.
+    pub fn health(&self) -> Health {
+        match &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(life) => Health {
+                ready: life.may_start(),
+                node: Some(life.node.0),
+                bodies: life.worker.slots.busy(),
+                workers: life.worker.slots.total(),
+            },
+            None => Health { ready: false, node: None, bodies: 0, workers: 0 },
+        }
+    }
+}
+
+/// One life and its tasks. Dropping it ends them.
+struct Life {
+    shared: Arc<Incarnation>,
+    /// Held to be dropped: these end with the life.
+    _always: JoinSet<()>,
+    /// Ends when the node stops.
+    until_stop: JoinSet<()>,
+}
+
+impl Life {
+    async fn begin(parts: &Parts) -> Result<Self, StoreError> {
+        let Parts { store, registry, settings, clock, chance } = parts;
+        let joined_at = instant_now();
+        let node = NewNode {
+            name: settings.node_name.clone(),
+            identity: settings.identity,
+            roles: settings.roles,
+        };
+        let joined = store.join(&node, Incarnation::NOW).await?;
+        info!(
+            node.no = joined.node.0,
+            node.name = settings.node_name,
+            "node {} joined as number {}",
+            settings.node_name,
+            joined.node
+        );
+        let holds = Duration::from(settings.leases.bodies_must_end_after());
+        let lease = LeaseKeeper::new(joined_at + holds, store.is_shared());
+        let (ended_in, ended_out) = mpsc::unbounded_channel();
+        let worker = Worker::new(
+            Arc::new(Slots::new(settings.workers)),
+            Arc::clone(registry),
+            lease.watch(),
+            Arc::clone(clock),
+            Arc::clone(chance),
+            ended_in,
+        );
+        let db_clock = DbClock::new(Arc::clone(clock));
+        db_clock.observe(joined.now);
+        let shared = Arc::new(Incarnation {
+            node: joined.node,
+            store: Arc::clone(store),
+            settings: Arc::new(settings.clone()),
+            clock: Arc::clone(clock),
+            db_clock,
+            chance: Arc::clone(chance),
+            worker: Arc::new(worker),
+            bound: OpenBound::default(),
+            definitions: Definitions::default(),
+            lease,
+            members: watch::Sender::new(Vec::new()),
+            stopping: watch::Sender::new(false),
+            fenced: Notify::new(),
+            doubt: false.into(),
+        });
+        let _ = store.announce(Signal::Nodes).await;
+        Ok(Self::with_tasks(shared, ended_out))
+    }
+
+    fn with_tasks(
+        life: Arc<Incarnation>,
+        ended: mpsc::UnboundedReceiver<evenkeel_store::Finish>,
+    ) -> Self {
+        let (mut always, mut until_stop) = (JoinSet::new(), JoinSet::new());
+        let share = || Arc::clone(&life);
+        always.spawn(Heartbeat::new(share()).run());
+        always.spawn(Canceller::new(share()).run());
+        let ended = Arc::new(tokio::sync::Mutex::new(ended));
+        for _ in 0..life.settings.finishers.max(1) {
+            always.spawn(Finisher::new(share(), Arc::clone(&ended)).run());
+        }
+        until_stop.spawn(Reaper::new(share()).run());
+        until_stop.spawn(Reconciler::new(share()).run());
+        if life.settings.roles.scheduler {
+            let count = life.settings.schedulers.max(1);
+            for index in 0..count {
+                until_stop.spawn(Scheduler::new(share(), index, count).run());
+            }
+            until_stop.spawn(Pruner::new(share()).run());
+        }
+        if life.settings.roles.worker {
+            until_stop.spawn(Dispatcher::new(share()).run());
+        }
+        Self { shared: life, _always: always, until_stop }
+    }
+
+    /// Leaves in order: see [`Engine::drain`].
+    async fn drain(mut self, grace: Duration) {
+        let life = Arc::clone(&self.shared);
+        info!(bodies.count = life.worker.slots.busy(), "draining");
+        life.stopping.send_replace(true);
+        life.worker.slots.close();
+        if let Err(error) = life.store.drain(life.node).await {
+            warn!(error = &error as &dyn std::error::Error, "others were not told of the drain");
+        }
+        let _ = life.store.announce(Signal::Nodes).await;
+        let patience = grace.max(Duration::from_secs(1));
+        let _ = tokio::time::timeout(patience, async {
+            while self.until_stop.join_next().await.is_some() {}
+        })
+        .await;
+        wait_until(grace, || life.worker.open_count() == 0).await;
+        life.worker.cancel_all(CancelReason::ShuttingDown);
+        wait_until(Duration::from_secs(5), || life.worker.open_count() == 0).await;
+        if let Err(error) = self.hand_back().await {
+            warn!(
+                error = &error as &dyn std::error::Error,
+                "what was interrupted could not be handed back; others will take it over"
+            );
+        }
+    }
+
+    async fn hand_back(&self) -> Result<(), StoreError> {
+        let life = &self.shared;
+        let batch: Vec<Requeue> = life
+            .worker
+            .take_interrupted()
+            .into_iter()
+            .map(|run| Requeue {
+                key: run.key,
+                fence: run.fence,
+                tenant: run.tenant,
+                crashed: false,
+                ticket: Ticket::new(&run.definition, run.key.scheduled_at),
+            })
+            .collect();
+        let count = batch.len();
+        if count > 0 {
+            life.store.requeue(life.node, batch, Incarnation::NOW).await?;
+            let _ = life.store.announce(Signal::Ready).await;
+        }
+        let retired = life.store.retire(life.node).await?;
+        info!(runs.count = count, node.retired = retired, "drained; {count} runs handed back");
+        Ok(())
+    }
+}
+
+async fn wait_until(patience: Duration, done: impl Fn() -> bool) {
+    let deadline = instant_now() + patience;
+    while !done() && instant_now() < deadline {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Lives until told to drain; a node that was fenced starts a new life.
+async fn live(
+    parts: Parts,
+    first: Life,
+    current: Arc<Mutex<Option<Arc<Incarnation>>>>,
+    mut drain: watch::Receiver<Option<Duration>>,
+) {
+    let set = |life: Option<Arc<Incarnation>>| {
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = life;
+    };
+    let mut life = first;
+    loop {
+        let grace = tokio::select! {
+            biased;
+            grace = drain.wait_for(Option::is_some) => grace.map_or(None, |grace| *grace),
+            () = life.shared.fenced.notified() => None,
+        };
+        if let Some(grace) = grace {
+            life.drain(grace).await;
+            return set(None);
+        }
+        // Dropping the old life ends its loops; its bodies were told to end.
+        set(None);
+        life.shared.stopping.send_replace(true);
+        drop(life);
+        life = next_life(&parts).await;
+        set(Some(Arc::clone(&life.shared)));
+    }
+}
+
+async fn next_life(parts: &Parts) -> Life {
+    let mut backoff = Backoff::default();
+    loop {
+        match Life::begin(parts).await {
+            Ok(life) => return life,
+            Err(error) => {
+                warn!(error = &error as &dyn std::error::Error, "joining waits for the store");
+                tokio::time::sleep(backoff.next()).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Says that this node lives, and notices when it may not any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_executors::CancelReason;
+use evenkeel_store::{Ping, Pinged, Signal, StoreError};
+use tokio::sync::broadcast::error::RecvError;
+use tracing::{error, info, warn};
+
+use crate::incarnation::{Backoff, Incarnation, instant_now};
+
+/// Pings the store, and ends all bodies when the lease can no longer be counted on.
+pub struct Heartbeat {
+    life: Arc<Incarnation>,
+    /// The lease ran out and the bodies were ended; a ping has not come through since.
+    lost: bool,
+}
+
+impl Heartbeat {
+    /// The heartbeat of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life, lost: false }
+    }
+
+    /// Pings once. Says whether the node is still alive.
+    pub async fn run_once(&mut self) -> Result<bool, StoreError> {
+        let life = Arc::clone(&self.life);
+        let long_after = life.settings.long_run_after;
+        let announcing = life.bound.announce(|| life.worker.oldest_open(long_after), life.db_now());
+        let ping = Ping {
+            node: life.node,
+            oldest_open: announcing.oldest_open,
+            long_runs: life.worker.long_runs(long_after),
+        };
+        let sent = instant_now();
+        let pinged = life.store.ping(&ping, Incarnation::NOW).await?;
+        drop(announcing);
+        match pinged {
+            Pinged::Alive { now, members } => {
+                life.lease.renew(sent, life.settings.leases.bodies_must_end_after().into());
+                life.db_clock.observe(now);
+                life.members.send_if_modified(|known| {
+                    let changed = *known != members;
+                    *known = members;
+                    changed
+                });
+                if std::mem::take(&mut self.lost) {
+                    info!(node.no = life.node.0, "the store answers again; work goes on");
+                    // What the bodies were doing is still ours in the store, and nobody does it.
+                    life.raise_doubt();
+                }
+                Ok(true)
+            }
+            Pinged::Fenced => {
+                error!(
+                    node.no = life.node.0,
+                    "this node was silent for too long and has lost its work; it starts anew"
+                );
+                self.end_bodies();
+                life.fenced.notify_one();
+                Ok(false)
+            }
+        }
+    }
+
+    fn end_bodies(&self) {
+        self.life.worker.cancel_all(CancelReason::LeaseLost);
+    }
+
+    /// Runs until the node is fenced.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        let mut signals = life.store.signals().subscribe();
+        let mut backoff = Backoff::default();
+        loop {
+            let last_hold = life.lease.until();
+            let pinged = tokio::select! {
+                biased;
+                pinged = self.run_once() => Some(pinged),
+                () = lease_over(last_hold), if !self.lost => None,
+            };
+            let wait = match pinged {
+                Some(Ok(true)) => {
+                    backoff.reset();
+                    Duration::from(life.settings.leases.ping)
+                }
+                Some(Ok(false)) => return,
+                Some(Err(error)) => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "the store did not hear the ping"
+                    );
+                    backoff.next()
+                }
+                None => Duration::ZERO,
+            };
+            if !self.lost && !life.lease.holds(instant_now()) {
+                self.lost = true;
+                let bodies = life.worker.open_count();
+                error!(
+                    bodies.count = bodies,
+                    "the store has not answered for too long: ending {bodies} bodies before \
+                     anybody else can start them"
+                );
+                self.end_bodies();
+            }
+            tokio::select! {
+                biased;
+                () = lease_over(life.lease.until()), if !self.lost => {}
+                () = nodes_changed(&mut signals), if backoff_is_idle(wait, &life) => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+}
+
+/// A change among the nodes is worth an early ping, but only while the store answers.
+fn backoff_is_idle(wait: Duration, life: &Incarnation) -> bool {
+    wait == Duration::from(life.settings.leases.ping)
+}
+
+async fn lease_over(until: Option<tokio::time::Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn nodes_changed(signals: &mut tokio::sync::broadcast::Receiver<Signal>) {
+    loop {
+        match signals.recv().await {
+            Ok(Signal::Nodes) => return,
+            Ok(Signal::Jobs | Signal::Ready | Signal::Cancel) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

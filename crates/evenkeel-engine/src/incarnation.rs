@@ -1,0 +1,104 @@
+//! What all loops of one life of a node share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use evenkeel_core::chance::Chance;
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{Member, Now, Store};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::db_clock::DbClock;
+use crate::definitions::Definitions;
+use crate::lease_keeper::LeaseKeeper;
+use crate::open_bound::OpenBound;
+use crate::settings::Settings;
+use crate::worker::Worker;
+
+/// One life of a node, from joining until it is fenced or retired.
+pub struct Incarnation {
+    /// Its number.
+    pub node: NodeNo,
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// How it is set up.
+    pub settings: Arc<Settings>,
+    /// Its own clocks.
+    pub clock: Arc<dyn Clock>,
+    /// The database's clock.
+    pub db_clock: DbClock,
+    /// Chance.
+    pub chance: Arc<dyn Chance>,
+    /// Its bodies.
+    pub worker: Arc<Worker>,
+    /// From when on it has something open.
+    pub bound: OpenBound,
+    /// Definitions in use.
+    pub definitions: Definitions,
+    /// Its lease.
+    pub lease: LeaseKeeper,
+    /// Who takes part, as of the last ping.
+    pub members: watch::Sender<Vec<Member>>,
+    /// It schedules and claims nothing more.
+    pub stopping: watch::Sender<bool>,
+    /// The store has declared it dead.
+    pub fenced: Notify,
+    /// What the store says it has and what it knows may differ.
+    pub doubt: AtomicBool,
+}
+
+impl Incarnation {
+    /// Which clock the store judges by.
+    pub const NOW: Now = Now::Database;
+
+    /// What the database's clock has surely reached.
+    pub fn db_now(&self) -> Timestamp {
+        self.db_clock.now()
+    }
+
+    /// May it start anything?
+    pub fn may_start(&self) -> bool {
+        !*self.stopping.borrow() && self.lease.holds(instant_now())
+    }
+
+    /// Something may have happened in the store that this node does not know of.
+    pub fn raise_doubt(&self) {
+        self.doubt.store(true, Ordering::Release);
+    }
+
+    /// Waits `time`, or until the node stops. Says whether it goes on.
+    pub async fn pause(&self, time: Duration) -> bool {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stop| *stop) => false,
+            () = tokio::time::sleep(time) => true,
+        }
+    }
+}
+
+/// Now, on the clock that leases of bodies are kept on.
+#[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a simulation holds")]
+pub fn instant_now() -> Instant {
+    Instant::now()
+}
+
+/// Waits between tries at a store that does not answer: longer each time, never long.
+#[derive(Debug, Default)]
+pub struct Backoff(u32);
+
+impl Backoff {
+    /// How long to wait now.
+    pub fn next(&mut self) -> Duration {
+        self.0 = (self.0 + 1).min(6);
+        Duration::from_millis(25) * 2_u32.pow(self.0)
+    }
+
+    /// The store answers again.
+    pub fn reset(&mut self) {
+        self.0 = 0;
+    }
+}

@@ -1,0 +1,68 @@
+//! Forgets old history, a little at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::RunKey;
+use evenkeel_store::{Prune, StoreError};
+use tracing::{info, warn};
+
+use crate::incarnation::Incarnation;
+
+/// Between two steps, so that forgetting never keeps firing waiting.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// Goes round the history again and again.
+pub struct Pruner {
+    life: Arc<Incarnation>,
+    at: Option<RunKey>,
+    forgotten: u64,
+}
+
+impl Pruner {
+    /// A pruner of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life, at: None, forgotten: 0 }
+    }
+
+    /// Looks at one bounded part of the history. Says whether the round is over.
+    pub async fn run_once(&mut self) -> Result<bool, StoreError> {
+        let retention = self.life.settings.retention;
+        let prune = Prune {
+            after: self.at,
+            limit: retention.step,
+            keep_per_job: retention.per_job,
+            keep_since: self.life.db_now().saturating_sub(retention.age),
+        };
+        let pruned = self.life.store.prune(prune).await?;
+        self.forgotten += pruned.forgotten;
+        metrics::counter!("evenkeel_runs_forgotten_total").increment(pruned.forgotten);
+        self.at = pruned.next;
+        Ok(pruned.next.is_none())
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        let mut wait = life.settings.retention.every;
+        while life.pause(wait).await {
+            wait = match self.run_once().await {
+                Ok(false) => BREATH,
+                Ok(true) => {
+                    let forgotten = std::mem::take(&mut self.forgotten);
+                    if forgotten > 0 {
+                        info!(runs.count = forgotten, "forgot {forgotten} old runs");
+                    }
+                    life.settings.retention.every
+                }
+                Err(error) => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "forgetting waits for the store"
+                    );
+                    life.settings.retention.every
+                }
+            };
+        }
+    }
+}

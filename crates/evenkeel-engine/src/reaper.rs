@@ -1,0 +1,177 @@
+//! Takes over the work of nodes that are gone.
+
+use std::sync::Arc;
+
+use evenkeel_core::lease::{LeaseVerdict, StealWatch};
+use evenkeel_core::run::{Event, Outcome, RunState, step};
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{
+    Finish, Member, NodeState, Owned, Requeue, Results, Signal, StoreError, Then, Ticket,
+};
+use tracing::{error, info, warn};
+
+use crate::incarnation::Incarnation;
+
+/// Attempts taken over in one step.
+const STEP: u32 = 500;
+
+/// Challenges silent nodes, declares them dead, and gives their attempts to others.
+pub struct Reaper {
+    life: Arc<Incarnation>,
+    watch: StealWatch,
+}
+
+impl Reaper {
+    /// A reaper of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life, watch: StealWatch::default() }
+    }
+
+    /// Looks at all other nodes once.
+    pub async fn run_once(&mut self) -> Result<(), StoreError> {
+        let (now, members) = self.life.store.members().await?;
+        self.life.db_clock.observe(now);
+        let nodes: Vec<NodeNo> = members.iter().map(|member| member.node).collect();
+        self.watch.retain(&nodes);
+        let me = self.life.node;
+        for member in members.iter().filter(|member| member.node != me) {
+            match member.state {
+                NodeState::Live | NodeState::Draining => self.judge(member, now).await?,
+                NodeState::Dead => self.take_over(member).await?,
+                NodeState::Gone => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge(&mut self, member: &Member, now: Timestamp) -> Result<(), StoreError> {
+        let leases = self.life.settings.leases;
+        let own_now = self.life.clock.monotonic();
+        let store = &self.life.store;
+        match self.watch.judge(leases, member.lease(), now, own_now) {
+            LeaseVerdict::Leave => Ok(()),
+            LeaseVerdict::BeginSteal => {
+                let silent_after = leases.silent_after;
+                if store.begin_steal(member.node, silent_after, Incarnation::NOW).await? {
+                    warn!(
+                        node.no = member.node.0,
+                        node.name = member.name,
+                        "node {} is silent; its work is taken over unless it answers",
+                        member.name
+                    );
+                }
+                Ok(())
+            }
+            LeaseVerdict::Steal => {
+                let Some(challenged_at) = member.steal_start_at else { return Ok(()) };
+                let stolen =
+                    store.steal(member.node, challenged_at, leases.grace, Incarnation::NOW).await?;
+                if stolen {
+                    metrics::counter!("evenkeel_nodes_lost_total").increment(1);
+                    error!(
+                        node.no = member.node.0,
+                        node.name = member.name,
+                        "node {} is lost",
+                        member.name
+                    );
+                    let _ = store.announce(Signal::Nodes).await;
+                    self.take_over(member).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives all attempts of a dead node to others, then lets it go.
+    async fn take_over(&self, dead: &Member) -> Result<(), StoreError> {
+        let store = &self.life.store;
+        let mut taken = 0;
+        loop {
+            let owned = store.owned(dead.node, STEP).await?;
+            if owned.is_empty() {
+                break;
+            }
+            let (requeues, finishes) = self.decide(dead, owned);
+            taken += requeues.len() + finishes.len();
+            if !requeues.is_empty() {
+                store.requeue(dead.node, requeues, Incarnation::NOW).await?;
+            }
+            if !finishes.is_empty() {
+                store.finish(dead.node, finishes, self.life.settings.alpha).await?;
+            }
+        }
+        if store.retire(dead.node).await? {
+            info!(
+                node.no = dead.node.0,
+                runs.count = taken,
+                "took over {taken} runs of lost node {}",
+                dead.name
+            );
+        }
+        if taken > 0 {
+            metrics::counter!("evenkeel_runs_taken_over_total").increment(taken as u64);
+            let _ = store.announce(Signal::Ready).await;
+        }
+        Ok(())
+    }
+
+    /// What becomes of each attempt is decided by its job's policy.
+    fn decide(&self, dead: &Member, owned: Vec<Owned>) -> (Vec<Requeue>, Vec<Finish>) {
+        let (mut requeues, mut finishes) = (Vec::new(), Vec::new());
+        for attempt in owned {
+            let definition =
+                self.life.definitions.read(attempt.key.job_no, &attempt.definition).ok();
+            let state = RunState::Running {
+                owner: dead.node,
+                fence: attempt.fence,
+                crashes: attempt.crashes,
+            };
+            let next = definition.as_ref().and_then(|definition| {
+                let (then, max_crashes) = (definition.on_lost_worker, definition.max_crashes);
+                step(state, Event::Stolen { from: dead.node, then, max_crashes }).ok()
+            });
+            match (next, definition) {
+                (Some(RunState::Ready { .. }), Some(definition)) => requeues.push(Requeue {
+                    key: attempt.key,
+                    fence: attempt.fence,
+                    tenant: attempt.tenant,
+                    crashed: true,
+                    ticket: Ticket::new(&definition, attempt.key.scheduled_at),
+                }),
+                (_, _) => finishes.push(self.give_up(dead, &attempt)),
+            }
+        }
+        (requeues, finishes)
+    }
+
+    fn give_up(&self, dead: &Member, attempt: &Owned) -> Finish {
+        let lost = attempt.crashes + 1;
+        let error = format!("its worker {} was lost; {lost} lost in all", dead.name);
+        Finish {
+            key: attempt.key,
+            fence: attempt.fence,
+            tenant: attempt.tenant,
+            outcome: Outcome::Failed,
+            started_at: attempt.started_at,
+            finished_at: self.life.db_now().max(attempt.started_at),
+            results: Results { error: Some(error), ..Results::default() },
+            then: Then::EndChain { stop_job: false },
+        }
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        // Twice per ping, so that a silence is noticed soon after it is one.
+        let every = std::time::Duration::from(life.settings.leases.ping) / 2;
+        loop {
+            if let Err(error) = self.run_once().await {
+                self.watch.store_trouble();
+                warn!(error = &error as &dyn std::error::Error, "the reaper waits for the store");
+            }
+            if !life.pause(every).await {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Keeps the near future in memory what it is in the store.
+
+use evenkeel_core::{JobNo, Shard, Slot, Span};
+use evenkeel_store::{DueJob, StoreError};
+use tracing::error;
+
+use super::Scheduler;
+use crate::incarnation::Incarnation;
+use crate::near_future::Entry;
+
+/// Shards are loaded this long before they are needed.
+const LOAD_AHEAD: Span = Span::from_secs(60);
+/// Jobs in one answer of the store.
+const PAGE: u32 = 5000;
+/// Shards loaded in one pass, so that what is due already fires between.
+const SHARDS_A_PASS: usize = 16;
+
+impl Scheduler {
+    /// Loads shards that are not loaded far enough. Says whether all are now.
+    pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
+        let until = Slot::of(self.life.db_now().saturating_add(LOAD_AHEAD));
+        let behind: Vec<Shard> = self
+            .shards
+            .iter()
+            .filter(|(_, loaded)| loaded.is_none_or(|loaded| loaded < until))
+            .map(|(shard, _)| *shard)
+            .collect();
+        for shard in behind.iter().copied().take(SHARDS_A_PASS) {
+            let mut after = None;
+            loop {
+                let jobs = self.life.store.load_due(shard, until, after, PAGE).await?;
+                after = jobs.last().map(|job| job.no);
+                let is_last = jobs.len() < PAGE as usize;
+                for job in jobs {
+                    self.learn(job, until);
+                }
+                if is_last {
+                    break;
+                }
+            }
+            self.shards.insert(shard, Some(until));
+        }
+        Ok(behind.len() <= SHARDS_A_PASS)
+    }
+
+    /// Loads jobs again whose copies are stale.
+    pub(super) async fn reload_stale(&mut self) -> Result<(), StoreError> {
+        if self.reload.is_empty() {
+            return Ok(());
+        }
+        let jobs = self.life.store.load_jobs(&self.reload).await?;
+        for job in std::mem::take(&mut self.reload) {
+            self.future.remove(job);
+        }
+        for job in jobs {
+            self.learn_changed(job);
+        }
+        Ok(())
+    }
+
+    /// Asks the store for what is new, if something may be.
+    pub(super) async fn look_ahead_if_needed(&mut self) -> Result<(), StoreError> {
+        let own_now = self.life.clock.monotonic();
+        let polled = self.looked_at.is_none_or(|then| own_now - then >= self.life.settings.poll);
+        if !self.look && !polled {
+            return Ok(());
+        }
+        let until = self.life.db_now().saturating_add(self.life.settings.look_ahead);
+        let shards: Vec<Shard> = self.shards.keys().copied().collect();
+        let found = self.life.store.look_ahead(&shards, until, PAGE, Incarnation::NOW).await?;
+        self.life.db_clock.observe(found.now);
+        metrics::gauge!("evenkeel_near_future_jobs", "scheduler" => self.index.to_string())
+            .set(self.future.count() as f64);
+        self.look = found.changed.len() == PAGE as usize;
+        self.looked_at = Some(own_now);
+        for job in found.changed {
+            self.learn_changed(job);
+        }
+        // What is told is all there is: a wake that is not told was withdrawn.
+        if found.wakes.len() < PAGE as usize {
+            self.wakes.clear();
+        }
+        for wake in found.wakes {
+            self.wakes.insert((wake.due, wake.key), wake);
+        }
+        Ok(())
+    }
+
+    /// Takes a job as the store has it now, if its shard is loaded that far.
+    fn learn_changed(&mut self, job: DueJob) {
+        match self.shards.get(&Shard::of(job.no)).copied() {
+            Some(Some(loaded)) => self.learn(job, loaded),
+            Some(None) | None => self.future.remove(job.no),
+        }
+    }
+
+    fn learn(&mut self, job: DueJob, loaded: Slot) {
+        let Some(next_at) = job.next_at.filter(|next| Slot::of(*next) <= loaded) else {
+            return self.future.remove(job.no);
+        };
+        let known = self.future.get(job.no);
+        if known.is_some_and(|known| {
+            (known.generation, known.next_at, known.head) == (job.generation, next_at, job.head)
+        }) {
+            return;
+        }
+        match self.entry(&job, next_at) {
+            Ok(entry) => self.future.insert(job.no, entry),
+            Err(fault) => {
+                metrics::counter!("evenkeel_unreadable_jobs_total").increment(1);
+                error!(
+                    job.no = job.no.0,
+                    error = &fault as &dyn std::error::Error,
+                    "job {} cannot be scheduled: its stored definition is not readable",
+                    job.no
+                );
+                self.future.remove(job.no);
+            }
+        }
+    }
+
+    fn entry(&self, job: &DueJob, next_at: evenkeel_core::Timestamp) -> Result<Entry, StoreError> {
+        Ok(Entry {
+            tenant: job.tenant,
+            generation: job.generation,
+            next_at,
+            head: job.head,
+            average: job.average_good_duration,
+            definition: self.life.definitions.read(job.no, &job.definition)?,
+            skip: None,
+            look_at: next_at,
+        })
+    }
+
+    /// Up to which slot a job's shard is loaded.
+    pub(super) fn loaded_until(&self, job: JobNo) -> Option<Slot> {
+        self.shards.get(&Shard::of(job)).copied().flatten()
+    }
+}

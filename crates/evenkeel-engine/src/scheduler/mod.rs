@@ -1,0 +1,184 @@
+//! Fires what is due: loads the near future, waits for it, and turns due jobs into runs in batches.
+
+mod fire;
+mod load;
+mod wakes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::shard::shards_of;
+use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{DueWake, Member, NodeState, Signal, StoreError};
+use tokio::sync::broadcast::error::RecvError;
+use tracing::{debug, info, warn};
+
+use crate::incarnation::{Backoff, Incarnation};
+use crate::near_future::NearFuture;
+
+/// One of a node's schedulers, with its part of the node's shards.
+pub struct Scheduler {
+    life: Arc<Incarnation>,
+    /// It is number `index` of `count`.
+    index: usize,
+    count: usize,
+    /// Its shards, and up to which slot each is loaded.
+    shards: BTreeMap<Shard, Option<Slot>>,
+    future: NearFuture,
+    /// Retries and triggers that are due soon.
+    wakes: BTreeMap<(Timestamp, RunKey), DueWake>,
+    /// Something may be new in the store.
+    look: bool,
+    /// Copies of these jobs are stale.
+    reload: Vec<JobNo>,
+    /// When the store was last asked for what is new.
+    looked_at: Option<Duration>,
+    /// Places given back and the moment, when the last one was.
+    room_seen: (u64, Duration),
+    /// How many the last batch fired: many means load.
+    last_batch: usize,
+}
+
+/// What one pass did, and when to come again.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Pass {
+    /// Jobs and wakes that were fired.
+    pub fired: usize,
+    /// Come again after this time at the latest.
+    pub again_in: Duration,
+    /// Come again when a place comes free.
+    pub wants_room: bool,
+}
+
+impl Scheduler {
+    /// Scheduler number `index` of `count` on this node, without shards yet.
+    pub fn new(life: Arc<Incarnation>, index: usize, count: usize) -> Self {
+        Self {
+            life,
+            index,
+            count,
+            shards: BTreeMap::new(),
+            future: NearFuture::default(),
+            wakes: BTreeMap::new(),
+            look: true,
+            reload: Vec::new(),
+            looked_at: None,
+            room_seen: (0, Duration::ZERO),
+            last_batch: 0,
+        }
+    }
+
+    /// Takes the shards that are its own while `members` take part.
+    pub fn take_shards(&mut self, members: &[Member]) {
+        let silent_after = self.life.settings.leases.silent_after;
+        let now = self.life.db_now();
+        let schedulers: Vec<NodeNo> = members
+            .iter()
+            .filter(|member| member.roles.scheduler && member.state == NodeState::Live)
+            .filter(|member| now.since(member.last_ping_at) <= silent_after)
+            .map(|member| member.node)
+            .collect();
+        let mine: Vec<Shard> = shards_of(self.life.node, &schedulers)
+            .into_iter()
+            .filter(|shard| usize::from(shard.0) % self.count == self.index)
+            .collect();
+        if mine.iter().eq(self.shards.keys()) {
+            return;
+        }
+        info!(
+            node.no = self.life.node.0,
+            shards.count = mine.len(),
+            nodes.count = schedulers.len(),
+            "scheduler {} now looks after {} shards",
+            self.index,
+            mine.len()
+        );
+        let before = std::mem::take(&mut self.shards);
+        self.shards =
+            mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
+        self.future.retain_shards(|shard| self.shards.contains_key(&shard));
+        self.wakes.retain(|(_, key), _| self.shards.contains_key(&Shard::of(key.job_no)));
+        self.look = true;
+    }
+
+    /// Brings memory up to date, then fires one batch of what is due.
+    pub async fn run_once(&mut self) -> Result<Pass, StoreError> {
+        let poll = self.life.settings.poll;
+        if !self.life.may_start() || self.shards.is_empty() {
+            return Ok(Pass { fired: 0, again_in: poll, wants_room: false });
+        }
+        let all_loaded = self.load_shards().await?;
+        self.reload_stale().await?;
+        self.look_ahead_if_needed().await?;
+        let (woken, wakes_want_room) = self.fire_wakes().await?;
+        let (fired, due_wants_room) = self.fire_due().await?;
+        self.last_batch = woken + fired;
+        let wants_room = wakes_want_room || due_wants_room;
+        let again_in = if !all_loaded || !self.reload.is_empty() {
+            Duration::ZERO
+        } else if wants_room {
+            self.life.settings.stall
+        } else {
+            self.until_next().min(poll)
+        };
+        Ok(Pass { fired: self.last_batch, again_in, wants_room })
+    }
+
+    /// How long until something is due.
+    fn until_next(&mut self) -> Duration {
+        let wake = self.wakes.first_key_value().map(|((due, _), _)| *due);
+        let next = [wake, self.future.next_look()].into_iter().flatten().min();
+        let wait = next.map_or(Duration::MAX, |due| self.life.db_clock.until(due));
+        // Under load a batch waits for company; alone it does not.
+        let linger = if self.last_batch > 16 { self.life.settings.linger } else { Duration::ZERO };
+        wait.max(linger)
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        let mut stopping = life.stopping.subscribe();
+        let mut members = life.members.subscribe();
+        // Subscribe before looking, or a wake-up falls between.
+        let mut signals = life.store.signals().subscribe();
+        let mut backoff = Backoff::default();
+        members.mark_changed();
+        while !*stopping.borrow_and_update() {
+            if members.has_changed().unwrap_or(false) {
+                let now_members = members.borrow_and_update().clone();
+                self.take_shards(&now_members);
+            }
+            let pass = match self.run_once().await {
+                Ok(pass) => {
+                    backoff.reset();
+                    pass
+                }
+                Err(error) => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "scheduling waits for the store"
+                    );
+                    Pass { fired: 0, again_in: backoff.next(), wants_room: false }
+                }
+            };
+            if pass.again_in.is_zero() {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            tokio::select! {
+                biased;
+                _ = stopping.changed() => {}
+                _ = members.changed() => members.mark_changed(),
+                signal = signals.recv() => match signal {
+                    Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look = true,
+                    Ok(Signal::Ready | Signal::Cancel | Signal::Nodes) => {}
+                    Err(RecvError::Closed) => return,
+                },
+                () = life.worker.slots.freed(pass.again_in), if pass.wants_room => {}
+                () = tokio::time::sleep(pass.again_in) => {}
+            }
+        }
+        debug!(node.no = life.node.0, "scheduler {} has stopped", self.index);
+    }
+}

@@ -1,0 +1,137 @@
+//! Fires retries and triggers.
+
+use std::sync::Arc;
+
+use evenkeel_core::{Attempt, Definition, Timestamp};
+use evenkeel_store::{DueWake, FireResult, Fired, Start, StoreError, Ticket, WakeFire};
+use tracing::{error, warn};
+
+use super::Scheduler;
+use crate::incarnation::Incarnation;
+use crate::worker;
+
+impl Scheduler {
+    /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
+    pub(super) async fn fire_wakes(&mut self) -> Result<(usize, bool), StoreError> {
+        let now = self.life.db_now();
+        let due = self.wakes.keys().take_while(|(due, _)| *due <= now).count();
+        if due == 0 {
+            return Ok((0, false));
+        }
+        let room = self.room_for(due.min(self.life.settings.batch));
+        let mut places = room.places;
+        let mut batch = Vec::new();
+        for _ in 0..room.places.max(room.queue) {
+            let Some((_, wake)) = self.wakes.pop_first() else { break };
+            match self.life.definitions.read(wake.key.job_no, &wake.job.definition) {
+                Ok(definition) => batch.push(self.decide_wake(wake, definition, &mut places)),
+                Err(fault) => error!(
+                    job.no = wake.key.job_no.0,
+                    error = &fault as &dyn std::error::Error,
+                    "a retry or trigger of job {} cannot start: its definition is not readable",
+                    wake.key.job_no
+                ),
+            }
+        }
+        self.life.worker.slots.give(places);
+        if batch.is_empty() {
+            return Ok((0, true));
+        }
+        let life = Arc::clone(&self.life);
+        let oldest = batch.iter().map(|(fire, _)| fire.key.scheduled_at).min().unwrap_or(now);
+        let under_way = life.bound.set_out(oldest).await;
+        let fires = batch.iter().map(|(fire, _)| fire.clone()).collect();
+        let fired = match life.store.fire_wakes(life.node, fires, Incarnation::NOW).await {
+            Ok(fired) => fired,
+            Err(error) => self.read_back_wakes(&batch, error).await,
+        };
+        let count = self.apply_wakes(batch, fired);
+        drop(under_way);
+        Ok((count, due > count))
+    }
+
+    fn decide_wake(
+        &self,
+        wake: DueWake,
+        definition: Arc<Definition>,
+        places: &mut usize,
+    ) -> (WakeFire, Arc<Definition>) {
+        let direct = self.life.worker.takes_directly(&definition, &self.life.settings.pools);
+        let start = if *places > 0 && direct {
+            *places -= 1;
+            Start::Claimed
+        } else {
+            Start::Queued(Ticket::new(&definition, deadline(&definition, &wake)))
+        };
+        (WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }, definition)
+    }
+
+    fn apply_wakes(&mut self, batch: Vec<(WakeFire, Arc<Definition>)>, fired: Fired) -> usize {
+        self.life.db_clock.observe(fired.now);
+        let (mut count, mut queued, mut unused) = (0, false, 0);
+        for ((wake, definition), result) in batch.into_iter().zip(fired.results) {
+            match (result, &wake.start) {
+                (FireResult::Fired(fence), Start::Claimed) => {
+                    count += 1;
+                    self.life.worker.start(worker::Attempt {
+                        key: wake.key,
+                        fence,
+                        tenant: wake.tenant,
+                        definition,
+                        started_at: fired.now,
+                        checkpoint: None,
+                    });
+                }
+                (FireResult::Fired(_), Start::Queued(_)) => (count, queued) = (count + 1, true),
+                (FireResult::Stale | FireResult::Busy | FireResult::Early, start) => {
+                    // It was withdrawn, or is told again at the next look.
+                    self.look |= result == FireResult::Early;
+                    unused += usize::from(*start == Start::Claimed);
+                }
+            }
+            if wake.key.attempt == Attempt::FIRST {
+                // A trigger is the job's newest chain now.
+                self.reload.push(wake.key.job_no);
+            }
+        }
+        self.life.worker.slots.give(unused);
+        metrics::counter!("evenkeel_wakes_total").increment(count as u64);
+        if queued {
+            self.announce_ready();
+        }
+        count
+    }
+
+    async fn read_back_wakes(
+        &mut self,
+        batch: &[(WakeFire, Arc<Definition>)],
+        error: StoreError,
+    ) -> Fired {
+        warn!(error = &error as &dyn std::error::Error, "reading back what was woken");
+        self.life.raise_doubt();
+        self.look = true;
+        let keys: Vec<_> = batch.iter().map(|(wake, _)| wake.key).collect();
+        let owned = self.owned_of(&keys).await;
+        let mut now = self.life.db_now();
+        let results = keys
+            .iter()
+            .map(|key| match owned.iter().find(|owned| owned.key == *key) {
+                Some(owned) if !self.life.worker.has(*key) => {
+                    now = owned.started_at;
+                    FireResult::Fired(owned.fence)
+                }
+                Some(_) | None => FireResult::Stale,
+            })
+            .collect();
+        Fired { now, results }
+    }
+}
+
+/// A retry keeps the promise of its run, a trigger is promised for now.
+fn deadline(definition: &Definition, wake: &DueWake) -> Timestamp {
+    let history = evenkeel_core::History {
+        average_good_duration: wake.job.average_good_duration,
+        ..evenkeel_core::History::default()
+    };
+    definition.schedule.window(wake.key.scheduled_at, &history).should_start_by
+}

@@ -1,0 +1,95 @@
+//! How an engine is set up.
+
+use std::time::Duration;
+
+use evenkeel_core::Span;
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::lease::LeaseTimings;
+use evenkeel_store::Roles;
+use uuid::Uuid;
+
+/// All that can be set about an engine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What people call the node.
+    pub node_name: String,
+    /// Kept in the node's locked data directory.
+    pub identity: Uuid,
+    /// What it does.
+    pub roles: Roles,
+    /// How many bodies run at once.
+    pub workers: usize,
+    /// The pools it works for.
+    pub pools: Vec<String>,
+    /// The rhythm of leases.
+    pub leases: LeaseTimings,
+    /// A lost wake-up costs no more than this.
+    pub poll: Duration,
+    /// Retries and triggers are known this long before their time.
+    pub look_ahead: Span,
+    /// Schedulers side by side, each with its part of the shards and one batch under way.
+    pub schedulers: usize,
+    /// Finishers side by side.
+    pub finishers: usize,
+    /// Jobs in one batch at most.
+    pub batch: usize,
+    /// Under load a batch waits this long for company.
+    pub linger: Duration,
+    /// Without a place coming free for this long, what is due goes into the queue.
+    pub stall: Duration,
+    /// Weight of the newest duration in a job's average.
+    pub alpha: f64,
+    /// An attempt that runs for longer is written down as a long one.
+    pub long_run_after: Duration,
+    /// What history is kept.
+    pub retention: Retention,
+}
+
+/// What history is kept.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// The newest of each job.
+    pub per_job: u32,
+    /// For this long.
+    pub age: Span,
+    /// How often the pruner goes round.
+    pub every: Duration,
+    /// Rows it looks at in one step.
+    pub step: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            per_job: 100,
+            age: Span::from_secs(30 * 86_400),
+            every: Duration::from_secs(60),
+            step: 2000,
+        }
+    }
+}
+
+impl Settings {
+    /// A node that does everything, with all else as by default.
+    pub fn new(node_name: impl Into<String>, identity: Uuid) -> Self {
+        Self {
+            node_name: node_name.into(),
+            identity,
+            roles: Roles::ALL,
+            workers: 1024,
+            pools: vec![DEFAULT_POOL.into()],
+            leases: LeaseTimings::default(),
+            poll: Duration::from_secs(1),
+            look_ahead: Span::from_secs(5),
+            schedulers: 2,
+            finishers: 2,
+            batch: 1000,
+            linger: Duration::from_millis(5),
+            stall: Duration::from_millis(50),
+            alpha: DEFAULT_ALPHA,
+            long_run_after: Duration::from_secs(30),
+            retention: Retention::default(),
+        }
+    }
+}
