@@ -1,1 +1,77 @@
-//! placeholder
+//! What Evenkeel does when a run starts.
+//!
+//! The engine hands an [`Executor`] an [`Invocation`] and gets a [`Report`] back. An executor knows
+//! nothing of the store: what it may do, and for how long, is in the invocation.
+//!
+//! | kind | does |
+//! |---|---|
+//! | `noop` | nothing, at once; see [`NoopExecutor`] |
+//! | `http`, also `http_callback` | one HTTP call; see [`HttpExecutor`] |
+//! | `shell` | one program under a [`supervisor`]; see [`ShellExecutor`] |
+//!
+//! Effects are at-least-once under crashes, so every executor passes the run's id, the attempt and
+//! the fence on to what it calls.
+
+mod cancel;
+mod config;
+mod http;
+mod lease;
+mod noop;
+mod registry;
+mod report;
+mod shell;
+pub mod supervisor;
+mod tail;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
+pub use config::ConfigFault;
+pub use http::{HttpExecutor, HttpSettings, HttpSetupError};
+pub use lease::Lease;
+pub use noop::NoopExecutor;
+pub use registry::Registry;
+pub use report::Report;
+pub use shell::{ShellExecutor, ShellSettings, SupervisorCommand};
+pub use tail::TAIL_BYTES_MAX;
+
+/// Something that can run a job.
+#[async_trait]
+pub trait Executor: Send + Sync + 'static {
+    /// The word jobs name it by: `noop`, `http`, `shell`.
+    fn kind(&self) -> &'static str;
+
+    /// Refuses a bad configuration when the job is created, naming the field.
+    fn check(&self, config: &serde_json::Value) -> Result<(), ConfigFault>;
+
+    /// Runs one attempt to its end. It ends early, and the body with it, when the invocation is
+    /// cancelled or its lease runs out, and also if the future is dropped.
+    async fn run(&self, invocation: Invocation) -> Report;
+}
+
+/// One attempt to run, and the right to run it.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// Which attempt of which run: the ids and the scheduled time come from it.
+    pub key: evenkeel_core::RunKey,
+    /// The right to write results, for those the body talks to.
+    pub fence: evenkeel_core::lease::Fence,
+    /// What to run.
+    pub definition: Arc<evenkeel_core::Definition>,
+    /// What an earlier attempt left behind.
+    pub checkpoint: Option<Vec<u8>>,
+    /// Says when to stop.
+    pub cancel: Cancel,
+    /// Says until when this node may run it.
+    pub lease: Lease,
+}
+
+/// Resolves when a body has to end although it isn't done, with the reason.
+async fn interrupted(cancel: &Cancel, lease: &mut Lease) -> CancelReason {
+    tokio::select! {
+        reason = cancel.cancelled() => reason,
+        () = lease.expired() => CancelReason::LeaseLost,
+    }
+}

@@ -1,0 +1,215 @@
+//! Keeping calls away from the inside of the network.
+//!
+//! Whoever can create a job chooses a URL that this node then calls from where it stands. Without a
+//! guard that reaches the cloud's metadata service, the database's admin port and the neighbours.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+/// A call to an address that jobs may not reach.
+#[derive(Debug, thiserror::Error)]
+#[error("{host} is at {address}, which is not public; --allow-network can open such a network")]
+pub(super) struct Refused {
+    host: String,
+    address: IpAddr,
+}
+
+/// Decides which addresses may be called. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Guard(Arc<[IpNet]>);
+
+impl Guard {
+    pub(super) fn new(allow_networks: Vec<IpNet>) -> Self {
+        Self(allow_networks.into())
+    }
+
+    /// Judges a URL whose host is an address: such a one is never looked up. The URL's parser has
+    /// already turned decimal, octal and hexadecimal forms into the usual one.
+    pub(super) fn judge_literal(&self, url: &Url) -> Result<(), Refused> {
+        let host = url.host_str().unwrap_or_default();
+        match host.trim_matches(['[', ']']).parse() {
+            Ok(address) => self.judge(host, address),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn judge(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+        let meant = address.to_canonical();
+        let allowed = |ip: &IpAddr| self.0.iter().any(|network| network.contains(ip));
+        if allowed(&address) || allowed(&meant) || is_public(meant) {
+            Ok(())
+        } else {
+            Err(Refused { host: host.into(), address })
+        }
+    }
+}
+
+impl Resolve for Guard {
+    /// The addresses that were judged are the ones connected to, so a name can't change its mind
+    /// in between. One bad address refuses them all: a name with both is up to no good.
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.clone();
+        Box::pin(async move {
+            let host = name.as_str();
+            let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            for address in &addresses {
+                guard.judge(host, address.ip())?;
+            }
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => is_public_v4(v4),
+        IpAddr::V6(v6) => is_public_v6(v6),
+    }
+}
+
+/// What the IANA registry of special addresses calls globally reachable, and not a cloud's inside.
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, d] = ip.octets();
+    let special = match a {
+        0 | 10 | 127 => true,
+        100 => (64..128).contains(&b), // carrier-grade NAT, and a cloud's metadata service
+        168 => (b, c, d) == (63, 129, 16), // a cloud's host agent, in public address space
+        169 => b == 254,               // link-local, with most metadata services
+        172 => (16..32).contains(&b),
+        192 => matches!((b, c), (168, _) | (0, 0 | 2) | (88, 99)),
+        198 => matches!((b, c), (18 | 19, _) | (51, 100)),
+        203 => (b, c) == (0, 113),
+        224.. => true, // multicast, reserved, broadcast
+        _ => false,
+    };
+    !special
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    match ip.segments() {
+        // NAT64: the address behind the translator is the one that counts.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            let [a, b] = high.to_be_bytes();
+            let [c, d] = low.to_be_bytes();
+            is_public_v4(Ipv4Addr::new(a, b, c, d))
+        }
+        [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false, // Teredo, documentation
+        [0x2002, ..] => false,                                              // 6to4 hides any IPv4
+        [0x3fff, second, ..] if second < 0x1000 => false,                   // documentation
+        // Global unicast is 2000::/3; loopback, mapped, link-local, ULA and multicast lie outside.
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(guard: &Guard, address: &str) -> bool {
+        guard.judge("host", address.parse().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn inner_addresses_are_refused() {
+        let guard = Guard::new(Vec::new());
+        for address in [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "100.100.100.200",
+            "127.0.0.1",
+            "127.255.0.9",
+            "168.63.129.16",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.19.9.9",
+            "198.51.100.7",
+            "203.0.113.5",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "5f00::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ] {
+            assert!(!judge(&guard, address), "{address}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_allowed() {
+        let guard = Guard::new(Vec::new());
+        for address in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.0.1",
+            "100.128.0.1",
+            "168.63.129.17",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "198.17.0.1",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2001:4860:4860::8888",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
+            assert!(judge(&guard, address), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_allowed_network_is_open_in_every_form_of_its_addresses() {
+        let guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap()]);
+        assert!(judge(&guard, "127.0.0.1") && judge(&guard, "::ffff:127.0.0.1"));
+        assert!(!judge(&guard, "::1") && !judge(&guard, "10.0.0.1"));
+    }
+
+    #[test]
+    fn addresses_in_odd_spellings_are_seen_through() {
+        let guard = Guard::new(Vec::new());
+        for url in [
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://0177.0.0.1/",
+            "http://127.1/",
+            "http://127.0.0.1./",
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://１２７.0.0.1/",
+            "http://0/",
+        ] {
+            assert!(guard.judge_literal(&url.parse().unwrap()).is_err(), "{url}");
+        }
+        assert!(guard.judge_literal(&"http://example.com/".parse().unwrap()).is_ok());
+    }
+}

@@ -1,0 +1,72 @@
+//! Finding and signalling everything below the supervisor.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+/// Sends SIGKILL to every process below this one.
+///
+/// The list may be out of date when it is used: the caller repeats until nothing is left. Whatever
+/// dies hands its children to this process, so nothing gets lost in between.
+pub(super) fn kill_all() {
+    let mut found = children_of(getpid());
+    while let Some(pid) = found.pop() {
+        // Before the kill: afterwards they are this process's children, and found next time.
+        found.extend(children_of(pid));
+        // It may be gone already, or belong to another user: neither can be helped.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+fn children_of(pid: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
+        return Vec::new();
+    };
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(parse_pid)),
+            // A thread that just ended, or a kernel without CONFIG_PROC_CHILDREN.
+            Err(_) if thread.path().exists() => return children_by_search(pid),
+            Err(_) => {}
+        }
+    }
+    children
+}
+
+/// Looks at every process there is.
+fn children_by_search(parent: Pid) -> Vec<Pid> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    processes
+        .flatten()
+        .filter_map(|entry| parse_pid(entry.file_name().to_str()?))
+        .filter(|pid| parent_of(*pid) == Some(parent))
+        .collect()
+}
+
+fn parent_of(pid: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name before it is in parentheses and may hold anything, parentheses too.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(1).and_then(parse_pid)
+}
+
+fn parse_pid(text: &str) -> Option<Pid> {
+    text.parse().ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_find_the_same_children() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = parse_pid(&child.id().to_string()).unwrap();
+        assert!(children_of(getpid()).contains(&pid));
+        assert!(children_by_search(getpid()).contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!children_of(getpid()).contains(&pid));
+    }
+}

@@ -1,0 +1,153 @@
+use std::time::Duration;
+
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_executors::{
+    Executor, Report, ShellExecutor, ShellSettings, SupervisorCommand, TAIL_BYTES_MAX,
+};
+use serde_json::{Value, json};
+
+use crate::support::{invocation, with};
+
+pub fn supervisor() -> SupervisorCommand {
+    SupervisorCommand {
+        program: env!("CARGO_BIN_EXE_evenkeel-supervisor-test").into(),
+        args: Vec::new(),
+    }
+}
+
+pub fn executor() -> ShellExecutor {
+    let settings = ShellSettings::new(supervisor());
+    ShellExecutor::new(ShellSettings { kill_grace: Duration::from_millis(200), ..settings })
+}
+
+async fn run(argv: &[&str]) -> Report {
+    executor().run(invocation("shell", json!({"argv": argv}))).await
+}
+
+async fn sh(script: &str) -> Report {
+    run(&["sh", "-c", script]).await
+}
+
+#[tokio::test]
+async fn exit_code_zero_is_success() {
+    let report = sh("echo out; echo noise >&2").await;
+    assert_eq!((report.outcome, report.error.as_deref()), (Outcome::Completed, None));
+    assert_eq!(report.output.as_deref(), Some("out\n"));
+}
+
+#[tokio::test]
+async fn any_other_exit_code_is_a_failure_with_its_last_words() {
+    let report = sh("echo out; echo alas >&2; exit 3").await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(report.error.as_deref(), Some("exit code 3\nalas\n"));
+    assert_eq!(report.output.as_deref(), Some("out\n"));
+    // What the supervisor uses for itself means nothing special from a body.
+    assert_eq!(sh("exit 198").await.error.as_deref(), Some("exit code 198"));
+}
+
+#[tokio::test]
+async fn a_signal_is_a_failure() {
+    let report = sh("kill -9 $$").await;
+    assert_eq!(report.error.as_deref(), Some("ended by signal 9"));
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_a_failure() {
+    let report = run(&["/no/such/program"]).await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    let error = report.error.unwrap();
+    assert!(error.starts_with("exit code 127\nevenkeel: /no/such/program can't be"), "{error}");
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_a_failure() {
+    let config = json!({"argv": ["true"], "cwd": "/no/such/folder"});
+    let report = executor().run(invocation("shell", config)).await;
+    assert!(report.error.unwrap().starts_with("it can't be started: "));
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_not_there_is_a_failure() {
+    let program = "/no/such/supervisor".into();
+    let settings = ShellSettings::new(SupervisorCommand { program, args: Vec::new() });
+    let config = json!({"argv": ["true"]});
+    let report = ShellExecutor::new(settings).run(invocation("shell", config)).await;
+    assert!(report.error.unwrap().starts_with("the supervisor can't be started: "));
+}
+
+#[tokio::test]
+async fn no_shell_reads_the_arguments() {
+    let report = run(&["printf", "%s|", "$HOME", "a b", ";", "`id`", "*", "--exec", "--"]).await;
+    assert_eq!(report.output.as_deref(), Some("$HOME|a b|;|`id`|*|--exec|--|"));
+}
+
+#[tokio::test]
+async fn the_payload_is_on_standard_input() {
+    // More than a pipe holds; a body that does not read it is no trouble either.
+    let payload = json!({"text": "x".repeat(300_000)});
+    for (argv, output) in [(json!(["wc", "-c"]), Some("300011\n")), (json!(["true"]), None)] {
+        let invocation = invocation("shell", json!({"argv": argv}));
+        let report = executor().run(with(invocation, |d| d.payload = payload.clone())).await;
+        assert_eq!((report.outcome, report.output.as_deref()), (Outcome::Completed, output));
+    }
+}
+
+#[tokio::test]
+async fn no_payload_is_no_input() {
+    assert_eq!(run(&["wc", "-c"]).await.output.as_deref(), Some("0\n"));
+}
+
+#[tokio::test]
+async fn the_environment_is_what_the_job_says_and_no_more() {
+    let config = json!({"argv": ["env"], "cwd": "/", "env": {"COLOUR": "blue"}});
+    let invocation = invocation("shell", config);
+    let key = invocation.key;
+    let output = executor().run(invocation).await.output.unwrap();
+    let mut seen: Vec<&str> = output.lines().filter(|line| !line.starts_with("PATH=")).collect();
+    seen.sort_unstable();
+    let scheduled_at: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
+    let expected = [
+        "COLOUR=blue".to_owned(),
+        "EVENKEEL_ATTEMPT=2".to_owned(),
+        format!("EVENKEEL_EXECUTION_ID={}", key.execution_id()),
+        "EVENKEEL_FENCE=5".to_owned(),
+        format!("EVENKEEL_RUN_ID={}", key.run_id()),
+        format!("EVENKEEL_SCHEDULED_AT={scheduled_at}"),
+    ];
+    assert_eq!(seen, expected);
+    assert!(output.lines().any(|line| line.starts_with("PATH=")), "{output}");
+}
+
+#[tokio::test]
+async fn it_runs_where_the_job_says() {
+    let config = json!({"argv": ["pwd"], "cwd": "/usr"});
+    let report = executor().run(invocation("shell", config)).await;
+    assert_eq!(report.output.as_deref(), Some("/usr\n"));
+}
+
+#[tokio::test]
+async fn a_long_output_keeps_its_end() {
+    let report = sh("head -c 300000 /dev/zero | tr '\\0' x; echo done; \
+                     head -c 300000 /dev/zero | tr '\\0' e >&2; exit 1")
+    .await;
+    let (output, error) = (report.output.unwrap(), report.error.unwrap());
+    let missing = 300_005 - TAIL_BYTES_MAX;
+    assert!(output.starts_with(&format!("… {missing} bytes left out\nx")), "{}", &output[..50]);
+    assert!(output.ends_with("xdone\n"));
+    assert!(error.starts_with("exit code 1\n… 234464 bytes left out\ne"), "{}", &error[..50]);
+}
+
+#[tokio::test]
+async fn what_it_used_is_measured() {
+    let report = sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done").await;
+    assert!(report.cpu_time.unwrap() > Span::from_micros(100), "{report:?}");
+    assert!(report.memory_peak_kb.unwrap() > 100, "{report:?}");
+}
+
+#[test]
+fn a_bad_configuration_is_refused() {
+    let fault = executor().check(&json!({"argv": "echo hello"})).unwrap_err();
+    assert_eq!(fault.field, "executor_config.argv");
+    assert_eq!(executor().check(&Value::Null).unwrap_err().message, "is required");
+}

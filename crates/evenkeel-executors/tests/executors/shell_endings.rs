@@ -1,0 +1,191 @@
+//! Bodies that do not come to their own end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use evenkeel_core::Span;
+use evenkeel_core::run::Outcome;
+use evenkeel_executors::{
+    CancelReason, Executor, Invocation, Lease, Report, ShellExecutor, ShellSettings, cancellation,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::shell::{executor, supervisor};
+use crate::support::{eventually, invocation, is_alive, parent_of, pid_in, with};
+
+/// A body that writes its process ids to files in a folder of its own.
+struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn script(&self, script: &str) -> Invocation {
+        let cwd = self.folder.path();
+        invocation("shell", json!({"argv": ["sh", "-c", script], "cwd": cwd}))
+    }
+
+    async fn pid(&self, name: &str) -> i32 {
+        pid_in(&self.file(name)).await
+    }
+}
+
+/// A main process that ignores SIGTERM, a child that does, and a grandchild in its own session
+/// whose parent is gone.
+const STUBBORN: &str = "trap '' TERM
+    sh -c 'trap \"\" TERM; echo $$ >child; while :; do sleep 1; done' &
+    sh -c 'setsid sh -c \"trap : TERM HUP; echo \\$\\$ >escaped; while :; do sleep 1; done\" &'
+    echo $$ >main
+    while :; do sleep 1; done";
+
+#[expect(clippy::disallowed_methods, reason = "leases end on tokio's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[tokio::test]
+async fn a_cancelled_body_ends_with_all_its_descendants() {
+    let scene = Scene::new();
+    let (handle, cancel) = cancellation();
+    let run = tokio::spawn({
+        let invocation = Invocation { cancel, ..scene.script(STUBBORN) };
+        async move { executor().run(invocation).await }
+    });
+    let pids = [scene.pid("main").await, scene.pid("child").await, scene.pid("escaped").await];
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+    handle.cancel(CancelReason::Requested);
+    let report = run.await.unwrap();
+    // The report comes when they are dead, not before.
+    assert!(!pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    assert_eq!(report.error, Report::cancelled(CancelReason::Requested).error);
+}
+
+#[tokio::test]
+async fn a_body_may_use_its_grace_to_clear_up() {
+    let scene = Scene::new();
+    let script = "trap 'echo bye; exit 0' TERM; echo $$ >main; while :; do sleep 0.01; done";
+    let (handle, cancel) = cancellation();
+    let settings = ShellSettings::new(supervisor());
+    let patient =
+        ShellExecutor::new(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
+    let invocation = Invocation { cancel, ..scene.script(script) };
+    let run = tokio::spawn(async move { patient.run(invocation).await });
+    scene.pid("main").await;
+    handle.cancel(CancelReason::TooLong);
+    let report = run.await.unwrap();
+    assert_eq!(report.outcome, Outcome::TimedOut);
+    assert_eq!(report.output.as_deref(), Some("bye\n"));
+}
+
+#[tokio::test]
+async fn a_run_cancelled_before_it_starts_never_starts() {
+    let scene = Scene::new();
+    let (handle, cancel) = cancellation();
+    handle.cancel(CancelReason::ShuttingDown);
+    let invocation = Invocation { cancel, ..scene.script("echo $$ >main") };
+    let report = executor().run(invocation).await;
+    assert_eq!(report.error, Report::cancelled(CancelReason::ShuttingDown).error);
+    assert!(!scene.file("main").exists());
+}
+
+#[tokio::test]
+async fn what_a_body_leaves_behind_is_killed() {
+    let scene = Scene::new();
+    let script = "setsid sh -c 'echo $$ >left; exec sleep 600' >/dev/null 2>&1 &
+        while [ ! -s left ]; do sleep 0.01; done; exit 0";
+    let report = executor().run(scene.script(script)).await;
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert!(!is_alive(scene.pid("left").await));
+}
+
+#[tokio::test]
+async fn dropping_the_run_ends_the_body() {
+    let scene = Scene::new();
+    let invocation = scene.script(STUBBORN);
+    let run = tokio::spawn(async move { executor().run(invocation).await });
+    let pids = [scene.pid("main").await, scene.pid("child").await, scene.pid("escaped").await];
+    run.abort();
+    eventually("the body is gone", || !pids.iter().any(|pid| is_alive(*pid))).await;
+}
+
+#[tokio::test]
+async fn silence_times_out_and_noise_does_not() {
+    let scene = Scene::new();
+    // Twice the timeout in all, but never silent for long.
+    let noisy = scene.script("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.25; done");
+    let report = executor().run(with(noisy, |d| d.timeout = Span::from_secs(1))).await;
+    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+
+    let silent = scene.script("echo before >&2; echo $$ >main; exec sleep 600");
+    let report = executor().run(with(silent, |d| d.timeout = Span::from_secs(1))).await;
+    assert_eq!(report.outcome, Outcome::TimedOut);
+    assert_eq!(report.error.as_deref(), Some("no output for 1s\nbefore\n"));
+    assert!(!is_alive(scene.pid("main").await));
+}
+
+#[tokio::test]
+async fn a_body_ends_with_the_lease() {
+    let scene = Scene::new();
+    let (_sender, until) = watch::channel(now() + Duration::from_millis(500));
+    let invocation =
+        Invocation { lease: Lease::new(until), ..scene.script("echo $$ >main; exec sleep 600") };
+    let report = executor().run(invocation).await;
+    assert_eq!(report.error, Report::cancelled(CancelReason::LeaseLost).error);
+    assert!(!is_alive(scene.pid("main").await));
+}
+
+#[tokio::test]
+async fn a_renewed_lease_keeps_the_body() {
+    let scene = Scene::new();
+    let first = now() + Duration::from_secs(2);
+    let (sender, until) = watch::channel(first);
+    let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done";
+    let invocation = Invocation { lease: Lease::new(until), ..scene.script(script) };
+    let run = tokio::spawn(async move { executor().run(invocation).await });
+    scene.pid("main").await;
+    sender.send(first + Duration::from_secs(60)).unwrap();
+    tokio::time::sleep_until(first + Duration::from_millis(500)).await;
+    std::fs::write(scene.file("enough"), "").unwrap();
+    assert_eq!(run.await.unwrap().outcome, Outcome::Completed);
+}
+
+#[tokio::test]
+async fn a_killed_supervisor_takes_the_body_with_it() {
+    let scene = Scene::new();
+    let script = "sleep 600 & echo $! >child; echo $$ >main; wait";
+    let invocation = scene.script(script);
+    let run = tokio::spawn(async move { executor().run(invocation).await });
+    let pids = [scene.pid("main").await, scene.pid("child").await];
+    let supervisor = Pid::from_raw(parent_of(pids[0])).unwrap();
+    kill_process(supervisor, Signal::KILL).unwrap();
+    let report = run.await.unwrap();
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert!(report.error.unwrap().starts_with("its supervisor was ended: signal: 9"));
+    eventually("the body is gone", || !pids.iter().any(|pid| is_alive(*pid))).await;
+}
+
+#[tokio::test]
+async fn a_supervisor_that_does_not_react_is_killed() {
+    let scene = Scene::new();
+    let (handle, cancel) = cancellation();
+    let invocation = Invocation { cancel, ..scene.script("echo $$ >main; exec sleep 600") };
+    let run = tokio::spawn(async move { executor().run(invocation).await });
+    let main = scene.pid("main").await;
+    kill_process(Pid::from_raw(parent_of(main)).unwrap(), Signal::STOP).unwrap();
+    handle.cancel(CancelReason::Requested);
+    let report = run.await.unwrap();
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    eventually("the body is gone", || !is_alive(main)).await;
+}

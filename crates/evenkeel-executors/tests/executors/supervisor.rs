@@ -1,0 +1,187 @@
+//! The supervisor without an executor: a node that is frozen or gone says nothing.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use evenkeel_executors::supervisor::EXIT_ABANDONED;
+use rustix::fs::{FlockOperation, flock};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{eventually, is_alive, pid_in};
+
+/// The node's side, driven by hand.
+struct Node {
+    supervisor: Child,
+    control: BufReader<UnixStream>,
+}
+
+impl Node {
+    fn new(spec: &Value) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let supervisor = Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut node = Self { supervisor, control: BufReader::new(ours) };
+        node.say(&spec.to_string());
+        node
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.control.get_mut(), "{line}").unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.control.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or(Value::Null)
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        self.supervisor.wait().unwrap().code()
+    }
+}
+
+fn monotonic_ms() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
+/// A body that says who it is and stays.
+fn spec(folder: &Path, lease_ms: Option<i64>) -> Value {
+    json!({
+        "argv": ["sh", "-c", "echo $$ >main; exec sleep 600"],
+        "env": {"PATH": "/usr/bin:/bin"},
+        "cwd": folder,
+        "payload": null,
+        "bodies_lock": folder.join("bodies.lock"),
+        "kill_grace_ms": 100,
+        "lease_ms": lease_ms,
+        "sent_ms": monotonic_ms(),
+    })
+}
+
+fn started(spec: &Value) -> Node {
+    let mut node = Node::new(spec);
+    assert_eq!(node.hear(), "ready");
+    node.say("go");
+    assert!(node.hear()["started"]["pid"].is_i64());
+    node
+}
+
+#[tokio::test]
+async fn a_frozen_nodes_body_ends_when_the_lease_does() {
+    let folder = TempDir::new().unwrap();
+    let mut node = started(&spec(folder.path(), Some(1500)));
+    let main = pid_in(&folder.path().join("main")).await;
+    assert!(is_alive(main));
+    assert_eq!(node.exit_code(), Some(EXIT_ABANDONED.into()));
+    assert!(!is_alive(main));
+    assert_eq!(node.hear()["ended"]["by"], "lease");
+}
+
+#[tokio::test]
+async fn a_renewed_lease_keeps_the_body_until_it_is_stopped() {
+    let folder = TempDir::new().unwrap();
+    let start = monotonic_ms();
+    let mut node = started(&spec(folder.path(), Some(1500)));
+    let main = pid_in(&folder.path().join("main")).await;
+    node.say("lease 60000");
+    eventually("the first lease is over", || monotonic_ms() > start + 2000).await;
+    assert!(is_alive(main));
+    node.say("stop");
+    assert_eq!(node.hear()["ended"]["by"], "stop");
+    assert_eq!(node.exit_code(), Some(128 + 15));
+    assert!(!is_alive(main));
+}
+
+#[tokio::test]
+async fn a_dead_nodes_body_ends() {
+    let folder = TempDir::new().unwrap();
+    let Node { mut supervisor, control } = started(&spec(folder.path(), None));
+    let main = pid_in(&folder.path().join("main")).await;
+    drop(control);
+    assert_eq!(supervisor.wait().unwrap().code(), Some(EXIT_ABANDONED.into()));
+    assert!(!is_alive(main));
+}
+
+#[tokio::test]
+async fn nothing_starts_for_a_node_that_is_gone_or_has_no_lease() {
+    let folder = TempDir::new().unwrap();
+    let mut gone = Node::new(&spec(folder.path(), None));
+    assert_eq!(gone.hear(), "ready");
+    let Node { mut supervisor, control } = gone;
+    drop(control);
+    assert_eq!(supervisor.wait().unwrap().code(), Some(EXIT_ABANDONED.into()));
+
+    let mut expired = Node::new(&spec(folder.path(), Some(0)));
+    assert_eq!(expired.hear(), "ready");
+    expired.say("go");
+    assert_eq!(expired.exit_code(), Some(EXIT_ABANDONED.into()));
+    assert!(!folder.path().join("main").exists());
+}
+
+#[tokio::test]
+async fn the_lock_is_held_until_the_body_is_gone() {
+    let folder = TempDir::new().unwrap();
+    let mut spec = spec(folder.path(), None);
+    // It ignores the request to end, so that there is a while between the order and its end.
+    spec["argv"][2] = "trap '' TERM; echo $$ >main; while :; do sleep 1; done".into();
+    let mut node = started(&spec);
+    let main = pid_in(&folder.path().join("main")).await;
+    let lock = File::open(folder.path().join("bodies.lock")).unwrap();
+    let taken = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+    assert!(!taken());
+    node.say("stop");
+    let mut alive_when_taken = None;
+    eventually("the lock is free", || {
+        let alive = is_alive(main);
+        if taken() {
+            alive_when_taken = Some(alive && is_alive(main));
+        }
+        alive_when_taken.is_some()
+    })
+    .await;
+    assert_eq!(alive_when_taken, Some(false));
+    node.exit_code();
+}
+
+#[tokio::test]
+async fn the_lock_outlasts_a_killed_supervisor_while_something_of_the_body_lives() {
+    let folder = TempDir::new().unwrap();
+    let mut spec = spec(folder.path(), None);
+    spec["argv"][2] = "setsid sh -c 'echo $$ >escaped; exec sleep 600' &
+        echo $$ >main; exec sleep 600"
+        .into();
+    let mut node = started(&spec);
+    let main = pid_in(&folder.path().join("main")).await;
+    let escaped = pid_in(&folder.path().join("escaped")).await;
+    node.supervisor.kill().unwrap();
+    node.supervisor.wait().unwrap();
+    eventually("the kernel has ended the main process", || !is_alive(main)).await;
+    let lock = File::open(folder.path().join("bodies.lock")).unwrap();
+    let taken = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+    assert!(is_alive(escaped) && !taken());
+    let escaped = rustix::process::Pid::from_raw(escaped).unwrap();
+    rustix::process::kill_process(escaped, rustix::process::Signal::KILL).unwrap();
+    eventually("the lock is free", taken).await;
+}
+
+#[tokio::test]
+async fn nothing_starts_while_a_restarted_node_looks_for_bodies() {
+    let folder = TempDir::new().unwrap();
+    let lock = File::create(folder.path().join("bodies.lock")).unwrap();
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let mut node = Node::new(&spec(folder.path(), None));
+    let error = node.hear()["failed"]["error"].as_str().unwrap().to_owned();
+    assert!(error.starts_with("the lock of bodies: "), "{error}");
+    assert_ne!(node.exit_code(), Some(0));
+    assert!(!folder.path().join("main").exists());
+}
