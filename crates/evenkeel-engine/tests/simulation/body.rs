@@ -1,0 +1,115 @@
+//! Bodies that write down what they did, apart from the product.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evenkeel_core::chance::Chance;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_executors::{ConfigFault, Executor, Invocation, Report};
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// What one body did.
+#[derive(Copy, Clone, Debug)]
+pub struct Lived {
+    /// Which attempt.
+    pub key: RunKey,
+    /// With which fence.
+    pub fence: u32,
+    /// On which process.
+    pub process: u32,
+    /// What the database's clock said when it began.
+    pub began_db: Timestamp,
+    /// True time of its beginning, since the simulation began.
+    pub began: Duration,
+    /// True time of its end.
+    pub ended: Duration,
+    /// How it ended, if it did by itself.
+    pub outcome: Option<Outcome>,
+}
+
+/// The book that all bodies of all nodes write in.
+pub type Book = Arc<Mutex<Vec<Lived>>>;
+
+/// True time and the database's.
+pub trait Time: Send + Sync {
+    /// Since the simulation began.
+    fn truth(&self) -> Duration;
+    /// What the database's clock says.
+    fn db(&self) -> Timestamp;
+}
+
+/// Runs bodies of one process.
+pub struct SimExecutor {
+    pub book: Book,
+    pub time: Arc<dyn Time>,
+    pub chance: Arc<dyn Chance>,
+    pub process: u32,
+    /// Falls when the process dies.
+    pub alive: watch::Receiver<bool>,
+}
+
+#[async_trait]
+impl Executor for SimExecutor {
+    fn kind(&self) -> &'static str {
+        "noop"
+    }
+
+    fn check(&self, _config: &Value) -> Result<(), ConfigFault> {
+        Ok(())
+    }
+
+    async fn run(&self, invocation: Invocation) -> Report {
+        let mut alive = self.alive.clone();
+        if !*alive.borrow() {
+            // The process is dead: its remaining tasks only exist in the simulation.
+            return std::future::pending().await;
+        }
+        let config = &invocation.definition.executor.config;
+        let longest = config["ms"].as_u64().unwrap_or(100);
+        let fails = config["fails_percent"].as_u64().unwrap_or(0);
+        let length = Duration::from_millis(self.chance.bits() % longest + 1);
+        let fail = self.chance.bits() % 100 < fails;
+        let place = {
+            let mut book = self.book.lock().unwrap();
+            book.push(Lived {
+                key: invocation.key,
+                fence: invocation.fence.0,
+                process: self.process,
+                began_db: self.time.db(),
+                began: self.time.truth(),
+                ended: Duration::MAX,
+                outcome: None,
+            });
+            book.len() - 1
+        };
+        let mut lease = invocation.lease.clone();
+        let report = tokio::select! {
+            biased;
+            _ = alive.wait_for(|alive| !alive) => None,
+            reason = invocation.cancel.cancelled() => Some(Report::cancelled(reason)),
+            // What the supervisor does for a shell body.
+            () = lease.expired() => Some(Report::cancelled(evenkeel_executors::CancelReason::LeaseLost)),
+            () = tokio::time::sleep(length) => Some(match fail {
+                true => Report::failed("as it was told to"),
+                false => Report::completed(),
+            }),
+        };
+        self.ends(place, report.as_ref());
+        match report {
+            Some(report) => report,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl SimExecutor {
+    fn ends(&self, place: usize, report: Option<&Report>) {
+        let mut book = self.book.lock().unwrap();
+        book[place].ended = self.time.truth();
+        book[place].outcome =
+            report.map(|report| report.outcome).filter(|outcome| *outcome != Outcome::Cancelled);
+    }
+}

@@ -1,0 +1,207 @@
+//! Judges a life by what the bodies wrote down and what the store holds at its end. It derives the
+//! times that had to be by adding intervals, and knows nothing of the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::run::{Outcome as Ended, RunStatus};
+use evenkeel_core::{Attempt, JobNo, RunKey, Span, Timestamp};
+use evenkeel_store::{PageRequest, Run, RunFilter, RunStore, Scope, Store};
+use evenkeel_store_testkit::model::ModelStore;
+
+use crate::body::Lived;
+use crate::world::{Outcome, Planned, Scenario};
+
+/// All there is to judge by.
+pub struct Evidence<'a> {
+    pub scenario: &'a Scenario,
+    pub model: &'a ModelStore,
+    pub scope: Scope,
+    pub plan: &'a [Planned],
+    pub book: &'a [Lived],
+    pub until: Timestamp,
+    pub faults: u64,
+}
+
+/// Tells every promise that was broken.
+pub async fn check(evidence: &Evidence<'_>) -> Outcome {
+    let runs = all_runs(evidence).await;
+    let mut violations = Vec::new();
+    every_time_is_accounted_for(evidence, &runs, &mut violations);
+    no_attempt_starts_twice(evidence, &mut violations);
+    no_job_overlaps_itself(evidence, &mut violations);
+    stored_ends_are_the_last_owners(evidence, &runs, &mut violations);
+    nothing_starts_early(evidence, &mut violations);
+    nothing_is_left_behind(evidence, &mut violations).await;
+    let census = evidence.model.census().await.unwrap();
+    let latest = latest_first_attempt(evidence);
+    Outcome {
+        simulated_hours: evidence.scenario.hours,
+        bodies: evidence.book.len() as u64,
+        faults: evidence.faults,
+        skipped_times: census.skipped_times,
+        latest_ms: latest.as_millis(),
+        fingerprint: fingerprint(evidence.book),
+        violations,
+    }
+}
+
+/// I5: of jobs that wait neither for themselves nor for a retry.
+fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
+    let punctual: BTreeSet<JobNo> = evidence
+        .plan
+        .iter()
+        .filter(|planned| planned.definition.overlap == OverlapPolicy::Skip)
+        .map(|planned| planned.job)
+        .collect();
+    let first = |lived: &&Lived| {
+        lived.key.attempt == Attempt::FIRST && punctual.contains(&lived.key.job_no)
+    };
+    let late = |lived: &Lived| lived.began_db.since(lived.key.scheduled_at);
+    evidence.book.iter().filter(first).map(late).max().unwrap_or(Span::ZERO)
+}
+
+async fn all_runs(evidence: &Evidence<'_>) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut page = PageRequest::first(1000);
+    loop {
+        let found =
+            evidence.model.list_runs(&evidence.scope, RunFilter::default(), page).await.unwrap();
+        runs.extend(found.items);
+        match found.next {
+            Some(next) => page.after = Some(next),
+            None => return runs,
+        }
+    }
+}
+
+/// I1: one ended chain or one skip record for each time that has passed; I11: and no other times.
+fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<String>) {
+    let mut chains: BTreeMap<JobNo, BTreeMap<Timestamp, RunStatus>> = BTreeMap::new();
+    let mut skips: BTreeMap<JobNo, Vec<(Timestamp, Timestamp, u64)>> = BTreeMap::new();
+    let mut sorted: Vec<&Run> = runs.iter().collect();
+    sorted.sort_by_key(|run| run.key);
+    for run in sorted {
+        if let Some(skip) = run.skipped {
+            skips.entry(run.key.job_no).or_default().push((skip.from, skip.to, skip.count));
+        } else {
+            // Later attempts come later and tell how the chain stands.
+            chains.entry(run.key.job_no).or_default().insert(run.key.scheduled_at, run.status);
+        }
+    }
+    for Planned { job, first, every, .. } in evidence.plan {
+        let mut chains = chains.remove(job).unwrap_or_default();
+        let skips = skips.remove(job).unwrap_or_default();
+        // The newest times may be cut off by the end of the life.
+        let sure = evidence.until.saturating_sub(Span::from_secs(120));
+        let mut expected_in_skips = 0;
+        let mut time = *first;
+        while time < evidence.until {
+            let skipped =
+                skips.iter().filter(|(from, to, _)| (*from..=*to).contains(&time)).count();
+            expected_in_skips += skipped as u64;
+            match (chains.remove(&time), skipped) {
+                (Some(RunStatus::Pending | RunStatus::Running), _) if time < sure => {
+                    bad.push(format!("I1: job {job} at {time} never ends"));
+                }
+                (Some(_), 0) | (None, 1) => {}
+                (Some(_), _) => bad.push(format!("I1: job {job} at {time} is run and skipped")),
+                (None, 0) if time >= sure => {}
+                (None, 0) => bad.push(format!("I1: job {job} at {time} is lost")),
+                (None, _) => bad.push(format!("I1: job {job} at {time} is skipped twice")),
+            }
+            time = time.saturating_add(*every);
+        }
+        for time in chains.keys() {
+            bad.push(format!("I11: job {job} has a run at {time}, which is none of its times"));
+        }
+        let recorded: u64 = skips.iter().map(|(_, _, count)| count).sum();
+        if recorded != expected_in_skips {
+            bad.push(format!("I1: job {job} says it skipped {recorded}, not {expected_in_skips}"));
+        }
+    }
+}
+
+/// I2: an attempt's body starts once for each right to run it.
+fn no_attempt_starts_twice(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for lived in evidence.book {
+        if !seen.insert((lived.key, lived.fence)) {
+            bad.push(format!("I2: {:?} started twice with fence {}", lived.key, lived.fence));
+        }
+    }
+}
+
+/// I3: bodies of one job do not overlap.
+fn no_job_overlaps_itself(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+    let mut lives: BTreeMap<JobNo, Vec<&Lived>> = BTreeMap::new();
+    for lived in evidence.book {
+        lives.entry(lived.key.job_no).or_default().push(lived);
+    }
+    for (job, mut lives) in lives {
+        lives.sort_by_key(|lived| lived.began);
+        let mut ended = Duration::ZERO;
+        for lived in lives {
+            if lived.began < ended {
+                bad.push(format!("I3: job {job} overlaps itself at {:?}: {lived:?}", lived.began));
+            }
+            ended = ended.max(lived.ended);
+        }
+    }
+}
+
+/// I4: what the store says of an attempt's end is what the body with its last fence said.
+fn stored_ends_are_the_last_owners(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<String>) {
+    let mut ends: BTreeMap<(RunKey, u32), Ended> = BTreeMap::new();
+    for lived in evidence.book {
+        if let Some(outcome) = lived.outcome {
+            ends.insert((lived.key, lived.fence), outcome);
+        }
+    }
+    for run in runs {
+        let said = ends.get(&(run.key, run.fence.0));
+        let stored = match run.status {
+            RunStatus::Completed => Ended::Completed,
+            RunStatus::Failed if run.results.error.as_deref() == Some("as it was told to") => {
+                Ended::Failed
+            }
+            _ => continue,
+        };
+        if said != Some(&stored) {
+            bad.push(format!("I4: {:?} is stored as {stored:?}, its owner said {said:?}", run.key));
+        }
+    }
+}
+
+/// I6: by the database's clock.
+fn nothing_starts_early(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+    for lived in evidence.book {
+        // The clock may be set back between the commit and the body.
+        let slack = if evidence.scenario.faults.time { Span::from_secs(30) } else { Span::ZERO };
+        if lived.began_db.saturating_add(slack) < lived.key.scheduled_at {
+            bad.push(format!("I6: {:?} began at {}", lived.key, lived.began_db));
+        }
+    }
+}
+
+/// I7: after healing nothing is left that nobody will touch.
+async fn nothing_is_left_behind(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+    let census = evidence.model.census().await.unwrap();
+    if census.running > 0 {
+        bad.push(format!("I7: {} attempts still run", census.running));
+    }
+    if census.live != census.ready + census.wakes {
+        bad.push(format!("I7: chains are live that nothing waits for: {census:?}"));
+    }
+}
+
+fn fingerprint(book: &[Lived]) -> u64 {
+    #[expect(deprecated, reason = "a hasher that is the same in every process")]
+    let mut hasher = std::hash::SipHasher::new();
+    for lived in book {
+        (lived.key, lived.fence, lived.process, lived.began, lived.ended).hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,390 @@
+//! A store that fails as real ones do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evenkeel_core::chance::Chance;
+use evenkeel_core::*;
+use evenkeel_engine::RandomChance;
+use evenkeel_store::*;
+use evenkeel_store_testkit::model::ModelStore;
+use tokio::sync::Notify;
+
+/// What can be wrong with the way from one node to the store.
+#[derive(Default)]
+pub struct Link {
+    /// Nothing gets through; calls fail after a while.
+    pub down: AtomicBool,
+    /// The node stands still: calls are made only when it goes on.
+    pub frozen: AtomicBool,
+    thawed: Notify,
+    /// Per 10,000 calls: fails before it is done.
+    pub fail: AtomicU32,
+    /// Per 10,000 calls: is done, but the answer is lost.
+    pub lose_answer: AtomicU32,
+    /// Per 10,000 calls: the answer is lost first and it is done later.
+    pub late_commit: AtomicU32,
+    /// Faults that happened.
+    pub faults: AtomicU64,
+}
+
+impl Link {
+    /// The node goes on.
+    pub fn thaw(&self) {
+        self.frozen.store(false, Ordering::Relaxed);
+        self.thawed.notify_waiters();
+    }
+
+    async fn while_frozen(&self) {
+        loop {
+            let thawed = self.thawed.notified();
+            if !self.frozen.load(Ordering::Relaxed) {
+                return;
+            }
+            thawed.await;
+        }
+    }
+}
+
+/// One node's way to the model.
+pub struct FaultyStore {
+    pub inner: ModelStore,
+    pub link: Arc<Link>,
+    pub chance: RandomChance,
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable("a fault of the simulation".into())
+}
+
+impl FaultyStore {
+    fn happens(&self, per_ten_thousand: &AtomicU32) -> bool {
+        let limit = u64::from(per_ten_thousand.load(Ordering::Relaxed));
+        let happens = limit > 0 && self.chance.bits() % 10_000 < limit;
+        if happens {
+            self.link.faults.fetch_add(1, Ordering::Relaxed);
+        }
+        happens
+    }
+
+    async fn travel(&self) {
+        tokio::time::sleep(Duration::from_micros(50 + self.chance.bits() % 2_000)).await;
+    }
+
+    async fn call<T, F>(&self, verb: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(
+                ModelStore,
+            )
+                -> std::pin::Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
+            + Send
+            + 'static,
+    {
+        self.travel().await;
+        self.link.while_frozen().await;
+        if self.link.down.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            return Err(unavailable());
+        }
+        if self.happens(&self.link.fail) {
+            return Err(unavailable());
+        }
+        if self.happens(&self.link.late_commit) {
+            let wait = Duration::from_millis(self.chance.bits() % 4_000);
+            let inner = self.inner.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                let _ = verb(inner).await;
+            });
+            return Err(unavailable());
+        }
+        let answer = verb(self.inner.clone()).await;
+        self.travel().await;
+        self.link.while_frozen().await;
+        if self.link.down.load(Ordering::Relaxed) || self.happens(&self.link.lose_answer) {
+            return Err(unavailable());
+        }
+        answer
+    }
+}
+
+/// One verb: its arguments are made into owned ones and travel with the call.
+macro_rules! through {
+    ($self:ident, $verb:ident($($name:ident = $value:expr),*)) => {{
+        $(let $name = $value;)*
+        $self.call(move |inner| Box::pin(async move { inner.$verb($($name.pass()),*).await })).await
+    }};
+}
+
+/// Owned arguments, passed the way the port wants them.
+struct Ref<T>(T);
+struct Own<T>(T);
+
+impl<T> Own<T> {
+    fn pass(self) -> T {
+        self.0
+    }
+}
+
+macro_rules! by_ref {
+    ($($owned:ty => $borrowed:ty),* $(,)?) => {
+        $(impl Ref<$owned> { fn pass(&self) -> &$borrowed { &self.0 } })*
+    };
+}
+
+by_ref!(
+    Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Claim => Claim,
+    Vec<RunKey> => [RunKey], NewNode => NewNode, Ping => Ping, String => str, JobFilter => JobFilter,
+);
+
+#[async_trait]
+impl JobStore for FaultyStore {
+    async fn register(
+        &self,
+        scope: &Scope,
+        jobs: Vec<NewJob>,
+        now: Now,
+    ) -> Result<Vec<Registered>, StoreError> {
+        through!(self, register(scope = Ref(*scope), jobs = Own(jobs), now = Own(now)))
+    }
+
+    async fn update(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        change: JobChange,
+        now: Now,
+    ) -> Result<Changed, StoreError> {
+        through!(
+            self,
+            update(scope = Ref(*scope), id = Own(id), change = Own(change), now = Own(now))
+        )
+    }
+
+    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError> {
+        through!(self, delete(scope = Ref(*scope), id = Own(id), now = Own(now)))
+    }
+
+    async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
+        through!(self, get(scope = Ref(*scope), id = Own(id)))
+    }
+
+    async fn list_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        page: PageRequest<JobNo>,
+    ) -> Result<Page<Job, JobNo>, StoreError> {
+        through!(
+            self,
+            list_jobs(scope = Ref(*scope), filter = Ref(filter.clone()), page = Own(page))
+        )
+    }
+
+    async fn trigger(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        n: u32,
+        now: Now,
+    ) -> Result<Triggered, StoreError> {
+        through!(self, trigger(scope = Ref(*scope), id = Own(id), n = Own(n), now = Own(now)))
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for FaultyStore {
+    async fn load_due(
+        &self,
+        shard: Shard,
+        until: Slot,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<DueJob>, StoreError> {
+        // Loading a cluster of 256 shards is 256 calls: they travel together.
+        if self.link.down.load(Ordering::Relaxed) {
+            return Err(unavailable());
+        }
+        self.inner.load_due(shard, until, after, limit).await
+    }
+
+    async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError> {
+        through!(self, load_jobs(jobs = Ref(jobs.to_vec())))
+    }
+
+    async fn look_ahead(
+        &self,
+        shards: &[Shard],
+        until: Timestamp,
+        limit: u32,
+        now: Now,
+    ) -> Result<LookAhead, StoreError> {
+        through!(
+            self,
+            look_ahead(
+                shards = Ref(shards.to_vec()),
+                until = Own(until),
+                limit = Own(limit),
+                now = Own(now)
+            )
+        )
+    }
+
+    async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
+        through!(self, fire(node = Own(node), batch = Own(batch), now = Own(now)))
+    }
+
+    async fn fire_wakes(
+        &self,
+        node: NodeNo,
+        batch: Vec<WakeFire>,
+        now: Now,
+    ) -> Result<Fired, StoreError> {
+        through!(self, fire_wakes(node = Own(node), batch = Own(batch), now = Own(now)))
+    }
+}
+
+#[async_trait]
+impl RunStore for FaultyStore {
+    async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
+        through!(self, claim(claim = Ref(claim.clone()), now = Own(now)))
+    }
+
+    async fn finish(
+        &self,
+        node: NodeNo,
+        batch: Vec<Finish>,
+        alpha: f64,
+    ) -> Result<Vec<FinishResult>, StoreError> {
+        through!(self, finish(node = Own(node), batch = Own(batch), alpha = Own(alpha)))
+    }
+
+    async fn requeue(
+        &self,
+        node: NodeNo,
+        batch: Vec<Requeue>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError> {
+        through!(self, requeue(node = Own(node), batch = Own(batch), now = Own(now)))
+    }
+
+    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
+        through!(self, find_owned(node = Own(node), keys = Ref(keys.to_vec())))
+    }
+
+    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
+        through!(self, owned(node = Own(node), limit = Own(limit)))
+    }
+
+    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+        through!(self, take_cancellations(node = Own(node)))
+    }
+
+    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
+        through!(self, get_run(scope = Ref(*scope), key = Own(key)))
+    }
+
+    async fn list_runs(
+        &self,
+        scope: &Scope,
+        filter: RunFilter,
+        page: PageRequest<RunKey>,
+    ) -> Result<Page<Run, RunKey>, StoreError> {
+        through!(self, list_runs(scope = Ref(*scope), filter = Own(filter), page = Own(page)))
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
+        through!(self, prune(prune = Own(prune)))
+    }
+}
+
+#[async_trait]
+impl NodeStore for FaultyStore {
+    async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError> {
+        through!(self, join(node = Ref(node.clone()), now = Own(now)))
+    }
+
+    async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
+        through!(self, ping(ping = Ref(ping.clone()), now = Own(now)))
+    }
+
+    async fn begin_steal(
+        &self,
+        victim: NodeNo,
+        silent_after: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        through!(
+            self,
+            begin_steal(victim = Own(victim), silent_after = Own(silent_after), now = Own(now))
+        )
+    }
+
+    async fn steal(
+        &self,
+        victim: NodeNo,
+        challenged_at: Timestamp,
+        grace: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        through!(
+            self,
+            steal(
+                victim = Own(victim),
+                challenged_at = Own(challenged_at),
+                grace = Own(grace),
+                now = Own(now)
+            )
+        )
+    }
+
+    async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
+        through!(self, drain(node = Own(node)))
+    }
+
+    async fn retire(&self, node: NodeNo) -> Result<bool, StoreError> {
+        through!(self, retire(node = Own(node)))
+    }
+
+    async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
+        through!(self, members())
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        through!(self, now())
+    }
+
+    fn signals(&self) -> &Signals {
+        self.inner.signals()
+    }
+
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
+        // One in three wake-ups is lost: nothing may depend on them.
+        if self.chance.bits() % 3 == 0 {
+            return Ok(());
+        }
+        through!(self, announce(signal = Own(signal)))
+    }
+
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
+        through!(self, tenant(name = Ref(name.to_owned())))
+    }
+
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        through!(self, setting(key = Ref(key.to_owned()), fresh = Ref(fresh.to_owned())))
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        through!(self, census())
+    }
+}
