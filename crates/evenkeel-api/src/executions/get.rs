@@ -1,0 +1,42 @@
+//! `GET /api/v1/executions/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_core::RunId;
+
+use super::ExecutionView;
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// One execution, or the latest execution of a run.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions/{id}",
+    operation_id = "get_execution",
+    tag = "executions",
+    params(("id" = uuid::Uuid, Path, description = "The id of an execution or of a run")),
+    responses(
+        (status = 200, description = "The execution", body = ExecutionView),
+        (status = 404, description = "There is no such execution", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<ExecutionView>, Problem> {
+    params.finish()?;
+    let id: RunId = id.parse().map_err(|error| {
+        let detail = format!("there is no such execution: the id in the path is {error}");
+        Problem::new(ProblemType::NotFound, detail)
+    })?;
+    let run = app.runs.get(&caller.scope, id).await?;
+    Ok(Json(run.into()))
+}

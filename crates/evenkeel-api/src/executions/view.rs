@@ -1,0 +1,130 @@
+//! An execution as people see it.
+
+use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{Attempt, JobId, Origin, RunId, Span, Timestamp};
+use evenkeel_store::Run;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// Times that did not run, as one record.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct SkippedView {
+    /// The first of them.
+    #[schema(value_type = String, format = DateTime)]
+    pub from: Timestamp,
+    /// The last of them.
+    #[schema(value_type = String, format = DateTime)]
+    pub to: Timestamp,
+    /// How many there are.
+    pub count: u64,
+    /// `misfire`, `overlap`, `retry_pending` or `dedup`.
+    pub reason: &'static str,
+}
+
+impl From<SkippedTimes> for SkippedView {
+    fn from(skipped: SkippedTimes) -> Self {
+        let SkippedTimes { from, to, count, reason } = skipped;
+        Self { from, to, count, reason: reason.as_str() }
+    }
+}
+
+/// One try of a run, or a record of times that did not run.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct ExecutionView {
+    /// Its id.
+    #[schema(value_type = uuid::Uuid)]
+    pub id: RunId,
+    /// The id of its run, the same for all tries.
+    #[schema(value_type = uuid::Uuid)]
+    pub run_id: RunId,
+    /// Its job.
+    #[schema(value_type = uuid::Uuid)]
+    pub job_id: JobId,
+    /// Which one of the job's life it was, counted from 1.
+    pub execution_number: Option<u64>,
+    /// `pending`, `running`, `completed`, `failed`, `cancelled`, `timed_out` or `skipped`.
+    #[schema(value_type = String)]
+    pub status: RunStatus,
+    /// The time it is for.
+    #[schema(value_type = String, format = DateTime)]
+    pub scheduled_at: Timestamp,
+    /// Why it exists: `schedule`, `trigger`, `backfill` or `redrive`.
+    #[schema(value_type = String)]
+    pub origin: Origin,
+    /// When it started.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub completed_at: Option<Timestamp>,
+    /// How long it took.
+    pub duration_ms: Option<u64>,
+    /// How long after its time it started. A retry is not late, so it has none.
+    pub lateness_ms: Option<u64>,
+    /// Which try it is, counted from 0.
+    pub retry_attempt: u16,
+    /// Which try it is, counted from 1.
+    pub attempt: u16,
+    /// Raised whenever it changed hands.
+    pub fence: u32,
+    /// How many workers it has lost.
+    pub crashes: u16,
+    /// The node that has or had it.
+    pub node: Option<String>,
+    /// Items it found.
+    pub items_crawled: Option<i64>,
+    /// Items it kept.
+    pub items_indexed: Option<i64>,
+    /// What went wrong.
+    pub error_message: Option<String>,
+    /// Where it went wrong; no executor tells yet.
+    pub stack_trace: Option<String>,
+    /// The end of what it printed.
+    pub output: Option<String>,
+    /// CPU time it took.
+    pub cpu_time_ms: Option<u64>,
+    /// The most memory it had, rounded up.
+    pub memory_peak_mb: Option<i64>,
+    /// The times it stands for, if they were skipped.
+    pub skipped: Option<SkippedView>,
+    /// Whatever else is kept with it.
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
+}
+
+impl From<Run> for ExecutionView {
+    fn from(run: Run) -> Self {
+        let is_first_try = run.key.attempt == Attempt::FIRST;
+        let lateness = run.started_at.map(|start| start.since(run.key.scheduled_at));
+        let duration = run.started_at.zip(run.finished_at).map(|(start, end)| end.since(start));
+        Self {
+            id: run.key.execution_id(),
+            run_id: run.key.run_id(),
+            job_id: run.job,
+            execution_number: run.number,
+            status: run.status,
+            scheduled_at: run.key.scheduled_at,
+            origin: run.key.sequence.origin(),
+            started_at: run.started_at,
+            completed_at: run.finished_at,
+            duration_ms: duration.map(Span::as_millis),
+            lateness_ms: lateness.filter(|_| is_first_try).map(Span::as_millis),
+            retry_attempt: run.key.attempt.0,
+            attempt: run.key.attempt.0 + 1,
+            fence: run.fence.0,
+            crashes: run.crashes,
+            node: run.node.map(|(_, name)| name),
+            items_crawled: run.results.items_crawled,
+            items_indexed: run.results.items_indexed,
+            error_message: run.results.error,
+            stack_trace: None,
+            output: run.results.output,
+            cpu_time_ms: run.results.cpu_time.map(Span::as_millis),
+            memory_peak_mb: run.results.memory_peak_kb.map(|kb| kb.saturating_add(1023) / 1024),
+            skipped: run.skipped.map(SkippedView::from),
+            metadata: Map::new(),
+        }
+    }
+}

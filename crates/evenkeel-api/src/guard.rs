@@ -1,0 +1,57 @@
+//! What holds for every answer.
+
+use std::any::Any;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// Gives up on what takes too long.
+pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next) -> Response {
+    let limit = app.settings.request_timeout;
+    match tokio::time::timeout(limit, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = format!(
+                "it was given up after {} s; whether it took effect is unknown",
+                limit.as_secs(),
+            );
+            Problem::new(ProblemType::Timeout, detail).into_response()
+        }
+    }
+}
+
+/// Answers belong to who asked: nobody may keep them, or take them for something else.
+pub(crate) async fn safe_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// A fault of ours must not look like a broken connection.
+pub(crate) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    tracing::error!(panic.message = message, "a handler panicked");
+    Problem::new(ProblemType::Internal, "the log of the server says more").into_response()
+}
+
+/// There is nothing at this path.
+pub(crate) async fn no_such_path(uri: Uri) -> Problem {
+    Problem::new(ProblemType::NotFound, format!("there is nothing at {}", uri.path()))
+}
+
+/// There is something at this path, but not with this method.
+pub(crate) async fn no_such_method(method: Method, uri: Uri) -> Problem {
+    let detail = format!("{} has no method {method}", uri.path());
+    Problem::new(ProblemType::MethodNotAllowed, detail)
+}

@@ -1,0 +1,110 @@
+//! The document of a new job, for the OpenAPI document. Reading it is the use cases' business,
+//! because they say all that is wrong with it at once; a test holds the two together.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::view::ScheduleView;
+
+/// A schedule, long or on one line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ScheduleForm {
+    /// The canonical form.
+    Long(ScheduleView),
+    /// `@every 30m`, `30m`, `PT30M` or `R/2026-12-01T00:00:00Z/PT30M`.
+    Short(String),
+}
+
+/// A job to be created. What is left out is as by default.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobDocument {
+    /// Unique within the tenant and the configuration, if given.
+    #[schema(max_length = 255, example = "news-site")]
+    pub name: Option<String>,
+    /// Tells several jobs of one name apart.
+    #[schema(max_length = 255)]
+    pub configuration: Option<String>,
+    /// For people.
+    #[schema(max_length = 4096)]
+    pub description: Option<String>,
+    /// What the job is about.
+    #[schema(max_length = 255, example = "news")]
+    pub source_id: Option<String>,
+    /// Its name.
+    #[schema(max_length = 255, example = "example.com")]
+    pub source_name: Option<String>,
+    /// Its address, http or https.
+    #[schema(max_length = 2048, example = "https://example.com/")]
+    pub url: Option<String>,
+    /// Whatever else is to be kept with it, up to 64 KiB.
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Value>,
+    /// When it runs.
+    pub schedule: Option<ScheduleForm>,
+    /// A short form of an interval: so many of `interval_type`.
+    #[schema(minimum = 1, example = 30)]
+    pub interval_minutes: Option<u32>,
+    /// `minutes` (the default), `hours` or `days` of 24 hours.
+    #[schema(pattern = "^(minutes|hours|days)$")]
+    pub interval_type: Option<String>,
+    /// False: run once, now. Left out: true if there is any schedule.
+    pub schedule_enabled: Option<bool>,
+    /// The zone its times are meant in.
+    #[schema(default = "UTC", example = "America/Toronto")]
+    pub timezone: Option<String>,
+    /// What runs it: `noop`, `http` (also `http_callback`), `shell`, as far as the server has them.
+    #[schema(required = true, nullable = false, example = "http")]
+    pub executor_type: Option<String>,
+    /// Settings of the executor, up to 64 KiB.
+    #[schema(value_type = Option<Object>)]
+    pub executor_config: Option<Value>,
+    /// Passed to the executor as it is, up to 256 KiB.
+    pub payload: Option<Value>,
+    /// Tries after the first one.
+    #[schema(maximum = 1000, default = 3)]
+    pub max_retries: Option<u16>,
+    /// The wait before the first retry; at most 3600 if it doubles.
+    #[schema(maximum = 2_592_000, default = 60)]
+    pub retry_backoff_seconds: Option<u32>,
+    /// `exponential` (doubling, at most an hour) or `fixed`.
+    #[schema(default = "exponential", pattern = "^(exponential|fixed)$")]
+    pub retry_backoff: Option<String>,
+    /// By how much chance makes a wait shorter or longer.
+    #[schema(maximum = 100, default = 20)]
+    pub retry_jitter_percent: Option<u8>,
+    /// The longest silence of a body.
+    #[schema(minimum = 1, maximum = 2_592_000, default = 300)]
+    pub timeout_sec: Option<u32>,
+    /// What takes longer is ended, like `1h`. Left out: no limit.
+    pub max_allowed_duration: Option<String>,
+    /// Its weight in its lane.
+    #[schema(maximum = 100, default = 0)]
+    pub priority: Option<u8>,
+    /// `critical`, `standard` or `batch`.
+    #[schema(default = "standard", pattern = "^(critical|standard|batch)$")]
+    pub lane: Option<String>,
+    /// The workers that may take it.
+    #[schema(default = "default", max_length = 64, pattern = "^[A-Za-z0-9._-]+$")]
+    pub pool: Option<String>,
+    /// What is done with missed times: `last` runs, `skip` all, or `all` run.
+    #[schema(default = "last", pattern = "^(last|skip|all)$")]
+    pub misfire: Option<String>,
+    /// A time this late is missed.
+    #[schema(default = "1m")]
+    pub misfire_after: Option<String>,
+    /// What is done when it is due while it runs.
+    #[schema(default = "skip", pattern = "^(skip|queue|allow)$")]
+    pub overlap: Option<String>,
+    /// What becomes of an execution whose worker is lost.
+    #[schema(default = "retry", pattern = "^(retry|fail)$")]
+    pub on_lost_worker: Option<String>,
+    /// An execution that has lost more workers than this has failed.
+    #[schema(maximum = 1000, default = 3)]
+    pub max_crashes: Option<u16>,
+    /// What becomes of a recurring job whose retries are used up.
+    #[schema(default = "continue", pattern = "^(continue|stop)$")]
+    pub on_exhausted: Option<String>,
+}

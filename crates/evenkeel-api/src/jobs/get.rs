@@ -1,0 +1,37 @@
+//! `GET /api/v1/jobs/{id}`
+
+use axum::Json;
+use axum::extract::State;
+
+use super::{JobView, read_id};
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// One job.
+#[utoipa::path(
+    get,
+    path = "/api/v1/jobs/{id}",
+    operation_id = "get_job",
+    tag = "jobs",
+    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    responses(
+        (status = 200, description = "The job", body = JobView),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<JobView>, Problem> {
+    params.finish()?;
+    let job = app.jobs.get(&caller.scope, read_id(&id)?).await?;
+    Ok(Json(job.into()))
+}

@@ -1,0 +1,68 @@
+//! `POST /api/v1/jobs/{id}/trigger`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use evenkeel_core::{JobId, RunId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::read_id;
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A run that will start as soon as there is room.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct TriggeredView {
+    /// The run.
+    #[schema(value_type = uuid::Uuid)]
+    pub run_id: RunId,
+    /// Its first execution.
+    #[schema(value_type = uuid::Uuid)]
+    pub execution_id: RunId,
+    /// Its job.
+    #[schema(value_type = uuid::Uuid)]
+    pub job_id: JobId,
+    /// When it was asked for.
+    #[schema(value_type = String, format = DateTime)]
+    pub scheduled_at: Timestamp,
+}
+
+/// Runs a job now, beside its schedule, whose rhythm this does not disturb.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/trigger",
+    operation_id = "trigger_job",
+    tag = "jobs",
+    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    responses(
+        (status = 202, description = "It will run", body = TriggeredView),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 409, description = "It is busy or cancelled", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn trigger(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
+    params.finish()?;
+    let accepted = app.jobs.trigger(&caller.scope, read_id(&id)?).await?;
+    let view = TriggeredView {
+        run_id: accepted.key.run_id(),
+        execution_id: accepted.key.execution_id(),
+        job_id: accepted.job,
+        scheduled_at: accepted.key.scheduled_at,
+    };
+    Ok((StatusCode::ACCEPTED, Json(view)))
+}

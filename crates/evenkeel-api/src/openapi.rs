@@ -1,0 +1,112 @@
+//! `GET /api/openapi.json`, made from the handlers.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::http::header;
+use axum::response::IntoResponse;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, RefOr, Response, ResponseBuilder, schema::Ref};
+use utoipa::{Modify, OpenApi as _, ToSchema as _};
+
+use crate::problem::{FieldError, Problem, ProblemType};
+
+/// The document, as it is sent.
+#[derive(Clone)]
+pub(crate) struct Document(pub(crate) Arc<str>);
+
+/// This document.
+#[utoipa::path(
+    get,
+    path = "/api/openapi.json",
+    operation_id = "get_openapi",
+    tag = "operations",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object)),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn document(Extension(document): Extension<Document>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], document.0.to_string())
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Evenkeel",
+        description = "A self-balancing, deadline-aware job scheduler. Times are RFC 3339 in UTC \
+            with microseconds. Refusals are RFC 9457 problem details.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    tags(
+        (name = "jobs", description = "What is to run, and when"),
+        (name = "executions", description = "What ran, and how it went"),
+        (name = "operations", description = "For those who run the server"),
+    ),
+    components(schemas(Problem, FieldError, ProblemType)),
+    modifiers(&Bearer),
+)]
+struct Frame;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut OpenApi) {
+        let mut scheme = Http::new(HttpAuthScheme::Bearer);
+        scheme.bearer_format = Some("JWT".into());
+        scheme.description = Some("A token made by `evenkeel token create`".into());
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The document before the handlers are in it.
+pub(crate) fn frame() -> OpenApi {
+    Frame::openapi()
+}
+
+/// Adds to every operation what the layers around the handlers can answer.
+pub(crate) fn complete(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        for operation in item.get.iter_mut() {
+            add_refusals(operation, false);
+        }
+        let changes = [&mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in changes.into_iter().flatten() {
+            add_refusals(operation, true);
+        }
+    }
+}
+
+fn add_refusals(operation: &mut Operation, has_body: bool) {
+    let is_public = operation.security.iter().flatten().all(|needed| *needed == Default::default());
+    let mut refusals = vec![("500", "Something went wrong in the server")];
+    if !is_public {
+        refusals.push(("401", "There is no valid token"));
+        refusals.push(("403", "The token's role does not allow this"));
+    }
+    if has_body {
+        refusals.push(("413", "The body is too large"));
+    }
+    if operation.request_body.is_some() {
+        refusals.push(("400", "The body is not JSON"));
+        refusals.push(("415", "The body is not said to be JSON"));
+    }
+    refusals.push(("503", "The database does not answer, or the request took too long"));
+    for (status, description) in refusals {
+        operation
+            .responses
+            .responses
+            .entry(status.to_owned())
+            .or_insert_with(|| RefOr::T(problem(description)));
+    }
+}
+
+fn problem(description: &str) -> Response {
+    let schema = Ref::from_schema_name(Problem::name());
+    ResponseBuilder::new()
+        .description(description)
+        .content("application/problem+json", ContentBuilder::new().schema(Some(schema)).build())
+        .build()
+}

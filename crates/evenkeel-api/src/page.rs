@@ -1,0 +1,137 @@
+//! Lists, a page at a time.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use evenkeel_core::{JobNo, RunId, RunKey};
+use evenkeel_store::PageRequest;
+use utoipa::IntoParams;
+
+use crate::params::Params;
+
+/// How much is listed unless the request says.
+pub const LIMIT_DEFAULT: u32 = 50;
+/// How much is listed at most.
+pub const LIMIT_MAX: u32 = 1000;
+/// How far an offset goes; a cursor goes further, and faster.
+pub const OFFSET_MAX: u32 = 1_000_000;
+
+/// Which part of a list.
+#[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// At most this many.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u32>,
+    /// Leaving out this many first.
+    #[param(maximum = 1_000_000, default = 0)]
+    offset: Option<u32>,
+    /// Going on where another page ended: its `next_cursor`. Not together with `offset`.
+    cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// Takes the parameters of a page.
+    pub(crate) fn take<C: CursorKey>(params: &mut Params) -> PageRequest<C> {
+        let query = Self {
+            limit: params.number("limit", 1..=LIMIT_MAX),
+            offset: params.number("offset", 0..=OFFSET_MAX),
+            cursor: params.text("cursor"),
+        };
+        let after = query.cursor.as_deref().and_then(|cursor| {
+            let key = decode(cursor);
+            if key.is_none() {
+                let message = "is not a cursor; send a next_cursor as it was, to the same list";
+                params.fault("cursor", message);
+            }
+            key
+        });
+        if query.cursor.is_some() && query.offset.is_some_and(|offset| offset > 0) {
+            params.fault("offset", "goes with no cursor; leave one of them out");
+        }
+        PageRequest {
+            limit: query.limit.unwrap_or(LIMIT_DEFAULT),
+            offset: query.offset.unwrap_or(0),
+            after,
+        }
+    }
+}
+
+/// What a list is ordered by.
+pub(crate) trait CursorKey: Sized {
+    /// Tells cursors of different lists apart.
+    const TAG: u8;
+    /// As 16 bytes.
+    fn bits(self) -> u128;
+    /// From them, if they are such a key.
+    fn from_bits(bits: u128) -> Option<Self>;
+}
+
+impl CursorKey for JobNo {
+    const TAG: u8 = b'j';
+
+    fn bits(self) -> u128 {
+        self.0.unsigned_abs().into()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        i64::try_from(bits).ok().map(Self)
+    }
+}
+
+impl CursorKey for RunKey {
+    const TAG: u8 = b'r';
+
+    fn bits(self) -> u128 {
+        self.execution_id().to_string().parse::<uuid::Uuid>().map_or(0, |uuid| uuid.as_u128())
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        uuid::Uuid::from_u128(bits).to_string().parse::<RunId>().ok().map(RunId::key)
+    }
+}
+
+/// A cursor that goes on after `key`.
+pub(crate) fn encode<C: CursorKey>(key: C) -> String {
+    let mut bytes = [0; 17];
+    bytes[0] = C::TAG;
+    bytes[1..].copy_from_slice(&key.bits().to_be_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
+    let bytes: [u8; 17] = URL_SAFE_NO_PAD.decode(cursor).ok()?.try_into().ok()?;
+    let [tag, bits @ ..] = bytes;
+    if tag == C::TAG { C::from_bits(u128::from_be_bytes(bits)) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::{Attempt, Origin, Sequence, Timestamp};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_cursor_is_read_back_by_its_own_list_only(
+            job in 0_i64..1 << 40, time in 0_i64..1 << 52, n in any::<u32>(), attempt in 0_u16..1024,
+        ) {
+            let job = JobNo(job);
+            prop_assert_eq!(decode(&encode(job)), Some(job));
+            let key = RunKey {
+                scheduled_at: Timestamp::from_micros(time),
+                job_no: job,
+                sequence: Sequence::new(Origin::Trigger, n),
+                attempt: Attempt(attempt),
+            };
+            prop_assert_eq!(decode(&encode(key)), Some(key));
+            prop_assert_eq!(decode::<JobNo>(&encode(key)), None);
+            prop_assert_eq!(decode::<RunKey>(&encode(job)), None);
+        }
+
+        #[test]
+        fn no_text_breaks_the_cursor_reader(text in any::<String>()) {
+            prop_assert!(decode::<JobNo>(&text).is_none_or(|key| encode(key) == text));
+        }
+    }
+}

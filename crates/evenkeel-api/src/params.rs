@@ -1,0 +1,96 @@
+//! Parameters of a query, none of them ignored.
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use evenkeel_commands::Fault;
+
+use crate::problem::{Problem, ProblemType};
+
+/// The id in a path, as it is written there.
+pub(crate) struct PathId(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            Err(_) => {
+                let detail = "there is no such thing: the id in the path is not readable";
+                Err(Problem::new(ProblemType::NotFound, detail))
+            }
+        }
+    }
+}
+
+/// The parameters of a query, taken one by one.
+pub(crate) struct Params {
+    left: Vec<(String, String)>,
+    known: Vec<&'static str>,
+    faults: Vec<Fault>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        match query {
+            Ok(Query(left)) => Ok(Self { left, known: Vec::new(), faults: Vec::new() }),
+            Err(_) => Err(Problem::parameter("", "the query of the address is not readable")),
+        }
+    }
+}
+
+impl Params {
+    /// A text.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
+        let place = self.left.iter().position(|(key, _)| key == name)?;
+        let value = self.left.swap_remove(place).1;
+        if value.contains('\0') {
+            self.fault(name, "holds a NUL character; take it out");
+        }
+        Some(value)
+    }
+
+    /// A whole number in a range.
+    pub(crate) fn number(
+        &mut self,
+        name: &'static str,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let text = self.text(name)?;
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        if number.is_none() {
+            let (low, high) = range.into_inner();
+            self.fault(name, format!("{text:?} is not a whole number from {low} to {high}"));
+        }
+        number
+    }
+
+    /// Notes what is wrong with a parameter.
+    pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {
+        self.faults.push(Fault::new(name, message));
+    }
+
+    /// Every parameter must have been asked for, and once.
+    pub(crate) fn finish(mut self) -> Result<(), Problem> {
+        for (name, _) in std::mem::take(&mut self.left) {
+            let message = if self.known.contains(&name.as_str()) {
+                "is there twice; give it once".into()
+            } else if self.known.is_empty() {
+                "is not known here; this takes no parameters".into()
+            } else {
+                format!("is not known here; the parameters are {}", self.known.join(", "))
+            };
+            self.faults.push(Fault::new(name, message));
+        }
+        if self.faults.is_empty() {
+            Ok(())
+        } else {
+            self.faults.truncate(50);
+            Err(Problem::of_fields(ProblemType::InvalidParameter, self.faults))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Which path leads where, and what stands before it.
+
+use axum::extract::DefaultBodyLimit;
+use axum::{Extension, Router, middleware};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::body::BODY_BYTES_MAX;
+use crate::openapi::Document;
+use crate::state::{App, Settings};
+use crate::{auth, executions, guard, health, jobs, metrics, observe};
+
+/// All of the HTTP interface.
+pub fn router(app: App) -> Router {
+    let (public, closed, openapi) = parts(&app.settings);
+    let document = Document(to_text(&openapi).into());
+    let token = middleware::from_fn_with_state(app.clone(), auth::require_token);
+    // From the inside out; what is added last sees a request first.
+    Router::new()
+        .merge(closed.route_layer(token))
+        .merge(public)
+        .fallback(guard::no_such_path)
+        .method_not_allowed_fallback(guard::no_such_method)
+        .layer(Extension(document))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(app.clone(), guard::in_time))
+        .layer(CatchPanicLayer::custom(guard::panicked))
+        .layer(middleware::from_fn(guard::safe_headers))
+        .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
+        .with_state(app)
+}
+
+/// The OpenAPI document of the HTTP interface.
+pub fn openapi() -> OpenApi {
+    parts(&Settings::default()).2
+}
+
+/// The routes anybody may use, those that need a token, and the document of both.
+fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
+    let mut public =
+        OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz));
+    let mut closed = OpenApiRouter::with_openapi(crate::openapi::frame())
+        .routes(routes!(jobs::list, jobs::create))
+        .routes(routes!(jobs::get, jobs::delete))
+        .routes(routes!(jobs::trigger))
+        .routes(routes!(executions::list_of_job))
+        .routes(routes!(executions::list))
+        .routes(routes!(executions::get));
+    for (is_open, route) in [
+        (settings.open_metrics, routes!(metrics::metrics)),
+        (settings.open_openapi, routes!(crate::openapi::document)),
+    ] {
+        if is_open {
+            public = public.routes(route);
+        } else {
+            closed = closed.routes(route);
+        }
+    }
+    let (public, public_document) = public.split_for_parts();
+    let (closed, mut document) = closed.split_for_parts();
+    document.merge(public_document);
+    crate::openapi::complete(&mut document);
+    (public, closed, document)
+}
+
+fn to_text(openapi: &OpenApi) -> String {
+    // It is made of plain maps and texts, which can always be written.
+    openapi.to_json().unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! What the handlers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_commands::{Jobs, Runs};
+use evenkeel_core::Timestamp;
+use evenkeel_store::Store;
+
+use crate::health::Readiness;
+use crate::tenants::Tenants;
+use crate::tokens::Tokens;
+
+/// Says what time it is, to judge tokens and measure requests by.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Writes all metrics as Prometheus text.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// All that the handlers need.
+#[derive(Clone)]
+pub struct App {
+    /// To ask whether it answers.
+    pub store: Arc<dyn Store>,
+    /// Commands on jobs.
+    pub jobs: Jobs,
+    /// Questions about runs.
+    pub runs: Runs,
+    /// Issues and checks tokens.
+    pub tokens: Arc<Tokens>,
+    /// Knows tenants by name.
+    pub tenants: Arc<Tenants>,
+    /// The time.
+    pub clock: Clock,
+    /// The metrics.
+    pub metrics: RenderMetrics,
+    /// How the rest of the process is.
+    pub ready: Arc<dyn Readiness>,
+    /// What the operator chose.
+    pub settings: Settings,
+}
+
+/// What the operator chose.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// May metrics be read without a token?
+    pub open_metrics: bool,
+    /// May the OpenAPI document be read without a token?
+    pub open_openapi: bool,
+    /// A request that takes longer is given up.
+    pub request_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { open_metrics: false, open_openapi: false, request_timeout: Duration::from_secs(30) }
+    }
+}

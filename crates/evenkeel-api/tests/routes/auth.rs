@@ -1,0 +1,167 @@
+//! Who may do what.
+
+use axum::body::Body;
+use axum::http::{Method, Request, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use evenkeel_store::Role;
+use evenkeel_store_testkit::fixtures::START;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+
+use crate::world::{World, noop, request, token};
+
+fn claims() -> Value {
+    let now = START.as_micros() / 1_000_000;
+    json!({
+        "sub": "mallory", "role": "admin", "tenant": "main", "iat": now, "exp": now + 3600,
+        "iss": "evenkeel", "jti": "x",
+    })
+}
+
+fn signed(algorithm: Algorithm, claims: &Value, secret: &[u8]) -> String {
+    encode(&Header::new(algorithm), claims, &EncodingKey::from_secret(secret)).unwrap()
+}
+
+fn unsigned(header: Value, claims: &Value, signature: &str) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}.{signature}", part(&header), part(claims))
+}
+
+#[tokio::test]
+async fn no_forged_token_opens_anything() {
+    let world = World::new().await;
+    let secret = [42; 32];
+    let with = |field: &str, value: Value| {
+        let mut claims = claims();
+        claims[field] = value;
+        signed(Algorithm::HS256, &claims, &secret)
+    };
+    let without = |field: &str| {
+        let mut claims = claims();
+        claims.as_object_mut().unwrap().remove(field);
+        signed(Algorithm::HS256, &claims, &secret)
+    };
+    let good = signed(Algorithm::HS256, &claims(), &secret);
+    let (stem, signature) = good.rsplit_once('.').unwrap();
+    let corpus = [
+        ("no algorithm", unsigned(json!({"alg": "none", "typ": "JWT"}), &claims(), "")),
+        ("no algorithm, signed", unsigned(json!({"alg": "none"}), &claims(), signature)),
+        ("no algorithm in capitals", unsigned(json!({"alg": "NONE"}), &claims(), "")),
+        ("another algorithm's name", unsigned(json!({"alg": "RS256"}), &claims(), signature)),
+        ("an elliptic one", unsigned(json!({"alg": "ES256"}), &claims(), signature)),
+        (
+            "its own key",
+            unsigned(
+                json!({"alg": "HS256", "jwk": {"kty": "oct", "k": "AAAA"}}),
+                &claims(),
+                signature,
+            ),
+        ),
+        ("a longer hash", signed(Algorithm::HS384, &claims(), &secret)),
+        ("the longest hash", signed(Algorithm::HS512, &claims(), &secret)),
+        ("another secret", signed(Algorithm::HS256, &claims(), &[43; 32])),
+        ("an empty secret", signed(Algorithm::HS256, &claims(), b"")),
+        ("no signature", format!("{stem}.")),
+        ("half a signature", format!("{stem}.{}", &signature[..20])),
+        ("another's claims", unsigned(json!({"alg": "HS256"}), &claims(), signature)),
+        ("expired", with("exp", json!(START.as_micros() / 1_000_000))),
+        ("no end", without("exp")),
+        ("an end in words", with("exp", json!("never"))),
+        ("a negative end", with("exp", json!(-1))),
+        ("another issuer", with("iss", json!("somebody"))),
+        ("no issuer", without("iss")),
+        ("an audience", with("aud", json!("others"))),
+        ("an unknown role", with("role", json!("root"))),
+        ("no role", without("role")),
+        ("no tenant", without("tenant")),
+        ("nothing", String::new()),
+        ("dots", "..".into()),
+        ("words", "let me in".into()),
+        ("a very long one", "a".repeat(100_000)),
+    ];
+    for (what, forged) in corpus {
+        let answer = world.send(request(Method::GET, "/api/v1/jobs", Some(&forged), None)).await;
+        answer.problem(401, "unauthorized");
+        let challenge = answer.header(header::WWW_AUTHENTICATE);
+        assert_eq!(challenge, Some("Bearer realm=\"evenkeel\""), "{what}");
+    }
+    world.send(request(Method::GET, "/api/v1/jobs", Some(&good), None)).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_token_is_taken_from_one_header_and_nowhere_else() {
+    let world = World::new().await;
+    let token = token(Role::Admin, "main");
+    let with = |values: &[String]| {
+        let mut request = Request::builder().uri("/api/v1/jobs");
+        for value in values {
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        request.body(Body::empty()).unwrap()
+    };
+    let refused = [
+        with(&[]),
+        with(std::slice::from_ref(&token)),
+        with(&[format!("Basic {token}")]),
+        with(&["Bearer".into()]),
+        with(&[format!("Bearer {token}"), format!("Bearer {token}")]),
+        request(Method::GET, &format!("/api/v1/jobs?token={token}"), None, None),
+        request(Method::GET, &format!("/api/v1/jobs?access_token={token}"), None, None),
+    ];
+    for request in refused {
+        world.send(request).await.problem(401, "unauthorized");
+    }
+    world.send(with(&[format!("bearer {token}")])).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_token_is_worth_nothing_when_its_time_is_over() {
+    let world = World::new().await;
+    world.pass(3599);
+    world.get("/api/v1/jobs").await.expect(200);
+    world.pass(1);
+    let problem = world.get("/api/v1/jobs").await.problem(401, "unauthorized");
+    assert_eq!(problem["detail"], "the token has expired");
+}
+
+#[tokio::test]
+async fn a_refusal_comes_before_the_body_is_looked_at() {
+    let world = World::new().await;
+    let document = Some(json!({"name": 5}));
+    let answer = world.ask_as(Role::Viewer, Method::POST, "/api/v1/jobs", document).await;
+    let problem = answer.problem(403, "forbidden");
+    assert_eq!(problem["detail"], "this needs the role operator, the token has viewer");
+}
+
+/// I10: one tenant can't read, change or measure another.
+#[tokio::test]
+async fn tenants_do_not_see_each_other() {
+    let world = World::new().await;
+    let job = world.create(json!({"name": "secret", "interval_minutes": 1})).await;
+    let key = world.rig.run_well(world.known(&job).await, 60).await;
+    let id = job["id"].as_str().unwrap();
+    let other = token(Role::Admin, "other");
+    let ask = |method, path: String, body| world.send(request(method, &path, Some(&other), body));
+
+    for (method, path) in [
+        (Method::GET, format!("/api/v1/jobs/{id}")),
+        (Method::DELETE, format!("/api/v1/jobs/{id}")),
+        (Method::POST, format!("/api/v1/jobs/{id}/trigger")),
+        (Method::GET, format!("/api/v1/jobs/{id}/executions")),
+        (Method::GET, format!("/api/v1/executions/{}", key.execution_id())),
+    ] {
+        // Word for word what is said of a job that never was.
+        let answer = ask(method, path.clone(), None).await.problem(404, "not-found");
+        assert_eq!(answer["detail"], "there is no such job or execution", "{path}");
+    }
+    for path in ["/api/v1/jobs", "/api/v1/executions"] {
+        let list = ask(Method::GET, path.into(), None).await.expect(200);
+        assert_eq!((&list["total"], &list["next_cursor"]), (&json!(0), &Value::Null));
+    }
+    let same =
+        ask(Method::POST, "/api/v1/jobs".into(), Some(noop(json!({"name": "secret"})))).await;
+    same.expect(201);
+    assert_eq!(world.get("/api/v1/jobs").await.expect(200)["total"], 1);
+    assert_eq!(world.rig.census().await.wakes, 0);
+}

@@ -1,0 +1,106 @@
+//! A store that fails at everything but knowing tenants.
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_store::*;
+
+pub struct BrokenStore {
+    error: fn() -> StoreError,
+    signals: Signals,
+}
+
+impl BrokenStore {
+    /// One that does not answer.
+    pub fn down() -> Self {
+        let error = || StoreError::Unavailable("connection to 10.0.0.7 refused".into());
+        Self { error, signals: Signals::default() }
+    }
+
+    /// One that holds nonsense.
+    pub fn corrupt() -> Self {
+        let error = || StoreError::corrupt("job 7", "definition", "not JSON");
+        Self { error, signals: Signals::default() }
+    }
+}
+
+macro_rules! broken {
+    ($port:ident { $($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)* }) => {
+        #[async_trait]
+        impl $port for BrokenStore {
+            $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
+                $(let _ = $name;)*
+                Err((self.error)())
+            })*
+        }
+    };
+}
+
+broken!(JobStore {
+    register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
+    update(scope: &Scope, id: JobId, change: JobChange, now: Now) -> Changed;
+    delete(scope: &Scope, id: JobId, now: Now) -> Deleted;
+    get(scope: &Scope, id: JobId) -> Option<Job>;
+    list_jobs(scope: &Scope, filter: &JobFilter, page: PageRequest<JobNo>) -> Page<Job, JobNo>;
+    trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
+});
+
+broken!(ScheduleStore {
+    load_due(shard: Shard, until: Slot, after: Option<JobNo>, limit: u32) -> Vec<DueJob>;
+    load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
+    look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
+    fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
+    fire_wakes(node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Fired;
+});
+
+broken!(RunStore {
+    claim(claim: &Claim, now: Now) -> Claimed;
+    finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
+    requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
+    find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
+    owned(node: NodeNo, limit: u32) -> Vec<Owned>;
+    take_cancellations(node: NodeNo) -> Vec<RunKey>;
+    get_run(scope: &Scope, key: RunKey) -> Option<Run>;
+    list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
+    prune(prune: Prune) -> Pruned;
+});
+
+broken!(NodeStore {
+    join(node: &NewNode, now: Now) -> Joined;
+    ping(ping: &Ping, now: Now) -> Pinged;
+    begin_steal(victim: NodeNo, silent_after: Span, now: Now) -> bool;
+    steal(victim: NodeNo, challenged_at: Timestamp, grace: Span, now: Now) -> bool;
+    drain(node: NodeNo) -> ();
+    retire(node: NodeNo) -> bool;
+    members() -> (Timestamp, Vec<Member>);
+});
+
+#[async_trait]
+impl Store for BrokenStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Err((self.error)())
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    async fn announce(&self, _: Signal) -> Result<(), StoreError> {
+        Err((self.error)())
+    }
+
+    async fn tenant(&self, _: &str) -> Result<TenantNo, StoreError> {
+        Ok(TenantNo(1))
+    }
+
+    async fn setting(&self, _: &str, _: &str) -> Result<String, StoreError> {
+        Err((self.error)())
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        Err((self.error)())
+    }
+}

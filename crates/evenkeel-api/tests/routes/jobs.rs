@@ -1,0 +1,222 @@
+//! Creating, reading, deleting and triggering jobs.
+
+use axum::http::header;
+use evenkeel_store::Signal;
+use evenkeel_store_testkit::fixtures::at;
+use serde_json::{Value, json};
+
+use crate::world::{World, noop};
+
+#[tokio::test]
+async fn a_created_job_is_shown_with_all_its_fields() {
+    let world = World::new().await;
+    let document = json!({
+        "name": "news-site", "configuration": "fast", "description": "All the news",
+        "source_id": "news", "source_name": "example.com", "url": "https://example.com/",
+        "schedule": {"kind": "interval", "every": "30m"}, "timezone": "America/Toronto",
+        "executor_type": "http_callback", "executor_config": {"url": "https://example.com/hook"},
+        "payload": {"a": [1, null]}, "max_retries": 5, "retry_backoff_seconds": 30,
+        "timeout_sec": 60, "max_allowed_duration": "1h", "priority": 10, "lane": "batch",
+        "pool": "eu", "overlap": "queue", "metadata": {"category": "news"},
+    });
+    let answer = world.post("/api/v1/jobs", Some(document)).await;
+    let mut job = answer.expect(201);
+    let place = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(answer.header(header::LOCATION), Some(place.as_str()));
+    assert_eq!(world.get(&place).await.expect(200), job);
+    job.as_object_mut().unwrap().remove("id");
+    assert_eq!(
+        job,
+        json!({
+            "name": "news-site", "configuration": "fast", "description": "All the news",
+            "source_id": "news", "source_name": "example.com", "url": "https://example.com/",
+            "status": "scheduled", "schedule": {"kind": "interval", "every": "30m"},
+            "interval_minutes": 30, "interval_type": "minutes", "schedule_enabled": true,
+            "timezone": "America/Toronto", "executor_type": "http",
+            "executor_config": {"url": "https://example.com/hook"}, "payload": {"a": [1, null]},
+            "max_retries": 5, "retry_backoff_seconds": 30, "retry_backoff": "exponential",
+            "retry_jitter_percent": 20, "timeout_sec": 60, "max_allowed_duration": "1h",
+            "priority": 10, "lane": "batch", "pool": "eu", "misfire": "last",
+            "misfire_after": "1m", "overlap": "queue", "on_lost_worker": "retry",
+            "max_crashes": 3, "on_exhausted": "continue", "next_run_at": at(1800),
+            "last_run_at": null, "last_end_at": null, "last_good_start_at": null,
+            "last_good_end_at": null, "last_scheduled_at": null, "consecutive_failures": 0,
+            "average_duration_ms": null, "execution_count": 0, "is_paused": false,
+            "generation": job["generation"], "created_at": at(0), "updated_at": at(0),
+            "metadata": {"category": "news"},
+        })
+    );
+}
+
+#[tokio::test]
+async fn the_short_forms_of_a_schedule_are_shown_in_the_canonical_one() {
+    let world = World::new().await;
+    let hourly = world.create(json!({"interval_minutes": 6, "interval_type": "hours"})).await;
+    assert_eq!(hourly["schedule"], json!({"kind": "interval", "every": "6h"}));
+    assert_eq!(
+        (&hourly["interval_minutes"], &hourly["interval_type"]),
+        (&json!(6), &json!("hours"))
+    );
+    assert_eq!(hourly["next_run_at"], json!(at(6 * 3600)));
+
+    let now = world.create(json!({"schedule_enabled": false})).await;
+    assert_eq!(now["schedule"], json!({"kind": "once"}));
+    assert_eq!((&now["schedule_enabled"], &now["next_run_at"]), (&json!(false), &json!(at(0))));
+    assert_eq!((&now["interval_minutes"], &now["interval_type"]), (&Value::Null, &Value::Null));
+
+    let anchored = world.create(json!({"schedule": "R/2026-12-01T00:00:00Z/PT45S"})).await;
+    assert_eq!(
+        anchored["schedule"],
+        json!({"kind": "interval", "every": "45s", "anchor": "2026-12-01T00:00:00.000000Z"})
+    );
+    assert_eq!(anchored["interval_minutes"], Value::Null);
+}
+
+/// What is shown can be sent back, so that a script can copy a job.
+#[tokio::test]
+async fn what_a_job_is_shown_as_makes_the_same_job_again() {
+    let world = World::new().await;
+    for more in [
+        json!({}),
+        json!({"interval_minutes": 90, "misfire": "all", "retry_jitter_percent": 0}),
+        json!({"schedule": "R/2026-12-01T00:00:00Z/PT1H", "payload": [], "metadata": {"a": 1}}),
+        json!({"schedule": {"kind": "once", "at": "2040-01-01T00:00:00Z"}, "timezone": "UTC"}),
+        json!({"retry_backoff": "fixed", "retry_backoff_seconds": 7200, "on_exhausted": "stop"}),
+    ] {
+        let first = world.create(more.clone()).await;
+        let mut document = first.clone();
+        let served: Vec<String> =
+            {
+                let refused = world.post("/api/v1/jobs", Some(document.clone())).await;
+                let problem = refused.problem(422, "invalid-job");
+                let errors = problem["errors"].as_array().unwrap().clone();
+                assert!(errors.iter().all(|error| {
+                    error["message"].as_str().unwrap().contains("set by the server")
+                }));
+                errors.iter().map(|error| error["field"].as_str().unwrap().to_owned()).collect()
+            };
+        for field in &served {
+            document.as_object_mut().unwrap().remove(field);
+        }
+        let second = world.post("/api/v1/jobs", Some(document)).await.expect(201);
+        for (field, value) in first.as_object().unwrap() {
+            assert!(field == "id" || second[field] == *value, "{field} of {more}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn everything_wrong_with_a_job_is_said_at_once() {
+    let world = World::new().await;
+    let document = json!({"name": "", "executor_type": "http", "priority": 101, "colour": "red"});
+    let problem = world.post("/api/v1/jobs", Some(document)).await.problem(422, "invalid-job");
+    assert_eq!(problem["field"], "name");
+    let fields: Vec<_> =
+        problem["errors"].as_array().unwrap().iter().map(|error| &error["field"]).collect();
+    assert_eq!(fields, ["name", "executor_config.url", "priority", "colour"]);
+    assert!(problem["detail"].as_str().unwrap().ends_with("(and 3 more, see errors)"));
+    let none = world.post("/api/v1/jobs", Some(json!([]))).await;
+    none.problem(422, "invalid-job");
+    assert_eq!(world.rig.census().await.jobs, 0);
+}
+
+#[tokio::test]
+async fn a_job_that_would_first_run_after_the_end_of_time_is_refused() {
+    let world = World::new().await;
+    let document = noop(json!({"schedule": "@every 36500d"}));
+    let problem = world.post("/api/v1/jobs", Some(document)).await.problem(422, "invalid-job");
+    assert_eq!(problem["field"], "schedule");
+}
+
+#[tokio::test]
+async fn a_name_is_given_once_per_configuration() {
+    let world = World::new().await;
+    let first = world.create(json!({"name": "news"})).await;
+    let again = world.post("/api/v1/jobs", Some(noop(json!({"name": "news"})))).await;
+    let problem = again.problem(409, "name-taken");
+    assert_eq!((&problem["existing_id"], &problem["field"]), (&first["id"], &json!("name")));
+    world.create(json!({"name": "news", "configuration": "slow"})).await;
+    world.create(json!({"source_name": "news"})).await;
+    let nameless = world.create(json!({"source_name": "news"})).await;
+    assert_eq!(nameless["name"], "news");
+}
+
+#[tokio::test]
+async fn creating_and_triggering_wake_the_scheduler_and_deleting_wakes_the_workers() {
+    let world = World::new().await;
+    let mut signals = world.rig.store.signals().subscribe();
+    let job = world.create(json!({"interval_minutes": 5})).await;
+    assert_eq!(signals.try_recv(), Ok(Signal::Jobs));
+    let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    world.post(&format!("{path}/trigger"), None).await.expect(202);
+    assert_eq!(signals.try_recv(), Ok(Signal::Jobs));
+    world.delete(&path).await.expect(200);
+    assert_eq!(signals.try_recv(), Ok(Signal::Cancel));
+}
+
+#[tokio::test]
+async fn a_deleted_job_is_gone_and_what_runs_of_it_is_named() {
+    let world = World::new().await;
+    let job = world.create(json!({"name": "news", "interval_minutes": 1})).await;
+    let held = world.rig.start(world.known(&job).await, 60).await;
+    let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    let deleted = world.delete(&path).await.expect(200);
+    let running = held.key.execution_id().to_string();
+    assert_eq!(deleted, json!({"id": job["id"], "deleted": true, "still_running": [running]}));
+    world.get(&path).await.problem(404, "not-found");
+    world.delete(&path).await.problem(404, "not-found");
+    world.post(&format!("{path}/trigger"), None).await.problem(404, "not-found");
+    world.get(&format!("{path}/executions")).await.problem(404, "not-found");
+    world.create(json!({"name": "news"})).await;
+}
+
+#[tokio::test]
+async fn purging_is_refused_rather_than_not_done() {
+    let world = World::new().await;
+    let job = world.create(json!({})).await;
+    let path = format!("/api/v1/jobs/{}?purge=true", job["id"].as_str().unwrap());
+    let problem = world.delete(&path).await.problem(422, "invalid-parameter");
+    assert_eq!(problem["field"], "purge");
+    assert_eq!(world.rig.census().await.jobs, 1);
+}
+
+#[tokio::test]
+async fn a_trigger_names_the_run_before_it_starts() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 5})).await;
+    let path = format!("/api/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
+    let accepted = world.post(&path, Some(json!({}))).await.expect(202);
+    assert_eq!(accepted["job_id"], job["id"]);
+    assert_eq!(accepted["run_id"], accepted["execution_id"]);
+    assert_eq!(accepted["scheduled_at"], json!(at(0)));
+    let busy = world.post(&path, None).await.problem(409, "job-busy");
+    assert!(busy["detail"].as_str().unwrap().contains("overlap"));
+    let unchanged = world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await;
+    assert_eq!(unchanged.expect(200)["next_run_at"], job["next_run_at"]);
+}
+
+#[tokio::test]
+async fn a_body_that_would_not_be_heeded_is_refused() {
+    let world = World::new().await;
+    let job = world.create(json!({})).await;
+    let path = format!("/api/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
+    let answer = world.post(&path, Some(json!({"payload": 1}))).await;
+    answer.problem(422, "invalid-parameter");
+}
+
+#[tokio::test]
+async fn what_is_no_id_is_the_id_of_nothing() {
+    let world = World::new().await;
+    for path in [
+        "/api/v1/jobs/7",
+        "/api/v1/jobs/0190163d-8694-739b-aea5-966c26f8ad91",
+        "/api/v1/jobs/%00",
+        "/api/v1/jobs/%FF",
+        "/api/v1/executions/7",
+        "/api/v1/executions/0190163d-8694-739b-aea5-966c26f8ad91",
+        "/api/v1/executions/ffffffff-ffff-8fff-bfff-ffffffffffff",
+        "/api/v1/nothing",
+    ] {
+        world.get(path).await.problem(404, "not-found");
+    }
+}

@@ -1,0 +1,101 @@
+//! Lists, a page at a time.
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+fn names(list: &Value) -> Vec<&str> {
+    list["jobs"].as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect()
+}
+
+async fn with_jobs(count: usize) -> World {
+    let world = World::new().await;
+    for n in 0..count {
+        world.create(json!({"name": format!("job-{n}"), "source_id": format!("s{}", n % 2)})).await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn a_list_says_how_much_there_is() {
+    let world = with_jobs(3).await;
+    let mut list = world.get("/api/v1/jobs").await.expect(200);
+    assert_eq!(names(&list), ["job-0", "job-1", "job-2"]);
+    list.as_object_mut().unwrap().remove("jobs");
+    assert_eq!(
+        list,
+        json!({
+            "total": 3, "total_is_estimate": false, "limit": 50, "offset": 0, "next_cursor": null,
+        })
+    );
+}
+
+#[tokio::test]
+async fn offsets_and_cursors_lead_through_the_same_list() {
+    let world = with_jobs(5).await;
+    let second = world.get("/api/v1/jobs?limit=2&offset=2").await.expect(200);
+    assert_eq!(names(&second), ["job-2", "job-3"]);
+    assert_eq!((&second["limit"], &second["offset"]), (&json!(2), &json!(2)));
+
+    let mut seen = Vec::new();
+    let mut path = "/api/v1/jobs?limit=2".to_owned();
+    loop {
+        let page = world.get(&path).await.expect(200);
+        seen.extend(names(&page).into_iter().map(String::from));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/api/v1/jobs?limit=2&cursor={cursor}");
+    }
+    assert_eq!(seen, ["job-0", "job-1", "job-2", "job-3", "job-4"]);
+}
+
+#[tokio::test]
+async fn jobs_are_found_by_name_and_source() {
+    let world = with_jobs(4).await;
+    let list = world.get("/api/v1/jobs?source_id=s1").await.expect(200);
+    assert_eq!(names(&list), ["job-1", "job-3"]);
+    let list = world.get("/api/v1/jobs?name_prefix=job-2").await.expect(200);
+    assert_eq!((names(&list), &list["total"]), (vec!["job-2"], &json!(1)));
+}
+
+#[tokio::test]
+async fn a_parameter_that_can_not_be_is_refused_by_name() {
+    let world = World::new().await;
+    let runs_cursor = "cgAAAAAAAIAAgAAAAAAAAAA";
+    for (query, field) in [
+        ("limit=0", "limit"),
+        ("limit=1001", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=many", "limit"),
+        ("limit=", "limit"),
+        ("limit=1&limit=2", "limit"),
+        ("offset=-1", "offset"),
+        ("offset=99999999999", "offset"),
+        ("cursor=x", "cursor"),
+        (&format!("cursor={runs_cursor}"), "cursor"),
+        ("cursor=", "cursor"),
+        ("name_prefix=%00", "name_prefix"),
+        ("status=running", "status"),
+        ("page=2", "page"),
+    ] {
+        let answer = world.get(&format!("/api/v1/jobs?{query}")).await;
+        let problem = answer.problem(422, "invalid-parameter");
+        assert_eq!(problem["field"], field, "{query}");
+    }
+    let both = world.get("/api/v1/jobs?limit=0&offset=x").await.problem(422, "invalid-parameter");
+    assert_eq!(both["errors"].as_array().unwrap().len(), 2);
+    world.get("/api/v1/jobs?limit=1000").await.expect(200);
+    for path in ["/api/v1/executions", "/healthz"] {
+        let answer = world.get(&format!("{path}?limit=0")).await;
+        assert_eq!(answer.status.as_u16() == 422, path != "/healthz");
+    }
+}
+
+#[tokio::test]
+async fn an_offset_goes_with_no_cursor() {
+    let world = with_jobs(3).await;
+    let page = world.get("/api/v1/jobs?limit=1").await.expect(200);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let answer = world.get(&format!("/api/v1/jobs?cursor={cursor}&offset=1")).await;
+    assert_eq!(answer.problem(422, "invalid-parameter")["field"], "offset");
+    world.get(&format!("/api/v1/jobs?cursor={cursor}&offset=0")).await.expect(200);
+}

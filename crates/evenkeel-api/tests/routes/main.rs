@@ -1,0 +1,13 @@
+//! The HTTP interface, without a socket, on a store in memory.
+#![recursion_limit = "256"]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
+
+mod auth;
+mod broken_store;
+mod executions;
+mod jobs;
+mod limits;
+mod lists;
+mod operations;
+mod spec;
+mod world;

@@ -1,0 +1,114 @@
+//! Health, metrics, and a store that is down.
+
+use std::sync::Arc;
+
+use axum::http::{Method, header};
+use evenkeel_api::{Clock, Settings};
+use evenkeel_store::Role;
+use evenkeel_store_testkit::fixtures::START;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use serde_json::json;
+
+use crate::broken_store::BrokenStore;
+use crate::world::{Engine, World, noop, request, send, server, token};
+
+#[tokio::test]
+async fn health_is_told_to_anybody() {
+    let world = World::new().await;
+    let answer = world.send(request(Method::GET, "/healthz", None, None)).await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, "ok\n"));
+    let ready = world.send(request(Method::GET, "/readyz", None, None)).await.expect(200);
+    assert_eq!(
+        ready,
+        json!({"status": "ready", "checks": [
+            {"name": "store", "ok": true, "detail": "answers"},
+            {"name": "engine", "ok": true, "detail": "was looked at"},
+        ]})
+    );
+}
+
+#[tokio::test]
+async fn a_node_whose_engine_is_ill_is_alive_and_not_ready() {
+    let world = World::with(Engine::Ill, Settings::default()).await;
+    let alive = world.send(request(Method::GET, "/healthz", None, None)).await;
+    assert_eq!(alive.status.as_u16(), 200);
+    let ready = world.send(request(Method::GET, "/readyz", None, None)).await.expect(503);
+    assert_eq!((&ready["status"], &ready["checks"][1]["ok"]), (&json!("not_ready"), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_is_an_outage_and_not_a_fault() {
+    let clock: Clock = Arc::new(|| START);
+    let store = Arc::new(BrokenStore::down());
+    let router = server(store, clock, Engine::Well, Settings::default());
+    let token = token(Role::Operator, "main");
+    let id = "0190163d-8694-739b-aea5-966c26f8ad91";
+    let run = "0190163d-8694-839b-aea5-966c26f8ad91";
+    for (method, path, body) in [
+        (Method::POST, "/api/v1/jobs".to_owned(), Some(noop(json!({})))),
+        (Method::GET, "/api/v1/jobs".into(), None),
+        (Method::GET, format!("/api/v1/jobs/{id}"), None),
+        (Method::DELETE, format!("/api/v1/jobs/{id}"), None),
+        (Method::POST, format!("/api/v1/jobs/{id}/trigger"), None),
+        (Method::GET, format!("/api/v1/jobs/{id}/executions"), None),
+        (Method::GET, "/api/v1/executions".into(), None),
+        (Method::GET, format!("/api/v1/executions/{run}"), None),
+    ] {
+        let answer = send(&router, request(method, &path, Some(&token), body)).await;
+        answer.problem(503, "store-unavailable");
+        assert_eq!(answer.header(header::RETRY_AFTER), Some("2"), "{path}");
+        assert!(!answer.text.contains("10.0.0.7"), "{}", answer.text);
+    }
+    let ready = send(&router, request(Method::GET, "/readyz", None, None)).await.expect(503);
+    assert_eq!(ready["checks"][0]["detail"], "does not answer");
+}
+
+#[tokio::test]
+async fn a_fault_of_the_store_is_ours_and_stays_with_us() {
+    let clock: Clock = Arc::new(|| START);
+    let store = Arc::new(BrokenStore::corrupt());
+    let router = server(store, clock, Engine::Well, Settings::default());
+    let token = token(Role::Viewer, "main");
+    let answer = send(&router, request(Method::GET, "/api/v1/jobs", Some(&token), None)).await;
+    answer.problem(500, "internal");
+    assert!(!answer.text.contains("definition"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn metrics_and_the_document_can_be_opened() {
+    let closed = World::new().await;
+    let settings = Settings { open_metrics: true, open_openapi: true, ..Settings::default() };
+    let open = World::with(Engine::Well, settings).await;
+    for path in ["/metrics", "/api/openapi.json"] {
+        let nobody = || request(Method::GET, path, None, None);
+        closed.send(nobody()).await.problem(401, "unauthorized");
+        assert_eq!(closed.get(path).await.status.as_u16(), 200);
+        assert_eq!(open.send(nobody()).await.status.as_u16(), 200);
+    }
+    let answer = closed.get("/metrics").await;
+    assert_eq!(answer.text, "evenkeel_up 1\n");
+    assert!(answer.header(header::CONTENT_TYPE).unwrap().starts_with("text/plain"));
+}
+
+#[tokio::test]
+async fn every_request_is_counted_by_its_template() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = World::new().await;
+    world.create(json!({})).await;
+    world.get("/api/v1/jobs/0190163d-8694-739b-aea5-966c26f8ad91").await.problem(404, "not-found");
+    world.get("/api/v1/jobs/0190163d-8694-739b-aea5-966c26f8ad92").await.problem(404, "not-found");
+    world.get("/nowhere/1").await.problem(404, "not-found");
+    let invented = Method::from_bytes(b"INVENTED").unwrap();
+    world.ask_as(Role::Viewer, invented, "/nowhere/2", None).await.problem(404, "not-found");
+    let text = recorder.handle().render();
+    for line in [
+        r#"evenkeel_http_requests_total{method="POST",path="/api/v1/jobs",status="201"} 1"#,
+        r#"evenkeel_http_requests_total{method="GET",path="/api/v1/jobs/{id}",status="404"} 2"#,
+        r#"evenkeel_http_requests_total{method="GET",path="unmatched",status="404"} 1"#,
+        r#"evenkeel_http_requests_total{method="other",path="unmatched",status="404"} 1"#,
+        r#"evenkeel_http_request_duration_seconds_count{method="POST",path="/api/v1/jobs"} 1"#,
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}

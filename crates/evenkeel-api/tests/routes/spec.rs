@@ -1,0 +1,156 @@
+//! The OpenAPI document, and what can be learnt from walking through it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use axum::http::Method;
+use evenkeel_store::Role;
+use serde_json::{Map, Value, json};
+
+use crate::world::{World, noop, request, token};
+
+fn document() -> Value {
+    serde_json::to_value(evenkeel_api::openapi()).unwrap()
+}
+
+/// Every operation: method, path with its parameters filled in, and itself.
+fn operations() -> Vec<(Method, String, Value)> {
+    let document = document();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let id = if path.contains("executions/{id}") {
+                "0190163d-8694-839b-aea5-966c26f8ad91"
+            } else {
+                "0190163d-8694-739b-aea5-966c26f8ad91"
+            };
+            operations.push((method, path.replace("{id}", id), operation.clone()));
+        }
+    }
+    assert!(operations.len() >= 12, "the walk is not worth its name");
+    operations
+}
+
+fn is_public(path: &str) -> bool {
+    ["/healthz", "/readyz"].contains(&path)
+}
+
+/// Refresh the kept document with `UPDATE=1 cargo nextest run -p evenkeel-api snapshot`.
+#[test]
+fn the_kept_document_is_the_snapshot_of_the_handlers() {
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let fresh = evenkeel_api::openapi().to_pretty_json().unwrap() + "\n";
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(&place, &fresh).unwrap();
+    }
+    let kept = std::fs::read_to_string(&place).unwrap_or_default();
+    assert!(kept == fresh, "docs/openapi.json is not what the handlers say: refresh it");
+}
+
+#[tokio::test]
+async fn the_served_document_is_the_same() {
+    let world = World::new().await;
+    let served = world.get("/api/openapi.json").await.expect(200);
+    assert_eq!(served, document());
+    assert!(served["openapi"].as_str().unwrap().starts_with("3.1"));
+}
+
+#[test]
+fn every_reference_of_the_document_leads_somewhere() {
+    let document = document();
+    let mut references = BTreeSet::new();
+    collect(&document, &mut references);
+    assert!(references.len() > 5);
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+fn collect(value: &Value, references: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            if let Some(reference) = object.get("$ref") {
+                references.insert(reference.as_str().unwrap().into());
+            }
+            object.values().for_each(|value| collect(value, references));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, references)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_health_is_open_without_a_token() {
+    let world = World::new().await;
+    for (method, path, operation) in operations() {
+        let body = operation.get("requestBody").map(|_| noop(json!({})));
+        let answer = world.send(request(method.clone(), &path, None, body)).await;
+        if is_public(&path) {
+            assert_eq!(answer.status.as_u16(), 200, "{method} {path}");
+        } else {
+            answer.problem(401, "unauthorized");
+        }
+        let says_closed = operation["security"] == json!([{"bearer": []}]);
+        assert_eq!(says_closed, !is_public(&path), "{method} {path}");
+    }
+    assert_eq!(world.rig.census().await.jobs, 0);
+}
+
+/// Looking is for all roles, changing for operators and administrators.
+#[tokio::test]
+async fn each_role_may_do_what_its_name_says() {
+    let world = World::new().await;
+    for (method, path, operation) in operations() {
+        for role in Role::ALL {
+            let body = operation.get("requestBody").map(|_| noop(json!({})));
+            let token = token(role, "main");
+            let answer = world.send(request(method.clone(), &path, Some(&token), body)).await;
+            let may = is_public(&path) || method == Method::GET || role >= Role::Operator;
+            let status = answer.status.as_u16();
+            assert_eq!(status == 403, !may, "{role:?} {method} {path}: {status}");
+            assert!(![401, 405, 500].contains(&status), "{role:?} {method} {path}: {status}");
+            let documented = operation["responses"].as_object().unwrap();
+            assert!(documented.contains_key(&status.to_string()), "{method} {path}: {status}");
+        }
+    }
+}
+
+fn properties(schema: &str) -> Map<String, Value> {
+    let document = document();
+    document["components"]["schemas"][schema]["properties"].as_object().unwrap().clone()
+}
+
+#[tokio::test]
+async fn the_fields_of_a_job_are_the_documented_ones() {
+    let world = World::new().await;
+    let documented: BTreeSet<String> =
+        properties("JobDocument").into_iter().map(|it| it.0).collect();
+    // A field that is not known says which ones are.
+    let stranger = noop(json!({"completely_different": 1}));
+    let problem = world.post("/api/v1/jobs", Some(stranger)).await.problem(422, "invalid-job");
+    let message = problem["errors"][0]["message"].as_str().unwrap().to_owned();
+    let (_, fields) = message.split_once("the fields are ").unwrap();
+    let taken: BTreeSet<String> = fields.split(", ").map(String::from).collect();
+    assert_eq!(taken, documented);
+}
+
+#[tokio::test]
+async fn what_is_answered_is_what_is_documented() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 1})).await;
+    let key = world.rig.run_well(world.known(&job).await, 60).await;
+    let execution = world.get(&format!("/api/v1/executions/{}", key.run_id())).await.expect(200);
+    for (schema, shown) in [
+        ("JobView", job),
+        ("ExecutionView", execution),
+        ("JobList", world.get("/api/v1/jobs").await.expect(200)),
+        ("ExecutionList", world.get("/api/v1/executions").await.expect(200)),
+    ] {
+        let documented: BTreeSet<String> = properties(schema).into_iter().map(|it| it.0).collect();
+        let shown: BTreeSet<String> = shown.as_object().unwrap().keys().cloned().collect();
+        assert_eq!(shown, documented, "{schema}");
+    }
+}

@@ -1,0 +1,250 @@
+//! A server with everything in it but a socket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use evenkeel_api::{
+    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Tenants, TokenRequest,
+    Tokens, router,
+};
+use evenkeel_commands::{ExecutorCheck, Jobs, Runs};
+use evenkeel_core::chance::Chance;
+use evenkeel_core::{JobId, Span, Timestamp};
+use evenkeel_store::{Role, Store};
+use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::fixtures::START;
+use evenkeel_store_testkit::model::ModelStore;
+use evenkeel_store_testkit::rig::{Known, Rig};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+/// Counts, so that every draw is another and every test the same.
+pub struct Counting(AtomicU64);
+
+impl Counting {
+    pub fn new() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl Chance for Counting {
+    fn bits(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// `noop`, and an `http` that wants a url.
+struct Executors;
+
+impl ExecutorCheck for Executors {
+    fn check(&self, kind: &str, config: &Value) -> Result<(), (String, String)> {
+        if kind == "http" && config.get("url").is_none() {
+            return Err(("executor_config.url".into(), "is missing".into()));
+        }
+        Ok(())
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        vec!["http".into(), "noop".into()]
+    }
+}
+
+/// An engine in some condition.
+pub enum Engine {
+    Well,
+    Ill,
+    Panics,
+    Hangs,
+}
+
+#[async_trait]
+impl Readiness for Engine {
+    async fn checks(&self) -> Vec<Check> {
+        let ok = match self {
+            Self::Well => true,
+            Self::Ill => false,
+            Self::Panics => panic!("the probe panics"),
+            Self::Hangs => std::future::pending().await,
+        };
+        vec![Check { name: "engine".into(), ok, detail: "was looked at".into() }]
+    }
+}
+
+pub fn tokens() -> Tokens {
+    Tokens::new(&[42; SECRET_BYTES_MIN]).unwrap()
+}
+
+/// A token for a tenant, made at the beginning of every test, good for an hour.
+pub fn token(role: Role, tenant: &str) -> String {
+    let request = TokenRequest {
+        role,
+        tenant: tenant.into(),
+        ttl: Span::from_secs(3600),
+        now: START,
+        subject: "tester".into(),
+    };
+    tokens().issue(&request, &Counting::new()).unwrap()
+}
+
+/// An answer, read to its end.
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
+    }
+
+    pub fn header(&self, name: header::HeaderName) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The body, which must come with this status.
+    #[track_caller]
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self.json()
+    }
+
+    /// The problem, which must come with this status and of this type.
+    #[track_caller]
+    pub fn problem(&self, status: u16, kind: &str) -> Value {
+        let problem = self.expect(status);
+        assert_eq!(self.header(header::CONTENT_TYPE), Some("application/problem+json"));
+        assert_eq!(problem["type"], format!("/problems/{kind}"), "{problem}");
+        assert_eq!(problem["status"], status);
+        assert!(!problem["title"].as_str().unwrap().is_empty());
+        problem
+    }
+}
+
+pub struct World {
+    pub router: Router,
+    /// The tenant `main` and a node, behind the server's back.
+    pub rig: Rig,
+    clock: Arc<AtomicI64>,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(Engine::Well, Settings::default()).await
+    }
+
+    pub async fn with(engine: Engine, settings: Settings) -> Self {
+        let clock = Arc::new(AtomicI64::new(START.as_micros()));
+        let time = Self::reader(&clock);
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
+        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
+        let router = server(store, time, engine, settings);
+        Self { router, rig: Rig::new(opened).await, clock }
+    }
+
+    fn reader(clock: &Arc<AtomicI64>) -> Clock {
+        let clock = clock.clone();
+        Arc::new(move || Timestamp::from_micros(clock.load(Ordering::Relaxed)))
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, secs: i64) {
+        self.clock.fetch_add(secs * 1_000_000, Ordering::Relaxed);
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        send(&self.router, request).await
+    }
+
+    /// Asks as a role of the tenant `main`.
+    pub async fn ask_as(
+        &self,
+        role: Role,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        self.send(request(method, path, Some(&token(role, "main")), body)).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.ask_as(Role::Viewer, Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Option<Value>) -> Answer {
+        self.ask_as(Role::Operator, Method::POST, path, body).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.ask_as(Role::Operator, Method::DELETE, path, None).await
+    }
+
+    /// Creates a job that does nothing.
+    #[track_caller]
+    pub fn create(&self, more: Value) -> impl Future<Output = Value> + '_ {
+        let document = noop(more);
+        async move { self.post("/api/v1/jobs", Some(document)).await.expect(201) }
+    }
+
+    /// Both names of a job that was created.
+    pub async fn known(&self, job: &Value) -> Known {
+        let id: JobId = job["id"].as_str().unwrap().parse().unwrap();
+        let found = self.rig.store.get(&self.rig.scope, id).await.unwrap().unwrap();
+        Known { no: found.no, id }
+    }
+}
+
+/// A server on any store.
+pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Settings) -> Router {
+    let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
+    router(App {
+        jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
+        runs: Runs::new(store.clone()),
+        tokens: Arc::new(tokens()),
+        tenants: Arc::new(Tenants::new(store.clone())),
+        clock,
+        metrics,
+        ready: Arc::new(engine),
+        settings,
+        store,
+    })
+}
+
+pub async fn send(router: &Router, request: Request<Body>) -> Answer {
+    let response = router.clone().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    Answer { status: parts.status, headers: parts.headers, text }
+}
+
+pub fn request(
+    method: Method,
+    path: &str,
+    token: Option<&str>,
+    body: Option<Value>,
+) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    match body {
+        Some(body) => {
+            let request = request.header(header::CONTENT_TYPE, "application/json");
+            request.body(Body::from(body.to_string())).unwrap()
+        }
+        None => request.body(Body::empty()).unwrap(),
+    }
+}
+
+/// The document of a job that does nothing, with more fields.
+pub fn noop(more: Value) -> Value {
+    let mut document = json!({"executor_type": "noop"});
+    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    document
+}

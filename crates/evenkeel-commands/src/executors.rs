@@ -1,0 +1,14 @@
+//! What commands know of executors.
+
+use serde_json::Value;
+
+/// Says which executors there are and whether a configuration is good, so that a job that could
+/// never run is refused when it is created.
+pub trait ExecutorCheck: Send + Sync {
+    /// Refuses a bad configuration with the field to blame, like `executor_config.url`, and what
+    /// is wrong with it. It is only asked about the kinds it names.
+    fn check(&self, kind: &str, config: &Value) -> Result<(), (String, String)>;
+
+    /// The kinds there are.
+    fn kinds(&self) -> Vec<String>;
+}

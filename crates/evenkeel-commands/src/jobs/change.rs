@@ -1,0 +1,107 @@
+//! Commands: they change something, and wake whoever waits for it.
+
+use evenkeel_core::{JobId, RunKey};
+use evenkeel_store::{Deleted, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
+use serde_json::Value;
+
+use super::Jobs;
+use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
+
+/// What became of one job of a batch.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Created {
+    /// It has this id.
+    New(JobId),
+    /// Another job has its name and configuration: this one.
+    NameTaken(JobId),
+}
+
+/// A run that was asked for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Accepted {
+    /// Its job.
+    pub job: JobId,
+    /// The key of its first attempt.
+    pub key: RunKey,
+}
+
+impl Jobs {
+    /// Creates the job that `document` describes.
+    pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
+        let spec = read_job(document, &*self.executors).map_err(CommandError::Invalid)?;
+        let created = self.create_many(scope, vec![spec]).await?;
+        match created.first() {
+            Some(Created::New(id)) => self.get(scope, *id).await,
+            Some(Created::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
+            None => Err(CommandError::NotFound),
+        }
+    }
+
+    /// Creates several jobs in one transaction, and answers in their order. One whose name is
+    /// taken does not keep the others from being created; one that could never run does.
+    pub async fn create_many(
+        &self,
+        scope: &Scope,
+        specs: Vec<JobSpec>,
+    ) -> Result<Vec<Created>, CommandError> {
+        let now = self.store.now().await?;
+        let mut ids = Vec::with_capacity(specs.len());
+        let mut jobs = Vec::with_capacity(specs.len());
+        for JobSpec { about, definition } in specs {
+            let Some(next_at) = definition.schedule.first_after(now) else {
+                let message =
+                    "its first run would be after the year 2112; choose a shorter interval";
+                return Err(CommandError::Invalid(vec![Fault::new("schedule", message)]));
+            };
+            let id = self.fresh_id(now);
+            ids.push(id);
+            jobs.push(NewJob { id, about, definition, next_at: Some(next_at) });
+        }
+        let registered = self.store.register(scope, jobs, Now::Database).await?;
+        self.announce(Signal::Jobs).await;
+        let created = registered.into_iter().zip(ids).map(|(registered, id)| match registered {
+            Registered::Created(_) => Created::New(id),
+            Registered::NameTaken(other) => Created::NameTaken(other),
+        });
+        Ok(created.collect())
+    }
+
+    /// Deletes a job for good; its history stays. Answers with the attempts that still run and
+    /// were asked to end.
+    pub async fn delete(&self, scope: &Scope, id: JobId) -> Result<Vec<RunKey>, CommandError> {
+        match self.store.delete(scope, id, Now::Database).await? {
+            Deleted::Done(running) => {
+                self.announce(Signal::Cancel).await;
+                Ok(running)
+            }
+            Deleted::NotFound => Err(CommandError::NotFound),
+        }
+    }
+
+    /// Asks for a run now, beside the schedule.
+    pub async fn trigger(&self, scope: &Scope, id: JobId) -> Result<Accepted, CommandError> {
+        // Only the low bits count; they tell triggers of one microsecond apart.
+        let n = self.chance.bits() as u32;
+        match self.store.trigger(scope, id, n, Now::Database).await? {
+            Triggered::Accepted(key) => {
+                self.announce(Signal::Jobs).await;
+                Ok(Accepted { job: id, key })
+            }
+            Triggered::NotFound => Err(CommandError::NotFound),
+            Triggered::Busy => Err(CommandError::Conflict(Conflict::Busy)),
+            Triggered::Cancelled => Err(CommandError::Conflict(Conflict::Cancelled)),
+        }
+    }
+
+    /// Wakes whoever waits. What was committed stays committed if nobody hears it, because those
+    /// who wait also poll; so a failure here is no failure of the command.
+    async fn announce(&self, signal: Signal) {
+        if let Err(error) = self.store.announce(signal).await {
+            tracing::warn!(
+                signal.name = signal.as_str(),
+                error = &error as &dyn std::error::Error,
+                "nobody was woken; they will find the change by polling",
+            );
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What runs a job.
+
+use evenkeel_core::job::ExecutorSpec;
+use serde_json::Value;
+
+use super::about::{fits, object};
+use super::fields::Fields;
+use super::limits::{EXECUTOR_CONFIG_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::ExecutorCheck;
+use crate::fault::shown;
+
+pub(super) fn read(fields: &mut Fields<'_>, executors: &dyn ExecutorCheck) -> Option<ExecutorSpec> {
+    let faults_before = fields.faults.count();
+    let config = object(fields, "executor_config", EXECUTOR_CONFIG_BYTES_MAX);
+    let known = executors.kinds();
+    let named = fields.value("executor_type").is_some();
+    let kind = match fields.text("executor_type") {
+        // The word of another document for the same thing.
+        Some("http_callback") => "http",
+        Some(kind) => kind,
+        None if named => return None,
+        None => {
+            let message = format!(
+                "is missing; a job without one will be a crawl of its url once there is a crawler, \
+                 until then name one of {}",
+                known.join(", "),
+            );
+            fields.fault("executor_type", message);
+            return None;
+        }
+    };
+    if !known.iter().any(|known| known == kind) {
+        let off = if kind == "shell" { "; shell is off unless the server enables it" } else { "" };
+        let message = format!("{} is not one of {}{off}", shown(&kind.into()), known.join(", "));
+        fields.fault("executor_type", message);
+        return None;
+    }
+    if fields.faults.count() > faults_before {
+        return None;
+    }
+    match executors.check(kind, &config) {
+        Ok(()) => Some(ExecutorSpec { kind: kind.into(), config }),
+        Err((field, message)) => {
+            fields.faults.add(field, message);
+            None
+        }
+    }
+}
+
+/// Whatever the executor is to pass on.
+pub(super) fn payload(fields: &mut Fields<'_>) -> Value {
+    match fields.value("payload") {
+        Some(value) if fits(fields, "payload", value, PAYLOAD_BYTES_MAX) => value.clone(),
+        _ => Value::Null,
+    }
+}

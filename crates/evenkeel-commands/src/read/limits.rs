@@ -1,0 +1,33 @@
+//! How much of everything a job may have.
+
+use evenkeel_core::Span;
+
+/// Characters in a name.
+pub const NAME_CHARS_MAX: usize = 255;
+/// Characters in a description.
+pub const DESCRIPTION_CHARS_MAX: usize = 4096;
+/// Characters in an address.
+pub const URL_CHARS_MAX: usize = 2048;
+/// Characters in the name of a pool.
+pub const POOL_CHARS_MAX: usize = 64;
+/// Bytes of payload.
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of metadata.
+pub const METADATA_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of an executor's settings.
+pub const EXECUTOR_CONFIG_BYTES_MAX: usize = 64 * 1024;
+/// How deep objects and lists lie in each other. Stored definitions are read with a limit of 128,
+/// and lie a little deeper than the documents they were made from.
+pub const DEPTH_MAX: usize = 64;
+/// Most lost workers a job may ask to survive.
+pub const CRASHES_MAX: u16 = 1000;
+/// The longest wait before a retry, if it is always the same.
+pub const FIXED_BACKOFF_SECONDS_MAX: u64 = 30 * 86_400;
+/// The longest wait before a retry, if it doubles: it never gets longer than this.
+pub const EXPONENTIAL_BACKOFF_SECONDS_MAX: u64 = 3600;
+/// The longest silence of a body.
+pub const TIMEOUT_SECONDS_MAX: u64 = 30 * 86_400;
+/// The shortest limit of a duration or a delay.
+pub const SPAN_MIN: Span = Span::from_secs(1);
+/// The longest one.
+pub const SPAN_MAX: Span = Span::from_secs(365 * 86_400);

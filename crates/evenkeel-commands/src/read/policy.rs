@@ -1,0 +1,131 @@
+//! How a job behaves when things do not go as planned.
+
+use evenkeel_core::job::{OnExhausted, OnLostWorker};
+use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
+use evenkeel_core::schedule::Once;
+use evenkeel_core::{Definition, Schedule, Span};
+
+use super::fields::Fields;
+use super::limits::{
+    CRASHES_MAX, EXPONENTIAL_BACKOFF_SECONDS_MAX, FIXED_BACKOFF_SECONDS_MAX, POOL_CHARS_MAX,
+    SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
+};
+use crate::fault::shown;
+
+/// A definition whose policies are those of the document, and all else as by default.
+pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
+    let default = Definition::noop(Schedule::Once(Once { at: None }));
+    Definition {
+        retry: retry(fields),
+        on_exhausted: fields
+            .word(
+                "on_exhausted",
+                &[("continue", OnExhausted::Continue), ("stop", OnExhausted::Stop)],
+            )
+            .unwrap_or_default(),
+        on_lost_worker: fields
+            .word("on_lost_worker", &[("retry", OnLostWorker::Retry), ("fail", OnLostWorker::Fail)])
+            .unwrap_or_default(),
+        max_crashes: fields
+            .number("max_crashes", 0..=u64::from(CRASHES_MAX))
+            .and_then(|number| u16::try_from(number).ok())
+            .unwrap_or(default.max_crashes),
+        timeout: fields
+            .number("timeout_sec", 1..=TIMEOUT_SECONDS_MAX)
+            .map_or(default.timeout, Span::from_secs),
+        max_allowed_duration: fields.span("max_allowed_duration", SPAN_MIN..=SPAN_MAX),
+        lane: fields
+            .word(
+                "lane",
+                &[
+                    ("critical", Lane::Critical),
+                    ("standard", Lane::Standard),
+                    ("batch", Lane::Batch),
+                ],
+            )
+            .unwrap_or_default(),
+        priority: fields
+            .number("priority", 0..=u64::from(Priority::MAX.get()))
+            .and_then(|number| Priority::try_from(u8::try_from(number).ok()?).ok())
+            .unwrap_or_default(),
+        pool: pool(fields).unwrap_or_else(|| default.pool.clone()),
+        misfire: fields
+            .word(
+                "misfire",
+                &[
+                    ("last", MisfirePolicy::Last),
+                    ("skip", MisfirePolicy::Skip),
+                    ("all", MisfirePolicy::All),
+                ],
+            )
+            .unwrap_or_default(),
+        // Firing is always a little late: with no tolerance at all every time would be missed.
+        misfire_after: fields
+            .span("misfire_after", SPAN_MIN..=SPAN_MAX)
+            .unwrap_or(default.misfire_after),
+        overlap: fields
+            .word(
+                "overlap",
+                &[
+                    ("skip", OverlapPolicy::Skip),
+                    ("queue", OverlapPolicy::Queue),
+                    ("allow", OverlapPolicy::Allow),
+                ],
+            )
+            .unwrap_or_default(),
+        ..default
+    }
+}
+
+fn retry(fields: &mut Fields<'_>) -> RetryPolicy {
+    let default = RetryPolicy::standard();
+    let max_retries = fields
+        .number("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
+        .and_then(|number| u16::try_from(number).ok())
+        .unwrap_or(default.max_retries);
+    let fixed = fields.word("retry_backoff", &[("exponential", false), ("fixed", true)]);
+    let fixed = fixed.unwrap_or(false);
+    let wait = fields.number("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX).unwrap_or(60);
+    if !fixed && wait > EXPONENTIAL_BACKOFF_SECONDS_MAX {
+        let message = format!(
+            "{wait} is more than {EXPONENTIAL_BACKOFF_SECONDS_MAX}, which doubling waits never \
+             exceed; for longer ones set \"retry_backoff\": \"fixed\""
+        );
+        fields.fault("retry_backoff_seconds", message);
+    }
+    let wait = Span::from_secs(wait);
+    let jitter = match fields.number("retry_jitter_percent", 0..=100) {
+        None => default.jitter,
+        Some(0) => Jitter::None,
+        Some(percent) => Jitter::Symmetric { percent: u8::try_from(percent).unwrap_or(100) },
+    };
+    RetryPolicy {
+        max_retries,
+        backoff: if fixed {
+            Backoff::Fixed { delay: wait }
+        } else {
+            let cap = Span::from_secs(EXPONENTIAL_BACKOFF_SECONDS_MAX);
+            Backoff::Exponential { base: wait, cap }
+        },
+        jitter,
+    }
+}
+
+fn pool(fields: &mut Fields<'_>) -> Option<String> {
+    let text = fields.text("pool")?;
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if (1..=POOL_CHARS_MAX).contains(&text.len()) && text.chars().all(legal) {
+        Some(text.into())
+    } else {
+        let message = format!(
+            "{} is not the name of a pool: 1 to {POOL_CHARS_MAX} letters, digits, dots, dashes and \
+             underscores",
+            shown(&text.into()),
+        );
+        fields.fault("pool", message);
+        None
+    }
+}

@@ -1,0 +1,200 @@
+//! Documents and what they are read as.
+
+use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::order::Lane;
+use evenkeel_core::retry::{Backoff, Jitter};
+use evenkeel_core::schedule::{Interval, Once};
+use evenkeel_core::{Schedule, Span};
+use serde_json::json;
+
+use super::*;
+
+mod properties;
+mod schedules;
+
+struct Executors;
+
+impl ExecutorCheck for Executors {
+    fn check(&self, kind: &str, config: &Value) -> Result<(), (String, String)> {
+        if kind == "http" && config.get("url").is_none() {
+            return Err(("executor_config.url".into(), "is missing".into()));
+        }
+        Ok(())
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        vec!["http".into(), "noop".into()]
+    }
+}
+
+fn read(document: &Value) -> Result<JobSpec, Vec<Fault>> {
+    read_job(document, &Executors)
+}
+
+/// The document of a job that does nothing, with more fields.
+fn noop(more: Value) -> Value {
+    let mut document = json!({"executor_type": "noop"});
+    let (Value::Object(fields), Value::Object(more)) = (&mut document, more) else { panic!() };
+    fields.extend(more);
+    document
+}
+
+fn schedule(more: Value) -> Schedule {
+    read(&noop(more)).unwrap().definition.schedule
+}
+
+/// The fields to blame.
+fn blamed(document: &Value) -> Vec<String> {
+    read(document).unwrap_err().into_iter().map(|fault| fault.field).collect()
+}
+
+fn message(document: &Value) -> String {
+    let faults = read(document).unwrap_err();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    faults[0].message.clone()
+}
+
+fn every(secs: u64) -> Schedule {
+    Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
+}
+
+fn once() -> Schedule {
+    Schedule::Once(Once { at: None })
+}
+
+#[test]
+fn an_executor_must_be_named_and_known_and_content() {
+    assert_eq!(blamed(&json!({"url": "https://example.com/"})), ["executor_type"]);
+    assert!(message(&json!({})).contains("http, noop"));
+    assert_eq!(blamed(&json!({"executor_type": "carrier-pigeon"})), ["executor_type"]);
+    assert!(message(&json!({"executor_type": "shell"})).contains("off unless"));
+    assert_eq!(blamed(&json!({"executor_type": 7})), ["executor_type"]);
+    assert_eq!(blamed(&json!({"executor_type": "http"})), ["executor_config.url"]);
+    assert_eq!(blamed(&noop(json!({"executor_config": "x"}))), ["executor_config"]);
+    let callback = json!({"executor_type": "http_callback", "executor_config": {"url": "x"}});
+    assert_eq!(read(&callback).unwrap().definition.executor.kind, "http");
+}
+
+#[test]
+fn policies_are_read_one_by_one() {
+    let definition = read(&noop(json!({
+        "max_retries": 5, "retry_backoff": "fixed", "retry_backoff_seconds": 7200,
+        "retry_jitter_percent": 0, "timeout_sec": 10, "max_allowed_duration": "1h",
+        "priority": 100, "lane": "batch", "pool": "eu.west-1", "misfire": "all",
+        "misfire_after": "5m", "overlap": "queue", "on_lost_worker": "fail", "max_crashes": 0,
+        "on_exhausted": "stop", "payload": [1, {"a": null}],
+    })))
+    .unwrap()
+    .definition;
+    assert_eq!(definition.retry.max_retries, 5);
+    assert_eq!(definition.retry.backoff, Backoff::Fixed { delay: Span::from_secs(7200) });
+    assert_eq!(definition.retry.jitter, Jitter::None);
+    assert_eq!(definition.timeout, Span::from_secs(10));
+    assert_eq!(definition.max_allowed_duration, Some(Span::from_secs(3600)));
+    assert_eq!((definition.priority.get(), definition.lane), (100, Lane::Batch));
+    assert_eq!(definition.pool, "eu.west-1");
+    assert_eq!(definition.misfire, MisfirePolicy::All);
+    assert_eq!(definition.misfire_after, Span::from_secs(300));
+    assert_eq!(definition.max_crashes, 0);
+    assert_eq!(definition.payload, json!([1, {"a": null}]));
+}
+
+#[test]
+fn what_is_not_said_is_as_by_default() {
+    let spec = read(&noop(json!({"interval_minutes": 30}))).unwrap();
+    assert_eq!(spec.definition, Definition::noop(every(1800)));
+    assert_eq!(spec.about, About::default());
+    let empty = noop(json!({"interval_minutes": 30, "metadata": {}, "executor_config": {}}));
+    assert_eq!(read(&empty).unwrap(), spec);
+}
+
+#[test]
+fn every_limit_is_enforced_by_its_field() {
+    for (document, field) in [
+        (json!({"name": ""}), "name"),
+        (json!({"name": "  "}), "name"),
+        (json!({"name": "a\nb"}), "name"),
+        (json!({"name": "x".repeat(256)}), "name"),
+        (json!({"name": 5}), "name"),
+        (json!({"source_id": "\u{7}"}), "source_id"),
+        (json!({"description": "x".repeat(4097)}), "description"),
+        (json!({"url": "example.com"}), "url"),
+        (json!({"url": "ftp://example.com"}), "url"),
+        (json!({"url": "https://"}), "url"),
+        (json!({"url": "https://user:secret@example.com"}), "url"),
+        (json!({"url": "https://exa mple.com"}), "url"),
+        (json!({"metadata": []}), "metadata"),
+        (json!({"metadata": {"x": "y".repeat(65 * 1024)}}), "metadata"),
+        (json!({"payload": "y".repeat(256 * 1024)}), "payload"),
+        (json!({"executor_config": {"x": "y".repeat(65 * 1024)}}), "executor_config"),
+        (json!({"max_retries": 1001}), "max_retries"),
+        (json!({"max_retries": -1}), "max_retries"),
+        (json!({"retry_backoff": "stages"}), "retry_backoff"),
+        (json!({"retry_backoff_seconds": 3601}), "retry_backoff_seconds"),
+        (json!({"retry_jitter_percent": 101}), "retry_jitter_percent"),
+        (json!({"timeout_sec": 0}), "timeout_sec"),
+        (json!({"max_allowed_duration": "1ms"}), "max_allowed_duration"),
+        (json!({"max_allowed_duration": 60}), "max_allowed_duration"),
+        (json!({"priority": 101}), "priority"),
+        (json!({"lane": "fast"}), "lane"),
+        (json!({"pool": "a b"}), "pool"),
+        (json!({"pool": ""}), "pool"),
+        (json!({"misfire": "never"}), "misfire"),
+        (json!({"misfire_after": "0s"}), "misfire_after"),
+        (json!({"overlap": true}), "overlap"),
+        (json!({"on_lost_worker": "cry"}), "on_lost_worker"),
+        (json!({"max_crashes": 1001}), "max_crashes"),
+        (json!({"on_exhausted": "panic"}), "on_exhausted"),
+    ] {
+        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+    }
+}
+
+#[test]
+fn no_field_is_silently_ignored() {
+    let fault = |field: &str| message(&noop(json!({field: "x"})));
+    assert_eq!(fault("nmae"), "is not known here; did you mean name?");
+    assert!(fault("colour").contains("the fields are configuration, description"));
+    assert!(fault("blackout_periods").contains("not supported yet"));
+    assert!(fault("max_expected_duration").contains("max_allowed_duration"));
+    assert!(fault("next_run_at").contains("set by the server"));
+    assert_eq!(
+        blamed(&noop(json!({"schedule": {"kind": "once", "every": "1h"}}))),
+        ["schedule.every"]
+    );
+}
+
+#[test]
+fn nul_characters_are_refused_wherever_they_are() {
+    for document in [
+        json!({"payload": {"deep": ["a\0"]}}),
+        json!({"payload": {"a\0": 1}}),
+        json!({"metadata": {"a": {"b": "\0"}}}),
+        json!({"description": "\0"}),
+    ] {
+        let faults = read(&noop(document.clone())).unwrap_err();
+        assert!(faults.iter().any(|fault| fault.message.contains("NUL")), "{document}");
+    }
+}
+
+#[test]
+fn what_lies_too_deep_is_refused() {
+    let deep = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    assert!(read(&noop(json!({"payload": deep(limits::DEPTH_MAX - 1)}))).is_ok());
+    assert_eq!(blamed(&noop(json!({"payload": deep(limits::DEPTH_MAX)}))), ["payload"]);
+}
+
+#[test]
+fn everything_wrong_is_said_at_once() {
+    let document = json!({
+        "name": "", "schedule": "never", "executor_type": "pigeon", "priority": 500, "typo": 1,
+    });
+    assert_eq!(blamed(&document), ["name", "schedule", "executor_type", "priority", "typo"]);
+}
+
+#[test]
+fn only_an_object_is_a_job() {
+    for document in [json!(null), json!([]), json!("job"), json!(1)] {
+        assert_eq!(blamed(&document), [""]);
+    }
+}

@@ -1,0 +1,238 @@
+//! The end of attempts: fenced, counted once, and followed by what was decided.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{History, JobNo, NodeNo, RunKey, Span};
+use evenkeel_store::{Finish, FinishResult, Results, Then};
+
+use crate::Opened;
+use crate::fixtures::{at, new_job, now};
+use crate::rig::{ALPHA, Held, Known, Rig};
+
+const OVER: Then = Then::EndChain { stop_job: false };
+
+/// A finish that must be refused and change neither the run nor the job.
+async fn refused(rig: &Rig, job: Known, node: NodeNo, finish: Finish) {
+    let (run, before) = (rig.run(finish.key).await, rig.job(job).await);
+    let census = rig.census().await;
+    let key = finish.key;
+    let answer = rig.store.finish(node, vec![finish], ALPHA).await.unwrap();
+    assert_eq!(answer, [FinishResult::LeaseLost]);
+    assert_eq!(rig.run(key).await, run);
+    assert_eq!(rig.job(job).await, before);
+    assert_eq!(rig.census().await, census);
+}
+
+pub async fn an_end_is_recorded_with_its_results(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let results = Results {
+        error: Some("it's \"broken\" — twice".into()),
+        output: Some("line one\nline two".into()),
+        items_crawled: Some(120),
+        items_indexed: Some(7),
+        cpu_time: Some(Span::from_millis(1_250)),
+        memory_peak_kb: Some(4_096),
+    };
+    let finish = Finish { results: results.clone(), ..rig.end(held, Outcome::TimedOut, OVER) };
+    assert_eq!(rig.finish(finish).await, FinishResult::Done);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.fence), (RunStatus::TimedOut, held.fence));
+    assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(65))));
+    assert_eq!(run.results, results);
+    assert_eq!(run.node, Some((rig.node, "node-1".into())));
+}
+
+pub async fn every_outcome_is_recorded_as_its_status(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let outcomes = [Outcome::Completed, Outcome::Failed, Outcome::TimedOut, Outcome::Cancelled];
+    for outcome in outcomes {
+        let job = rig.add(new_job(&format!("{outcome:?}")).build()).await;
+        let held = rig.start(job, 60).await;
+        rig.finish(rig.end(held, outcome, OVER)).await;
+        assert_eq!(rig.run(held.key).await.status, RunStatus::from(outcome));
+        assert_eq!(rig.job(job).await.last_outcome, Some(outcome));
+    }
+}
+
+pub async fn the_end_of_a_chain_is_one_live_chain_fewer(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    assert_eq!(rig.job(job).await.live, 1);
+    rig.finish(rig.good_end(held)).await;
+    let after = rig.job(job).await;
+    assert_eq!((after.live, after.waiting, after.executions), (0, 0, 1));
+    assert_eq!(after.next_at, Some(at(120)), "the rhythm goes on");
+    assert_eq!(rig.owned(rig.node).await, []);
+}
+
+pub async fn another_fence_is_lease_lost_and_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    for fence in [Fence::NONE, held.fence.next()] {
+        refused(&rig, job, rig.node, rig.good_end(Held { fence, ..held })).await;
+        refused(&rig, job, rig.node, rig.retry(Held { fence, ..held }, at(70))).await;
+    }
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+}
+
+pub async fn another_node_is_lease_lost_and_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let other = rig.join("node-2", 1).await;
+    let held = rig.start(job, 60).await;
+    refused(&rig, job, other, rig.good_end(held)).await;
+}
+
+pub async fn an_attempt_that_waits_is_nobodys_to_end(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.queue(job, 60).await;
+    for fence in [Fence::NONE, Fence(1)] {
+        refused(&rig, job, rig.node, rig.good_end(Held { key, fence })).await;
+    }
+}
+
+pub async fn an_attempt_that_never_was_is_lease_lost(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let key = RunKey::regular(JobNo(12_345), at(60));
+    let finish = rig.good_end(Held { key, fence: Fence(1) });
+    assert_eq!(rig.finish(finish).await, FinishResult::LeaseLost);
+}
+
+pub async fn a_second_finish_is_already_done_and_counts_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let finish = rig.end(held, Outcome::Failed, OVER);
+    assert_eq!(rig.finish(finish.clone()).await, FinishResult::Done);
+    let (run, before) = (rig.run(held.key).await, rig.job(job).await);
+    assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
+    let otherwise = rig.good_end(held);
+    assert_eq!(rig.finish(otherwise).await, FinishResult::AlreadyDone);
+    assert_eq!((rig.run(held.key).await, rig.job(job).await), (run, before));
+}
+
+pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let finish = rig.retry(held, at(90));
+    assert_eq!(rig.finish(finish.clone()).await, FinishResult::Done);
+    assert_eq!(rig.finish(finish.clone()).await, FinishResult::AlreadyDone);
+    let wakes = rig.wakes(100).await;
+    assert_eq!(wakes.len(), 1);
+    rig.fire_wakes(&wakes, crate::fixtures::Begin::Claimed, 100).await;
+    assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
+    assert_eq!(rig.wakes(200).await, []);
+}
+
+pub async fn ends_of_a_batch_do_not_spoil_each_other(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["a", "b", "c", "d"].map(|name| new_job(name).build()).to_vec();
+    let mut batch = Vec::new();
+    for job in rig.add_all(jobs).await {
+        batch.push(rig.good_end(rig.start(job, 60).await));
+    }
+    assert_eq!(rig.finish(batch[2].clone()).await, FinishResult::Done);
+    batch[1].fence = Fence(7);
+    batch.reverse();
+    let expected = [
+        FinishResult::Done,
+        FinishResult::AlreadyDone,
+        FinishResult::LeaseLost,
+        FinishResult::Done,
+    ];
+    assert_eq!(rig.finish_all(batch).await, expected);
+    let census = rig.census().await;
+    assert_eq!((census.running, census.live), (1, 1));
+}
+
+pub async fn one_job_may_end_several_times_in_a_batch(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
+    let job = rig.add(new_job("crawl").overlap(allow).build()).await;
+    let other = rig.add(new_job("other").build()).await;
+    let mut batch = Vec::new();
+    let mut expected = History::default();
+    for n in 1..=4_u8 {
+        let held = rig.start(job, i64::from(n) * 60).await;
+        let outcome = if n == 2 { Outcome::Failed } else { Outcome::Completed };
+        let end = rig.end(held, outcome, OVER);
+        let end = Finish {
+            finished_at: end.started_at.saturating_add(Span::from_millis(1_500 * u64::from(n))),
+            ..end
+        };
+        expected = expected.after(outcome, end.started_at, end.finished_at, ALPHA);
+        batch.push(end);
+    }
+    batch.insert(2, rig.good_end(rig.start(other, 60).await));
+    assert_eq!(rig.finish_all(batch).await, [FinishResult::Done; 5]);
+    let after = rig.job(job).await;
+    assert_eq!((after.live, after.executions), (0, 4));
+    super::history::assert_same(after.history, expected);
+    assert_eq!(rig.job(other).await.live, 0);
+}
+
+pub async fn stopping_the_job_takes_its_next_time_away(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true })).await;
+    let after = rig.job(job).await;
+    assert_eq!((after.next_at, after.live), (None, 0));
+    assert_eq!(after.last_fired_at, Some(at(60)));
+    assert_eq!(rig.due(job).await.next_at, None);
+    let shard = evenkeel_core::Shard::of(job.no);
+    let until = evenkeel_core::Slot::of(at(900_000));
+    assert_eq!(rig.store.load_due(shard, until, None, 10).await.unwrap(), []);
+}
+
+pub async fn a_draining_node_may_finish_what_it_has(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.store.drain(rig.node).await.unwrap();
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+}
+
+pub async fn others_finish_for_a_dead_node(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.join("node-1", 61).await;
+    let lost = rig.end(held, Outcome::Failed, OVER);
+    assert_eq!(rig.finish(lost).await, FinishResult::Done);
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+}
+
+pub async fn a_text_with_a_nul_ends_the_attempt_all_the_same(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let other = rig.add(new_job("other").build()).await;
+    let held = rig.start(job, 60).await;
+    let beside = rig.start(other, 60).await;
+    let text = Some("before\0after".to_owned());
+    let results = Results { error: text.clone(), output: text, ..Results::default() };
+    let finish = Finish { results, ..rig.end(held, Outcome::Failed, OVER) };
+    let answer = rig.finish_all(vec![finish, rig.good_end(beside)]).await;
+    assert_eq!(answer, [FinishResult::Done; 2]);
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn an_attempt_without_results_has_none(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.run_well(job, 60).await;
+    assert_eq!(rig.run(key).await.results, Results::default());
+}
+
+pub async fn an_empty_batch_is_fine(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert_eq!(rig.finish_all(Vec::new()).await, []);
+    assert!(rig.store.requeue(rig.node, Vec::new(), now(1)).await.unwrap().is_empty());
+}

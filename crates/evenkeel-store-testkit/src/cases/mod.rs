@@ -1,0 +1,74 @@
+//! The cases. The name of each is the sentence of the contract that it checks.
+//!
+//! Where the port's docs can be read in several ways, this is how they are read, here and in
+//! [`ModelStore`](crate::model::ModelStore):
+//!
+//! **Nodes.** Only a live node fires and claims; a draining, dead, gone or unknown one gets
+//! `Stale` for every job and wake, and nothing from the queue. `finish` and `requeue` look at the
+//! attempt's node and fence alone, so others end and requeue for a dead node by giving its number.
+//! A draining node's ping is `Alive`; that of a dead, gone or unknown one is `Fenced`. Challenging
+//! a challenged node again does not move the challenge. A dead or gone node is never challenged.
+//! `steal` answers `true` for a node that is dead already. `join` calls every incarnation of the
+//! identity that is not gone a former one.
+//!
+//! **Fire.** `Stale` is said before `Early`, `Early` before `Busy`. Skipped times are one record
+//! under the key of the first, linked before the run: the record points at the old head, the run
+//! at the record, the job at the run. `last_fired_at` is the greatest time that was fired or
+//! skipped. A queued attempt 0 is the head from its firing; a trigger becomes the head when its
+//! wake is fired, not when it is asked for.
+//!
+//! **Numbers.** `executions` counts starts: claimed fires and claims, also of an attempt that went
+//! back into the queue. An attempt's number is `executions` after its start, a skip record's is
+//! `executions` as it was. A generation starts at 1 and only `update` and `delete` raise it.
+//!
+//! **Wakes.** A wake is no run: neither `get_run` nor `list_runs` shows it. `fire_wakes` checks
+//! node, key and due time. A retry of a deleted job ends its chain; so does a `requeue`, which
+//! records the attempt as cancelled and answers `true`.
+//!
+//! **Finish.** History is counted in the order of the batch. Keys for deduplication and concurrency
+//! are carried, but no verb judges them yet. Signals come from `announce` alone as far as the suite
+//! can tell: it asks for none from other verbs, and minds none.
+//!
+//! **Trigger.** The key's time is now, its sequence `Sequence::new(Trigger, n)` or the next free
+//! one. `OverlapPolicy::may_start` judges, on all live chains. A paused job may be triggered.
+//!
+//! **Changed jobs.** `register` and `update` tell a job to its scheduler if it has a next time in
+//! the slot of now, the one after, or an earlier one; a deleted job is not told.
+//!
+//! **Delete.** What waits (in the queue, or for its time) becomes a cancelled attempt that ended
+//! at the time of the deletion and never started. Runs of a deleted job can be read and listed,
+//! also by its id.
+//!
+//! **Lists.** `next` is the key of the last item, and `None` if nothing follows. Attempts of one
+//! chain come newest first. Prefixes are compared letter by letter, case included, and no letter
+//! is special.
+//!
+//! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
+//! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of
+//! its job that was the last to end well, or the last to fail or time out.
+
+#![expect(missing_docs, reason = "a case's name is the sentence it checks")]
+#![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
+
+pub mod bulk;
+pub mod claim;
+pub mod delete;
+pub mod finish;
+pub mod fire;
+pub mod history;
+pub mod list;
+pub mod look_ahead;
+pub mod node_races;
+pub mod nodes;
+pub mod owned;
+pub mod prune;
+pub mod races;
+pub mod register;
+pub mod requeue;
+pub mod runs;
+pub mod steal;
+pub mod tenants;
+pub mod trigger;
+pub mod update;
+pub mod wakes;
+pub mod whole;

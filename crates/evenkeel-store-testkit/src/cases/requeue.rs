@@ -1,0 +1,157 @@
+//! Attempts that go back into the queue.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_store::{FinishResult, Requeue};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now};
+use crate::rig::{Held, Rig, next_attempt};
+
+pub async fn an_attempt_goes_back_with_a_higher_fence_and_the_same_number(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    assert!(rig.requeue(rig.requeue_of(held, job, true).await, 70).await);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.key, run.status), (held.key, RunStatus::Pending));
+    assert!(run.fence > held.fence);
+    let after = rig.job(job).await;
+    assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
+    assert_eq!(rig.owned(rig.node).await, []);
+    let census = rig.census().await;
+    assert_eq!((census.ready, census.running, census.live), (1, 0, 1));
+}
+
+pub async fn the_next_owner_has_a_higher_fence_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.requeue(rig.requeue_of(held, job, true).await, 70).await;
+    let between = rig.run(held.key).await.fence;
+    let again = rig.claim_one(71).await;
+    assert_eq!(again.key, held.key);
+    assert!(held.fence < between && between < again.fence);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.started_at), (RunStatus::Running, Some(at(71))));
+    assert_eq!((run.fence, run.number), (again.fence, Some(2)), "a start is counted");
+    assert_eq!(rig.finish(rig.good_end(again)).await, FinishResult::Done);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn only_crashes_are_counted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let mut held = rig.start(job, 60).await;
+    for (crashed, crashes) in [(true, 1), (false, 1), (true, 2)] {
+        assert!(rig.requeue(rig.requeue_of(held, job, crashed).await, 70).await);
+        assert_eq!(rig.run(held.key).await.crashes, crashes);
+        held = rig.claim_one(71).await;
+        assert_eq!(rig.run(held.key).await.crashes, crashes);
+        assert_eq!(rig.owned(rig.node).await[0].crashes, crashes);
+    }
+}
+
+pub async fn the_former_owner_can_neither_end_it_nor_put_it_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let back = rig.requeue_of(held, job, true).await;
+    assert!(rig.requeue(back.clone(), 70).await);
+    for _ in 0..2 {
+        let (run, before) = (rig.run(held.key).await, rig.job(job).await);
+        assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
+        assert_eq!(rig.finish(rig.retry(held, at(99))).await, FinishResult::LeaseLost);
+        assert!(!rig.requeue(back.clone(), 75).await);
+        assert_eq!((rig.run(held.key).await, rig.job(job).await), (run, before));
+        // Once while it waits, once while its next owner has it.
+        rig.claim(1, 80).await;
+    }
+}
+
+pub async fn another_node_or_fence_puts_nothing_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let other = rig.join("node-2", 60).await;
+    let held = rig.start(job, 60).await;
+    let back = rig.requeue_of(held, job, true).await;
+    assert_eq!(rig.store.requeue(other, vec![back.clone()], now(70)).await.unwrap(), [false]);
+    for fence in [Fence::NONE, held.fence.next()] {
+        assert!(!rig.requeue(Requeue { fence, ..back.clone() }, 70).await);
+    }
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(rig.census().await.ready, 0);
+}
+
+pub async fn what_has_ended_or_waits_does_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.good_end(held)).await;
+    assert!(!rig.requeue(rig.requeue_of(held, job, true).await, 70).await);
+    let key = rig.queue(job, 120).await;
+    let waiting = Held { key, fence: Fence::NONE };
+    assert!(!rig.requeue(rig.requeue_of(waiting, job, true).await, 121).await);
+    assert_eq!(rig.census().await.ready, 1);
+}
+
+pub async fn attempts_of_a_batch_are_answered_in_order(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["a", "b", "c"].map(|name| new_job(name).build()).to_vec();
+    let mut batch = Vec::new();
+    for job in rig.add_all(jobs).await {
+        let held = rig.start(job, 60).await;
+        batch.push(rig.requeue_of(held, job, false).await);
+    }
+    batch[1].fence = Fence(9);
+    batch.reverse();
+    let answers = rig.store.requeue(rig.node, batch, now(70)).await.unwrap();
+    assert_eq!(answers, [true, false, true]);
+    assert_eq!(rig.claim(9, 71).await.len(), 2);
+}
+
+pub async fn others_put_back_for_a_dead_node(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let heir = rig.join("node-1", 65).await;
+    assert!(rig.requeue(rig.requeue_of(held, job, true).await, 66).await);
+    let got = rig.claim_for(heir, 9, 67).await;
+    assert_eq!(got[0].key, held.key);
+    assert_eq!(rig.run(held.key).await.node, Some((heir, "node-1".into())));
+}
+
+pub async fn a_later_attempt_goes_back_as_well(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.retry(held, at(90))).await;
+    rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 90).await;
+    let second = Held { key: next_attempt(held.key), fence: Fence(1) };
+    assert!(rig.requeue(rig.requeue_of(second, job, true).await, 91).await);
+    assert_eq!(rig.claim_one(92).await.key, second.key);
+    assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
+}
+
+pub async fn an_attempt_that_went_back_is_listed_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    let held = rig.start(job, 120).await;
+    rig.requeue(rig.requeue_of(held, job, true).await, 130).await;
+    assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
+    let all = rig.runs_page(None, evenkeel_store::PageRequest::first(9)).await;
+    assert_eq!(all.items.len(), 2);
+}
+
+pub async fn its_place_in_the_queue_is_that_of_its_new_ticket(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (a, b) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
+    let held = rig.start(a, 60).await;
+    rig.queue(b, 60).await;
+    let mut back = rig.requeue_of(held, a, false).await;
+    back.ticket.priority = evenkeel_core::order::Priority::MAX;
+    assert!(rig.requeue(back.clone(), 70).await);
+    let order: Vec<_> = rig.claim(9, 71).await.iter().map(|one| one.key.job_no).collect();
+    assert_eq!(order, [a.no, b.no]);
+}

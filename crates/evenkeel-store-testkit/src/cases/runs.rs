@@ -1,0 +1,193 @@
+//! How people see runs.
+
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{Attempt, RunKey};
+use evenkeel_store::{PageRequest, Run, Then};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, fresh_id, new_job};
+use crate::rig::{Held, Known, Rig, next_attempt};
+
+fn keys(runs: &[Run]) -> Vec<RunKey> {
+    runs.iter().map(|run| run.key).collect()
+}
+
+/// Follows the pages of a list to its end.
+async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<RunKey> {
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = rig.runs_page(job, PageRequest { limit, offset: 0, after }).await;
+        assert!(page.items.len() <= limit as usize);
+        seen.extend(keys(&page.items));
+        after = page.next;
+        if after.is_none() {
+            return seen;
+        }
+    }
+}
+
+/// A job with a skip record, a chain of three attempts, a trigger, and one that waits.
+async fn eventful(rig: &Rig, name: &str) -> Known {
+    let job = rig.add(new_job(name).build()).await;
+    rig.run_well(job, 60).await;
+    let mut held = rig.start(job, 400).await;
+    for due in [410, 420] {
+        rig.finish(rig.retry(held, at(due))).await;
+        let mut wakes = rig.wakes(due).await;
+        wakes.retain(|wake| wake.job.no == job.no);
+        rig.fire_wakes(&wakes, Begin::Claimed, due).await;
+        held = Held { key: next_attempt(held.key), ..held };
+    }
+    rig.finish(rig.good_end(held)).await;
+    let key = rig.trigger(job, 0, 430).await;
+    let mut wakes = rig.wakes(430).await;
+    wakes.retain(|wake| wake.job.no == job.no);
+    rig.fire_wakes(&wakes, Begin::Claimed, 430).await;
+    rig.finish(rig.good_end(Held { key, ..held })).await;
+    rig.queue(job, 440).await;
+    job
+}
+
+const EVENTFUL: [(i64, u16); 7] =
+    [(360, 0), (430, 0), (300, 2), (300, 1), (300, 0), (120, 0), (60, 0)];
+
+pub async fn one_jobs_runs_come_newest_chain_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = eventful(&rig, "crawl").await;
+    assert_eq!(rig.times_of(job).await, EVENTFUL);
+    let page = rig.runs_page(Some(job), PageRequest::first(100)).await;
+    assert!(page.total == 7 || page.total_is_estimate);
+    assert_eq!(page.next, None);
+}
+
+pub async fn all_runs_come_newest_scheduled_time_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    eventful(&rig, "a").await;
+    eventful(&rig, "b").await;
+    let page = rig.runs_page(None, PageRequest::first(100)).await;
+    let listed = keys(&page.items);
+    assert_eq!(listed.len(), 14);
+    assert!(listed.is_sorted_by(|one, next| one.scheduled_at >= next.scheduled_at));
+    assert!(page.total == 14 || page.total_is_estimate);
+    assert_eq!(page.next, None);
+}
+
+pub async fn attempts_of_one_chain_come_newest_first_among_all_runs(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    eventful(&rig, "crawl").await;
+    let page = rig.runs_page(None, PageRequest::first(100)).await;
+    let of_chain = page.items.iter().filter(|run| run.key.scheduled_at == at(300));
+    let attempts: Vec<u16> = of_chain.map(|run| run.key.attempt.0).collect();
+    assert_eq!(attempts, [2, 1, 0]);
+}
+
+pub async fn pages_of_one_job_cover_all_exactly_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = eventful(&rig, "crawl").await;
+    eventful(&rig, "other").await;
+    let whole = keys(&rig.runs_of(job).await);
+    for limit in 1..=8 {
+        assert_eq!(all_pages(&rig, Some(job), limit).await, whole, "pages of {limit}");
+    }
+}
+
+pub async fn pages_of_all_jobs_cover_all_exactly_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    eventful(&rig, "a").await;
+    eventful(&rig, "b").await;
+    let whole = all_pages(&rig, None, 100).await;
+    for limit in [1, 2, 3, 5, 13, 14] {
+        assert_eq!(all_pages(&rig, None, limit).await, whole, "pages of {limit}");
+    }
+}
+
+pub async fn an_offset_leaves_out_the_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = eventful(&rig, "crawl").await;
+    for filter in [None, Some(job)] {
+        let whole = all_pages(&rig, filter, 100).await;
+        let page = |offset, after| PageRequest { limit: 2, offset, after };
+        let items = rig.runs_page(filter, page(3, None)).await.items;
+        assert_eq!(keys(&items), whole[3..5]);
+        let items = rig.runs_page(filter, page(1, Some(whole[2]))).await.items;
+        assert_eq!(keys(&items), whole[4..6]);
+        let items = rig.runs_page(filter, page(50, None)).await.items;
+        assert_eq!(keys(&items), []);
+    }
+}
+
+pub async fn the_order_of_chains_is_that_of_firing_not_of_times(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.trigger(job, 0, 70).await;
+    rig.fire_wakes(&rig.wakes(70).await, Begin::Claimed, 70).await;
+    rig.finish(rig.good_end(Held { key, fence: evenkeel_core::lease::Fence(1) })).await;
+    // Its regular time was earlier, but fired later.
+    rig.run_well(job, 80).await;
+    assert_eq!(rig.times_of(job).await, [(60, 0), (70, 0)]);
+}
+
+pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = eventful(&rig, "crawl").await;
+    let mut all = rig.runs_page(None, PageRequest::first(100)).await.items;
+    let mut one_job = rig.runs_of(job).await;
+    all.sort_by_key(|run| run.key);
+    one_job.sort_by_key(|run| run.key);
+    assert_eq!(all, one_job);
+    for run in all {
+        // Attempt 0 stands for the latest of its run.
+        if run.key.attempt > Attempt::FIRST || run.key.scheduled_at != at(300) {
+            assert_eq!(rig.run(run.key).await, run);
+        }
+    }
+}
+
+pub async fn attempt_0_stands_for_the_latest_attempt(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = eventful(&rig, "crawl").await;
+    let first = RunKey::regular(job.no, at(300));
+    assert_eq!(rig.run(first).await.key, first.with_attempt(Attempt(2)));
+    for attempt in [1, 2].map(Attempt) {
+        assert_eq!(rig.run(first.with_attempt(attempt)).await.key.attempt, attempt);
+    }
+    assert_eq!(rig.find_run(first.with_attempt(Attempt(3))).await, None);
+}
+
+pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.retry(held, at(70))).await;
+    assert_eq!(rig.run(held.key).await.key, held.key, "a wake is no attempt yet");
+    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    let latest = rig.run(held.key).await;
+    assert_eq!((latest.key, latest.status), (next_attempt(held.key), RunStatus::Pending));
+}
+
+pub async fn a_run_that_never_was_is_not_there(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    assert_eq!(rig.find_run(RunKey::regular(job.no, at(60))).await, None);
+    let nobody = Known { id: fresh_id(), ..job };
+    let page = rig.runs_page(Some(nobody), PageRequest::first(9)).await;
+    assert_eq!((page.items, page.total, page.next), (Vec::new(), 0, None));
+}
+
+pub async fn a_job_that_never_ran_has_no_runs(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    assert_eq!(rig.runs_of(job).await, []);
+    assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items, []);
+}
+
+pub async fn runs_of_other_jobs_are_left_out(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (a, b) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
+    rig.run_well(a, 60).await;
+    rig.queue(b, 60).await;
+    let ended = rig.start(a, 120).await;
+    rig.finish(rig.end(ended, Outcome::Failed, Then::EndChain { stop_job: true })).await;
+    assert_eq!(rig.times_of(a).await, [(120, 0), (60, 0)]);
+    assert_eq!(rig.times_of(b).await, [(60, 0)]);
+}

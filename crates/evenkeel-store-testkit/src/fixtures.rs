@@ -1,0 +1,202 @@
+//! Jobs, fires and moments that cases are made of.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel_core::advance::advance;
+use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::schedule::{Interval, Once, Schedule};
+use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
+use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket};
+use uuid::Uuid;
+
+/// When every case begins: the start of a slot, in 2030.
+pub const START: Timestamp = Slot(2_111_111).start();
+
+/// The moment `secs` seconds after [`START`], or before it.
+pub fn at(secs: i64) -> Timestamp {
+    Timestamp::from_micros(START.as_micros() + secs * 1_000_000)
+}
+
+/// The same as a clock.
+pub fn now(secs: i64) -> Now {
+    Now::At(at(secs))
+}
+
+/// An id that no other call in this process has given.
+pub fn fresh_id() -> JobId {
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    let mut bytes = [0; 10];
+    bytes[2..].copy_from_slice(&GIVEN.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    JobId::new(START, bytes)
+}
+
+/// A job in the making.
+#[derive(Clone, Debug)]
+pub struct JobBuilder {
+    about: About,
+    definition: Definition,
+    next_at: Option<Timestamp>,
+}
+
+/// A job called `name` that does nothing every minute, first one minute after [`START`].
+pub fn new_job(name: &str) -> JobBuilder {
+    let mut job = unnamed_job();
+    job.about.name = Some(name.into());
+    job
+}
+
+/// The same without a name.
+pub fn unnamed_job() -> JobBuilder {
+    let once = Definition::noop(Schedule::Once(Once { at: None }));
+    let job = JobBuilder { about: About::default(), definition: once, next_at: None };
+    job.every(60).first_at(60)
+}
+
+impl JobBuilder {
+    /// Every so many seconds.
+    #[must_use]
+    pub fn every(mut self, secs: u64) -> Self {
+        let interval = Interval::new(Span::from_secs(secs), None).expect("a legal interval");
+        self.definition.schedule = Schedule::Interval(interval);
+        self
+    }
+
+    /// First so many seconds after [`START`].
+    #[must_use]
+    pub fn first_at(mut self, secs: i64) -> Self {
+        self.next_at = Some(at(secs));
+        self
+    }
+
+    /// Without a regular time.
+    #[must_use]
+    pub fn never(mut self) -> Self {
+        self.next_at = None;
+        self
+    }
+
+    /// One time only, so many seconds after [`START`].
+    #[must_use]
+    pub fn once_at(mut self, secs: i64) -> Self {
+        self.definition.schedule = Schedule::Once(Once { at: Some(at(secs)) });
+        self.first_at(secs)
+    }
+
+    /// With this configuration of its name.
+    #[must_use]
+    pub fn configuration(mut self, configuration: &str) -> Self {
+        self.about.configuration = Some(configuration.into());
+        self
+    }
+
+    /// About this source.
+    #[must_use]
+    pub fn source(mut self, source_id: &str) -> Self {
+        self.about.source_id = Some(source_id.into());
+        self
+    }
+
+    /// With this rule for overlaps.
+    #[must_use]
+    pub fn overlap(mut self, overlap: OverlapPolicy) -> Self {
+        self.definition.overlap = overlap;
+        self
+    }
+
+    /// With this rule for missed times.
+    #[must_use]
+    pub fn misfire(mut self, misfire: MisfirePolicy) -> Self {
+        self.definition.misfire = misfire;
+        self
+    }
+
+    /// In this lane.
+    #[must_use]
+    pub fn lane(mut self, lane: Lane) -> Self {
+        self.definition.lane = lane;
+        self
+    }
+
+    /// With this weight in its lane.
+    #[must_use]
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.definition.priority = Priority::try_from(priority).expect("a legal priority");
+        self
+    }
+
+    /// For these workers.
+    #[must_use]
+    pub fn pool(mut self, pool: &str) -> Self {
+        self.definition.pool = pool.into();
+        self
+    }
+
+    /// The job, with an id of its own.
+    pub fn build(self) -> NewJob {
+        let Self { about, definition, next_at } = self;
+        NewJob { id: fresh_id(), about, definition, next_at }
+    }
+}
+
+/// A node called `name` that does everything and was never seen before.
+pub fn new_node(name: &str) -> NewNode {
+    NewNode { name: name.into(), identity: identity(name), roles: Roles::ALL }
+}
+
+/// The identity that a node called `name` keeps over restarts.
+pub fn identity(name: &str) -> Uuid {
+    let mut bytes = [b'-'; 16];
+    for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    Uuid::new_v8(bytes)
+}
+
+/// How a fired attempt is to begin.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// With the node that fires it.
+    Claimed,
+    /// In the queue.
+    Queued,
+}
+
+impl Begin {
+    /// For an attempt of `job` that must start by `should_start_by`.
+    pub fn of(self, job: &DueJob, should_start_by: Timestamp) -> Start {
+        match self {
+            Self::Claimed => Start::Claimed,
+            Self::Queued => Start::Queued(Ticket::new(&definition_of(job), should_start_by)),
+        }
+    }
+}
+
+/// The definition of a loaded job.
+pub fn definition_of(job: &DueJob) -> Definition {
+    serde_json::from_str(&job.definition).expect("a stored definition reads back")
+}
+
+/// The fire that core decides on for `job` at `now`.
+///
+/// # Panics
+/// If the job has no next time.
+pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
+    let definition = definition_of(job);
+    let due = job.next_at.expect("the job has a next time");
+    let advance = advance(&definition, due, now);
+    Fire {
+        job: job.no,
+        tenant: job.tenant,
+        generation: job.generation,
+        due,
+        head: job.head,
+        skip: advance.skip,
+        start: advance
+            .fire
+            .map(|time| (time, begin.of(job, time.saturating_add(Span::from_secs(60))))),
+        idle_only: definition.overlap != OverlapPolicy::Allow,
+        next_at: advance.next,
+    }
+}

@@ -1,0 +1,231 @@
+//! The tables and their indexes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::DispatchKey;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{
+    About, Attempt, Definition, History, JobId, JobNo, NodeNo, RunKey, Shard, Slot, TenantNo,
+    Timestamp,
+};
+use evenkeel_store::{Census, DueJob, NodeState, Results, Roles, RunLink, Standing};
+use uuid::Uuid;
+
+/// Everything stored.
+#[derive(Default)]
+pub(super) struct Data {
+    pub tenants: BTreeMap<String, TenantNo>,
+    pub settings: BTreeMap<String, String>,
+    /// Job number `n` is at `n - 1`.
+    pub jobs: Vec<JobRow>,
+    pub ids: BTreeMap<JobId, JobNo>,
+    /// Tenant, name and configuration of jobs that are not deleted.
+    pub names: BTreeMap<(TenantNo, String, String), JobNo>,
+    /// Active jobs by the slot of their next time.
+    pub due: BTreeSet<(Shard, Slot, JobNo)>,
+    pub changed: BTreeSet<(Shard, JobNo)>,
+    pub wakes: BTreeSet<(Shard, Timestamp, RunKey)>,
+    /// Of each job, what waits: in the queue, or for its time.
+    pub waiting: BTreeMap<(JobNo, RunKey), Waiting>,
+    /// Of each pool, its lanes in the order of dispatch.
+    pub queue: BTreeMap<String, [BTreeSet<Place>; 3]>,
+    pub runs: BTreeMap<RunKey, RunRow>,
+    pub running: BTreeSet<(NodeNo, RunKey)>,
+    pub cancellations: BTreeSet<(NodeNo, RunKey)>,
+    /// Node number `n` is at `n - 1`.
+    pub nodes: Vec<NodeRow>,
+}
+
+/// A place in the queue. The job's number settles what the order of dispatch leaves open.
+pub(super) type Place = (DispatchKey, JobNo, RunKey);
+
+pub(super) enum Waiting {
+    Wake { due: Timestamp },
+    Ready(Ready),
+}
+
+pub(super) struct Ready {
+    pub pool: String,
+    pub order: DispatchKey,
+    pub fence: Fence,
+    pub crashes: u16,
+}
+
+pub(super) struct JobRow {
+    pub no: JobNo,
+    pub id: JobId,
+    pub tenant: TenantNo,
+    pub about: About,
+    pub definition: Definition,
+    /// The definition as it is stored.
+    pub text: String,
+    pub standing: Standing,
+    pub generation: i32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub next_at: Option<Timestamp>,
+    /// Where `due` has it.
+    pub slot: Option<Slot>,
+    pub last_fired_at: Option<Timestamp>,
+    pub live: u32,
+    pub executions: u64,
+    pub last_outcome: Option<Outcome>,
+    pub history: History,
+    /// Its chains, oldest first. The databases keep the last one and a link from each to the one
+    /// before it.
+    pub chains: Vec<RunLink>,
+    pub newest_good: Option<RunKey>,
+    pub newest_failed: Option<RunKey>,
+}
+
+pub(super) struct RunRow {
+    pub tenant: TenantNo,
+    pub status: RunStatus,
+    pub fence: Fence,
+    pub crashes: u16,
+    pub node: Option<NodeNo>,
+    pub number: Option<u64>,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub results: Results,
+    pub skipped: Option<SkippedTimes>,
+}
+
+pub(super) struct NodeRow {
+    pub no: NodeNo,
+    pub identity: Uuid,
+    pub name: String,
+    pub roles: Roles,
+    pub state: NodeState,
+    pub joined_at: Timestamp,
+    pub last_ping_at: Timestamp,
+    pub steal_start_at: Option<Timestamp>,
+}
+
+impl JobRow {
+    pub fn head(&self) -> Option<RunLink> {
+        self.chains.last().copied()
+    }
+
+    pub fn is_deleted(&self) -> bool {
+        self.standing == Standing::Deleted
+    }
+
+    pub fn due_job(&self) -> DueJob {
+        DueJob {
+            no: self.no,
+            tenant: self.tenant,
+            next_at: self.next_at.filter(|_| self.standing == Standing::Active),
+            generation: self.generation,
+            live: self.live,
+            head: self.head(),
+            average_good_duration: self.history.average_good_duration,
+            definition: self.text.clone(),
+        }
+    }
+}
+
+impl Data {
+    pub fn tenant(&mut self, name: &str) -> TenantNo {
+        let next = TenantNo(count(self.tenants.len()) as i32 + 1);
+        *self.tenants.entry(name.into()).or_insert(next)
+    }
+
+    /// A job by a number that a caller gave.
+    pub fn find(&self, no: JobNo) -> Option<&JobRow> {
+        self.jobs.get(index(no))
+    }
+
+    /// A job that is known to be there, because something of it was found.
+    pub fn job(&mut self, no: JobNo) -> &mut JobRow {
+        &mut self.jobs[index(no)]
+    }
+
+    /// Puts a job where its next time says, once that or its standing has changed.
+    pub fn place(&mut self, no: JobNo) {
+        let shard = Shard::of(no);
+        let job = &mut self.jobs[index(no)];
+        let active = job.standing == Standing::Active;
+        let slot = job.next_at.filter(|_| active).map(Slot::of);
+        if job.slot == slot {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut job.slot, slot) {
+            self.due.remove(&(shard, old, no));
+        }
+        if let Some(new) = slot {
+            self.due.insert((shard, new, no));
+        }
+    }
+
+    /// Makes a chain the newest of its job.
+    pub fn link(&mut self, key: RunKey) {
+        let link = RunLink { scheduled_at: key.scheduled_at, sequence: key.sequence };
+        self.job(key.job_no).chains.push(link);
+    }
+
+    /// Takes away what waits under a key.
+    pub fn stop_waiting(&mut self, key: RunKey) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&(key.job_no, key))?;
+        match &waiting {
+            Waiting::Wake { due } => {
+                self.wakes.remove(&(Shard::of(key.job_no), *due, key));
+            }
+            Waiting::Ready(ready) => {
+                if let Some(lanes) = self.queue.get_mut(&ready.pool) {
+                    let lane = ready.order.lane as usize;
+                    lanes[lane].remove(&(ready.order, key.job_no, key));
+                }
+            }
+        }
+        Some(waiting)
+    }
+
+    pub fn add_wake(&mut self, key: RunKey, due: Timestamp) {
+        self.wakes.insert((Shard::of(key.job_no), due, key));
+        self.waiting.insert((key.job_no, key), Waiting::Wake { due });
+    }
+
+    /// What waits of a job.
+    pub fn waiting_of(&self, job: JobNo) -> impl Iterator<Item = (RunKey, &Waiting)> {
+        let first = RunKey::regular(job, Timestamp::from_micros(i64::MIN));
+        self.waiting
+            .range((job, first)..)
+            .take_while(move |((of, _), _)| *of == job)
+            .map(|((_, key), waiting)| (*key, waiting))
+    }
+
+    pub fn end_chain(&mut self, job: JobNo) {
+        let job = self.job(job);
+        job.live = job.live.saturating_sub(1);
+    }
+
+    pub fn census(&self) -> Census {
+        let is_ready = |waiting: &&Waiting| matches!(waiting, Waiting::Ready(_));
+        let skipped = self.runs.values().filter_map(|run| run.skipped);
+        Census {
+            jobs: count(self.jobs.iter().filter(|job| !job.is_deleted()).count()),
+            runs: count(self.runs.len()),
+            running: count(self.running.len()),
+            ready: count(self.waiting.values().filter(is_ready).count()),
+            wakes: count(self.wakes.len()),
+            skipped_times: skipped.map(|times| times.count).sum(),
+            live: self.jobs.iter().map(|job| u64::from(job.live)).sum(),
+        }
+    }
+}
+
+/// The keys of all attempts of a run.
+pub(super) fn attempts_of(key: RunKey) -> std::ops::RangeInclusive<RunKey> {
+    key.with_attempt(Attempt::FIRST)..=key.with_attempt(Attempt(u16::MAX))
+}
+
+pub(super) fn count(length: usize) -> u64 {
+    length as u64
+}
+
+fn index(no: JobNo) -> usize {
+    usize::try_from(no.0 - 1).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,169 @@
+//! What the scheduler does.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{Attempt, JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{
+    DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Results, Standing, Start, WakeFire,
+};
+
+use super::data::{Data, RunRow, Waiting};
+
+impl Data {
+    pub fn load_due(
+        &self,
+        shard: Shard,
+        until: Slot,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Vec<DueJob> {
+        let first = (shard, Slot(i32::MIN), JobNo(i64::MIN));
+        let last = (shard, until, JobNo(i64::MAX));
+        let numbers = self.due.range(first..=last).map(|(_, _, no)| *no);
+        let mut numbers: Vec<JobNo> = numbers.filter(|no| Some(*no) > after).collect();
+        numbers.sort_unstable();
+        numbers.truncate(limit as usize);
+        self.load_jobs(&numbers)
+    }
+
+    pub fn load_jobs(&self, jobs: &[JobNo]) -> Vec<DueJob> {
+        let found = jobs.iter().filter_map(|no| self.find(*no));
+        found.filter(|job| !job.is_deleted()).map(|job| job.due_job()).collect()
+    }
+
+    pub fn look_ahead(
+        &mut self,
+        shards: &[Shard],
+        until: Timestamp,
+        limit: u32,
+        now: Timestamp,
+    ) -> LookAhead {
+        let limit = limit as usize;
+        LookAhead {
+            now,
+            changed: self.take_changed(shards, limit),
+            wakes: self.due_wakes(shards, until, limit),
+        }
+    }
+
+    fn take_changed(&mut self, shards: &[Shard], limit: usize) -> Vec<DueJob> {
+        let of_shard = |shard: &Shard| {
+            let (first, last) = (JobNo(i64::MIN), JobNo(i64::MAX));
+            self.changed.range((*shard, first)..=(*shard, last)).copied()
+        };
+        let told: Vec<_> = shards.iter().flat_map(of_shard).take(limit).collect();
+        for changed in &told {
+            self.changed.remove(changed);
+        }
+        let numbers: Vec<JobNo> = told.into_iter().map(|(_, no)| no).collect();
+        self.load_jobs(&numbers)
+    }
+
+    fn due_wakes(&self, shards: &[Shard], until: Timestamp, limit: usize) -> Vec<DueWake> {
+        let (earliest, latest) =
+            (Timestamp::from_micros(i64::MIN), Timestamp::from_micros(i64::MAX));
+        let of_shard = |shard: &Shard| {
+            let first = (*shard, earliest, RunKey::regular(JobNo(i64::MIN), earliest));
+            let last = (*shard, until, RunKey::regular(JobNo(i64::MAX), latest));
+            self.wakes.range(first..=last).take(limit).map(|(_, due, key)| (*due, *key))
+        };
+        let mut wakes: Vec<_> = shards.iter().flat_map(of_shard).collect();
+        wakes.sort_unstable();
+        wakes.truncate(limit);
+        wakes
+            .into_iter()
+            .filter_map(|(due, key)| {
+                self.find(key.job_no).map(|job| DueWake { due, key, job: job.due_job() })
+            })
+            .collect()
+    }
+
+    pub fn fire(&mut self, node: NodeNo, batch: Vec<Fire>, now: Timestamp) -> Fired {
+        let live = self.is_live(node);
+        let one = |fire| if live { self.fire_job(node, fire, now) } else { FireResult::Stale };
+        Fired { now, results: batch.into_iter().map(one).collect() }
+    }
+
+    fn fire_job(&mut self, node: NodeNo, fire: Fire, now: Timestamp) -> FireResult {
+        let Some(job) = self.find(fire.job) else { return FireResult::Stale };
+        let as_decided = job.standing == Standing::Active
+            && job.generation == fire.generation
+            && job.next_at == Some(fire.due)
+            && job.head() == fire.head;
+        if !as_decided {
+            return FireResult::Stale;
+        }
+        if fire.due > now {
+            return FireResult::Early;
+        }
+        if fire.idle_only && job.live > 0 {
+            return FireResult::Busy;
+        }
+        let (tenant, executions) = (job.tenant, job.executions);
+        if let Some(skip) = fire.skip {
+            let key = RunKey::regular(fire.job, skip.from);
+            self.link(key);
+            let record = RunRow {
+                tenant,
+                status: RunStatus::Skipped,
+                fence: Fence::NONE,
+                crashes: 0,
+                node: None,
+                number: Some(executions),
+                started_at: None,
+                finished_at: Some(now),
+                results: Results::default(),
+                skipped: Some(skip),
+            };
+            self.runs.insert(key, record);
+        }
+        let fired_at = fire.start.as_ref().map(|(time, _)| *time);
+        let fence = match fire.start {
+            Some((time, start)) => {
+                let key = RunKey::regular(fire.job, time);
+                self.link(key);
+                self.job(fire.job).live += 1;
+                self.begin(node, key, start, now)
+            }
+            None => Fence::NONE,
+        };
+        let job = self.job(fire.job);
+        let skipped_to = fire.skip.map(|skip| skip.to);
+        job.last_fired_at = job.last_fired_at.max(fired_at).max(skipped_to);
+        job.next_at = fire.next_at;
+        self.place(fire.job);
+        FireResult::Fired(fence)
+    }
+
+    pub fn fire_wakes(&mut self, node: NodeNo, batch: Vec<WakeFire>, now: Timestamp) -> Fired {
+        let live = self.is_live(node);
+        let one = |wake| if live { self.fire_wake(node, wake, now) } else { FireResult::Stale };
+        Fired { now, results: batch.into_iter().map(one).collect() }
+    }
+
+    fn fire_wake(&mut self, node: NodeNo, wake: WakeFire, now: Timestamp) -> FireResult {
+        let key = wake.key;
+        match self.waiting.get(&(key.job_no, key)) {
+            Some(Waiting::Wake { due }) if *due == wake.due => {}
+            Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => return FireResult::Stale,
+        }
+        if wake.due > now {
+            return FireResult::Early;
+        }
+        self.stop_waiting(key);
+        if key.attempt == Attempt::FIRST {
+            self.link(key);
+        }
+        FireResult::Fired(self.begin(node, key, wake.start, now))
+    }
+
+    fn begin(&mut self, node: NodeNo, key: RunKey, start: Start, now: Timestamp) -> Fence {
+        match start {
+            Start::Claimed => self.start(node, key, Fence::NONE.next(), 0, now),
+            Start::Queued(ticket) => {
+                self.enqueue(key, ticket, Fence::NONE, 0, now);
+                Fence::NONE
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What onlookers see. None of it is quick: a model is not asked often.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{Attempt, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_store::{Job, JobFilter, Page, PageRequest, Results, Run, RunFilter, Scope};
+
+use super::data::{Data, Waiting, attempts_of, count};
+
+impl Data {
+    pub fn list_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        page: PageRequest<JobNo>,
+    ) -> Page<Job, JobNo> {
+        let fits =
+            |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        let starts = |wanted: &Option<String>, found: &Option<String>| match (wanted, found) {
+            (Some(prefix), Some(name)) => name.starts_with(prefix),
+            (wanted, _) => wanted.is_none(),
+        };
+        let seen = self.jobs.iter().filter(|job| {
+            job.tenant == scope.tenant
+                && !job.is_deleted()
+                && starts(&filter.name_prefix, &job.about.name)
+                && fits(&filter.source_id, &job.about.source_id)
+        });
+        let page = cut(seen.map(|job| job.no).collect(), page, |no, after| no > after);
+        let view = |no: &JobNo| self.find(*no).map(|job| self.view(job));
+        with_items(page, view)
+    }
+
+    pub fn list_runs(
+        &self,
+        scope: &Scope,
+        filter: RunFilter,
+        page: PageRequest<RunKey>,
+    ) -> Page<Run, RunKey> {
+        let page = match filter.job {
+            None => cut(self.runs_of_tenant(scope.tenant), page, |key, after| key < after),
+            Some(id) => {
+                let no = self.ids.get(&id).copied();
+                let keys = no.map(|no| self.runs_of_job(scope.tenant, no)).unwrap_or_default();
+                let place = |key: RunKey| keys.iter().position(|one| *one == key);
+                let is_after = |key: &RunKey, after: &RunKey| place(*key) > place(*after);
+                cut(keys.clone(), page, is_after)
+            }
+        };
+        with_items(page, |key| self.run(*key))
+    }
+
+    /// Newest scheduled time first.
+    fn runs_of_tenant(&self, tenant: TenantNo) -> Vec<RunKey> {
+        let of_tenant = self.runs.iter().filter(|(_, run)| run.tenant == tenant);
+        let mut keys: Vec<RunKey> = of_tenant.map(|(key, _)| *key).collect();
+        let queued = self.waiting.iter().filter(|(_, one)| matches!(one, Waiting::Ready(_)));
+        let queued = queued.map(|((_, key), _)| *key);
+        keys.extend(queued.filter(|key| self.tenant_of(key.job_no) == Some(tenant)));
+        keys.sort_unstable_by(|a, b| b.cmp(a));
+        keys.dedup();
+        keys
+    }
+
+    /// Newest chain first, and of each its newest attempt first.
+    fn runs_of_job(&self, tenant: TenantNo, no: JobNo) -> Vec<RunKey> {
+        let Some(job) = self.find(no).filter(|job| job.tenant == tenant) else {
+            return Vec::new();
+        };
+        let mut keys = Vec::new();
+        for link in job.chains.iter().rev() {
+            let first = RunKey {
+                scheduled_at: link.scheduled_at,
+                job_no: no,
+                sequence: link.sequence,
+                attempt: Attempt::FIRST,
+            };
+            keys.extend(self.attempts_seen(first).into_iter().rev());
+        }
+        keys
+    }
+
+    /// All attempts of a run that are recorded or in the queue, oldest first.
+    fn attempts_seen(&self, key: RunKey) -> Vec<RunKey> {
+        let (first, last) = attempts_of(key).into_inner();
+        let mut keys: Vec<RunKey> = self.runs.range(first..=last).map(|(key, _)| *key).collect();
+        let waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));
+        let queued = waiting.filter(|(_, one)| matches!(one, Waiting::Ready(_)));
+        keys.extend(queued.map(|((_, key), _)| *key));
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    fn tenant_of(&self, no: JobNo) -> Option<TenantNo> {
+        self.find(no).map(|job| job.tenant)
+    }
+
+    pub fn get_run(&self, scope: &Scope, key: RunKey) -> Option<Run> {
+        if self.tenant_of(key.job_no) != Some(scope.tenant) {
+            return None;
+        }
+        let key = match key.attempt {
+            Attempt::FIRST => *self.attempts_seen(key).last()?,
+            _ => key,
+        };
+        self.run(key)
+    }
+
+    fn run(&self, key: RunKey) -> Option<Run> {
+        let job = self.find(key.job_no)?.id;
+        if let Some(run) = self.runs.get(&key) {
+            return Some(Run {
+                key,
+                job,
+                status: run.status,
+                fence: run.fence,
+                crashes: run.crashes,
+                node: run
+                    .node
+                    .and_then(|no| self.node(no))
+                    .map(|node| (node.no, node.name.clone())),
+                number: run.number,
+                started_at: run.started_at,
+                finished_at: run.finished_at,
+                results: run.results.clone(),
+                skipped: run.skipped,
+            });
+        }
+        match self.waiting.get(&(key.job_no, key))? {
+            Waiting::Wake { .. } => None,
+            Waiting::Ready(ready) => Some(pending(key, job, ready.fence, ready.crashes)),
+        }
+    }
+}
+
+fn pending(key: RunKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -> Run {
+    let never: Option<Timestamp> = None;
+    Run {
+        key,
+        job,
+        status: RunStatus::Pending,
+        fence,
+        crashes,
+        node: None,
+        number: None,
+        started_at: never,
+        finished_at: never,
+        results: Results::default(),
+        skipped: None,
+    }
+}
+
+/// Cuts a page out of a whole list.
+fn cut<C: Copy>(
+    whole: Vec<C>,
+    page: PageRequest<C>,
+    is_after: impl Fn(&C, &C) -> bool,
+) -> Page<C, C> {
+    let total = count(whole.len());
+    let follows = |one: &C| page.after.as_ref().is_none_or(|after| is_after(one, after));
+    let mut rest = whole.into_iter().filter(follows).skip(page.offset as usize);
+    let items: Vec<C> = rest.by_ref().take(page.limit as usize).collect();
+    let next = rest.next().and_then(|_| items.last().copied());
+    Page { items, total, total_is_estimate: false, next }
+}
+
+fn with_items<T, C>(page: Page<C, C>, view: impl Fn(&C) -> Option<T>) -> Page<T, C> {
+    let Page { items, total, total_is_estimate, next } = page;
+    Page { items: items.iter().filter_map(view).collect(), total, total_is_estimate, next }
+}

@@ -1,0 +1,91 @@
+//! A store in memory: the port's contract in its plainest form.
+//!
+//! It is the reference that the databases are compared with, and the store that the engine's
+//! simulation runs on. It is deterministic (nothing in it depends on the order of a hash map),
+//! never waits and never spawns, and no verb of the hot path looks at more than it returns.
+//! Clones share one database, as nodes of a cluster do.
+
+mod data;
+mod ends;
+mod fires;
+mod jobs;
+mod lists;
+mod nodes;
+mod prune;
+mod queue;
+mod verbs;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{Census, Now, Signal, Signals, Store, StoreError};
+
+use data::Data;
+
+/// What the model asks when it is asked by [`Now::Database`].
+pub type ModelClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The store in memory.
+#[derive(Clone)]
+pub struct ModelStore {
+    data: Arc<Mutex<Data>>,
+    clock: ModelClock,
+    signals: Signals,
+}
+
+impl ModelStore {
+    /// An empty one whose own clock is `clock`.
+    pub fn new(clock: ModelClock) -> Self {
+        Self { data: Arc::default(), clock, signals: Signals::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Data> {
+        // A case that panicked elsewhere has nothing to do with what is stored.
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resolve(&self, now: Now) -> Timestamp {
+        now.literal().unwrap_or_else(|| (self.clock)())
+    }
+}
+
+impl fmt::Debug for ModelStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelStore").field("census", &self.lock().census()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for ModelStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok((self.clock)())
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
+        self.signals.send(signal);
+        Ok(())
+    }
+
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
+        Ok(self.lock().tenant(name))
+    }
+
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        let mut data = self.lock();
+        Ok(data.settings.entry(key.into()).or_insert_with(|| fresh.into()).clone())
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        Ok(self.lock().census())
+    }
+}

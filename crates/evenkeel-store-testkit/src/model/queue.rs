@@ -1,0 +1,183 @@
+//! The queue for workers.
+
+use std::cmp::Reverse;
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::{DispatchKey, Lane};
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{NodeNo, RunKey, Timestamp};
+use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Owned, Requeue, Results, Ticket};
+
+use super::data::{Data, Place, Ready, RunRow, Waiting};
+
+impl Data {
+    pub fn enqueue(
+        &mut self,
+        key: RunKey,
+        ticket: Ticket,
+        fence: Fence,
+        crashes: u16,
+        now: Timestamp,
+    ) {
+        let order = DispatchKey {
+            lane: ticket.lane,
+            priority: Reverse(ticket.priority),
+            should_start_by: ticket.should_start_by,
+            ready_at: now,
+        };
+        let lanes = self.queue.entry(ticket.pool.clone()).or_default();
+        lanes[ticket.lane as usize].insert((order, key.job_no, key));
+        let ready = Ready { pool: ticket.pool, order, fence, crashes };
+        self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
+    }
+
+    /// Makes an attempt run on a node. This is the only way one starts.
+    pub fn start(
+        &mut self,
+        node: NodeNo,
+        key: RunKey,
+        fence: Fence,
+        crashes: u16,
+        now: Timestamp,
+    ) -> Fence {
+        let job = self.job(key.job_no);
+        job.executions += 1;
+        let run = RunRow {
+            tenant: job.tenant,
+            status: RunStatus::Running,
+            fence,
+            crashes,
+            node: Some(node),
+            number: Some(job.executions),
+            started_at: Some(now),
+            finished_at: None,
+            results: Results::default(),
+            skipped: None,
+        };
+        self.runs.insert(key, run);
+        self.running.insert((node, key));
+        fence
+    }
+
+    pub fn claim(&mut self, claim: &Claim, now: Timestamp) -> Claimed {
+        let places = if self.is_live(claim.node) { self.first_places(claim) } else { Vec::new() };
+        let attempts = places.into_iter().filter_map(|(_, _, key)| {
+            let Some(Waiting::Ready(ready)) = self.stop_waiting(key) else { return None };
+            let fence = self.start(claim.node, key, ready.fence.next(), ready.crashes, now);
+            let job = self.job(key.job_no);
+            let (tenant, definition) = (job.tenant, job.text.clone());
+            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint: None })
+        });
+        Claimed { now, attempts: attempts.collect() }
+    }
+
+    /// The places that a claim gets, in the order of dispatch.
+    fn first_places(&self, claim: &Claim) -> Vec<Place> {
+        let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane));
+        let mut shares = [0; Lane::ALL.len()];
+        let mut left = claim.room;
+        for lane in 0..shares.len() {
+            shares[lane] = claim.guaranteed[lane].min(waiting[lane].len()).min(left);
+            left -= shares[lane];
+        }
+        for lane in 0..shares.len() {
+            let more = (waiting[lane].len() - shares[lane]).min(left);
+            shares[lane] += more;
+            left -= more;
+        }
+        waiting
+            .into_iter()
+            .zip(shares)
+            .flat_map(|(lane, share)| lane.into_iter().take(share))
+            .collect()
+    }
+
+    fn first_of_lane(&self, claim: &Claim, lane: Lane) -> Vec<Place> {
+        let pools = claim.pools.iter().filter_map(|pool| self.queue.get(pool));
+        let mut places: Vec<Place> =
+            pools.flat_map(|lanes| lanes[lane as usize].iter().take(claim.room)).copied().collect();
+        places.sort_unstable();
+        // A pool may be named twice.
+        places.dedup();
+        places.truncate(claim.room);
+        places
+    }
+
+    pub fn requeue(&mut self, node: NodeNo, batch: Vec<Requeue>, now: Timestamp) -> Vec<bool> {
+        batch.into_iter().map(|requeue| self.requeue_one(node, requeue, now)).collect()
+    }
+
+    fn requeue_one(&mut self, node: NodeNo, requeue: Requeue, now: Timestamp) -> bool {
+        let key = requeue.key;
+        if !self.running.contains(&(node, key)) {
+            return false;
+        }
+        let deleted = self.find(key.job_no).is_none_or(|job| job.is_deleted());
+        let Some(run) = self.runs.get_mut(&key).filter(|run| run.fence == requeue.fence) else {
+            return false;
+        };
+        run.fence = run.fence.next();
+        run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
+        let (fence, crashes) = (run.fence, run.crashes);
+        if deleted {
+            // Nobody may start it again, and nobody else would end it.
+            run.status = Outcome::Cancelled.into();
+            run.finished_at = Some(now);
+            self.end_chain(key.job_no);
+        } else {
+            run.status = RunStatus::Pending;
+            self.enqueue(key, requeue.ticket, fence, crashes, now);
+        }
+        self.release(node, key);
+        true
+    }
+
+    /// The attempt no longer runs on the node.
+    pub fn release(&mut self, node: NodeNo, key: RunKey) {
+        self.running.remove(&(node, key));
+        self.cancellations.remove(&(node, key));
+    }
+
+    pub fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Vec<Owned> {
+        let held = keys.iter().filter(|key| self.running.contains(&(node, **key)));
+        held.filter_map(|key| self.owned_one(*key)).collect()
+    }
+
+    pub fn owned(&self, node: NodeNo, limit: u32) -> Vec<Owned> {
+        let held = self.running_on(node).take(limit as usize);
+        held.filter_map(|key| self.owned_one(key)).collect()
+    }
+
+    pub fn running_on(&self, node: NodeNo) -> impl Iterator<Item = RunKey> {
+        keys_of(&self.running, node)
+    }
+
+    fn owned_one(&self, key: RunKey) -> Option<Owned> {
+        let (run, job) = (self.runs.get(&key)?, self.find(key.job_no)?);
+        Some(Owned {
+            key,
+            fence: run.fence,
+            tenant: run.tenant,
+            started_at: run.started_at?,
+            crashes: run.crashes,
+            definition: job.text.clone(),
+        })
+    }
+
+    pub fn take_cancellations(&mut self, node: NodeNo) -> Vec<RunKey> {
+        let keys: Vec<RunKey> = keys_of(&self.cancellations, node).collect();
+        for key in &keys {
+            self.cancellations.remove(&(node, *key));
+        }
+        keys
+    }
+}
+
+fn keys_of(
+    set: &std::collections::BTreeSet<(NodeNo, RunKey)>,
+    node: NodeNo,
+) -> impl Iterator<Item = RunKey> {
+    let no_job = evenkeel_core::JobNo(i64::MIN);
+    let first = RunKey::regular(no_job, Timestamp::from_micros(i64::MIN));
+    set.range((node, first)..).take_while(move |(of, _)| *of == node).map(|(_, key)| *key)
+}

@@ -1,0 +1,179 @@
+//! The port's traits: every verb takes the lock once, so each is a transaction.
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
+use evenkeel_store::{
+    Changed, Claim, Claimed, Deleted, DueJob, Finish, FinishResult, Fire, Fired, Job, JobChange,
+    JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore, Now, Owned, Page,
+    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunFilter, RunStore,
+    ScheduleStore, Scope, StoreError, Triggered, WakeFire,
+};
+
+use super::ModelStore;
+
+type Answer<T> = Result<T, StoreError>;
+
+#[async_trait]
+impl JobStore for ModelStore {
+    async fn register(
+        &self,
+        scope: &Scope,
+        jobs: Vec<NewJob>,
+        now: Now,
+    ) -> Answer<Vec<Registered>> {
+        self.lock().register(scope, jobs, self.resolve(now))
+    }
+
+    async fn update(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        change: JobChange,
+        now: Now,
+    ) -> Answer<Changed> {
+        self.lock().update(scope, id, change, self.resolve(now))
+    }
+
+    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Answer<Deleted> {
+        Ok(self.lock().delete(scope, id, self.resolve(now)))
+    }
+
+    async fn get(&self, scope: &Scope, id: JobId) -> Answer<Option<Job>> {
+        Ok(self.lock().get(scope, id))
+    }
+
+    async fn list_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        page: PageRequest<JobNo>,
+    ) -> Answer<Page<Job, JobNo>> {
+        Ok(self.lock().list_jobs(scope, filter, page))
+    }
+
+    async fn trigger(&self, scope: &Scope, id: JobId, n: u32, now: Now) -> Answer<Triggered> {
+        Ok(self.lock().trigger(scope, id, n, self.resolve(now)))
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for ModelStore {
+    async fn load_due(
+        &self,
+        shard: Shard,
+        until: Slot,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Answer<Vec<DueJob>> {
+        Ok(self.lock().load_due(shard, until, after, limit))
+    }
+
+    async fn load_jobs(&self, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
+        Ok(self.lock().load_jobs(jobs))
+    }
+
+    async fn look_ahead(
+        &self,
+        shards: &[Shard],
+        until: Timestamp,
+        limit: u32,
+        now: Now,
+    ) -> Answer<LookAhead> {
+        Ok(self.lock().look_ahead(shards, until, limit, self.resolve(now)))
+    }
+
+    async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Answer<Fired> {
+        Ok(self.lock().fire(node, batch, self.resolve(now)))
+    }
+
+    async fn fire_wakes(&self, node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Answer<Fired> {
+        Ok(self.lock().fire_wakes(node, batch, self.resolve(now)))
+    }
+}
+
+#[async_trait]
+impl RunStore for ModelStore {
+    async fn claim(&self, claim: &Claim, now: Now) -> Answer<Claimed> {
+        Ok(self.lock().claim(claim, self.resolve(now)))
+    }
+
+    async fn finish(
+        &self,
+        node: NodeNo,
+        batch: Vec<Finish>,
+        alpha: f64,
+    ) -> Answer<Vec<FinishResult>> {
+        Ok(self.lock().finish(node, batch, alpha))
+    }
+
+    async fn requeue(&self, node: NodeNo, batch: Vec<Requeue>, now: Now) -> Answer<Vec<bool>> {
+        Ok(self.lock().requeue(node, batch, self.resolve(now)))
+    }
+
+    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Answer<Vec<Owned>> {
+        Ok(self.lock().find_owned(node, keys))
+    }
+
+    async fn owned(&self, node: NodeNo, limit: u32) -> Answer<Vec<Owned>> {
+        Ok(self.lock().owned(node, limit))
+    }
+
+    async fn take_cancellations(&self, node: NodeNo) -> Answer<Vec<RunKey>> {
+        Ok(self.lock().take_cancellations(node))
+    }
+
+    async fn get_run(&self, scope: &Scope, key: RunKey) -> Answer<Option<Run>> {
+        Ok(self.lock().get_run(scope, key))
+    }
+
+    async fn list_runs(
+        &self,
+        scope: &Scope,
+        filter: RunFilter,
+        page: PageRequest<RunKey>,
+    ) -> Answer<Page<Run, RunKey>> {
+        Ok(self.lock().list_runs(scope, filter, page))
+    }
+
+    async fn prune(&self, prune: Prune) -> Answer<Pruned> {
+        Ok(self.lock().prune(prune))
+    }
+}
+
+#[async_trait]
+impl NodeStore for ModelStore {
+    async fn join(&self, node: &NewNode, now: Now) -> Answer<Joined> {
+        Ok(self.lock().join(node, self.resolve(now)))
+    }
+
+    async fn ping(&self, ping: &Ping, now: Now) -> Answer<Pinged> {
+        Ok(self.lock().ping(ping, self.resolve(now)))
+    }
+
+    async fn begin_steal(&self, victim: NodeNo, silent_after: Span, now: Now) -> Answer<bool> {
+        Ok(self.lock().begin_steal(victim, silent_after, self.resolve(now)))
+    }
+
+    async fn steal(
+        &self,
+        victim: NodeNo,
+        challenged_at: Timestamp,
+        grace: Span,
+        now: Now,
+    ) -> Answer<bool> {
+        Ok(self.lock().steal(victim, challenged_at, grace, self.resolve(now)))
+    }
+
+    async fn drain(&self, node: NodeNo) -> Answer<()> {
+        self.lock().drain(node);
+        Ok(())
+    }
+
+    async fn retire(&self, node: NodeNo) -> Answer<bool> {
+        Ok(self.lock().retire(node))
+    }
+
+    async fn members(&self) -> Answer<(Timestamp, Vec<Member>)> {
+        Ok(((self.clock)(), self.lock().members()))
+    }
+}

@@ -1,0 +1,340 @@
+//! A database with one tenant and one live node, and the verbs in the short forms cases use.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
+use evenkeel_store::{
+    Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire, FireResult, Job,
+    LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results, Role, Run,
+    RunFilter, Scope, Store, Then, Ticket, Triggered, WakeFire,
+};
+
+use crate::fixtures::{Begin, at, definition_of, fire_of, new_node, now};
+use crate::{Opened, Reopen};
+
+/// The weight of the newest duration in all cases.
+pub const ALPHA: f64 = 0.37;
+
+/// A registered job's two names.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// The one inside the store.
+    pub no: JobNo,
+    /// The one outside.
+    pub id: JobId,
+}
+
+/// An attempt and the right to end it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// Which one.
+    pub key: RunKey,
+    /// The right.
+    pub fence: Fence,
+}
+
+/// A database in use. Its verbs panic where the store errs.
+pub struct Rig {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Its first tenant.
+    pub scope: Scope,
+    /// Its first node, live from [`START`](crate::fixtures::START).
+    pub node: NodeNo,
+    reopen: Option<Reopen>,
+    // Last, so that it goes last.
+    guard: Box<dyn Any + Send>,
+}
+
+impl Rig {
+    /// Puts a tenant and a node into an empty database.
+    pub async fn new(opened: Opened) -> Self {
+        let Opened { store, guard, reopen } = opened;
+        let tenant = store.tenant("main").await.expect("a tenant can be made");
+        let joined = store.join(&new_node("node-1"), now(0)).await.expect("a node can join");
+        let scope = Scope { tenant, role: Role::Admin };
+        Self { store, scope, node: joined.node, reopen, guard }
+    }
+
+    /// Another handle to the same database, if the store can be shared; else the same again.
+    pub async fn second(&self) -> Arc<dyn Store> {
+        match &self.reopen {
+            Some(reopen) if self.store.is_shared() => reopen().await,
+            Some(_) | None => Arc::clone(&self.store),
+        }
+    }
+
+    /// Closes the database and opens it again.
+    pub async fn restart(self) -> Self {
+        let Self { store, scope, node, reopen, guard } = self;
+        let store = match &reopen {
+            Some(reopen) => {
+                drop(store);
+                reopen().await
+            }
+            None => store,
+        };
+        Self { store, scope, node, reopen, guard }
+    }
+
+    /// The scope of another tenant.
+    pub async fn tenant(&self, name: &str) -> Scope {
+        let tenant = self.store.tenant(name).await.expect("a tenant can be made");
+        Scope { tenant, role: Role::Admin }
+    }
+
+    /// Another live node.
+    pub async fn join(&self, name: &str, secs: i64) -> NodeNo {
+        self.store.join(&new_node(name), now(secs)).await.expect("a node can join").node
+    }
+
+    /// Registers jobs at [`START`](crate::fixtures::START).
+    pub async fn register(&self, jobs: Vec<NewJob>) -> Vec<Registered> {
+        self.store.register(&self.scope, jobs, now(0)).await.expect("jobs can be registered")
+    }
+
+    /// Registers one job whose name is free.
+    pub async fn add(&self, job: NewJob) -> Known {
+        let id = job.id;
+        match self.register(vec![job]).await[..] {
+            [Registered::Created(no)] => Known { no, id },
+            ref other => panic!("not created: {other:?}"),
+        }
+    }
+
+    /// Registers many.
+    pub async fn add_all(&self, jobs: Vec<NewJob>) -> Vec<Known> {
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        let registered = self.register(jobs).await;
+        ids.into_iter()
+            .zip(registered)
+            .map(|(id, answer)| match answer {
+                Registered::Created(no) => Known { no, id },
+                Registered::NameTaken(by) => panic!("name taken by {by}"),
+            })
+            .collect()
+    }
+
+    /// The job as people see it.
+    pub async fn job(&self, known: Known) -> Job {
+        let found = self.store.get(&self.scope, known.id).await.expect("a job can be read");
+        found.expect("the job is there")
+    }
+
+    /// The job as the scheduler sees it.
+    pub async fn due(&self, known: Known) -> DueJob {
+        let mut loaded = self.store.load_jobs(&[known.no]).await.expect("jobs can be loaded");
+        loaded.pop().expect("the job is there")
+    }
+
+    /// Fires for the first node.
+    pub async fn fire(&self, batch: Vec<Fire>, secs: i64) -> Vec<FireResult> {
+        self.fire_for(self.node, batch, secs).await
+    }
+
+    /// Fires for a node.
+    pub async fn fire_for(&self, node: NodeNo, batch: Vec<Fire>, secs: i64) -> Vec<FireResult> {
+        self.store.fire(node, batch, now(secs)).await.expect("jobs can be fired").results
+    }
+
+    /// Fires what core decides for a job, and starts it on the first node.
+    pub async fn start(&self, known: Known, secs: i64) -> Held {
+        self.start_on(self.node, known, secs).await
+    }
+
+    /// The same on another node.
+    pub async fn start_on(&self, node: NodeNo, known: Known, secs: i64) -> Held {
+        let fire = fire_of(&self.due(known).await, at(secs), Begin::Claimed);
+        let (time, _) = *fire.start.as_ref().expect("a time is left to fire");
+        match self.fire_for(node, vec![fire], secs).await[..] {
+            [FireResult::Fired(fence)] => Held { key: RunKey::regular(known.no, time), fence },
+            ref other => panic!("not fired: {other:?}"),
+        }
+    }
+
+    /// Fires what core decides for a job, into the queue.
+    pub async fn queue(&self, known: Known, secs: i64) -> RunKey {
+        let fire = fire_of(&self.due(known).await, at(secs), Begin::Queued);
+        let (time, _) = *fire.start.as_ref().expect("a time is left to fire");
+        match self.fire(vec![fire], secs).await[..] {
+            [FireResult::Fired(_)] => RunKey::regular(known.no, time),
+            ref other => panic!("not fired: {other:?}"),
+        }
+    }
+
+    /// Claims from the default pool for the first node.
+    pub async fn claim(&self, room: usize, secs: i64) -> Vec<ClaimedAttempt> {
+        self.claim_for(self.node, room, secs).await
+    }
+
+    /// Claims from the default pool for a node.
+    pub async fn claim_for(&self, node: NodeNo, room: usize, secs: i64) -> Vec<ClaimedAttempt> {
+        let claim = claim_of(node, room);
+        self.store.claim(&claim, now(secs)).await.expect("attempts can be claimed").attempts
+    }
+
+    /// Claims the only attempt that waits.
+    pub async fn claim_one(&self, secs: i64) -> Held {
+        match &self.claim(10, secs).await[..] {
+            [only] => Held { key: only.key, fence: only.fence },
+            other => panic!("not one waits: {other:?}"),
+        }
+    }
+
+    /// The good end of an attempt that took five seconds and ends its chain.
+    pub fn good_end(&self, held: Held) -> Finish {
+        self.end(held, Outcome::Completed, Then::EndChain { stop_job: false })
+    }
+
+    /// A failed one that is tried again at `due`.
+    pub fn retry(&self, held: Held, due: Timestamp) -> Finish {
+        self.end(held, Outcome::Failed, Then::Retry { due })
+    }
+
+    /// Any end of an attempt that took five seconds.
+    pub fn end(&self, held: Held, outcome: Outcome, then: Then) -> Finish {
+        Finish {
+            key: held.key,
+            fence: held.fence,
+            tenant: self.scope.tenant,
+            outcome,
+            started_at: held.key.scheduled_at,
+            finished_at: held.key.scheduled_at.saturating_add(Span::from_secs(5)),
+            results: Results::default(),
+            then,
+        }
+    }
+
+    /// Ends attempts of the first node.
+    pub async fn finish_all(&self, batch: Vec<Finish>) -> Vec<FinishResult> {
+        self.store.finish(self.node, batch, ALPHA).await.expect("attempts can be finished")
+    }
+
+    /// Ends one of them.
+    pub async fn finish(&self, finish: Finish) -> FinishResult {
+        self.finish_all(vec![finish]).await[0]
+    }
+
+    /// Fires a job and ends its run well.
+    pub async fn run_well(&self, known: Known, secs: i64) -> RunKey {
+        let held = self.start(known, secs).await;
+        assert_eq!(self.finish(self.good_end(held)).await, FinishResult::Done);
+        held.key
+    }
+
+    /// How an attempt is put back.
+    pub async fn requeue_of(&self, held: Held, known: Known, crashed: bool) -> Requeue {
+        let definition = definition_of(&self.due(known).await);
+        Requeue {
+            key: held.key,
+            fence: held.fence,
+            tenant: self.scope.tenant,
+            crashed,
+            ticket: Ticket::new(&definition, held.key.scheduled_at),
+        }
+    }
+
+    /// Puts one back that the first node has.
+    pub async fn requeue(&self, requeue: Requeue, secs: i64) -> bool {
+        let batch = vec![requeue];
+        self.store.requeue(self.node, batch, now(secs)).await.expect("attempts can go back")[0]
+    }
+
+    /// Everything new in all shards.
+    pub async fn look(&self, until: i64, limit: u32) -> LookAhead {
+        let shards: Vec<Shard> = Shard::all().collect();
+        let look = self.store.look_ahead(&shards, at(until), limit, now(until)).await;
+        look.expect("one can look ahead")
+    }
+
+    /// The wakes of all shards due until then.
+    pub async fn wakes(&self, until: i64) -> Vec<DueWake> {
+        self.look(until, 10_000).await.wakes
+    }
+
+    /// Fires wakes for the first node.
+    pub async fn fire_wakes(&self, wakes: &[DueWake], begin: Begin, secs: i64) -> Vec<FireResult> {
+        let batch = wakes.iter().map(|wake| wake_fire_of(wake, begin)).collect();
+        let fired = self.store.fire_wakes(self.node, batch, now(secs)).await;
+        fired.expect("wakes can be fired").results
+    }
+
+    /// Asks for a run that is accepted.
+    pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> RunKey {
+        let asked = self.store.trigger(&self.scope, known.id, n, now(secs)).await;
+        match asked.expect("a run can be asked for") {
+            Triggered::Accepted(key) => key,
+            other => panic!("not accepted: {other:?}"),
+        }
+    }
+
+    /// One attempt.
+    pub async fn find_run(&self, key: RunKey) -> Option<Run> {
+        self.store.get_run(&self.scope, key).await.expect("a run can be read")
+    }
+
+    /// One attempt that must be there.
+    pub async fn run(&self, key: RunKey) -> Run {
+        self.find_run(key).await.expect("the run is there")
+    }
+
+    /// A page of the runs of a job, or of all.
+    pub async fn runs_page(
+        &self,
+        known: Option<Known>,
+        page: PageRequest<RunKey>,
+    ) -> Page<Run, RunKey> {
+        let filter = RunFilter { job: known.map(|known| known.id) };
+        self.store.list_runs(&self.scope, filter, page).await.expect("runs can be listed")
+    }
+
+    /// All runs of a job in the order of the list.
+    pub async fn runs_of(&self, known: Known) -> Vec<Run> {
+        self.runs_page(Some(known), PageRequest::first(10_000)).await.items
+    }
+
+    /// Their scheduled times as seconds since [`START`](crate::fixtures::START), and attempts.
+    pub async fn times_of(&self, known: Known) -> Vec<(i64, u16)> {
+        self.runs_of(known).await.iter().map(|run| time_and_attempt(run.key)).collect()
+    }
+
+    /// What a node has.
+    pub async fn owned(&self, node: NodeNo) -> Vec<Owned> {
+        self.store.owned(node, 100_000).await.expect("one can ask who owns what")
+    }
+
+    /// How much there is.
+    pub async fn census(&self) -> Census {
+        self.store.census().await.expect("everything can be counted")
+    }
+}
+
+/// What a node with `room` wants from the default pool.
+pub fn claim_of(node: NodeNo, room: usize) -> Claim {
+    Claim { node, pools: vec![DEFAULT_POOL.into()], room, guaranteed: [0; 3] }
+}
+
+/// The fire of a loaded wake.
+pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
+    let should_start_by = wake.due.saturating_add(Span::from_secs(60));
+    WakeFire {
+        due: wake.due,
+        key: wake.key,
+        tenant: wake.job.tenant,
+        start: begin.of(&wake.job, should_start_by),
+    }
+}
+
+/// The next attempt of the same run.
+pub fn next_attempt(key: RunKey) -> RunKey {
+    key.with_attempt(Attempt(key.attempt.0 + 1))
+}
+
+fn time_and_attempt(key: RunKey) -> (i64, u16) {
+    let secs = (key.scheduled_at.as_micros() - at(0).as_micros()) / 1_000_000;
+    (secs, key.attempt.0)
+}
