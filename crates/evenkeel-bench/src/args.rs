@@ -1,0 +1,80 @@
+//! What can be measured.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Measure what Evenkeel does on this machine: the same engine, defaults and durability as
+/// `serve`, with bodies that do nothing.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  evenkeel bench max --jobs 100000 --seconds 20
+  evenkeel bench steady --jobs 1000000 --rate 10000 --seconds 60 --store postgres
+  evenkeel bench burst --jobs 100000 --json
+  evenkeel bench latency --store postgres://user@host/database")]
+pub struct BenchArgs {
+    /// The load.
+    #[command(subcommand)]
+    pub load: Load,
+    /// `sqlite` (a temporary file), `postgres` (a temporary private server), `sqlite:PATH`, or the
+    /// URL of an empty PostgreSQL database.
+    #[arg(long, global = true, default_value = "sqlite")]
+    pub store: String,
+    /// Leave the store behind, and say where it is.
+    #[arg(long, global = true)]
+    pub keep: bool,
+    /// Bodies that may run at once.
+    #[arg(long, global = true, default_value_t = 1024)]
+    pub workers: usize,
+}
+
+/// A load.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Load {
+    /// Many jobs registered, some of them due each second.
+    Steady {
+        /// Registered jobs.
+        #[arg(long, default_value_t = 100_000)]
+        jobs: u64,
+        /// Firings due per second.
+        #[arg(long, default_value_t = 1000)]
+        rate: u64,
+        /// For this long.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+    },
+    /// As fast as it goes: more is due than can be done.
+    Max {
+        /// Jobs that are due again and again.
+        #[arg(long, default_value_t = 100_000)]
+        jobs: u64,
+        /// Jobs that are registered besides and not due.
+        #[arg(long, default_value_t = 0)]
+        idle: u64,
+        /// For this long.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+        /// Two nodes: this process schedules, another one works (PostgreSQL only).
+        #[arg(long)]
+        split: bool,
+    },
+    /// All due in the same instant.
+    Burst {
+        /// How many.
+        #[arg(long, default_value_t = 100_000)]
+        jobs: u64,
+    },
+    /// Trigger a job over HTTP and wait until its body starts, one after another.
+    Latency {
+        /// How many times.
+        #[arg(long, default_value_t = 1000)]
+        count: u64,
+    },
+    /// The second node of `max --split`.
+    #[command(hide = true)]
+    Worker {
+        /// Where to write what was executed.
+        #[arg(long)]
+        ledger: PathBuf,
+    },
+}

@@ -1,0 +1,48 @@
+//! The node that is measured: the engine as `serve` starts it.
+
+use std::sync::Arc;
+
+use evenkeel_core::chance::Chance;
+use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
+use evenkeel_executors::{Executor, Registry};
+use evenkeel_store::{Roles, Store};
+use uuid::Uuid;
+
+/// Time and chance of a measurement.
+pub struct Sources {
+    /// Clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub chance: Arc<dyn Chance>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock::default()),
+            chance: Arc::new(RandomChance::from_system()),
+        }
+    }
+}
+
+impl Sources {
+    /// Starts a node whose bodies are `executor`.
+    pub async fn start(
+        &self,
+        store: &Arc<dyn Store>,
+        executor: Arc<dyn Executor>,
+        roles: Roles,
+        workers: usize,
+    ) -> anyhow::Result<Engine> {
+        let identity = Uuid::from_u64_pair(self.chance.bits(), self.chance.bits());
+        let settings = Settings { roles, workers, ..Settings::new("bench", identity) };
+        let parts = Parts {
+            store: Arc::clone(store),
+            registry: Arc::new(Registry::new().with(executor)),
+            settings,
+            clock: Arc::clone(&self.clock),
+            chance: Arc::clone(&self.chance),
+        };
+        Ok(Engine::start(parts).await?)
+    }
+}

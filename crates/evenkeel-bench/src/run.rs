@@ -1,0 +1,247 @@
+//! The loads on the hot path.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_executors::Executor;
+use evenkeel_store::{Role, Roles, Scope};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::BenchArgs;
+use crate::ledger::{self, LedgerExecutor};
+use crate::machine;
+use crate::node::Sources;
+use crate::report::{Quantiles, Report};
+use crate::second_node::SecondNode;
+use crate::target::Target;
+use crate::workload::{Plan, Registrar, natural_rate, share};
+
+/// Everything due must be done this long after the end, or it is lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// `max` keeps this much due per second of measurement.
+const MORE_THAN_CAN_BE_DONE: f64 = 150_000.0;
+
+/// One measurement under way.
+pub struct Bench {
+    target: Target,
+    sources: Sources,
+    scope: Scope,
+    folder: tempfile::TempDir,
+    workers: usize,
+    quiet: bool,
+}
+
+impl Bench {
+    /// Opens the store.
+    pub async fn open(args: &BenchArgs, quiet: bool) -> anyhow::Result<Self> {
+        let target = Target::open(&args.store).await?;
+        let tenant = target.store.tenant("bench").await?;
+        Ok(Self {
+            target,
+            sources: Sources::default(),
+            scope: Scope { tenant, role: Role::Admin },
+            folder: tempfile::Builder::new().prefix("evenkeel-ledger-").tempdir()?,
+            workers: args.workers,
+            quiet,
+        })
+    }
+
+    /// Ends it, keeping the store if that is wanted.
+    pub fn close(self, keep: bool) -> Option<String> {
+        self.target.close(keep)
+    }
+
+    /// What other loads need of it.
+    pub(crate) fn parts(&mut self) -> (&mut Target, &Sources, Scope, &Path, usize) {
+        (&mut self.target, &self.sources, self.scope, self.folder.path(), self.workers)
+    }
+
+    pub(crate) fn progress(&self, length: u64, what: &'static str) -> ProgressBar {
+        if self.quiet {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new(length).with_message(what);
+        if let Ok(style) = ProgressStyle::with_template("{msg:>12} {wide_bar} {pos}/{len} {eta:>5}")
+        {
+            bar.set_style(style);
+        }
+        bar
+    }
+
+    fn registrar<'a>(&'a self, progress: &'a ProgressBar) -> Registrar<'a> {
+        Registrar {
+            store: &*self.target.store,
+            scope: self.scope,
+            chance: &*self.sources.chance,
+            progress,
+        }
+    }
+
+    async fn now(&self) -> anyhow::Result<Timestamp> {
+        Ok(self.target.store.now().await?)
+    }
+
+    /// `rate` of `jobs` due each second.
+    pub async fn steady(&mut self, jobs: u64, rate: u64, seconds: u64) -> anyhow::Result<Report> {
+        let (busy, longest) = share(jobs, rate)?;
+        let progress = self.progress(jobs, "registering");
+        let registrar = self.registrar(&progress);
+        registrar.idle(jobs - busy, self.now().await?).await?;
+        // Time enough to register the busy ones and to load them.
+        let lead = Span::from_millis(5_000 + busy / 8);
+        let start = self.now().await?.saturating_add(lead);
+        let plan = registrar.busy(busy, longest, start).await?;
+        progress.finish_and_clear();
+        let until = start.saturating_add(Span::from_secs(seconds));
+        let report = self.measure(plan, start, until, false).await?;
+        Ok(Report { load: "steady", jobs, ..report })
+    }
+
+    /// `jobs` due at the same instant.
+    pub async fn burst(&mut self, jobs: u64) -> anyhow::Result<Report> {
+        let progress = self.progress(jobs, "registering");
+        let lead = Span::from_millis(5_000 + jobs / 8);
+        let at = self.now().await?.saturating_add(lead);
+        let plan = self.registrar(&progress).at_once(jobs, at).await?;
+        progress.finish_and_clear();
+        let until = at.saturating_add(Span::from_micros(1));
+        let report = self.measure(plan, at, until, false).await?;
+        Ok(Report { load: "burst", jobs, ..report })
+    }
+
+    /// More due than can be done.
+    pub async fn max(
+        &mut self,
+        jobs: u64,
+        idle: u64,
+        seconds: u64,
+        split: bool,
+    ) -> anyhow::Result<Report> {
+        anyhow::ensure!(
+            !split || self.target.kind == "postgres",
+            "--split needs --store postgres: two nodes share a store"
+        );
+        let progress = self.progress(jobs + idle, "registering");
+        let registrar = self.registrar(&progress);
+        let now = self.now().await?;
+        registrar.idle(idle, now).await?;
+        let behind = MORE_THAN_CAN_BE_DONE * seconds as f64 / natural_rate(jobs);
+        let start = now.saturating_sub(Span::from_secs(behind.ceil() as u64));
+        let plan = registrar.busy(jobs, 60, start).await?;
+        progress.finish_and_clear();
+        let until = self.now().await?.saturating_add(Span::from_secs(seconds));
+        let report = self.measure(plan, now, until, split).await?;
+        Ok(Report { load: "max", jobs: jobs + idle, lateness_ms: None, lost: 0, ..report })
+    }
+
+    /// Runs the engine until `until` on the store's clock, and then until everything that was due
+    /// before is done, or (if it cannot be) until what was started is.
+    async fn measure(
+        &mut self,
+        plan: Plan,
+        start: Timestamp,
+        until: Timestamp,
+        split: bool,
+    ) -> anyhow::Result<Report> {
+        let path = self.folder.path().join("ledger");
+        let executor = LedgerExecutor::create(&path, Arc::clone(&self.sources.clock), None)?;
+        executor.count_until(until);
+        let overloaded = start < until && plan.busy.values().any(|(first, _)| *first < start);
+        let second = match split {
+            true => Some(SecondNode::start(&self.target.address, self.folder.path(), self.workers)?),
+            false => None,
+        };
+        let roles = Roles { worker: second.is_none(), ..Roles::ALL };
+        let store = Arc::clone(&self.target.store);
+        let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
+        self.target.begin().await?;
+        let began = self.sources.clock.monotonic();
+        let engine = self.sources.start(&store, body, roles, self.workers).await?;
+
+        let expected = plan.count(until);
+        let rss_mb = self.wait_until(until, &executor, overloaded.then_some(expected)).await?;
+        let deadline = self.sources.clock.monotonic() + PATIENCE;
+        while !overloaded
+            && executor.counted() < expected
+            && self.sources.clock.monotonic() < deadline
+        {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        engine.drain(Duration::from_secs(30)).await;
+        let mut ledgers: Vec<PathBuf> = vec![path];
+        if let Some(second) = second {
+            ledgers.push(second.finish().await?);
+        }
+        let took = self.sources.clock.monotonic() - began;
+        let done_at = self.now().await?;
+        executor.flush()?;
+        self.evaluate(&plan, start, until, took, done_at, rss_mb, &ledgers).await
+    }
+
+    /// Waits for the store's clock. Says the most memory seen.
+    async fn wait_until(
+        &self,
+        until: Timestamp,
+        executor: &LedgerExecutor,
+        expected: Option<u64>,
+    ) -> anyhow::Result<f64> {
+        let now = self.now().await?;
+        let wait = Duration::from(until.since(now));
+        let progress = self.progress(wait.as_millis() as u64, "measuring");
+        let began = self.sources.clock.monotonic();
+        let mut rss_mb: f64 = 0.0;
+        loop {
+            let passed = self.sources.clock.monotonic() - began;
+            progress.set_position(passed.as_millis() as u64);
+            rss_mb = rss_mb.max(machine::rss_mb());
+            if passed >= wait || expected.is_some_and(|all| executor.count() >= all) {
+                progress.finish_and_clear();
+                return Ok(rss_mb);
+            }
+            tokio::time::sleep((wait - passed).min(Duration::from_millis(200))).await;
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the raw figures of one measurement")]
+    async fn evaluate(
+        &self,
+        plan: &Plan,
+        start: Timestamp,
+        until: Timestamp,
+        took: Duration,
+        done_at: Timestamp,
+        rss_mb: f64,
+        ledgers: &[PathBuf],
+    ) -> anyhow::Result<Report> {
+        let executed = ledger::read(ledgers)?;
+        let doubled = ledger::doubled(&executed);
+        let counted: Vec<_> =
+            executed.iter().filter(|executed| executed.scheduled_at < until).copied().collect();
+        let firings = executed.len() as u64 - doubled;
+        let census = self.target.store.census().await?;
+        let missing = ledger::lost(&counted, &plan.expected(until));
+        let late = counted.iter().map(|e| e.started_at.since(e.scheduled_at).as_micros());
+        // A steady load is measured from its first due time, not from the start of the engine.
+        let idle_before = Duration::from(start.since(done_at.saturating_sub(Span::from(took))));
+        let seconds = took.saturating_sub(idle_before).as_secs_f64();
+        Ok(Report {
+            store: self.target.kind.into(),
+            durability: self.target.durability.clone(),
+            seconds,
+            firings,
+            firings_per_s: firings as f64 / seconds,
+            lateness_ms: Quantiles::of_micros(late),
+            drain_s: done_at.since(until).as_micros() as f64 / 1e6,
+            lost: missing.saturating_sub(census.skipped_times),
+            doubled,
+            skipped: census.skipped_times,
+            rows_in_history: census.runs,
+            rss_mb,
+            cpu_s: self.target.cpu_seconds(),
+            bytes_per_firing: self.target.bytes_written().await? as f64 / firings.max(1) as f64,
+            ..Report::default()
+        })
+    }
+}

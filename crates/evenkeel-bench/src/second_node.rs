@@ -1,0 +1,62 @@
+//! The other node of `max --split`: a process of its own that only works.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use evenkeel_executors::Executor;
+use evenkeel_store::Roles;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+
+use crate::ledger::LedgerExecutor;
+use crate::node::Sources;
+use crate::target::Target;
+
+/// The child process, from the side of the parent.
+pub struct SecondNode {
+    child: Child,
+    ledger: PathBuf,
+}
+
+impl SecondNode {
+    /// Starts it on the same store.
+    pub fn start(store: &str, folder: &Path, workers: usize) -> anyhow::Result<Self> {
+        let ledger = folder.join("ledger-of-second-node");
+        let child = Command::new(std::env::current_exe().context("finding this program")?)
+            .args(["bench", "worker", "--store", store, "--workers", &workers.to_string()])
+            .arg("--ledger")
+            .arg(&ledger)
+            .stdin(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("starting the second node")?;
+        Ok(Self { child, ledger })
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub async fn finish(mut self) -> anyhow::Result<PathBuf> {
+        drop(self.child.stdin.take());
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait())
+            .await
+            .context("the second node does not end")??;
+        ensure!(ended.success(), "the second node failed: {ended}");
+        Ok(self.ledger)
+    }
+}
+
+/// The child process itself: works until its standard input is closed.
+pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<()> {
+    let target = Target::open(store).await?;
+    let sources = Sources::default();
+    let executor = LedgerExecutor::create(ledger, Arc::clone(&sources.clock), None)?;
+    let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
+    let roles = Roles { api: false, scheduler: false, worker: true };
+    let engine = sources.start(&target.store, body, roles, workers).await?;
+    let mut rest = Vec::new();
+    tokio::io::stdin().read_to_end(&mut rest).await?;
+    engine.drain(Duration::from_secs(30)).await;
+    executor.flush()
+}

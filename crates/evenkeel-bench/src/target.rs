@@ -1,0 +1,147 @@
+//! The store that is measured.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use evenkeel_private_postgres::{Options, PrivatePostgres};
+use evenkeel_store::Store;
+use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
+use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
+
+use crate::machine;
+
+/// A store, and what was started for it.
+pub struct Target {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// `sqlite` or `postgres`.
+    pub kind: &'static str,
+    /// What survives a crash.
+    pub durability: String,
+    /// How another process reaches it.
+    pub address: String,
+    server: Option<PrivatePostgres>,
+    /// Everything temporary is in here.
+    folder: Option<tempfile::TempDir>,
+    written_before: u64,
+    cpu_before: f64,
+}
+
+impl Target {
+    /// Opens what `--store` names.
+    pub async fn open(name: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("evenkeel-bench-").tempdir()?;
+        if name == "sqlite" {
+            let path = folder.path().join("bench.db");
+            Self::sqlite(path, Some(folder)).await
+        } else if let Some(path) = name.strip_prefix("sqlite:") {
+            Self::sqlite(path.into(), None).await
+        } else if name == "postgres" {
+            let server = tokio::task::spawn_blocking(|| PrivatePostgres::start(Options::benchmark()))
+                .await?
+                .context("starting a private PostgreSQL; is the package `postgresql` installed?")?;
+            let url = server.url().to_owned();
+            Self::postgres(url, Some(server)).await
+        } else if name.starts_with("postgres://") || name.starts_with("postgresql://") {
+            Self::postgres(name.into(), None).await
+        } else {
+            bail!("--store {name}: write sqlite, sqlite:PATH, postgres or postgres://…")
+        }
+    }
+
+    async fn sqlite(path: PathBuf, folder: Option<tempfile::TempDir>) -> anyhow::Result<Self> {
+        let store = SqliteStore::open(SqliteOptions::new(&path)).await?;
+        let durability = store.durability();
+        Ok(Self {
+            store: Arc::new(store),
+            kind: "sqlite",
+            durability,
+            address: format!("sqlite:{}", path.display()),
+            server: None,
+            folder,
+            written_before: 0,
+            cpu_before: 0.0,
+        })
+    }
+
+    async fn postgres(url: String, server: Option<PrivatePostgres>) -> anyhow::Result<Self> {
+        let store = PostgresStore::connect(PostgresOptions::new(&url)).await?;
+        let durability = store.durability().await?;
+        let on = |switch: bool| if switch { "on" } else { "off" };
+        let durability = format!(
+            "fsync={} synchronous_commit={} full_page_writes={}",
+            on(durability.fsync),
+            durability.synchronous_commit,
+            on(durability.full_page_writes)
+        );
+        Ok(Self {
+            store: Arc::new(store),
+            kind: "postgres",
+            durability,
+            address: url,
+            server,
+            folder: None,
+            written_before: 0,
+            cpu_before: 0.0,
+        })
+    }
+
+    /// Measurement begins: what was used so far does not count.
+    pub async fn begin(&mut self) -> anyhow::Result<()> {
+        self.written_before = self.written().await?;
+        self.cpu_before = self.cpu();
+        Ok(())
+    }
+
+    /// CPU seconds of this process and its private server since the beginning.
+    pub fn cpu_seconds(&self) -> f64 {
+        self.cpu() - self.cpu_before
+    }
+
+    /// Bytes written to the log (PostgreSQL) or to disk (SQLite) since the beginning.
+    pub async fn bytes_written(&self) -> anyhow::Result<u64> {
+        Ok(self.written().await?.saturating_sub(self.written_before))
+    }
+
+    fn cpu(&self) -> f64 {
+        let server = self.server.as_ref().map_or(0.0, PrivatePostgres::server_cpu_seconds);
+        machine::cpu_seconds() + server
+    }
+
+    async fn written(&self) -> anyhow::Result<u64> {
+        if self.kind == "sqlite" {
+            return Ok(machine::bytes_written());
+        }
+        let (client, connection) =
+            tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await?;
+        let connection = tokio::spawn(connection);
+        let row = client
+            .query_one("SELECT (pg_current_wal_lsn() - '0/0')::int8", &[])
+            .await
+            .context("asking for the position of the log")?;
+        let position: i64 = row.get(0);
+        drop(client);
+        connection.await??;
+        Ok(u64::try_from(position)?)
+    }
+
+    /// Closes it. With `keep` it is left behind, and its address is the answer.
+    pub fn close(self, keep: bool) -> Option<String> {
+        let Self { address, server, folder, .. } = self;
+        if !keep {
+            return None;
+        }
+        if let Some(folder) = folder {
+            // Not dropped, so not removed.
+            let _ = folder.keep();
+        }
+        if let Some(server) = server {
+            // Its guard stops it with this process unless it is forgotten: say where the data is.
+            let place = server.data_dir().display().to_string();
+            std::mem::forget(server);
+            return Some(format!("{address} (data in {place})"));
+        }
+        Some(address)
+    }
+}
