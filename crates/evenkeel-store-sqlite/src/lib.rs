@@ -1,1 +1,156 @@
-//! placeholder
+//! Evenkeel's store on SQLite: one file, one process, one writer.
+//!
+//! All writes go through one thread that commits them in groups (`writer`); reads run beside it
+//! on connections of their own (`readers`), and a third party keeps the write-ahead log short
+//! (`log`). An answer comes after the commit, so what was answered is seen by every later read
+//! and survives a crash.
+
+mod clock;
+mod delete;
+mod error;
+mod fire;
+mod jobs;
+mod log;
+mod nodes;
+mod open;
+mod options;
+mod queue;
+mod readers;
+mod rows;
+mod runs;
+mod schedules;
+mod session;
+mod verbs;
+mod writer;
+
+use async_trait::async_trait;
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{Census, Signal, Signals, Store, StoreError};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::Answer;
+use crate::queue::Urgency;
+use crate::readers::Readers;
+use crate::writer::Writer;
+
+pub use error::OpenError;
+pub use options::SqliteOptions;
+
+/// A store in one file. Dropping it finishes what was accepted and closes the file.
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    signals: Signals,
+    durability: String,
+}
+
+impl SqliteStore {
+    /// Opens the store, making or upgrading its tables. Call it inside a tokio runtime.
+    pub async fn open(options: SqliteOptions) -> Result<Self, OpenError> {
+        tokio::task::spawn_blocking(move || Self::open_blocking(&options))
+            .await
+            .map_err(|cause| OpenError::Thread(std::io::Error::other(cause)))?
+    }
+
+    fn open_blocking(options: &SqliteOptions) -> Result<Self, OpenError> {
+        let writer = Writer::start(options)?;
+        let readers = Readers::open(options)?;
+        let synchronous = if options.synchronous_full { "FULL" } else { "NORMAL" };
+        let durability = format!("journal_mode=WAL synchronous={synchronous}");
+        Ok(Self { writer, readers, signals: Signals::default(), durability })
+    }
+
+    /// The settings in force that say what survives what.
+    pub fn durability(&self) -> String {
+        self.durability.clone()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(clock::system_time())
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
+        self.signals.send(signal);
+        Ok(())
+    }
+
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
+        let wanted = name.to_owned();
+        if let Some(known) = self.readers.read(move |db| find_tenant(db, &wanted)).await? {
+            return Ok(known);
+        }
+        let name = name.to_owned();
+        self.writer
+            .write(Urgency::Command, 1, move |session| {
+                let db = session.connection();
+                db.prepare_cached("INSERT INTO tenant (name) VALUES (?1) ON CONFLICT DO NOTHING")?
+                    .execute([&name])?;
+                let missing = || StoreError::corrupt("tenant", "name", "it was not kept");
+                Ok(find_tenant(db, &name)?.ok_or_else(missing)?)
+            })
+            .await
+    }
+
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        let wanted = key.to_owned();
+        if let Some(known) = self.readers.read(move |db| find_setting(db, &wanted)).await? {
+            return Ok(known);
+        }
+        let (key, fresh) = (key.to_owned(), fresh.to_owned());
+        self.writer
+            .write(Urgency::Command, 1, move |session| {
+                let db = session.connection();
+                db.prepare_cached(
+                    "INSERT INTO setting (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                )?
+                .execute([&key, &fresh])?;
+                Ok(find_setting(db, &key)?.unwrap_or(fresh))
+            })
+            .await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.readers.read(take_census).await
+    }
+}
+
+fn find_tenant(db: &Connection, name: &str) -> Answer<Option<TenantNo>> {
+    Ok(db
+        .prepare_cached("SELECT tenant_no FROM tenant WHERE name = ?1")?
+        .query_row([name], |row| Ok(TenantNo(row.get(0)?)))
+        .optional()?)
+}
+
+fn find_setting(db: &Connection, key: &str) -> Answer<Option<String>> {
+    Ok(db
+        .prepare_cached("SELECT value FROM setting WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?)
+}
+
+fn take_census(db: &Connection) -> Answer<Census> {
+    let mut statement = db.prepare_cached(include_str!("../queries/census.sql"))?;
+    Ok(statement.query_row([], |row| {
+        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(Census {
+            jobs: count(0)?,
+            runs: count(1)?,
+            running: count(2)?,
+            ready: count(3)?,
+            wakes: count(4)?,
+            skipped_times: count(5)?,
+            live: count(6)?,
+        })
+    })?)
+}

@@ -1,0 +1,2 @@
+UPDATE job_state SET generation = generation + 1, active = 0, next_at = NULL, slot = NULL
+WHERE job_no = ?1

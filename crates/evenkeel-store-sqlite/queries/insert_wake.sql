@@ -1,0 +1,2 @@
+INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)

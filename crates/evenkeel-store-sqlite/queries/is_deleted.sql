@@ -1,0 +1,1 @@
+SELECT 1 FROM job WHERE job_no = ?1 AND standing = 3

@@ -1,0 +1,88 @@
+//! From SQLite's faults to the port's.
+
+use evenkeel_store::{Cause, StoreError};
+use rusqlite::ErrorCode;
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file cannot be made or reached.
+    #[error("cannot open the database file")]
+    File(#[source] std::io::Error),
+    /// SQLite refused.
+    #[error("cannot open the database")]
+    Database(#[from] rusqlite::Error),
+    /// It was written by a later version, whose tables this one does not know.
+    #[error(
+        "the database is of schema version {found}, this program knows up to {known}: \
+         use the newer program, or a backup from before the upgrade"
+    )]
+    Newer {
+        /// What the file says.
+        found: i64,
+        /// What this program knows.
+        known: i64,
+    },
+    /// SQLite would not keep a write-ahead log, for instance on a network file system.
+    #[error("the database cannot have a write-ahead log there (journal_mode is {0})")]
+    NoLog(String),
+    /// A thread could not be started.
+    #[error("cannot start a thread for the database")]
+    Thread(#[source] std::io::Error),
+}
+
+/// A verb's failure while it is still inside this crate.
+pub(crate) enum Failure {
+    /// SQLite said no.
+    Sql(rusqlite::Error),
+    /// It was told apart already.
+    Store(StoreError),
+}
+
+/// What a verb inside this crate answers.
+pub(crate) type Answer<T> = Result<T, Failure>;
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Store(error) => error,
+            Failure::Sql(error) => classify(error),
+        }
+    }
+}
+
+/// Only what the statement itself did wrong is `Refused`: everything else may be better tomorrow.
+fn classify(error: rusqlite::Error) -> StoreError {
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..) => StoreError::corrupt("a row", "a column", error),
+        rusqlite::Error::SqliteFailure(cause, _) => match cause.code {
+            ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch
+            | ErrorCode::TooBig
+            | ErrorCode::ParameterOutOfRange
+            | ErrorCode::ApiMisuse
+            | ErrorCode::Unknown => StoreError::Refused(Box::new(error)),
+            _ => StoreError::Unavailable(Box::new(error)),
+        },
+        _ => StoreError::Refused(Box::new(error)),
+    }
+}
+
+/// The database did not answer, because of this.
+pub(crate) fn unavailable(why: impl Into<Cause>) -> StoreError {
+    StoreError::Unavailable(why.into())
+}

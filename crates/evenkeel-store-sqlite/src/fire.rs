@@ -1,0 +1,286 @@
+//! Fires: the compare-and-swap of a job and the records of what it says, row by row.
+//!
+//! One job costs one update found by its number and one insert at the end of `run`. Rows are
+//! touched in the order of job numbers, so that jobs of one page are changed while it is at hand.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{Attempt, NodeNo, RunKey, Sequence, Shard, Slot, Timestamp};
+use evenkeel_store::{Fire, FireResult, Fired, Now, RunLink, Start, WakeFire, skip_reason_code};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::rows::{ReadyRow, key_params, link, link_columns, micros};
+use crate::session::Session;
+
+/// The statements of the hot path, looked up once for a whole batch.
+struct Statements<'c> {
+    advance: CachedStatement<'c>,
+    advance_slot: CachedStatement<'c>,
+    run: CachedStatement<'c>,
+}
+
+impl<'c> Statements<'c> {
+    fn new(connection: &'c Connection) -> Answer<Self> {
+        Ok(Self {
+            advance: connection.prepare_cached(include_str!("../queries/fire_advance.sql"))?,
+            advance_slot: connection
+                .prepare_cached(include_str!("../queries/fire_advance_slot.sql"))?,
+            run: connection.prepare_cached(include_str!("../queries/fire_run.sql"))?,
+        })
+    }
+}
+
+/// The order of `items` by job, as positions: results go back to where they came from.
+pub(crate) fn by_job<T>(items: &[T], job: impl Fn(&T) -> i64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    // Stable: attempts of one job stay in the order they were given.
+    order.sort_by_key(|index| job(&items[*index]));
+    order
+}
+
+pub(crate) fn fire(session: &mut Session, node: NodeNo, batch: &[Fire], now: Now) -> Answer<Fired> {
+    let now = resolve(now);
+    let mut results = vec![FireResult::Stale; batch.len()];
+    if !session.is_live(node)? {
+        return Ok(Fired { now, results });
+    }
+    let mut oldest: Option<Timestamp> = None;
+    let connection = session.connection();
+    let mut statements = Statements::new(connection)?;
+    for index in by_job(batch, |fire| fire.job.0) {
+        let fire = &batch[index];
+        let result = fire_one(connection, &mut statements, node, fire, now)?;
+        results[index] = result;
+        if let (FireResult::Fired(Fence(1..)), Some((at, _))) = (result, &fire.start) {
+            oldest = Some(oldest.map_or(*at, |oldest| oldest.min(*at)));
+        }
+    }
+    drop(statements);
+    if let Some(oldest) = oldest {
+        session.lower_oldest_open(node, oldest)?;
+    }
+    Ok(Fired { now, results })
+}
+
+fn fire_one(
+    connection: &Connection,
+    statements: &mut Statements<'_>,
+    node: NodeNo,
+    fire: &Fire,
+    now: Timestamp,
+) -> Answer<FireResult> {
+    let started = fire.start.as_ref().map(|(at, _)| *at);
+    let skipped_to = fire.skip.map(|skip| skip.to);
+    if fire.due > now || started.max(skipped_to) > Some(now) {
+        return classify(connection, fire, true);
+    }
+    let skip_link =
+        fire.skip.map(|skip| RunLink { scheduled_at: skip.from, sequence: Sequence::REGULAR });
+    let start_link = started.map(|at| RunLink { scheduled_at: at, sequence: Sequence::REGULAR });
+    let (head_at, head_sequence) = link_columns(start_link.or(skip_link).or(fire.head));
+    let (known_at, known_sequence) = link_columns(fire.head);
+    let claimed = matches!(fire.start, Some((_, Start::Claimed)));
+    let next_slot = fire.next_at.map(Slot::of);
+    let same_slot = next_slot == Some(Slot::of(fire.due));
+    let advance = if same_slot { &mut statements.advance } else { &mut statements.advance_slot };
+    let advanced = (
+        fire.job.0,
+        fire.generation,
+        fire.due.as_micros(),
+        fire.idle_only,
+        micros(fire.next_at),
+        micros(started.max(skipped_to)),
+        head_at,
+        head_sequence,
+        started.is_some(),
+        claimed,
+        known_at,
+        known_sequence,
+    );
+    let changed = if same_slot {
+        advance.execute(advanced)?
+    } else {
+        let (a, b, c, d, e, f, g, h, i, j, k, l) = advanced;
+        advance.execute(params![
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+            i,
+            j,
+            k,
+            l,
+            next_slot.map(|slot| slot.0)
+        ])?
+    };
+    if changed == 0 {
+        return classify(connection, fire, false);
+    }
+    if fire.skip.is_some() {
+        record_skip(connection, fire, claimed, now)?;
+    }
+    let prev = skip_link.or(fire.head);
+    match &fire.start {
+        None => Ok(FireResult::Fired(Fence::NONE)),
+        Some((at, Start::Claimed)) => {
+            let (prev_at, prev_sequence) = link_columns(prev);
+            statements.run.execute(params![
+                at.as_micros(),
+                fire.job.0,
+                Sequence::REGULAR.bits(),
+                Attempt::FIRST.0,
+                fire.tenant.0,
+                node.0,
+                prev_at,
+                prev_sequence,
+                now.as_micros(),
+            ])?;
+            Ok(FireResult::Fired(Fence::NONE.next()))
+        }
+        Some((at, Start::Queued(ticket))) => {
+            let key = RunKey::regular(fire.job, *at);
+            let (fence, crashes) = (Fence::NONE.0, 0);
+            let row =
+                ReadyRow { key, tenant: fire.tenant, ticket, ready_at: now, fence, crashes, prev };
+            row.insert(connection)?;
+            Ok(FireResult::Fired(Fence::NONE))
+        }
+    }
+}
+
+/// Why nothing was changed. Rare, so that it may cost a statement of its own.
+fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireResult> {
+    let (head_at, head_sequence) = link_columns(fire.head);
+    let as_decided = connection
+        .prepare_cached(include_str!("../queries/fire_classify.sql"))?
+        .query_row(
+            params![fire.job.0, fire.generation, fire.due.as_micros(), head_at, head_sequence],
+            |row| row.get::<_, i64>(0),
+        )
+        .optional()?;
+    Ok(match as_decided {
+        None => FireResult::Stale,
+        Some(_) if early => FireResult::Early,
+        Some(_) => FireResult::Busy,
+    })
+}
+
+fn record_skip(connection: &Connection, fire: &Fire, claimed: bool, now: Timestamp) -> Answer<()> {
+    let Some(skip) = fire.skip else { return Ok(()) };
+    let (prev_at, prev_sequence) = link_columns(fire.head);
+    connection.prepare_cached(include_str!("../queries/fire_skip.sql"))?.execute(params![
+        skip.from.as_micros(),
+        fire.job.0,
+        fire.tenant.0,
+        prev_at,
+        prev_sequence,
+        claimed,
+        now.as_micros(),
+        skip.to.as_micros(),
+        i64::try_from(skip.count).unwrap_or(i64::MAX),
+        skip_reason_code(skip.reason),
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn fire_wakes(
+    session: &mut Session,
+    node: NodeNo,
+    batch: &[WakeFire],
+    now: Now,
+) -> Answer<Fired> {
+    let now = resolve(now);
+    let mut results = vec![FireResult::Stale; batch.len()];
+    if !session.is_live(node)? {
+        return Ok(Fired { now, results });
+    }
+    let mut oldest: Option<Timestamp> = None;
+    for index in by_job(batch, |wake| wake.key.job_no.0) {
+        let wake = &batch[index];
+        results[index] = fire_wake(session.connection(), node, wake, now)?;
+        if let FireResult::Fired(Fence(1..)) = results[index] {
+            let at = wake.key.scheduled_at;
+            oldest = Some(oldest.map_or(at, |oldest| oldest.min(at)));
+        }
+    }
+    if let Some(oldest) = oldest {
+        session.lower_oldest_open(node, oldest)?;
+    }
+    Ok(Fired { now, results })
+}
+
+fn fire_wake(
+    connection: &Connection,
+    node: NodeNo,
+    wake: &WakeFire,
+    now: Timestamp,
+) -> Answer<FireResult> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(wake.key);
+    let shard = Shard::of(wake.key.job_no).0;
+    let which = params![shard, wake.due.as_micros(), scheduled_at, job_no, sequence, attempt];
+    if wake.due > now {
+        let found = connection
+            .prepare_cached(include_str!("../queries/fire_wake_find.sql"))?
+            .exists(which)?;
+        return Ok(if found { FireResult::Early } else { FireResult::Stale });
+    }
+    let taken =
+        connection.prepare_cached(include_str!("../queries/fire_wake_take.sql"))?.execute(which)?;
+    if taken == 0 {
+        return Ok(FireResult::Stale);
+    }
+    let prev = link_in(connection, wake.key)?;
+    match &wake.start {
+        Start::Claimed => {
+            connection
+                .prepare_cached(include_str!("../queries/count_execution.sql"))?
+                .execute([job_no])?;
+            let (prev_at, prev_sequence) = link_columns(prev);
+            connection.prepare_cached(include_str!("../queries/fire_run.sql"))?.execute(
+                params![
+                    scheduled_at,
+                    job_no,
+                    sequence,
+                    attempt,
+                    wake.tenant.0,
+                    node.0,
+                    prev_at,
+                    prev_sequence,
+                    now.as_micros(),
+                ],
+            )?;
+            Ok(FireResult::Fired(Fence::NONE.next()))
+        }
+        Start::Queued(ticket) => {
+            let (key, tenant) = (wake.key, wake.tenant);
+            let (fence, crashes) = (Fence::NONE.0, 0);
+            ReadyRow { key, tenant, ticket, ready_at: now, fence, crashes, prev }
+                .insert(connection)?;
+            Ok(FireResult::Fired(Fence::NONE))
+        }
+    }
+}
+
+/// Makes a first attempt's chain the newest of its job and says which was before. A later attempt
+/// belongs to a chain that is linked already.
+pub(crate) fn link_in(connection: &Connection, key: RunKey) -> Answer<Option<RunLink>> {
+    if key.attempt != Attempt::FIRST {
+        return Ok(None);
+    }
+    let before = connection
+        .prepare_cached(include_str!("../queries/fire_wake_head.sql"))?
+        .query_row([key.job_no.0], |row| Ok(link(row.get(0)?, row.get(1)?)))
+        .optional()?
+        .flatten();
+    connection.prepare_cached(include_str!("../queries/fire_wake_link.sql"))?.execute(params![
+        key.job_no.0,
+        key.scheduled_at.as_micros(),
+        key.sequence.bits(),
+    ])?;
+    Ok(before)
+}

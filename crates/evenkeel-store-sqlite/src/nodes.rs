@@ -1,0 +1,166 @@
+//! What nodes say about themselves and each other.
+
+use evenkeel_core::{NodeNo, Span, Timestamp};
+use evenkeel_store::{
+    Joined, Member, NewNode, NodeState, Now, Ping, Pinged, Roles, StoreError, sql_time,
+};
+use rusqlite::{Connection, Row, params};
+
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::rows::key_params;
+use crate::session::Session;
+
+fn roles_code(roles: Roles) -> i64 {
+    i64::from(roles.api) | i64::from(roles.scheduler) << 1 | i64::from(roles.worker) << 2
+}
+
+fn roles_from(code: i64) -> Roles {
+    Roles { api: code & 1 != 0, scheduler: code & 2 != 0, worker: code & 4 != 0 }
+}
+
+pub(crate) fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<Joined> {
+    let now = resolve(now);
+    let identity = node.identity.as_bytes().as_slice();
+    let mut former = Vec::new();
+    {
+        let mut statement =
+            connection.prepare_cached(include_str!("../queries/join_end_former.sql"))?;
+        let mut rows = statement.query([identity])?;
+        while let Some(row) = rows.next()? {
+            former.push(NodeNo(row.get(0)?));
+        }
+    }
+    former.sort_unstable();
+    connection.prepare_cached(include_str!("../queries/join_node.sql"))?.execute(params![
+        identity,
+        node.name,
+        roles_code(node.roles),
+        now.as_micros(),
+    ])?;
+    let number = i32::try_from(connection.last_insert_rowid())
+        .map_err(|cause| StoreError::corrupt("node", "node_no", cause))?;
+    Ok(Joined { node: NodeNo(number), now, former })
+}
+
+pub(crate) fn ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinged> {
+    let now = resolve(now);
+    match session.node_state(ping.node)? {
+        Some(NodeState::Live | NodeState::Draining) => {}
+        Some(NodeState::Dead | NodeState::Gone) | None => return Ok(Pinged::Fenced),
+    }
+    let bound = session.bound_after_ping(ping.node, ping.oldest_open);
+    let connection = session.connection();
+    connection.prepare_cached(include_str!("../queries/ping_node.sql"))?.execute(params![
+        ping.node.0,
+        now.as_micros(),
+        bound,
+    ])?;
+    connection.prepare_cached("DELETE FROM long_run WHERE node_no = ?1")?.execute([ping.node.0])?;
+    let mut keep = connection.prepare_cached(include_str!("../queries/ping_long_run.sql"))?;
+    for long in &ping.long_runs {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
+        keep.execute(params![
+            ping.node.0,
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            long.fence.0,
+            long.started_at.as_micros(),
+            now.as_micros(),
+        ])?;
+    }
+    Ok(Pinged::Alive { now, members: members(connection)? })
+}
+
+pub(crate) fn begin_steal(
+    connection: &Connection,
+    victim: NodeNo,
+    silent_after: Span,
+    now: Now,
+) -> Answer<bool> {
+    let now = resolve(now);
+    let heard_before = now.as_micros().saturating_sub_unsigned(silent_after.as_micros());
+    connection.prepare_cached(include_str!("../queries/begin_steal.sql"))?.execute(params![
+        victim.0,
+        now.as_micros(),
+        heard_before,
+    ])?;
+    Ok(connection
+        .prepare_cached(include_str!("../queries/begin_steal_check.sql"))?
+        .exists([victim.0])?)
+}
+
+pub(crate) fn steal(
+    connection: &Connection,
+    victim: NodeNo,
+    challenged_at: Timestamp,
+    grace: Span,
+    now: Now,
+) -> Answer<bool> {
+    let latest = resolve(now).as_micros().saturating_sub_unsigned(grace.as_micros());
+    connection.prepare_cached(include_str!("../queries/steal_node.sql"))?.execute(params![
+        victim.0,
+        challenged_at.as_micros(),
+        latest,
+    ])?;
+    Ok(connection
+        .prepare_cached("SELECT 1 FROM node WHERE node_no = ?1 AND state = 2")?
+        .exists([victim.0])?)
+}
+
+pub(crate) fn drain(connection: &Connection, node: NodeNo) -> Answer<()> {
+    connection
+        .prepare_cached("UPDATE node SET state = 1 WHERE node_no = ?1 AND state = 0")?
+        .execute([node.0])?;
+    Ok(())
+}
+
+pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
+    match session.node_state(node)? {
+        None => return Ok(false),
+        Some(NodeState::Gone) => return Ok(true),
+        Some(NodeState::Live | NodeState::Draining | NodeState::Dead) => {}
+    }
+    let connection = session.connection();
+    if !crate::runs::owned::all(connection, node, 1)?.is_empty() {
+        return Ok(false);
+    }
+    for sql in [
+        "UPDATE node SET state = 3, steal_start_at = NULL WHERE node_no = ?1",
+        "DELETE FROM long_run WHERE node_no = ?1",
+        "DELETE FROM cancellation WHERE node_no = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([node.0])?;
+    }
+    session.forget_node(node);
+    Ok(true)
+}
+
+pub(crate) fn members(connection: &Connection) -> Answer<Vec<Member>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/members.sql"))?;
+    let mut rows = statement.query([])?;
+    let mut members = Vec::new();
+    while let Some(row) = rows.next()? {
+        members.push(member_from(row)?);
+    }
+    Ok(members)
+}
+
+fn member_from(row: &Row<'_>) -> Answer<Member> {
+    let node = NodeNo(row.get("node_no")?);
+    let state: usize = row.get("state")?;
+    let state = *NodeState::ALL
+        .get(state)
+        .ok_or_else(|| StoreError::corrupt(format_args!("node {node}"), "state", "unknown"))?;
+    Ok(Member {
+        node,
+        name: row.get("name")?,
+        roles: roles_from(row.get("roles")?),
+        state,
+        joined_at: Timestamp::from_micros(row.get("joined_at")?),
+        last_ping_at: Timestamp::from_micros(row.get("last_ping_at")?),
+        steal_start_at: sql_time(row.get("steal_start_at")?),
+    })
+}

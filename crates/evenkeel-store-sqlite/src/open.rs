@@ -1,0 +1,101 @@
+//! Opens the file: its rights, its settings, its tables.
+
+use std::fs::OpenOptions;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::clock::system_time;
+use crate::{OpenError, SqliteOptions};
+
+/// Every statement of this crate fits, so none is ever prepared twice.
+const STATEMENTS: usize = 128;
+
+/// A file that shrank the log to this many bytes stays that large between rounds.
+const LOG_BYTES_KEPT: i64 = 256 << 20;
+
+/// The steps from an empty file to the tables of today, in order. Only ever added to.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
+
+/// A connection that may write, on tables that are up to date.
+pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
+    create_private(options).map_err(OpenError::File)?;
+    let mut connection = connect(options)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(OpenError::NoLog(mode));
+    }
+    let synchronous = if options.synchronous_full { "FULL" } else { "NORMAL" };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+    connection.pragma_update(None, "cache_size", -i64::from(options.cache_mb) * 1024)?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(crate) fn reader(options: &SqliteOptions) -> Result<Connection, OpenError> {
+    let connection = connect(options)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.pragma_update(None, "cache_size", -8 * 1024)?;
+    Ok(connection)
+}
+
+/// A connection that copies the log into the file.
+pub(crate) fn log_copier(options: &SqliteOptions) -> Result<Connection, OpenError> {
+    connect(options)
+}
+
+fn connect(options: &SqliteOptions) -> Result<Connection, OpenError> {
+    let connection = Connection::open(&options.path)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // The log is looked after by `log`, not by whoever commits when it is long.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(connection)
+}
+
+/// Makes the file readable for its owner alone, before there is anything in it. SQLite gives its
+/// companions the same rights.
+fn create_private(options: &SqliteOptions) -> std::io::Result<()> {
+    let mut how = OpenOptions::new();
+    how.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        how.mode(0o600);
+        let file = how.open(&options.path)?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))
+    }
+    #[cfg(not(unix))]
+    how.open(&options.path).map(drop)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS schema_migration (
+             version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT",
+    )?;
+    let found: Option<i64> = transaction
+        .query_row("SELECT max(version) FROM schema_migration", [], |row| row.get(0))
+        .optional()?
+        .flatten();
+    let known = MIGRATIONS.len() as i64;
+    let found = found.unwrap_or(0);
+    if found > known {
+        return Err(OpenError::Newer { found, known });
+    }
+    for (version, script) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > found) {
+        transaction.execute_batch(script)?;
+        transaction.execute(
+            "INSERT INTO schema_migration (version, applied_at) VALUES (?1, ?2)",
+            params![version, system_time().as_micros()],
+        )?;
+    }
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! What waits for the writer: bounded, and users before machines.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Semaphore;
+
+/// So many requests of a kind may wait; more wait to be let in.
+const WAITING_MAX: usize = 1024;
+/// At most so many requests share a commit,
+const GROUP_REQUESTS_MAX: usize = 64;
+/// and at most about so many rows, so that none waits long for the others.
+const GROUP_ROWS_MAX: usize = 8_000;
+
+/// Who is waiting for the answer.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Urgency {
+    /// A person: it goes first.
+    Command,
+    /// A loop.
+    Batch,
+}
+
+/// A queue of things that have a size, in rows.
+pub(crate) struct Queue<T> {
+    waiting: Mutex<Waiting<T>>,
+    something: Condvar,
+    command_room: Semaphore,
+    batch_room: Semaphore,
+}
+
+struct Waiting<T> {
+    commands: VecDeque<(usize, T)>,
+    batches: VecDeque<(usize, T)>,
+    closed: bool,
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new() -> Self {
+        let waiting =
+            Waiting { commands: VecDeque::new(), batches: VecDeque::new(), closed: false };
+        Self {
+            waiting: Mutex::new(waiting),
+            something: Condvar::new(),
+            command_room: Semaphore::new(WAITING_MAX),
+            batch_room: Semaphore::new(WAITING_MAX),
+        }
+    }
+
+    /// Waits for room, then queues. Gives it back if the queue is closed.
+    pub(crate) async fn push(&self, urgency: Urgency, rows: usize, item: T) -> Result<(), T> {
+        let Ok(permit) = self.room(urgency).acquire().await else { return Err(item) };
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(item);
+        }
+        // The place is given back when the item is taken out.
+        permit.forget();
+        match urgency {
+            Urgency::Command => waiting.commands.push_back((rows, item)),
+            Urgency::Batch => waiting.batches.push_back((rows, item)),
+        }
+        drop(waiting);
+        self.something.notify_one();
+        Ok(())
+    }
+
+    /// Waits for something and takes what shares the next commit, commands first; `None` once the
+    /// queue is closed and empty. Of each kind at least one is taken, so neither starves.
+    pub(crate) fn next_group(&self) -> Option<Vec<T>> {
+        let mut waiting = self.lock();
+        while waiting.commands.is_empty() && waiting.batches.is_empty() {
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.something.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let (mut group, mut rows) = (Vec::new(), 0);
+        take(&mut waiting.commands, &mut group, &mut rows);
+        let commands = group.len();
+        if let Some((size, item)) = waiting.batches.pop_front() {
+            group.push(item);
+            rows += size;
+        }
+        take(&mut waiting.batches, &mut group, &mut rows);
+        drop(waiting);
+        self.command_room.add_permits(commands);
+        self.batch_room.add_permits(group.len() - commands);
+        Some(group)
+    }
+
+    /// Lets nobody in any more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.command_room.close();
+        self.batch_room.close();
+        self.something.notify_all();
+    }
+
+    fn room(&self, urgency: Urgency) -> &Semaphore {
+        match urgency {
+            Urgency::Command => &self.command_room,
+            Urgency::Batch => &self.batch_room,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
+        // Nothing in here panics half way, so a poisoned queue is still a good one.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn take<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
+    while let Some((size, _)) = from.front() {
+        let first = group.is_empty();
+        if !first && (group.len() >= GROUP_REQUESTS_MAX || *rows + size > GROUP_ROWS_MAX) {
+            return;
+        }
+        *rows += size;
+        group.extend(from.pop_front().map(|(_, item)| item));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn commands_overtake_batches() {
+        let queue = Queue::new();
+        queue.push(Urgency::Batch, 1000, "fire").await.unwrap();
+        queue.push(Urgency::Command, 1, "register").await.unwrap();
+        assert_eq!(queue.next_group(), Some(vec!["register", "fire"]));
+    }
+
+    #[tokio::test]
+    async fn a_group_is_bounded_in_rows_but_never_empty() {
+        let queue = Queue::new();
+        queue.push(Urgency::Batch, 50_000, "huge").await.unwrap();
+        queue.push(Urgency::Batch, 1, "small").await.unwrap();
+        assert_eq!(queue.next_group(), Some(vec!["huge"]));
+        assert_eq!(queue.next_group(), Some(vec!["small"]));
+    }
+
+    #[tokio::test]
+    async fn many_commands_do_not_starve_a_batch() {
+        let queue = Queue::new();
+        for _ in 0..200 {
+            queue.push(Urgency::Command, 100, "register").await.unwrap();
+        }
+        queue.push(Urgency::Batch, 1000, "fire").await.unwrap();
+        assert!(queue.next_group().unwrap().contains(&"fire"));
+    }
+
+    #[tokio::test]
+    async fn a_closed_queue_gives_what_it_has_and_takes_no_more() {
+        let queue = Queue::new();
+        queue.push(Urgency::Batch, 1, 1).await.unwrap();
+        queue.close();
+        assert_eq!(queue.push(Urgency::Batch, 1, 2).await, Err(2));
+        assert_eq!(queue.next_group(), Some(vec![1]));
+        assert_eq!(queue.next_group(), None);
+    }
+}

@@ -1,0 +1,211 @@
+//! From rows to the port's types, and back.
+
+use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{History, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    DueJob, Job, Results, Run, RunLink, Standing, StoreError, outcome_from_code,
+    run_key_from_columns, skip_reason_from_code, sql_time,
+};
+use rusqlite::{Row, params};
+use uuid::Uuid;
+
+use crate::error::Answer;
+
+/// A time as it is stored.
+pub(crate) fn micros(moment: Option<Timestamp>) -> Option<i64> {
+    moment.map(Timestamp::as_micros)
+}
+
+/// A link as it is stored.
+pub(crate) fn link_columns(link: Option<RunLink>) -> (Option<i64>, Option<u32>) {
+    (link.map(|link| link.scheduled_at.as_micros()), link.map(|link| link.sequence.bits()))
+}
+
+/// A stored link.
+pub(crate) fn link(at: Option<i64>, sequence: Option<u32>) -> Option<RunLink> {
+    let sequence = Sequence::from_bits(sequence?)?;
+    Some(RunLink { scheduled_at: Timestamp::from_micros(at?), sequence })
+}
+
+/// The four columns of a key, as parameters.
+pub(crate) fn key_params(key: RunKey) -> (i64, i64, u32, u16) {
+    (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), key.attempt.0)
+}
+
+/// The key in the columns with its names.
+pub(crate) fn key_from(row: &Row<'_>) -> Answer<RunKey> {
+    Ok(run_key_from_columns(
+        row.get("scheduled_at")?,
+        row.get("job_no")?,
+        row.get("sequence")?,
+        row.get("attempt")?,
+    )?)
+}
+
+fn read_json<T: for<'de> serde::Deserialize<'de>>(
+    text: &str,
+    job: JobId,
+    column: &'static str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|cause| StoreError::corrupt(format_args!("job {job}"), column, cause))
+}
+
+/// The job of a row of `get_job` and its relatives.
+pub(crate) fn job_from(row: &Row<'_>) -> Answer<Job> {
+    let id = job_id(row.get("id")?)?;
+    let standing: usize = row.get("standing")?;
+    let standing = *Standing::ALL
+        .get(standing)
+        .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
+    let last_status: Option<i16> = row.get("last_status")?;
+    Ok(Job {
+        no: JobNo(row.get("job_no")?),
+        id,
+        tenant: TenantNo(row.get("tenant_no")?),
+        about: read_json(
+            row.get_ref("about")?.as_str().map_err(rusqlite::Error::from)?,
+            id,
+            "about",
+        )?,
+        definition: read_json(
+            row.get_ref("definition")?.as_str().map_err(rusqlite::Error::from)?,
+            id,
+            "definition",
+        )?,
+        standing,
+        generation: row.get("generation")?,
+        created_at: Timestamp::from_micros(row.get("created_at")?),
+        updated_at: Timestamp::from_micros(row.get("updated_at")?),
+        next_at: sql_time(row.get("next_at")?),
+        last_fired_at: sql_time(row.get("last_fired_at")?),
+        live: row.get("live")?,
+        waiting: row.get("waiting")?,
+        executions: row.get::<_, i64>("executions")?.unsigned_abs(),
+        last_outcome: last_status.and_then(outcome_from_code),
+        history: history_from(row)?,
+    })
+}
+
+/// The history in the columns with its names.
+pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
+    let average: Option<i64> = row.get("average_us")?;
+    Ok(History {
+        last_start_at: sql_time(row.get("last_start_at")?),
+        last_end_at: sql_time(row.get("last_end_at")?),
+        last_good_start_at: sql_time(row.get("last_good_start_at")?),
+        last_good_end_at: sql_time(row.get("last_good_end_at")?),
+        consecutive_failures: row.get("failures")?,
+        average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+        duration_variance: row.get("variance")?,
+    })
+}
+
+/// A stored public id.
+pub(crate) fn job_id(bytes: Vec<u8>) -> Result<JobId, StoreError> {
+    let uuid = Uuid::from_slice(&bytes).map_err(|cause| StoreError::corrupt("job", "id", cause))?;
+    Ok(JobId(uuid))
+}
+
+/// The job of a row of `load_due` and `load_job`.
+pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
+    let active: bool = row.get("active")?;
+    let average: Option<i64> = row.get("average_us")?;
+    Ok(DueJob {
+        no: JobNo(row.get("job_no")?),
+        tenant: TenantNo(row.get("tenant_no")?),
+        next_at: sql_time(row.get("next_at")?).filter(|_| active),
+        generation: row.get("generation")?,
+        live: row.get("live")?,
+        head: link(row.get("head_at")?, row.get("head_sequence")?),
+        average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+        definition: row.get("definition")?,
+    })
+}
+
+/// The run of a row of `chain_runs` and its relatives.
+pub(crate) fn run_from(row: &Row<'_>) -> Answer<Run> {
+    let key = key_from(row)?;
+    let what = || format!("run {}", key.execution_id());
+    let status: i16 = row.get("status")?;
+    let status = RunStatus::from_code(status)
+        .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
+    let started_at = sql_time(row.get("started_at")?);
+    // One that was withdrawn before it started has a number only to grow old by.
+    let is_numbered = status != RunStatus::Cancelled || started_at.is_some();
+    let number: Option<i64> = row.get("number")?;
+    let node: Option<i32> = row.get("node_no")?;
+    let node_name: Option<String> = row.get("node_name")?;
+    let cpu_us: Option<i64> = row.get("cpu_us")?;
+    Ok(Run {
+        key,
+        job: job_id(row.get("id")?)?,
+        status,
+        fence: Fence(row.get("fence")?),
+        crashes: row.get("crashes")?,
+        node: node.map(|node| (NodeNo(node), node_name.unwrap_or_default())),
+        number: number.filter(|_| is_numbered).map(i64::unsigned_abs),
+        started_at,
+        finished_at: sql_time(row.get("finished_at")?),
+        results: Results {
+            error: row.get("error")?,
+            output: row.get("output")?,
+            items_crawled: row.get("items_crawled")?,
+            items_indexed: row.get("items_indexed")?,
+            cpu_time: cpu_us.map(|micros| Span::from_micros(micros.unsigned_abs())),
+            memory_peak_kb: row.get("memory_kb")?,
+        },
+        skipped: skipped_from(row, key)?,
+    })
+}
+
+fn skipped_from(row: &Row<'_>, key: RunKey) -> Answer<Option<SkippedTimes>> {
+    let reason: Option<i16> = row.get("skip_reason")?;
+    let (Some(reason), Some(to)) = (reason, sql_time(row.get("skipped_to")?)) else {
+        return Ok(None);
+    };
+    let count: i64 = row.get("skipped_count")?;
+    let reason = skip_reason_from_code(reason).ok_or_else(|| {
+        StoreError::corrupt(format_args!("run {}", key.execution_id()), "skip_reason", "unknown")
+    })?;
+    Ok(Some(SkippedTimes { from: key.scheduled_at, to, count: count.unsigned_abs(), reason }))
+}
+
+/// Puts an attempt into the queue for workers.
+pub(crate) struct ReadyRow<'a> {
+    pub(crate) key: RunKey,
+    pub(crate) tenant: TenantNo,
+    pub(crate) ticket: &'a evenkeel_store::Ticket,
+    pub(crate) ready_at: Timestamp,
+    pub(crate) fence: u32,
+    pub(crate) crashes: u16,
+    pub(crate) prev: Option<RunLink>,
+}
+
+impl ReadyRow<'_> {
+    pub(crate) fn insert(&self, connection: &rusqlite::Connection) -> Answer<()> {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(self.key);
+        let (prev_at, prev_sequence) = link_columns(self.prev);
+        connection.prepare_cached(include_str!("../queries/fire_ready.sql"))?.execute(params![
+            self.ticket.pool,
+            self.ticket.lane as u8,
+            self.ticket.priority.get(),
+            self.ticket.should_start_by.as_micros(),
+            self.ready_at.as_micros(),
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            self.tenant.0,
+            self.fence,
+            self.crashes,
+            prev_at,
+            prev_sequence,
+            self.ticket.dedup_key,
+            self.ticket.concurrency_key,
+        ])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Ends attempts: their results, their job's history, and what follows, row by row.
+
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{Attempt, History, NodeNo, Shard, Span, Timestamp};
+use evenkeel_store::{Finish, FinishResult, Then, sql_time};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use crate::error::Answer;
+use crate::fire::by_job;
+use crate::rows::{key_params, micros};
+
+/// The statements of the hot path, looked up once for a whole batch.
+struct Statements<'c> {
+    run: CachedStatement<'c>,
+    history: CachedStatement<'c>,
+    job: CachedStatement<'c>,
+}
+
+pub(crate) fn finish(
+    connection: &Connection,
+    node: NodeNo,
+    batch: &[Finish],
+    alpha: f64,
+) -> Answer<Vec<FinishResult>> {
+    let mut results = vec![FinishResult::LeaseLost; batch.len()];
+    let mut statements = Statements {
+        run: connection.prepare_cached(include_str!("../../queries/finish_run.sql"))?,
+        history: connection.prepare_cached(include_str!("../../queries/finish_history.sql"))?,
+        job: connection.prepare_cached(include_str!("../../queries/finish_job.sql"))?,
+    };
+    for index in by_job(batch, |finish| finish.key.job_no.0) {
+        results[index] = finish_one(connection, &mut statements, node, &batch[index], alpha)?;
+    }
+    Ok(results)
+}
+
+fn finish_one(
+    connection: &Connection,
+    statements: &mut Statements<'_>,
+    node: NodeNo,
+    finish: &Finish,
+    alpha: f64,
+) -> Answer<FinishResult> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
+    let status = RunStatus::from(finish.outcome).code();
+    let results = &finish.results;
+    let ended = statements.run.execute(params![
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        node.0,
+        finish.fence.0,
+        status,
+        finish.finished_at.as_micros(),
+        results.error,
+        results.output,
+        results.items_crawled,
+        results.items_indexed,
+        stored_span(results.cpu_time),
+        results.memory_peak_kb,
+    ])?;
+    if ended == 0 {
+        return classify(connection, node, finish);
+    }
+    let over = chain_is_over(connection, finish)?;
+    let before = statements.history.query_row([job_no], history).optional()?;
+    // A job's row outlives its runs, so it is there; if not, there is no history to keep.
+    let Some(before) = before else { return Ok(FinishResult::Done) };
+    let after = before.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
+    let good_at = (finish.outcome == Outcome::Completed).then_some(scheduled_at);
+    let failed_at = finish.outcome.is_failure().then_some(scheduled_at);
+    statements.job.execute(params![
+        job_no,
+        over,
+        status,
+        micros(after.last_start_at),
+        micros(after.last_end_at),
+        micros(after.last_good_start_at),
+        micros(after.last_good_end_at),
+        after.consecutive_failures,
+        stored_span(after.average_good_duration),
+        after.duration_variance,
+        good_at,
+        failed_at,
+    ])?;
+    if finish.then == (Then::EndChain { stop_job: true }) {
+        connection
+            .prepare_cached(include_str!("../../queries/finish_stop_job.sql"))?
+            .execute([job_no])?;
+    }
+    Ok(FinishResult::Done)
+}
+
+/// Queues the retry if there is one, and says whether the chain ends here instead.
+fn chain_is_over(connection: &Connection, finish: &Finish) -> Answer<bool> {
+    let Then::Retry { due } = finish.then else { return Ok(true) };
+    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
+    // A deleted job runs no more, and an attempt beyond the last has no key.
+    if finish.key.attempt >= Attempt::MAX || is_deleted(connection, job_no)? {
+        return Ok(true);
+    }
+    connection.prepare_cached(include_str!("../../queries/insert_wake.sql"))?.execute(params![
+        Shard::of(finish.key.job_no).0,
+        due.as_micros(),
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt + 1,
+        finish.tenant.0,
+    ])?;
+    Ok(false)
+}
+
+pub(super) fn is_deleted(connection: &Connection, job_no: i64) -> Answer<bool> {
+    Ok(connection.prepare_cached(include_str!("../../queries/is_deleted.sql"))?.exists([job_no])?)
+}
+
+fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<FinishResult> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
+    let done_before = connection
+        .prepare_cached(include_str!("../../queries/finish_classify.sql"))?
+        .exists(params![scheduled_at, job_no, sequence, attempt, node.0, finish.fence.0])?;
+    Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
+}
+
+/// By position, not by name: this is read once for every attempt that ends.
+fn history(row: &rusqlite::Row<'_>) -> rusqlite::Result<History> {
+    let time = |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };
+    let average: Option<i64> = row.get(5)?;
+    Ok(History {
+        last_start_at: time(0)?,
+        last_end_at: time(1)?,
+        last_good_start_at: time(2)?,
+        last_good_end_at: time(3)?,
+        consecutive_failures: row.get(4)?,
+        average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+        duration_variance: row.get(6)?,
+    })
+}
+
+fn stored_span(span: Option<Span>) -> Option<i64> {
+    span.map(|span| i64::try_from(span.as_micros()).unwrap_or(i64::MAX))
+}

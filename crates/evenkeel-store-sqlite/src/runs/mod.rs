@@ -1,0 +1,8 @@
+//! What workers and onlookers do with runs.
+
+pub(crate) mod claim;
+pub(crate) mod finish;
+pub(crate) mod list;
+pub(crate) mod owned;
+pub(crate) mod prune;
+pub(crate) mod requeue;

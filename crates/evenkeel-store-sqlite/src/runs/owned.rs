@@ -1,0 +1,70 @@
+//! Which attempts a node has, and which of them somebody wants ended.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{NodeNo, RunKey, TenantNo, Timestamp};
+use evenkeel_store::Owned;
+use rusqlite::{Connection, Row, params};
+
+use crate::error::Answer;
+use crate::rows::{key_from, key_params};
+
+fn owned_from(row: &Row<'_>) -> Answer<Owned> {
+    Ok(Owned {
+        key: key_from(row)?,
+        fence: Fence(row.get("fence")?),
+        tenant: TenantNo(row.get("tenant_no")?),
+        started_at: Timestamp::from_micros(row.get("started_at")?),
+        crashes: row.get("crashes")?,
+        definition: row.get("definition")?,
+    })
+}
+
+pub(crate) fn find(connection: &Connection, node: NodeNo, keys: &[RunKey]) -> Answer<Vec<Owned>> {
+    let mut statement = connection.prepare_cached(include_str!("../../queries/find_owned.sql"))?;
+    let mut found = Vec::new();
+    for key in keys {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
+        let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, node.0])?;
+        if let Some(row) = rows.next()? {
+            found.push(owned_from(row)?);
+        }
+    }
+    Ok(found)
+}
+
+/// All that `node` has: the long ones by name, the others from where its open ones begin.
+pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<Owned>> {
+    let mut found = Vec::new();
+    for sql in
+        [include_str!("../../queries/owned_long_runs.sql"), include_str!("../../queries/owned.sql")]
+    {
+        let room = (limit as usize).saturating_sub(found.len());
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![node.0, room as i64])?;
+        while let Some(row) = rows.next()? {
+            found.push(owned_from(row)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Attempts that have ended in the meantime need not be told.
+pub(crate) fn take_cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<RunKey>> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../../queries/take_cancellations.sql"))?;
+    let mut rows = statement.query([node.0])?;
+    let mut asked = Vec::new();
+    while let Some(row) = rows.next()? {
+        asked.push(key_from(row)?);
+    }
+    let mut check =
+        connection.prepare_cached(include_str!("../../queries/take_cancellations_check.sql"))?;
+    let mut keys = Vec::with_capacity(asked.len());
+    for key in asked {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+        if check.exists(params![scheduled_at, job_no, sequence, attempt, node.0])? {
+            keys.push(key);
+        }
+    }
+    Ok(keys)
+}

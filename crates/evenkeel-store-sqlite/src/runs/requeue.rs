@@ -1,0 +1,84 @@
+//! Puts attempts back into the queue, under a higher fence.
+
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{Now, Requeue};
+use rusqlite::{Connection, params};
+
+use super::finish::is_deleted;
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::fire::by_job;
+use crate::rows::{ReadyRow, key_params};
+
+pub(crate) fn requeue(
+    connection: &Connection,
+    node: NodeNo,
+    batch: &[Requeue],
+    now: Now,
+) -> Answer<Vec<bool>> {
+    let now = resolve(now);
+    let mut results = vec![false; batch.len()];
+    for index in by_job(batch, |requeue| requeue.key.job_no.0) {
+        results[index] = requeue_one(connection, node, &batch[index], now)?;
+    }
+    Ok(results)
+}
+
+fn requeue_one(
+    connection: &Connection,
+    node: NodeNo,
+    requeue: &Requeue,
+    now: Timestamp,
+) -> Answer<bool> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
+    if is_deleted(connection, job_no)? {
+        return withdraw(connection, node, requeue, now);
+    }
+    let taken = connection.prepare_cached(include_str!("../../queries/requeue_run.sql"))?.execute(
+        params![scheduled_at, job_no, sequence, attempt, node.0, requeue.fence.0, requeue.crashed,],
+    )?;
+    if taken == 0 {
+        return Ok(false);
+    }
+    let crashes = connection
+        .prepare_cached(include_str!("../../queries/requeue_crashes.sql"))?
+        .query_row(params![scheduled_at, job_no, sequence, attempt], |row| row.get(0))?;
+    let row = ReadyRow {
+        key: requeue.key,
+        tenant: requeue.tenant,
+        ticket: &requeue.ticket,
+        ready_at: now,
+        fence: requeue.fence.next().0,
+        crashes,
+        // Its row in `run` has the link.
+        prev: None,
+    };
+    row.insert(connection)?;
+    Ok(true)
+}
+
+/// A deleted job runs no more: the attempt that would have to start again ends here.
+fn withdraw(
+    connection: &Connection,
+    node: NodeNo,
+    requeue: &Requeue,
+    now: Timestamp,
+) -> Answer<bool> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
+    let ended = connection
+        .prepare_cached(include_str!("../../queries/requeue_withdraw_run.sql"))?
+        .execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            node.0,
+            requeue.fence.0,
+            requeue.crashed,
+            now.as_micros(),
+        ])?;
+    connection
+        .prepare_cached("UPDATE job_state SET live = max(live - ?2, 0) WHERE job_no = ?1")?
+        .execute(params![job_no, ended])?;
+    Ok(ended == 1)
+}

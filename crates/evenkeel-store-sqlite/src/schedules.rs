@@ -1,0 +1,98 @@
+//! What the scheduler looks at: due jobs, changed jobs, wakes.
+
+use evenkeel_core::{JobNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{DueJob, DueWake};
+use rusqlite::{Connection, params};
+
+use crate::error::Answer;
+use crate::rows::{due_job_from, key_from};
+
+pub(crate) fn load_due(
+    connection: &Connection,
+    shard: Shard,
+    until: Slot,
+    after: Option<JobNo>,
+    limit: u32,
+) -> Answer<Vec<DueJob>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/load_due.sql"))?;
+    let after = after.map_or(0, |no| no.0);
+    let mut rows = statement.query(params![shard.0, until.0, after, limit])?;
+    let mut jobs = Vec::new();
+    while let Some(row) = rows.next()? {
+        jobs.push(due_job_from(row)?);
+    }
+    Ok(jobs)
+}
+
+pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/load_job.sql"))?;
+    let mut found = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if let Some(row) = statement.query([job.0])?.next()? {
+            found.push(due_job_from(row)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Wakes of the shards due until then, oldest first.
+pub(crate) fn due_wakes(
+    connection: &Connection,
+    shards: &[Shard],
+    until: Timestamp,
+    limit: u32,
+) -> Answer<Vec<DueWake>> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/look_ahead_wakes.sql"))?;
+    let mut found: Vec<(Timestamp, RunKey)> = Vec::new();
+    for shard in shards {
+        let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
+        while let Some(row) = rows.next()? {
+            found.push((Timestamp::from_micros(row.get("due")?), key_from(row)?));
+        }
+    }
+    found.sort_unstable();
+    found.truncate(limit as usize);
+    let mut load = connection.prepare_cached(include_str!("../queries/load_job.sql"))?;
+    let mut wakes = Vec::with_capacity(found.len());
+    for (due, key) in found {
+        if let Some(row) = load.query([key.job_no.0])?.next()? {
+            wakes.push(DueWake { due, key, job: due_job_from(row)? });
+        }
+    }
+    Ok(wakes)
+}
+
+/// Which jobs of the shards have changed, at most `limit`.
+pub(crate) fn changed_jobs(
+    connection: &Connection,
+    shards: &[Shard],
+    limit: u32,
+) -> Answer<Vec<JobNo>> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/look_ahead_changed.sql"))?;
+    let mut found = Vec::new();
+    for shard in shards {
+        let room = (limit as usize).saturating_sub(found.len());
+        if room == 0 {
+            break;
+        }
+        let mut rows = statement.query(params![shard.0, room as i64])?;
+        while let Some(row) = rows.next()? {
+            found.push(JobNo(row.get(0)?));
+        }
+    }
+    Ok(found)
+}
+
+/// Hands out changed jobs, which are not told again.
+pub(crate) fn take_changed(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
+    let mut take = connection.prepare_cached(include_str!("../queries/take_changed_job.sql"))?;
+    let mut taken = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if take.execute(params![Shard::of(*job).0, job.0])? == 1 {
+            taken.push(*job);
+        }
+    }
+    load_jobs(connection, &taken)
+}

@@ -1,0 +1,295 @@
+//! The port's verbs: which of them write, which only look, and how urgent they are.
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
+use evenkeel_store::{
+    Changed, Claim, Claimed, Deleted, DueJob, Finish, FinishResult, Fire, Fired, Job, JobChange,
+    JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore, Now, Owned, Page,
+    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunFilter, RunStore,
+    ScheduleStore, Scope, StoreError, Triggered, WakeFire,
+};
+
+use crate::clock::{resolve, system_time};
+use crate::queue::Urgency::{Batch, Command};
+use crate::{SqliteStore, delete, fire, jobs, nodes, runs, schedules};
+
+#[async_trait]
+impl JobStore for SqliteStore {
+    async fn register(
+        &self,
+        scope: &Scope,
+        jobs: Vec<NewJob>,
+        now: Now,
+    ) -> Result<Vec<Registered>, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, jobs.len() * 2, move |session| {
+                jobs::register(session.connection(), tenant, &jobs, now)
+            })
+            .await
+    }
+
+    async fn update(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        change: JobChange,
+        now: Now,
+    ) -> Result<Changed, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 2, move |session| {
+                jobs::update(session.connection(), tenant, id, change, now)
+            })
+            .await
+    }
+
+    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 4, move |session| delete::delete(session.connection(), tenant, id, now))
+            .await
+    }
+
+    async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| jobs::get(db, tenant, id)).await
+    }
+
+    async fn list_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        page: PageRequest<JobNo>,
+    ) -> Result<Page<Job, JobNo>, StoreError> {
+        let (tenant, filter) = (scope.tenant, filter.clone());
+        self.readers.read(move |db| jobs::list(db, tenant, &filter, page)).await
+    }
+
+    async fn trigger(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        n: u32,
+        now: Now,
+    ) -> Result<Triggered, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 2, move |session| {
+                jobs::trigger(session.connection(), tenant, id, n, now)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for SqliteStore {
+    async fn load_due(
+        &self,
+        shard: Shard,
+        until: Slot,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<DueJob>, StoreError> {
+        self.readers.read(move |db| schedules::load_due(db, shard, until, after, limit)).await
+    }
+
+    async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError> {
+        let jobs = jobs.to_vec();
+        self.readers.read(move |db| schedules::load_jobs(db, &jobs)).await
+    }
+
+    async fn look_ahead(
+        &self,
+        shards: &[Shard],
+        until: Timestamp,
+        limit: u32,
+        now: Now,
+    ) -> Result<LookAhead, StoreError> {
+        let shards = shards.to_vec();
+        let now = resolve(now);
+        // Most looks find nothing changed, and then the writer is left in peace.
+        let (changed, wakes) = self
+            .readers
+            .read(move |db| {
+                let changed = schedules::changed_jobs(db, &shards, limit)?;
+                Ok((changed, schedules::due_wakes(db, &shards, until, limit)?))
+            })
+            .await?;
+        if changed.is_empty() {
+            return Ok(LookAhead { now, changed: Vec::new(), wakes });
+        }
+        let changed = self
+            .writer
+            .write(Batch, changed.len(), move |session| {
+                schedules::take_changed(session.connection(), &changed)
+            })
+            .await?;
+        Ok(LookAhead { now, changed, wakes })
+    }
+
+    async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| fire::fire(session, node, &batch, now))
+            .await
+    }
+
+    async fn fire_wakes(
+        &self,
+        node: NodeNo,
+        batch: Vec<WakeFire>,
+        now: Now,
+    ) -> Result<Fired, StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| fire::fire_wakes(session, node, &batch, now))
+            .await
+    }
+}
+
+#[async_trait]
+impl RunStore for SqliteStore {
+    async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
+        let claim = claim.clone();
+        self.writer
+            .write(Batch, claim.room, move |session| runs::claim::claim(session, &claim, now))
+            .await
+    }
+
+    async fn finish(
+        &self,
+        node: NodeNo,
+        batch: Vec<Finish>,
+        alpha: f64,
+    ) -> Result<Vec<FinishResult>, StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                runs::finish::finish(session.connection(), node, &batch, alpha)
+            })
+            .await
+    }
+
+    async fn requeue(
+        &self,
+        node: NodeNo,
+        batch: Vec<Requeue>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                runs::requeue::requeue(session.connection(), node, &batch, now)
+            })
+            .await
+    }
+
+    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
+        let keys = keys.to_vec();
+        self.readers.read(move |db| runs::owned::find(db, node, &keys)).await
+    }
+
+    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
+        self.readers.read(move |db| runs::owned::all(db, node, limit)).await
+    }
+
+    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+        self.writer
+            .write(Command, 1, move |session| {
+                runs::owned::take_cancellations(session.connection(), node)
+            })
+            .await
+    }
+
+    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| runs::list::get(db, tenant, key)).await
+    }
+
+    async fn list_runs(
+        &self,
+        scope: &Scope,
+        filter: RunFilter,
+        page: PageRequest<RunKey>,
+    ) -> Result<Page<Run, RunKey>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers
+            .read(move |db| match filter.job {
+                Some(job) => runs::list::of_job(db, tenant, job, page),
+                None => runs::list::of_all(db, tenant, page),
+            })
+            .await
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
+        let looked = self.readers.read(move |db| runs::prune::look(db, prune)).await?;
+        let pruned = looked.pruned(0);
+        if looked.forget.is_empty() {
+            return Ok(pruned);
+        }
+        let forgotten = self
+            .writer
+            .write(Batch, looked.forget.len(), move |session| {
+                runs::prune::forget(session.connection(), &looked.forget)
+            })
+            .await?;
+        Ok(Pruned { forgotten, ..pruned })
+    }
+}
+
+#[async_trait]
+impl NodeStore for SqliteStore {
+    async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError> {
+        let node = node.clone();
+        self.writer
+            .write(Command, 1, move |session| nodes::join(session.connection(), &node, now))
+            .await
+    }
+
+    async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
+        let ping = ping.clone();
+        // First in line: a node that cannot say that it lives must end what it runs.
+        self.writer
+            .write(Command, ping.long_runs.len() + 1, move |session| {
+                nodes::ping(session, &ping, now)
+            })
+            .await
+    }
+
+    async fn begin_steal(
+        &self,
+        victim: NodeNo,
+        silent_after: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        self.writer
+            .write(Command, 1, move |session| {
+                nodes::begin_steal(session.connection(), victim, silent_after, now)
+            })
+            .await
+    }
+
+    async fn steal(
+        &self,
+        victim: NodeNo,
+        challenged_at: Timestamp,
+        grace: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        self.writer
+            .write(Command, 1, move |session| {
+                nodes::steal(session.connection(), victim, challenged_at, grace, now)
+            })
+            .await
+    }
+
+    async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
+        self.writer.write(Command, 1, move |session| nodes::drain(session.connection(), node)).await
+    }
+
+    async fn retire(&self, node: NodeNo) -> Result<bool, StoreError> {
+        self.writer.write(Command, 1, move |session| nodes::retire(session, node)).await
+    }
+
+    async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
+        let members = self.readers.read(nodes::members).await?;
+        Ok((system_time(), members))
+    }
+}

@@ -1,0 +1,194 @@
+//! What SQLite adds to the suite of all stores: the file, its version, and the shared commit.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::{About, Definition, JobId, Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    JobFilter, JobStore, NewJob, Now, PageRequest, Registered, Role, Scope, Store, StoreError,
+};
+use evenkeel_store_sqlite::{OpenError, SqliteOptions, SqliteStore};
+use tempfile::TempDir;
+
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+fn directory() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+async fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(SqliteOptions::new(path)).await.unwrap()
+}
+
+fn job(n: u64) -> NewJob {
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&n.to_be_bytes());
+    let every = Interval::new(Span::from_secs(60), None).unwrap();
+    NewJob {
+        id: JobId::new(NOW, random),
+        about: About { name: Some(format!("job-{n}")), ..About::default() },
+        definition: Definition::noop(Schedule::Interval(every)),
+        next_at: Some(NOW),
+    }
+}
+
+const fn scope(tenant: TenantNo) -> Scope {
+    Scope { tenant, role: Role::Admin }
+}
+
+async fn count(store: &SqliteStore, scope: &Scope) -> u64 {
+    let page = store.list_jobs(scope, &JobFilter::default(), PageRequest::first(1)).await;
+    page.unwrap().total
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_does_not_spoil_those_it_shares_a_commit_with() {
+    let directory = directory();
+    let store = Arc::new(open(&directory.path().join("store")).await);
+    let scope = scope(store.tenant("acme").await.unwrap());
+    let nobody = Scope { tenant: TenantNo(999), role: Role::Admin };
+    let requests = (0..200_u64).map(|n| {
+        let store = Arc::clone(&store);
+        let whose = if n % 10 == 0 { nobody } else { scope };
+        tokio::spawn(async move { store.register(&whose, vec![job(n)], Now::At(NOW)).await })
+    });
+    for (n, request) in requests.collect::<Vec<_>>().into_iter().enumerate() {
+        match request.await.unwrap() {
+            Ok(registered) => {
+                assert_ne!(n % 10, 0);
+                assert!(matches!(registered[..], [Registered::Created(_)]));
+            }
+            Err(error) => {
+                assert_eq!(n % 10, 0, "{error:?}");
+                assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
+            }
+        }
+    }
+    assert_eq!(count(&store, &scope).await, 180);
+    assert_eq!(store.census().await.unwrap().jobs, 180);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_is_in_the_files_of_a_store_that_was_never_closed() {
+    let (directory, after) = (directory(), directory());
+    let store = open(&directory.path().join("store")).await;
+    let scope = scope(store.tenant("acme").await.unwrap());
+    for n in 0..20 {
+        store.register(&scope, vec![job(n)], Now::At(NOW)).await.unwrap();
+    }
+    // As a crash would leave them: the log is not copied back, nothing is said goodbye to.
+    for file in ["store", "store-wal"] {
+        std::fs::copy(directory.path().join(file), after.path().join(file)).unwrap();
+    }
+    let survivor = open(&after.path().join("store")).await;
+    assert_eq!(survivor.tenant("acme").await.unwrap(), scope.tenant);
+    assert_eq!(count(&survivor, &scope).await, 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_and_writers_never_find_the_database_busy() {
+    let directory = directory();
+    let options = SqliteOptions {
+        synchronous_full: false,
+        // The log is copied all the time.
+        wal_autocheckpoint_pages: 20,
+        ..SqliteOptions::new(directory.path().join("store"))
+    };
+    let store = Arc::new(SqliteStore::open(options).await.unwrap());
+    let scope = scope(store.tenant("acme").await.unwrap());
+    let mut tasks = Vec::new();
+    for writer in 0..4_u64 {
+        let store = Arc::clone(&store);
+        tasks.push(tokio::spawn(async move {
+            for n in 0..100 {
+                let jobs = vec![job(writer * 1_000 + n)];
+                store.register(&scope, jobs, Now::At(NOW)).await.unwrap();
+            }
+        }));
+    }
+    for _ in 0..4 {
+        let store = Arc::clone(&store);
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..100 {
+                let all = PageRequest::first(1_000);
+                let page = store.list_jobs(&scope, &JobFilter::default(), all).await.unwrap();
+                // One state is seen, not the middle of a change.
+                assert_eq!(page.items.len() as u64, page.total.min(1_000));
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(count(&store, &scope).await, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_done_even_if_nobody_waits_for_its_answer() {
+    let directory = directory();
+    let store = open(&directory.path().join("store")).await;
+    let scope = scope(store.tenant("acme").await.unwrap());
+    {
+        let forgotten = store.register(&scope, vec![job(1)], Now::At(NOW));
+        tokio::pin!(forgotten);
+        // Polled once it is queued; then it is dropped.
+        tokio::select! {
+            biased;
+            _ = &mut forgotten => {}
+            () = std::future::ready(()) => {}
+        }
+    }
+    // The queue is in order, so this answer comes after.
+    store.register(&scope, vec![job(2)], Now::At(NOW)).await.unwrap();
+    assert_eq!(count(&store, &scope).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn opening_again_keeps_everything_and_migrates_nothing_twice() {
+    let directory = directory();
+    let path = directory.path().join("store");
+    let tenant = open(&path).await.tenant("acme").await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(open(&path).await.tenant("acme").await.unwrap(), tenant);
+    }
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let versions: i64 =
+        raw.query_row("SELECT count(*) FROM schema_migration", [], |row| row.get(0)).unwrap();
+    assert_eq!(versions, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
+    let directory = directory();
+    let path = directory.path().join("store");
+    drop(open(&path).await);
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute("INSERT INTO schema_migration (version, applied_at) VALUES (99, 0)", []).unwrap();
+    drop(raw);
+    let refused = SqliteStore::open(SqliteOptions::new(&path)).await.err().unwrap();
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 1 }), "{refused}");
+    assert!(refused.to_string().contains("version 99"), "{refused}");
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_may_read_the_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = directory();
+    let store = open(&directory.path().join("store")).await;
+    store.tenant("acme").await.unwrap();
+    for file in ["store", "store-wal", "store-shm"] {
+        let mode = std::fs::metadata(directory.path().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_says_how_careful_it_is() {
+    let directory = directory();
+    let store = open(&directory.path().join("store")).await;
+    assert_eq!(store.durability(), "journal_mode=WAL synchronous=FULL");
+}
