@@ -1,1 +1,11 @@
-fn main() {}
+//! The `evenkeel` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Before anything else: a supervisor is started for every shell body, and has to be quick.
+    if std::env::args_os().nth(1).is_some_and(|command| command == evenkeel::SUPERVISE) {
+        return evenkeel_executors::supervisor::main();
+    }
+    evenkeel::main()
+}

@@ -1,0 +1,25 @@
+//! `evenkeel completions`
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use super::Context;
+use crate::Failure;
+
+pub(super) const EXAMPLES: &str = "Examples:
+  evenkeel completions bash > /etc/bash_completion.d/evenkeel
+  evenkeel completions zsh > ~/.zfunc/_evenkeel
+  evenkeel completions fish > ~/.config/fish/completions/evenkeel.fish";
+
+/// Which shell.
+#[derive(Args, Clone)]
+pub struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(super) fn run(context: &Context, args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::Args::command(), "evenkeel", &mut script);
+    context.output.line(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,143 @@
+//! `evenkeel job`
+
+mod create;
+mod show;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::Context;
+use crate::client::Client;
+use crate::config::raw::RawClient;
+use crate::{Exit, Failure};
+
+pub(super) use show::title;
+
+/// What to do with jobs.
+#[derive(Args, Clone)]
+pub struct JobArgs {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(subcommand)]
+    command: JobCommand,
+}
+
+/// What can be done with jobs.
+#[derive(Subcommand, Clone)]
+enum JobCommand {
+    /// Create a job; without a schedule it runs once, now
+    #[command(after_help = create::EXAMPLES)]
+    Create(Box<create::CreateArgs>),
+    /// List jobs, oldest first
+    #[command(after_help = "Examples:
+  evenkeel job list
+  evenkeel job list --name-prefix news- -n 200
+  evenkeel job list --json | jq '.jobs[].next_run_at'")]
+    List(show::ListArgs),
+    /// Show one job
+    #[command(after_help = "Examples:
+  evenkeel job show hello")]
+    Show {
+        /// Its name or id
+        job: String,
+    },
+    /// Run a job now, beside its schedule
+    #[command(after_help = "Examples:
+  evenkeel job trigger hello
+  evenkeel run show $(evenkeel job trigger hello --json | jq -r .run_id)")]
+    Trigger {
+        /// Its name or id
+        job: String,
+    },
+    /// Delete a job; what runs of it is ended, its history stays
+    #[command(after_help = "Examples:
+  evenkeel job delete hello")]
+    Delete {
+        /// Its name or id
+        job: String,
+    },
+}
+
+pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
+    // What was written wrong is told before a server is looked for.
+    let document = match &args.command {
+        JobCommand::Create(args) => args.document(context.now())?,
+        _ => Value::Null,
+    };
+    let client = context.client(args.client)?;
+    context.runtime()?.block_on(async {
+        match args.command {
+            JobCommand::Create(_) => create::run(context, &client, &document).await,
+            JobCommand::List(args) => show::list(context, &client, args).await,
+            JobCommand::Show { job } => show::show(context, &client, &job).await,
+            JobCommand::Trigger { job } => trigger(context, &client, &job).await,
+            JobCommand::Delete { job } => delete(context, &client, &job).await,
+        }
+    })
+}
+
+async fn trigger(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
+    let id = find_id(client, job).await?;
+    let answer = client.post(&["jobs", &id, "trigger"], None).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let run = answer.text_of("run_id");
+    context.output.line(&format!(
+        "Run {run} will start as soon as there is room.\n  see it: evenkeel run show {run}"
+    ))
+}
+
+async fn delete(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
+    let id = find_id(client, job).await?;
+    let answer = client.delete(&["jobs", &id]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let mut text = format!("Deleted job {id}.");
+    let running = answer.list_of("still_running").len();
+    if running > 0 {
+        text.push_str(&format!(" {running} of its runs are still going and were asked to end."));
+    }
+    context.output.line(&text)
+}
+
+/// The id of the job that is called so; an id is one already.
+pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failure> {
+    if let Ok(id) = job.parse::<uuid::Uuid>() {
+        return Ok(id.to_string());
+    }
+    let called = all_called(client, job).await?;
+    match &called[..] {
+        [one] => Ok(one["id"].as_str().unwrap_or_default().to_owned()),
+        [] => Err(Failure::new(Exit::NotFound, format!("there is no job called {job:?}"))
+            .or_else("`evenkeel job list` shows what there is")),
+        [..] => {
+            let ids = called.iter().map(|it| {
+                let text = |field: &str| it[field].as_str().unwrap_or("-");
+                format!("{} (configuration {})", text("id"), text("configuration"))
+            });
+            let what = format!("{} jobs are called {job:?}", called.len());
+            Err(Failure::new(Exit::Conflict, what).or_else(format!(
+                "say which one by its id: {}",
+                ids.collect::<Vec<_>>().join(", ")
+            )))
+        }
+    }
+}
+
+/// All jobs with this name. The server knows prefixes only, so others may have to be passed over.
+async fn all_called(client: &Client, name: &str) -> Result<Vec<Value>, Failure> {
+    let mut called = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut query = vec![("name_prefix", name), ("limit", "1000")];
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let answer = client.get(&["jobs"], &query).await?;
+        called.extend(answer.list_of("jobs").iter().filter(|job| job["name"] == name).cloned());
+        cursor = answer.value["next_cursor"].as_str().map(String::from);
+        if cursor.is_none() {
+            return Ok(called);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Jobs for people to see.
+
+use clap::Args;
+use evenkeel_core::Timestamp;
+use serde_json::Value;
+
+use super::super::Context;
+use super::super::run::moment;
+use super::find_id;
+use crate::Failure;
+use crate::client::Client;
+use crate::output::{Table, Tone, ago, clean, duration_ms, quoted, tone_of};
+
+/// Which jobs.
+#[derive(Args, Clone)]
+pub(super) struct ListArgs {
+    /// Only those whose name starts with this
+    #[arg(long, value_name = "TEXT")]
+    name_prefix: Option<String>,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+    /// Go on where another list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(
+    context: &Context,
+    client: &Client,
+    args: ListArgs,
+) -> Result<(), Failure> {
+    let limit = args.limit.to_string();
+    let mut query = vec![("limit", limit.as_str())];
+    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+    query.extend(args.name_prefix.as_deref().map(|prefix| ("name_prefix", prefix)));
+    let answer = client.get(&["jobs"], &query).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let jobs = answer.list_of("jobs");
+    if jobs.is_empty() {
+        return context.output.line(
+            "There are no jobs. Create one: evenkeel job create --name hello --every 10s --noop",
+        );
+    }
+    let headings = ["JOB", "STATUS", "SCHEDULE", "DOES", "NEXT RUN", "LAST RUN", "RUNS"];
+    let mut table = Table::new(context.output, &headings);
+    for job in jobs {
+        table.row(row(job, context.now()));
+    }
+    let mut text = table.render();
+    if let Some(cursor) = answer.value["next_cursor"].as_str() {
+        let total = &answer.value["total"];
+        let named = args.name_prefix.as_deref().map(quoted);
+        let named = named.map_or_else(String::new, |prefix| format!(" --name-prefix {prefix}"));
+        text.push_str(&format!(
+            "\n{} of {total}; more with: evenkeel job list{named} --cursor {}",
+            jobs.len(),
+            clean(cursor)
+        ));
+    }
+    context.output.line(&text)
+}
+
+fn row(job: &Value, now: Timestamp) -> [(String, Tone); 7] {
+    let text = |field: &str| job[field].as_str().unwrap_or("-").to_owned();
+    let when = |field: &str| moment(&job[field]).map_or_else(|| "-".into(), |at| ago(at, now));
+    let (status, tone) = match job["consecutive_failures"].as_u64() {
+        Some(failures) if failures > 0 => {
+            (format!("{} ({failures} failed)", text("status")), Tone::Bad)
+        }
+        _ => (text("status"), tone_of(&text("status"))),
+    };
+    [
+        (title(job), Tone::Plain),
+        (status, tone),
+        (schedule(&job["schedule"]), Tone::Plain),
+        (text("executor_type"), Tone::Plain),
+        (when("next_run_at"), Tone::Plain),
+        (when("last_run_at"), Tone::Plain),
+        (job["execution_count"].to_string(), Tone::Plain),
+    ]
+}
+
+/// What a job goes by: its name, which commands understand, or else its id.
+pub(in super::super) fn title(job: &Value) -> String {
+    let text = |field: &str| job[field].as_str();
+    match (text("name"), text("configuration")) {
+        (Some(name), Some(configuration)) => format!("{name} ({configuration})"),
+        (Some(name), None) => name.into(),
+        (None, _) => text("id").unwrap_or("-").into(),
+    }
+}
+
+/// A schedule in words.
+pub(super) fn schedule(schedule: &Value) -> String {
+    let text = |field: &str| schedule[field].as_str();
+    match (text("kind"), text("every"), text("at")) {
+        (Some("interval"), Some(every), _) => match text("anchor") {
+            Some(anchor) => format!("every {every} from {anchor}"),
+            None => format!("every {every}"),
+        },
+        (Some("once"), _, Some(at)) => format!("once at {at}"),
+        (Some("once"), ..) => "once".into(),
+        _ => schedule.to_string(),
+    }
+}
+
+pub(super) async fn show(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
+    let id = find_id(client, job).await?;
+    let answer = client.get(&["jobs", &id], &[]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(&details(&answer.value, context.now()))
+}
+
+fn details(job: &Value, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("{name:<12}{}\n", clean(&value)));
+        }
+    };
+    let string = |field: &str| job[field].as_str().map(String::from);
+    let time = |field: &str| moment(&job[field]).map(|at| format!("{at} ({})", ago(at, now)));
+    // An empty object says nothing.
+    let object = |field: &str| {
+        let value = &job[field];
+        let empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        (!empty).then(|| value.to_string())
+    };
+    line("name", string("name"));
+    line("id", string("id"));
+    line("about", string("description"));
+    line("status", string("status"));
+    line("schedule", Some(schedule(&job["schedule"])));
+    line("does", string("executor_type"));
+    line("settings", object("executor_config"));
+    line("payload", object("payload"));
+    line("next run", time("next_run_at"));
+    line("last run", time("last_run_at"));
+    line("last good", time("last_good_end_at"));
+    line("takes", job["average_duration_ms"].as_u64().map(duration_ms));
+    line("runs", Some(job["execution_count"].to_string()));
+    let failures = job["consecutive_failures"].as_u64().filter(|failures| *failures > 0);
+    line("failures", failures.map(|failures| format!("{failures} in a row")));
+    line("retries", Some(format!("{}, {}", job["max_retries"], wait(job))));
+    line("timeout", Some(format!("{}s without a sign of life", job["timeout_sec"])));
+    line("overlap", string("overlap"));
+    line("misfire", string("misfire"));
+    line(
+        "lane",
+        Some(format!("{}, priority {}", string("lane").unwrap_or_default(), job["priority"])),
+    );
+    line("pool", string("pool").filter(|pool| pool != "default"));
+    line("created", time("created_at"));
+    text
+}
+
+fn wait(job: &Value) -> String {
+    let growth = job["retry_backoff"].as_str().unwrap_or_default();
+    format!("{growth} from {}s", job["retry_backoff_seconds"])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn schedules_are_told_in_words() {
+        for (value, words) in [
+            (json!({"kind": "interval", "every": "30m"}), "every 30m"),
+            (json!({"kind": "once"}), "once"),
+            (json!({"kind": "once", "at": "2026-12-01T09:00:00Z"}), "once at 2026-12-01T09:00:00Z"),
+        ] {
+            assert_eq!(schedule(&value), words);
+        }
+    }
+}

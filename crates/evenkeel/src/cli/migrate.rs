@@ -1,0 +1,34 @@
+//! `evenkeel migrate`
+
+use clap::Args;
+use serde_json::json;
+
+use super::Context;
+use crate::config::raw::RawStore;
+use crate::serve::{data_dir, store};
+use crate::{Failure, config};
+
+pub(super) const EXAMPLES: &str = "A server does this by itself when it starts.
+
+Examples:
+  evenkeel migrate
+  evenkeel migrate --store postgres://evenkeel@db/evenkeel";
+
+/// Which store.
+#[derive(Args, Clone)]
+pub struct MigrateArgs {
+    #[command(flatten)]
+    store: RawStore,
+}
+
+pub(super) fn run(context: &Context, args: MigrateArgs) -> Result<(), Failure> {
+    let data_dir = context.data_dir();
+    let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
+    data_dir::create_for(&choice, &data_dir)?;
+    context.runtime_of_many()?.block_on(store::open(&choice))?;
+    // Opening brings the tables up to date, or fails.
+    if context.output.is_json() {
+        return context.output.json(&json!({"store": choice.to_string(), "up_to_date": true}));
+    }
+    context.output.line(&format!("The tables of {choice} are up to date."))
+}

@@ -1,0 +1,113 @@
+//! The commands.
+
+mod completions;
+mod context;
+mod job;
+mod migrate;
+mod next;
+mod run;
+mod serve;
+mod token;
+
+use clap::{Parser, Subcommand};
+
+use crate::Failure;
+use crate::config::raw::RawGlobal;
+use context::Context;
+
+/// A job scheduler that spreads its load and keeps its promises.
+///
+/// One command starts everything, with its data in one folder; a second one creates a job.
+#[derive(Parser, Clone)]
+#[command(name = "evenkeel", version, disable_help_subcommand = true)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Start here:
+  evenkeel serve
+  evenkeel job create --name hello --every 10s --noop
+  evenkeel run list
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 server not reachable")]
+pub struct Args {
+    /// What every command has.
+    #[command(flatten)]
+    pub global: RawGlobal,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be done.
+#[derive(Subcommand, Clone)]
+pub enum Command {
+    /// Start a server: HTTP interface, scheduler and worker in one process
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(Box<serve::ServeArgs>),
+    /// Create jobs and look after them
+    Job(job::JobArgs),
+    /// See what has run, runs and will run
+    Run(run::RunArgs),
+    /// Show the next times of a schedule; needs no server
+    #[command(after_help = next::EXAMPLES)]
+    Next(next::NextArgs),
+    /// Make credentials; needs no running server
+    Token(token::TokenArgs),
+    /// Bring the tables of a store up to date
+    #[command(after_help = migrate::EXAMPLES)]
+    Migrate(migrate::MigrateArgs),
+    // bench: `Bench(evenkeel_bench::BenchArgs)` belongs here, and its arm into `run` below.
+    /// Print the completions of a shell
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsArgs),
+}
+
+/// Does what the command line says.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let context = Context::new(args.global)?;
+    match args.command {
+        Command::Serve(args) => serve::run(&context, *args),
+        Command::Job(args) => job::run(&context, args),
+        Command::Run(args) => run::run(&context, args),
+        Command::Next(args) => next::run(&context, &args),
+        Command::Token(args) => token::run(&context, args),
+        Command::Migrate(args) => migrate::run(&context, args),
+        // bench: `Command::Bench(args) => …`, with a runtime of `Context::runtime_of_many`.
+        Command::Completions(args) => completions::run(&context, &args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_fits_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_of_a_server_has_its_environment_variable() {
+        let command = Args::command();
+        let serve = command.find_subcommand("serve").unwrap();
+        for argument in serve.get_arguments() {
+            let id = argument.get_id().as_str();
+            if id != "help" && id != "version" {
+                let name = format!("EVENKEEL_{}", id.to_uppercase());
+                assert_eq!(argument.get_env().and_then(|env| env.to_str()), Some(name.as_str()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_hold_a_secret_is_not_shown_in_the_help() {
+        let mut command = Args::command();
+        command.build();
+        let job = command.find_subcommand("job").unwrap();
+        let serve = command.find_subcommand("serve").unwrap();
+        for (command, id) in [(job, "token"), (serve, "store")] {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == id);
+            assert!(argument.unwrap().is_hide_env_values_set(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `evenkeel run`
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use evenkeel_core::Timestamp;
+use serde_json::Value;
+
+use super::Context;
+use super::job::{find_id, title};
+use crate::client::Client;
+use crate::config::raw::RawClient;
+use crate::output::{Table, Tone, ago, clean, duration_ms, quoted, tone_of};
+use crate::{Exit, Failure};
+
+/// What to see of runs.
+#[derive(Args, Clone)]
+pub struct RunArgs {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(subcommand)]
+    command: RunCommand,
+}
+
+/// What can be seen of runs.
+#[derive(Subcommand, Clone)]
+enum RunCommand {
+    /// List runs, newest first
+    #[command(after_help = "Examples:
+  evenkeel run list
+  evenkeel run list --job hello -n 5
+  evenkeel run list --json | jq '.executions[].status'")]
+    List(ListArgs),
+    /// Show one run with its output
+    #[command(after_help = "Examples:
+  evenkeel run show 0006442d-7b2b-8640-8000-000000040000")]
+    Show {
+        /// The id of a run or of one of its attempts
+        id: String,
+    },
+}
+
+/// Which runs.
+#[derive(Args, Clone)]
+struct ListArgs {
+    /// Only those of this job (its name or id)
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: u32,
+    /// Go on where another list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
+    let client = context.client(args.client)?;
+    context.runtime()?.block_on(async {
+        match args.command {
+            RunCommand::List(args) => list(context, &client, args).await,
+            RunCommand::Show { id } => show(context, &client, &id).await,
+        }
+    })
+}
+
+async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), Failure> {
+    let limit = args.limit.to_string();
+    let mut query = vec![("limit", limit.as_str())];
+    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+    let answer = match &args.job {
+        Some(job) => {
+            let id = find_id(client, job).await?;
+            client.get(&["jobs", &id, "executions"], &query).await?
+        }
+        None => client.get(&["executions"], &query).await?,
+    };
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let runs = answer.list_of("executions");
+    if runs.is_empty() {
+        return context.output.line("Nothing has run yet.");
+    }
+    let titles = titles(client, runs).await?;
+    let headings = ["RUN", "JOB", "STATUS", "SCHEDULED", "LATE", "TOOK", "TRY", "NOTE"];
+    let mut table = Table::new(context.output, &headings);
+    for run in runs {
+        table.row(row(run, &titles, context.now()));
+    }
+    let mut text = table.render();
+    if let Some(cursor) = answer.value["next_cursor"].as_str() {
+        let of_job = args.job.map_or_else(String::new, |job| format!(" --job {}", quoted(&job)));
+        text.push_str(&format!(
+            "\nMore with: evenkeel run list{of_job} --cursor {}",
+            clean(cursor)
+        ));
+    }
+    context.output.line(&text)
+}
+
+/// What the jobs of these runs go by.
+async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, String>, Failure> {
+    /// Each costs a request; beyond this their ids must do.
+    const MAX: usize = 50;
+    let ids = runs.iter().filter_map(|run| run["job_id"].as_str().map(String::from));
+    let mut titles: BTreeMap<String, String> = ids.map(|id| (id.clone(), id)).collect();
+    for (id, known) in titles.iter_mut().take(MAX) {
+        match client.get(&["jobs", id], &[]).await {
+            Ok(answer) => *known = title(&answer.value),
+            // It was deleted, its history stays.
+            Err(failure) if failure.exit == Exit::NotFound => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(titles)
+}
+
+fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(String, Tone); 8] {
+    let text = |field: &str| run[field].as_str().unwrap_or_default().to_owned();
+    let millis = |field: &str| run[field].as_u64().map_or_else(|| "-".into(), duration_ms);
+    let status = text("status");
+    let note = match (&run["skipped"], run["error_message"].as_str(), run["origin"].as_str()) {
+        (Value::Object(skipped), ..) => {
+            let count = skipped["count"].as_u64().unwrap_or(1);
+            let reason = skipped["reason"].as_str().unwrap_or_default();
+            format!("{count} × {reason}")
+        }
+        (_, Some(error), _) => first_line(error),
+        (_, None, Some(origin)) if origin != "schedule" => origin.into(),
+        _ => String::new(),
+    };
+    let tone = tone_of(&status);
+    [
+        (text("id"), Tone::Quiet),
+        (titles.get(&text("job_id")).cloned().unwrap_or_default(), Tone::Plain),
+        (status, tone),
+        (moment(&run["scheduled_at"]).map_or_else(|| "-".into(), |at| ago(at, now)), Tone::Plain),
+        (millis("lateness_ms"), Tone::Plain),
+        (millis("duration_ms"), Tone::Plain),
+        (run["attempt"].to_string(), Tone::Plain),
+        (note, Tone::Quiet),
+    ]
+}
+
+async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
+    let answer = client.get(&["executions", id], &[]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(&details(&answer.value, context.now()))
+}
+
+fn details(run: &Value, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("{name:<11}{}\n", clean(&value)));
+        }
+    };
+    let string = |field: &str| run[field].as_str().map(String::from);
+    let time = |field: &str| moment(&run[field]).map(|at| format!("{at} ({})", ago(at, now)));
+    line("run", string("run_id"));
+    line("attempt", Some(format!("{} ({})", run["attempt"], string("id").unwrap_or_default())));
+    line("job", string("job_id"));
+    line("status", string("status"));
+    line("origin", string("origin"));
+    line("scheduled", time("scheduled_at"));
+    line("started", time("started_at"));
+    line("ended", time("completed_at"));
+    line("late", run["lateness_ms"].as_u64().map(duration_ms));
+    line("took", run["duration_ms"].as_u64().map(duration_ms));
+    line("node", string("node"));
+    line("cpu", run["cpu_time_ms"].as_u64().map(duration_ms));
+    line("memory", run["memory_peak_mb"].as_u64().map(|mb| format!("{mb} MiB at most")));
+    if let Value::Object(skipped) = &run["skipped"] {
+        let reason = skipped["reason"].as_str().unwrap_or_default();
+        line("skipped", Some(format!("{} times: {reason}", skipped["count"])));
+    }
+    for (name, field) in [("error", "error_message"), ("output", "output")] {
+        let words = run[field].as_str().unwrap_or_default();
+        for (number, words) in words.lines().enumerate() {
+            let name = if number == 0 { name } else { "" };
+            text.push_str(&format!("{name:<11}{}\n", clean(words)));
+        }
+    }
+    text
+}
+
+/// A moment in an answer.
+pub(super) fn moment(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(80).collect()
+}

@@ -1,0 +1,41 @@
+//! `evenkeel serve`
+
+use clap::Args;
+
+use super::Context;
+use crate::config::raw::{RawEngine, RawServer, RawStore};
+use crate::{Failure, config, serve};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  evenkeel serve
+  evenkeel serve --demo --listen 127.0.0.1:0
+  evenkeel serve --enable-shell --allow-network 127.0.0.0/8
+  evenkeel serve --store postgres://evenkeel@db/evenkeel --data-dir /var/lib/evenkeel
+  evenkeel serve --config evenkeel.toml
+
+Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine
+(see --help) are in its table [engine]. Flags win over variables, variables over the file.";
+
+/// How to serve.
+#[derive(Args, Clone)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    store: RawStore,
+    #[command(flatten)]
+    server: RawServer,
+    #[command(flatten)]
+    engine: RawEngine,
+}
+
+pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
+    let file = &context.file;
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let config = config::resolve(
+        &context.global,
+        &args.store.or(&file.store),
+        args.server.or(&file.server),
+        &args.engine.or(&file.engine),
+        &machine,
+    )?;
+    context.runtime_of_many()?.block_on(serve::serve(config))
+}

@@ -1,0 +1,104 @@
+//! `evenkeel token`
+
+use std::sync::Arc;
+
+use clap::{Args, Subcommand, ValueEnum};
+use evenkeel_api::{DEFAULT_TENANT, TokenRequest};
+use evenkeel_core::Span;
+use evenkeel_engine::RandomChance;
+use evenkeel_store::Role;
+use serde_json::json;
+
+use super::Context;
+use crate::config::raw::RawStore;
+use crate::serve::{credentials, data_dir, store};
+use crate::{Failure, config};
+
+/// What to do with credentials.
+#[derive(Args, Clone)]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+/// What can be done with credentials.
+#[derive(Subcommand, Clone)]
+enum TokenCommand {
+    /// Make a token, and print it alone on standard output
+    ///
+    /// It is made from the secret in the store, so it needs the data directory or the store, and
+    /// no running server.
+    #[command(after_help = "Examples:
+  evenkeel token create --role viewer --ttl 365d --subject grafana
+  export EVENKEEL_TOKEN=$(evenkeel token create --role operator --tenant acme)
+  evenkeel token create --role admin --store postgres://evenkeel@db/evenkeel")]
+    Create(CreateArgs),
+}
+
+/// What a role may be.
+#[derive(Copy, Clone, ValueEnum)]
+enum RoleArg {
+    /// Look
+    Viewer,
+    /// Look, and control jobs
+    Operator,
+    /// Everything
+    Admin,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Viewer => Self::Viewer,
+            RoleArg::Operator => Self::Operator,
+            RoleArg::Admin => Self::Admin,
+        }
+    }
+}
+
+/// Which token.
+#[derive(Args, Clone)]
+struct CreateArgs {
+    /// What its bearer may do
+    #[arg(long, value_name = "ROLE")]
+    role: RoleArg,
+    /// The tenant it is for
+    #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
+    tenant: String,
+    /// How long it is good for
+    #[arg(long, value_name = "TIME", default_value = "12h")]
+    ttl: Span,
+    /// Whom it is for, as it shows in logs
+    #[arg(long, value_name = "NAME", default_value = "cli")]
+    subject: String,
+    #[command(flatten)]
+    store: RawStore,
+}
+
+pub(super) fn run(context: &Context, args: TokenArgs) -> Result<(), Failure> {
+    let TokenCommand::Create(args) = args.command;
+    let data_dir = context.data_dir();
+    let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
+    data_dir::create_for(&choice, &data_dir)?;
+    let chance = Arc::new(RandomChance::from_system());
+    let runtime = context.runtime_of_many()?;
+    let tokens = runtime.block_on(async {
+        let store = store::open(&choice).await?;
+        credentials::tokens(&*store, &*chance).await
+    })?;
+    let request = TokenRequest {
+        role: args.role.into(),
+        tenant: args.tenant,
+        ttl: args.ttl,
+        now: context.now(),
+        subject: args.subject,
+    };
+    let token = tokens.issue(&request, &*chance).map_err(|error| {
+        Failure::usage(error.to_string()).or_else("`evenkeel token create --help` has examples")
+    })?;
+    if context.output.is_json() {
+        let expires_at = request.now.saturating_add(request.ttl);
+        return context.output.json(&json!({"token": token, "expires_at": expires_at}));
+    }
+    context.output.line(&token)
+}

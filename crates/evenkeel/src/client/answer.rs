@@ -1,0 +1,146 @@
+//! What a server answers, and what its refusals mean.
+
+use serde_json::Value;
+
+use super::Place;
+use crate::{Exit, Failure};
+
+/// What a server answered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// As it came, for programs.
+    pub text: String,
+    /// As it is meant, for people.
+    pub value: Value,
+}
+
+impl Answer {
+    pub(super) fn read(status: u16, text: String, place: &Place) -> Result<Self, Failure> {
+        let value = serde_json::from_str::<Value>(&text);
+        match (status, value) {
+            (200..=299, Ok(value)) => Ok(Self { text, value }),
+            (200..=299, Err(_)) => {
+                let what = format!("what answers at {} is not Evenkeel", place.url);
+                Err(Failure::failed(what).or_else("check --url or EVENKEEL_URL"))
+            }
+            (_, value) => Err(refusal(status, value.ok(), place)),
+        }
+    }
+
+    /// A text in the answer.
+    pub fn text_of(&self, field: &str) -> &str {
+        self.value[field].as_str().unwrap_or_default()
+    }
+
+    /// The items of a list in the answer.
+    pub fn list_of(&self, field: &str) -> &[Value] {
+        self.value[field].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What a refusal means: its words are the server's, the way out is ours.
+fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
+    let field = |name: &str| problem.as_ref().and_then(|problem| problem[name].as_str());
+    let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
+    let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
+        // Here the detail says it all.
+        (404 | 409, Some(detail)) => detail.to_owned(),
+        // Here the way out does, line by line.
+        (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,
+        (_, Some(detail)) => format!("{title}: {detail}"),
+        (_, None) => title,
+    };
+    let (exit, way_out) = match status {
+        401 => (Exit::Failed, Some(token_hint(place))),
+        403 => (
+            Exit::Failed,
+            Some("use a token with a higher role: `evenkeel token create --role operator`".into()),
+        ),
+        404 => (
+            Exit::NotFound,
+            Some("`evenkeel job list` and `evenkeel run list` show what there is".into()),
+        ),
+        409 => (Exit::Conflict, taken(problem.as_ref())),
+        422 => (Exit::Failed, all_errors(problem.as_ref())),
+        500..=599 => {
+            (Exit::Failed, Some("do it again in a moment; the server's log says more".into()))
+        }
+        _ => (Exit::Failed, None),
+    };
+    let mut failure = Failure::new(exit, what);
+    failure.way_out = way_out;
+    failure.problem = problem;
+    failure
+}
+
+fn token_hint(place: &Place) -> String {
+    if place.token.is_some() {
+        "make a new token with `evenkeel token create` where the server's data is, and set \
+         EVENKEEL_TOKEN to it"
+            .into()
+    } else {
+        "set EVENKEEL_TOKEN to what `evenkeel token create` prints where the server's data is"
+            .into()
+    }
+}
+
+fn taken(problem: Option<&Value>) -> Option<String> {
+    let id = problem?["existing_id"].as_str()?;
+    Some(format!("choose another name, or see the job with `evenkeel job show {id}`"))
+}
+
+/// All that is wrong, if it is more than the detail tells.
+fn all_errors(problem: Option<&Value>) -> Option<String> {
+    let errors = problem?["errors"].as_array().filter(|errors| errors.len() > 1)?;
+    let lines = errors.iter().map(|error| {
+        let text = |name: &str| error[name].as_str().unwrap_or_default();
+        format!("mend {}: {}", text("field"), text("message"))
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(status: u16, problem: &Value) -> Failure {
+        let url = "http://127.0.0.1:1".parse().unwrap();
+        let place = Place { url, token: None, is_local: true };
+        Answer::read(status, problem.to_string(), &place).unwrap_err()
+    }
+
+    #[test]
+    fn each_status_has_its_exit_code() {
+        let problem = json!({"title": "t", "detail": "d"});
+        for (status, exit) in [
+            (401, Exit::Failed),
+            (404, Exit::NotFound),
+            (409, Exit::Conflict),
+            (422, Exit::Failed),
+            (500, Exit::Failed),
+        ] {
+            assert_eq!(refused(status, &problem).exit, exit, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_document_with_many_faults_is_mended_in_one_go() {
+        let errors = json!([{"field": "name", "message": "a"}, {"field": "lane", "message": "b"}]);
+        let failure = refused(422, &json!({"title": "t", "detail": "d", "errors": errors}));
+        assert_eq!(failure.way_out.unwrap(), "mend name: a\nmend lane: b");
+    }
+
+    #[test]
+    fn what_is_no_server_of_ours_is_said() {
+        let url = "http://127.0.0.1:1".parse().unwrap();
+        let place = Place { url, token: None, is_local: false };
+        let failure = Answer::read(200, "<html>".into(), &place).unwrap_err();
+        assert!(failure.what.contains("is not Evenkeel"));
+        assert_eq!(
+            Answer::read(502, "<html>".into(), &place).unwrap_err().what,
+            "the server answered 502"
+        );
+    }
+}

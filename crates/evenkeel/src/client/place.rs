@@ -1,0 +1,109 @@
+//! Which server, and with which token.
+
+use std::path::Path;
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::read_url;
+use crate::config::raw::RawClient;
+use crate::{Exit, Failure};
+
+/// What a running server leaves in its data directory as `server.json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LocalServer {
+    /// Where it listens.
+    pub url: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// Which server, and with which token.
+#[derive(Clone)]
+pub struct Place {
+    /// Its address.
+    pub url: Url,
+    /// What to show it.
+    pub token: Option<String>,
+    /// Was it found in the data directory?
+    pub is_local: bool,
+}
+
+/// The server that runs on a data directory, as it says itself.
+pub fn read_local(data_dir: &Path) -> Option<LocalServer> {
+    let text = std::fs::read_to_string(data_dir.join("server.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The server that was named, or else the one that runs on the data directory. The directory's
+/// token is for its own server only: no other may learn it.
+pub fn find(client: &RawClient, data_dir: &Path) -> Result<Place, Failure> {
+    let local = read_local(data_dir);
+    let local_url = local.as_ref().map(|server| read_url(&server.url)).transpose()?;
+    let url = match (&client.url, &local_url) {
+        (Some(text), _) => read_url(text)?,
+        (None, Some(url)) => url.clone(),
+        (None, None) => {
+            let what = format!("no server runs on the data directory {}", data_dir.display());
+            return Err(Failure::new(Exit::Unreachable, what).or_else(
+                "start one with `evenkeel serve`, or name one with --url or EVENKEEL_URL, \
+                 or its directory with --data-dir",
+            ));
+        }
+    };
+    let is_local = local_url.as_ref() == Some(&url);
+    let token = match &client.token {
+        Some(token) => Some(token.clone()),
+        None if is_local => std::fs::read_to_string(data_dir.join("token")).ok(),
+        None => None,
+    };
+    let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+    Ok(Place { url, token, is_local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data_dir() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let server = LocalServer { url: "http://127.0.0.1:9".into(), pid: 1 };
+        let text = serde_json::to_string(&server).unwrap();
+        std::fs::write(dir.path().join("server.json"), text).unwrap();
+        std::fs::write(dir.path().join("token"), "local-token\n").unwrap();
+        dir
+    }
+
+    fn client(url: &str) -> RawClient {
+        RawClient { url: Some(url.into()), token: None }
+    }
+
+    #[test]
+    fn the_local_server_is_found_with_its_token() {
+        let dir = data_dir();
+        let place = find(&RawClient::default(), dir.path()).unwrap();
+        assert_eq!(place.url.as_str(), "http://127.0.0.1:9/");
+        assert_eq!(place.token.as_deref(), Some("local-token"));
+        let named = find(&client("http://127.0.0.1:9/"), dir.path()).unwrap();
+        assert_eq!(named.token.as_deref(), Some("local-token"));
+    }
+
+    #[test]
+    fn another_server_does_not_learn_the_local_token() {
+        let dir = data_dir();
+        assert!(find(&client("http://example.com"), dir.path()).unwrap().token.is_none());
+        let own = RawClient { token: Some("own".into()), ..client("http://example.com") };
+        assert_eq!(find(&own, dir.path()).unwrap().token.as_deref(), Some("own"));
+    }
+
+    #[test]
+    fn without_a_server_the_way_out_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let failure = find(&RawClient::default(), dir.path()).err().unwrap();
+        assert_eq!(failure.exit, Exit::Unreachable);
+        assert!(failure.way_out.unwrap().contains("evenkeel serve"));
+        for url in ["localhost:8060", "ftp://a", "http://", "http://ann:pw@a"] {
+            assert_eq!(find(&client(url), dir.path()).err().unwrap().exit, Exit::Usage, "{url}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The config file.
+
+use std::path::Path;
+
+use clap::{Args as _, Command};
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
+
+/// What the file says.
+#[derive(Clone, Default)]
+pub struct ConfigFile {
+    /// For every command.
+    pub global: RawGlobal,
+    /// For clients.
+    pub client: RawClient,
+    /// Where the data is.
+    pub store: RawStore,
+    /// For servers.
+    pub server: RawServer,
+    /// The table `[engine]`.
+    pub engine: RawEngine,
+}
+
+/// Reads the file, if there is to be one.
+pub fn read_file(path: Option<&Path>) -> Result<ConfigFile, ConfigError> {
+    let Some(path) = path else { return Ok(ConfigFile::default()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.into(), source })?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
+    let malformed = |error: toml::de::Error| ConfigError::Malformed {
+        path: path.into(),
+        message: describe(&error, text),
+    };
+    let table: toml::Table = toml::from_str(text).map_err(malformed)?;
+    let unknown = |key: String, known: &[String]| ConfigError::UnknownKey {
+        path: path.into(),
+        hint: hint(&key, known),
+        key,
+    };
+    let (top, engine) = known_keys();
+    for (key, value) in &table {
+        match value {
+            toml::Value::Table(inner) if key == "engine" => {
+                if let Some(key) = inner.keys().find(|key| !engine.contains(key)) {
+                    return Err(unknown(key.clone(), &engine));
+                }
+            }
+            _ if top.contains(key) || key == "engine" => {}
+            _ if engine.contains(key) => {
+                return Err(ConfigError::UnknownKey {
+                    path: path.into(),
+                    hint: format!("{key} belongs into the table [engine]"),
+                    key: key.clone(),
+                });
+            }
+            _ => return Err(unknown(key.clone(), &top)),
+        }
+    }
+    // One reading for each part, which passes over the keys of the others: in one reading of all
+    // parts together, the reader would no longer know the line of what is wrong.
+    Ok(ConfigFile {
+        global: toml::from_str(text).map_err(malformed)?,
+        client: toml::from_str(text).map_err(malformed)?,
+        store: toml::from_str(text).map_err(malformed)?,
+        server: toml::from_str(text).map_err(malformed)?,
+        engine: toml::from_str::<EngineOnly>(text).map_err(malformed)?.engine,
+    })
+}
+
+#[derive(Deserialize)]
+struct EngineOnly {
+    #[serde(default)]
+    engine: RawEngine,
+}
+
+/// On one line, without the picture of the place, which may hold a password.
+fn describe(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message().replace('\n', ", ");
+    match error.span() {
+        Some(span) => {
+            let before = text.get(..span.start).unwrap_or_default();
+            format!("line {}: {message}", before.matches('\n').count() + 1)
+        }
+        None => message,
+    }
+}
+
+/// The keys of the file and of its table `[engine]`: the names of the flags.
+fn known_keys() -> (Vec<String>, Vec<String>) {
+    let keys = |command: Command| -> Vec<String> {
+        let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
+        arguments.filter(|key| key != "config").collect()
+    };
+    let top = RawGlobal::augment_args(Command::new(""));
+    let top = RawServer::augment_args(RawStore::augment_args(RawClient::augment_args(top)));
+    let mut top = keys(top);
+    top.sort();
+    (top, keys(RawEngine::augment_args(Command::new(""))))
+}
+
+/// What was probably meant.
+fn hint(key: &str, known: &[String]) -> String {
+    let near = known
+        .iter()
+        .map(|known| (distance(key, known), known))
+        .min()
+        .filter(|(steps, known)| *steps <= 2.max(known.len() / 4));
+    match near {
+        Some((_, known)) => format!("did you mean {known}?"),
+        None => format!("the keys are {}", known.join(", ")),
+    }
+}
+
+/// How many letters must be put in, left out or exchanged to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let exchanged = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::Span;
+
+    use super::*;
+    use crate::Failure;
+
+    fn read(text: &str) -> Result<ConfigFile, Failure> {
+        parse(Path::new("evenkeel.toml"), text).map_err(Failure::from)
+    }
+
+    #[test]
+    fn every_kind_of_value_is_read() {
+        let file = read(
+            "listen = '127.0.0.1:0'\nroles = ['api', 'worker']\ndrain_grace = '5s'\n\
+             enable_shell = true\nallow_network = ['127.0.0.0/8']\nstore = 'sqlite:x.db'\n\
+             url = 'http://a'\n[engine]\nlease_seconds = 30",
+        )
+        .unwrap();
+        assert_eq!(file.server.listen.as_deref(), Some("127.0.0.1:0"));
+        assert_eq!(file.server.roles.unwrap(), ["api", "worker"]);
+        assert_eq!(file.server.drain_grace, Some(Span::from_secs(5)));
+        assert_eq!(file.server.enable_shell, Some(true));
+        assert_eq!(file.server.allow_network.unwrap().len(), 1);
+        assert_eq!(file.store.store.as_deref(), Some("sqlite:x.db"));
+        assert_eq!(file.client.url.as_deref(), Some("http://a"));
+        assert_eq!(file.engine.lease_seconds, Some(30));
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_with_the_right_one() {
+        for (text, hint) in [
+            ("lisen = 'x'", "did you mean listen?"),
+            ("[engine]\nlease_second = 3", "did you mean lease_seconds?"),
+            ("lease_seconds = 3", "lease_seconds belongs into the table [engine]"),
+            ("config = 'x'", "the keys are allow_network, data_dir"),
+        ] {
+            let way_out = read(text).err().unwrap().way_out.unwrap();
+            assert!(way_out.starts_with(hint), "{text}: {way_out}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_line() {
+        for (text, words) in [
+            ("workers = 3\ndrain_grace = 'soon'", "line 2: not a length of time"),
+            ("\n\nworkers = 'many'", "line 3: invalid type"),
+            ("store = 'mysql://ann:s3cret@db\n", "line 1:"),
+            ("[engine]\nping_seconds = -1", "line 2:"),
+            ("listen", "line 1:"),
+        ] {
+            let what = read(text).err().unwrap().what;
+            assert!(what.contains(words), "{text}: {what}");
+            assert!(!what.contains("s3cret"), "{what}");
+        }
+    }
+}

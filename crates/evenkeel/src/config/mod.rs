@@ -1,0 +1,15 @@
+//! What can be set, by flags, environment variables and a file; in this order of precedence.
+//!
+//! [`raw`] is what was written, [`resolve()`] says what it means. A flag, its variable and its key are
+//! one field, so that none of them can be forgotten.
+
+mod error;
+mod file;
+pub mod raw;
+mod resolve;
+mod store;
+
+pub use error::ConfigError;
+pub use file::{ConfigFile, read_file};
+pub use resolve::{LogConfig, ServeConfig, data_dir, resolve, store_of};
+pub use store::{StoreChoice, StoreChoiceError};

@@ -1,0 +1,329 @@
+//! What was written, made into what it means. What does not fit together is refused here, before
+//! anything is started.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use evenkeel_core::Span;
+use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::lease::LeaseTimings;
+use evenkeel_engine::Retention;
+use evenkeel_store::Roles;
+use ipnet::IpNet;
+use tracing_subscriber::EnvFilter;
+
+use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
+use super::{ConfigError, StoreChoice};
+
+/// Everything a server is told.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// Where it keeps its data.
+    pub data_dir: PathBuf,
+    /// Its database.
+    pub store: StoreChoice,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// What it does.
+    pub roles: Roles,
+    /// What people call it.
+    pub node_name: String,
+    /// How many jobs run at once.
+    pub workers: usize,
+    /// Whose jobs it runs.
+    pub pools: Vec<String>,
+    /// May jobs run programs?
+    pub enable_shell: bool,
+    /// Networks HTTP jobs may call although they are not public.
+    pub allow_networks: Vec<IpNet>,
+    /// How long jobs may go on after the word to stop.
+    pub drain_grace: Duration,
+    /// The log.
+    pub log: LogConfig,
+    /// May metrics be read without a token?
+    pub open_metrics: bool,
+    /// May the OpenAPI document be read without a token?
+    pub open_openapi: bool,
+    /// Shall there be sample jobs?
+    pub demo: bool,
+    /// The rhythm of leases.
+    pub leases: LeaseTimings,
+    /// A lost wake-up costs no more than this.
+    pub poll: Duration,
+    /// Longer runs are shown with their owner.
+    pub long_run_after: Duration,
+    /// What history is kept.
+    pub retention: Retention,
+}
+
+/// How the log is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogConfig {
+    /// As JSON, for programs?
+    pub json: bool,
+    /// What is logged.
+    pub filter: String,
+}
+
+/// The data directory.
+pub fn data_dir(global: &RawGlobal) -> PathBuf {
+    global.data_dir.clone().unwrap_or_else(|| "evenkeel-data".into())
+}
+
+/// The database that was named, or else the one in the data directory.
+pub fn store_of(raw: &RawStore, data_dir: &Path) -> Result<StoreChoice, ConfigError> {
+    let Some(text) = &raw.store else { return Ok(StoreChoice::in_dir(data_dir)) };
+    // The text is not in the message: it may hold a password.
+    text.parse().map_err(|error: super::StoreChoiceError| {
+        bad("store", error.to_string(), "or leave it out for a file in the data directory")
+    })
+}
+
+/// What all of it means, on a machine with this name.
+pub fn resolve(
+    global: &RawGlobal,
+    store: &RawStore,
+    server: RawServer,
+    engine: &RawEngine,
+    machine: &str,
+) -> Result<ServeConfig, ConfigError> {
+    let data_dir = data_dir(global);
+    let store = store_of(store, &data_dir)?;
+    let leases = LeaseTimings {
+        ping: seconds("ping_seconds", engine.ping_seconds, 2)?,
+        silent_after: seconds("lease_seconds", engine.lease_seconds, 6)?,
+        grace: seconds("grace_seconds", engine.grace_seconds, 4)?,
+    }
+    .validate()?;
+    let config = ServeConfig {
+        listen: listen(server.listen.as_deref(), server.insecure_listen == Some(true))?,
+        roles: roles(server.roles.as_deref(), &store)?,
+        node_name: node_name(server.node_name, machine)?,
+        workers: number("workers", server.workers, 1024, 1..=1_000_000)? as usize,
+        pools: pools(server.pools)?,
+        enable_shell: server.enable_shell == Some(true),
+        allow_networks: server.allow_network.unwrap_or_default(),
+        drain_grace: drain_grace(server.drain_grace)?,
+        log: log(server.log_format.as_deref(), server.log)?,
+        open_metrics: server.open_metrics == Some(true),
+        open_openapi: server.open_openapi == Some(true),
+        demo: server.demo == Some(true),
+        leases,
+        poll: Duration::from_millis(number(
+            "[engine] check_interval_ms",
+            engine.check_interval_ms,
+            1000,
+            10..=60_000,
+        )?),
+        long_run_after: seconds("long_run_seconds", engine.long_run_seconds, 30)?.into(),
+        retention: Retention {
+            per_job: number(
+                "[engine] retention_per_job",
+                engine.retention_per_job,
+                100,
+                1..=1_000_000,
+            )?,
+            age: Span::from_secs(86_400).saturating_mul(number(
+                "[engine] retention_days",
+                engine.retention_days,
+                30,
+                1..=36_500,
+            )?),
+            ..Retention::default()
+        },
+        store,
+        data_dir,
+    };
+    Ok(config)
+}
+
+fn bad(key: &'static str, message: impl Into<String>, way_out: impl Into<String>) -> ConfigError {
+    ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
+}
+
+fn number<T: Copy + PartialOrd + std::fmt::Display>(
+    key: &'static str,
+    given: Option<T>,
+    default: T,
+    range: RangeInclusive<T>,
+) -> Result<T, ConfigError> {
+    let value = given.unwrap_or(default);
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (low, high) = range.into_inner();
+    let message = format!("{value} is not between {low} and {high}");
+    Err(bad(key, message, format!("leave it out for {default}")))
+}
+
+fn seconds(key: &'static str, given: Option<u64>, default: u64) -> Result<Span, ConfigError> {
+    number(key, given, default, 1..=86_400).map(Span::from_secs)
+}
+
+fn listen(text: Option<&str>, insecure: bool) -> Result<SocketAddr, ConfigError> {
+    let text = text.unwrap_or("127.0.0.1:8060");
+    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let address = match local {
+        Some(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
+        None => text.parse().map_err(|_| {
+            let message = format!("{text:?} is not an address with a port");
+            bad("listen", message, "write it like 127.0.0.1:8060 or [::1]:8060")
+        })?,
+    };
+    if address.ip().is_loopback() || insecure {
+        Ok(address)
+    } else {
+        Err(ConfigError::ListensToAll(address))
+    }
+}
+
+fn roles(words: Option<&[String]>, store: &StoreChoice) -> Result<Roles, ConfigError> {
+    let Some(words) = words else { return Ok(Roles::ALL) };
+    let mut roles = Roles { api: false, scheduler: false, worker: false };
+    for word in words {
+        match word.trim() {
+            "api" => roles.api = true,
+            "scheduler" => roles.scheduler = true,
+            "worker" => roles.worker = true,
+            _ => {
+                let message = format!("{word:?} is not a role");
+                return Err(bad("roles", message, "the roles are api, scheduler, worker"));
+            }
+        }
+    }
+    if words.is_empty() {
+        return Err(bad("roles", "there is none", "leave it out for api, scheduler, worker"));
+    }
+    if matches!(store, StoreChoice::Sqlite(_)) {
+        for (has, role) in [(roles.scheduler, "scheduler"), (roles.worker, "worker")] {
+            if !has {
+                return Err(ConfigError::RolesOnSqlite(role));
+            }
+        }
+    }
+    Ok(roles)
+}
+
+fn node_name(given: Option<String>, machine: &str) -> Result<String, ConfigError> {
+    let name = given.unwrap_or_else(|| machine.into());
+    let good = (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control);
+    if good {
+        Ok(name)
+    } else {
+        let message = format!("{name:?} is not a name");
+        Err(bad("node_name", message, "give 1 to 255 characters on one line"))
+    }
+}
+
+fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
+    let pools = given.unwrap_or_else(|| vec![DEFAULT_POOL.into()]);
+    if pools.is_empty() || pools.iter().any(|pool| pool.trim().is_empty()) {
+        let message = "a pool needs a name";
+        return Err(bad("pools", message, format!("leave it out for the pool {DEFAULT_POOL:?}")));
+    }
+    Ok(pools)
+}
+
+fn drain_grace(given: Option<Span>) -> Result<Duration, ConfigError> {
+    let grace = given.unwrap_or(Span::from_secs(25));
+    if grace > Span::from_secs(86_400) {
+        let message = format!("{grace} is more than a day");
+        return Err(bad("drain_grace", message, "leave it out for 25s"));
+    }
+    Ok(grace.into())
+}
+
+fn log(format: Option<&str>, filter: Option<String>) -> Result<LogConfig, ConfigError> {
+    let json = match format.unwrap_or("text") {
+        "text" => false,
+        "json" => true,
+        other => {
+            let message = format!("{other:?} is not a format");
+            return Err(bad("log_format", message, "the formats are text and json"));
+        }
+    };
+    // What the database's client says at this level is for its own makers.
+    let filter = filter.unwrap_or_else(|| "info,tokio_postgres=warn".into());
+    if let Err(error) = EnvFilter::try_new(&filter) {
+        let message = format!("{filter:?} is not a filter: {error}");
+        return Err(bad("log", message, "write it like info or warn,evenkeel_engine=debug"));
+    }
+    Ok(LogConfig { json, filter })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    fn with(server: RawServer, engine: RawEngine) -> Result<ServeConfig, Failure> {
+        let (global, store) = (RawGlobal::default(), RawStore::default());
+        resolve(&global, &store, server, &engine, "box").map_err(Failure::from)
+    }
+
+    fn refusal(server: RawServer) -> String {
+        let failure = with(server, RawEngine::default()).unwrap_err();
+        format!("{} | {}", failure.what, failure.way_out.unwrap())
+    }
+
+    #[test]
+    fn without_any_word_everything_has_a_sensible_value() {
+        let config = with(RawServer::default(), RawEngine::default()).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8060");
+        assert_eq!(config.store.to_string(), "sqlite:evenkeel-data/evenkeel.db");
+        assert_eq!((config.node_name.as_str(), config.workers), ("box", 1024));
+        assert_eq!(config.leases, LeaseTimings::default());
+        assert_eq!(config.retention, Retention::default());
+        assert!(!config.enable_shell && config.allow_networks.is_empty());
+    }
+
+    #[test]
+    fn an_open_address_needs_an_open_word() {
+        let open = |insecure_listen| RawServer {
+            listen: Some("0.0.0.0:80".into()),
+            insecure_listen,
+            ..RawServer::default()
+        };
+        assert!(refusal(open(None)).contains("--insecure-listen"));
+        assert!(with(open(Some(true)), RawEngine::default()).is_ok());
+        let named = RawServer { listen: Some("localhost:1".into()), ..RawServer::default() };
+        assert!(with(named, RawEngine::default()).unwrap().listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn each_refusal_names_the_key_and_the_way_out() {
+        let default = RawServer::default;
+        let listen = RawServer { listen: Some("8060".into()), ..default() };
+        assert!(refusal(listen).starts_with("listen: \"8060\" is not an address"));
+        let roles = RawServer { roles: Some(vec!["boss".into()]), ..default() };
+        assert!(refusal(roles).starts_with("roles: \"boss\" is not a role"));
+        let lonely = RawServer { roles: Some(vec!["api".into()]), ..default() };
+        assert!(refusal(lonely).contains("without scheduler nothing would ever run"));
+        let workers = RawServer { workers: Some(0), ..default() };
+        assert!(refusal(workers).starts_with("workers: 0 is not between 1 and"));
+        let format = RawServer { log_format: Some("xml".into()), ..default() };
+        assert!(refusal(format).ends_with("the formats are text and json"));
+    }
+
+    #[test]
+    fn leases_that_could_lose_work_are_refused() {
+        let engine = RawEngine { ping_seconds: Some(4), ..RawEngine::default() };
+        let failure = with(RawServer::default(), engine).unwrap_err();
+        assert!(
+            failure.what.contains("ping_seconds (4s) must be at most half"),
+            "{}",
+            failure.what
+        );
+        assert!(failure.way_out.unwrap().contains("lease_seconds"));
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_read_is_not_repeated() {
+        let raw = RawStore { store: Some("mysql://ann:s3cret@db".into()) };
+        let failure = Failure::from(store_of(&raw, Path::new("d")).unwrap_err());
+        assert!(failure.what.starts_with("store: not a store"), "{}", failure.what);
+        assert!(!format!("{failure:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,167 @@
+//! How the program fails: one line says what, one the way out, and a number for scripts.
+
+use std::error::Error;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::output::clean;
+
+/// The exit codes, which scripts rely on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// 0: it is done.
+    Done,
+    /// 1: it failed.
+    Failed,
+    /// 2: it was asked for in the wrong way.
+    Usage,
+    /// 3: there is no such thing.
+    NotFound,
+    /// 4: something is in the way.
+    Conflict,
+    /// 5: there is no server to be reached.
+    Unreachable,
+}
+
+impl Exit {
+    /// The number.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Conflict => 4,
+            Self::Unreachable => 5,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// What went wrong, for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// For scripts.
+    pub exit: Exit,
+    /// What went wrong.
+    pub what: String,
+    /// What can be done about it.
+    pub way_out: Option<String>,
+    /// What the server said about it, as it was.
+    pub problem: Option<Value>,
+}
+
+impl Failure {
+    /// A failure of a kind.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), way_out: None, problem: None }
+    }
+
+    /// Something failed.
+    pub fn failed(what: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, what)
+    }
+
+    /// Something was asked for in the wrong way.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// Something failed because of `error`, whose causes are told as well.
+    pub fn because(what: impl Into<String>, error: &dyn Error) -> Self {
+        Self::failed(format!("{}: {}", what.into(), chain(error)))
+    }
+
+    /// With what can be done about it.
+    #[must_use]
+    pub fn or_else(mut self, way_out: impl Into<String>) -> Self {
+        self.way_out = Some(way_out.into());
+        self
+    }
+
+    /// Tells standard error; as JSON, if a program listens.
+    pub fn report(&self, as_json: bool) {
+        let mut stderr = std::io::stderr().lock();
+        // Whoever does not listen does not miss it either.
+        let _ = if as_json {
+            writeln!(stderr, "{}", self.to_json())
+        } else {
+            write!(stderr, "{}", self.to_text())
+        };
+    }
+
+    fn to_json(&self) -> Value {
+        self.problem.clone().unwrap_or_else(|| {
+            json!({
+                "title": self.what,
+                "detail": self.way_out,
+                "exit_code": self.exit.code(),
+            })
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!("error: {}\n", clean(&self.what));
+        if let Some(way_out) = &self.way_out {
+            for line in way_out.lines() {
+                text.push_str(&format!("  try: {}\n", clean(line)));
+            }
+        }
+        text
+    }
+}
+
+/// An error with its causes, on one line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        // Some libraries repeat the cause in the message.
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl From<std::io::Error> for Failure {
+    /// Writing what was asked for failed.
+    fn from(error: std::io::Error) -> Self {
+        Self::because("the output could not be written", &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_and_its_way_out_another() {
+        let failure = Failure::usage("no").or_else("say yes");
+        assert_eq!(failure.to_text(), "error: no\n  try: say yes\n");
+        assert_eq!(failure.exit.code(), 2);
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_play_with_the_terminal() {
+        assert_eq!(Failure::failed("a\x1b[2Jb").to_text(), "error: a\u{fffd}[2Jb\n");
+    }
+
+    #[test]
+    fn a_program_gets_the_problem_as_the_server_told_it() {
+        let problem = json!({"type": "/problems/not-found", "status": 404});
+        let failure = Failure { problem: Some(problem.clone()), ..Failure::failed("no such job") };
+        assert_eq!(failure.to_json(), problem);
+        assert_eq!(Failure::usage("no").to_json()["exit_code"], 2);
+    }
+}

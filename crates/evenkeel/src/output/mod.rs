@@ -1,0 +1,50 @@
+//! What people and programs get to see on standard output.
+
+mod json;
+mod table;
+mod words;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use crate::Failure;
+
+pub use table::{Table, Tone, tone_of};
+pub use words::{ago, clean, duration_ms, quoted};
+
+/// Writes answers, for people or for programs.
+#[derive(Copy, Clone, Debug)]
+pub struct Output {
+    as_json: bool,
+    colour: bool,
+}
+
+impl Output {
+    /// For people, or for programs if `as_json`.
+    pub fn new(as_json: bool) -> Self {
+        // The custom of https://no-color.org, which all programs follow alike.
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { as_json, colour: std::io::stdout().is_terminal() && !plain }
+    }
+
+    /// Does a program listen?
+    pub const fn is_json(self) -> bool {
+        self.as_json
+    }
+
+    /// May there be colours?
+    pub const fn has_colour(self) -> bool {
+        self.colour
+    }
+
+    /// Writes text and a line's end, if it has none.
+    pub fn line(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let written = write!(stdout, "{text}{end}").and_then(|()| stdout.flush());
+        match written {
+            // Whoever listened has heard enough, like `head`.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Times and texts as people read them.
+
+use evenkeel_core::{Span, Timestamp};
+
+/// A text that cannot play with the terminal: jobs, and what they print, come from anywhere.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// As a shell would read it back.
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+/// A moment as seen from another: `in 12s`, `3m ago`, `now`.
+pub fn ago(moment: Timestamp, now: Timestamp) -> String {
+    let (ahead, behind) = (moment.since(now), now.since(moment));
+    if ahead < Span::from_millis(500) && behind < Span::from_millis(500) {
+        "now".into()
+    } else if ahead.is_zero() {
+        format!("{} ago", rounded(behind))
+    } else {
+        format!("in {}", rounded(ahead))
+    }
+}
+
+/// How long something took.
+pub fn duration_ms(millis: u64) -> String {
+    if millis < 10_000 {
+        if millis < 1000 {
+            return format!("{millis}ms");
+        }
+        return format!("{}.{}s", millis / 1000, millis % 1000 / 100);
+    }
+    rounded(Span::from_millis(millis))
+}
+
+/// The longest unit, and the next one where it matters.
+fn rounded(span: Span) -> String {
+    let secs = (span.as_millis() + 500) / 1000;
+    let (minutes, hours, days) = (secs / 60, secs / 3600, secs / 86_400);
+    let two = |big: u64, big_unit: &str, small: u64, small_unit: &str| {
+        if big < 10 && small > 0 {
+            format!("{big}{big_unit} {small}{small_unit}")
+        } else {
+            format!("{big}{big_unit}")
+        }
+    };
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3600 => two(minutes, "m", secs % 60, "s"),
+        3600..86_400 => two(hours, "h", minutes % 60, "m"),
+        _ => two(days, "d", hours % 24, "h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_told_from_where_we_stand() {
+        let now = Timestamp::from_micros(1_800_000_000_000_000);
+        let later = |secs| now.saturating_add(Span::from_secs(secs));
+        assert_eq!(ago(now, now), "now");
+        assert_eq!(ago(later(12), now), "in 12s");
+        assert_eq!(ago(later(90), now), "in 1m 30s");
+        assert_eq!(ago(now, later(3600 * 5)), "5h ago");
+        assert_eq!(ago(now, later(86_400 * 30)), "30d ago");
+    }
+
+    #[test]
+    fn durations_are_as_exact_as_matters() {
+        assert_eq!(duration_ms(7), "7ms");
+        assert_eq!(duration_ms(1234), "1.2s");
+        assert_eq!(duration_ms(61_000), "1m 1s");
+    }
+
+    #[test]
+    fn no_escape_reaches_the_terminal() {
+        assert_eq!(clean("a\x1b]0;x\x07\nb"), "a\u{fffd}]0;x\u{fffd}\u{fffd}b");
+    }
+
+    #[test]
+    fn a_name_with_spaces_can_be_copied_into_a_shell() {
+        assert_eq!(quoted("news-1"), "news-1");
+        assert_eq!(quoted("my job"), "'my job'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+}

@@ -1,0 +1,133 @@
+//! Tokens, and the one that lies in the data directory for this machine's own commands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_api::{DEFAULT_TENANT, SECRET_BYTES_MIN, TokenRequest, Tokens};
+use evenkeel_core::chance::Chance;
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_engine::Clock;
+use evenkeel_store::{Role, Store};
+
+use super::data_dir::DataDir;
+use crate::Failure;
+
+/// How long the local token is good for.
+const LIFETIME: Span = Span::from_secs(12 * 3600);
+
+/// It is renewed when no more than this is left of it.
+const RENEW_AT: Span = Span::from_secs(6 * 3600);
+
+/// The tokens of a store: its secret is made once, and all its nodes share it.
+pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Failure> {
+    let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
+    debug_assert!(fresh.len() >= SECRET_BYTES_MIN);
+    let secret = store
+        .setting("token_secret", &fresh)
+        .await
+        .map_err(|error| Failure::because("the store's secret can't be read", &error))?;
+    Tokens::new(secret.as_bytes())
+        .map_err(|error| Failure::because("the store's secret can't be used", &error))
+}
+
+/// Keeps a good token in the data directory.
+pub struct LocalToken {
+    tokens: Arc<Tokens>,
+    dir: Arc<DataDir>,
+    clock: Arc<dyn Clock>,
+    chance: Arc<dyn Chance>,
+    expires_at: Timestamp,
+}
+
+impl LocalToken {
+    /// Writes the first one.
+    pub fn begin(
+        tokens: Arc<Tokens>,
+        dir: Arc<DataDir>,
+        clock: Arc<dyn Clock>,
+        chance: Arc<dyn Chance>,
+    ) -> Result<Self, Failure> {
+        let mut token = Self { tokens, dir, clock, chance, expires_at: Timestamp::MIN };
+        token.renew_if_old()?;
+        Ok(token)
+    }
+
+    /// Writes a new one if the last has not long to live. Says whether it did.
+    fn renew_if_old(&mut self) -> Result<bool, Failure> {
+        let now = self.clock.wall();
+        if self.expires_at.since(now) > RENEW_AT {
+            return Ok(false);
+        }
+        let request = TokenRequest {
+            role: Role::Admin,
+            tenant: DEFAULT_TENANT.into(),
+            ttl: LIFETIME,
+            now,
+            subject: "local".into(),
+        };
+        let token = self
+            .tokens
+            .issue(&request, &*self.chance)
+            .map_err(|error| Failure::because("the local token can't be made", &error))?;
+        self.dir.write("token", &format!("{token}\n"))?;
+        self.expires_at = now.saturating_add(LIFETIME);
+        Ok(true)
+    }
+
+    /// Looks after it for ever. By the clock on the wall, and often, because a machine that slept
+    /// wakes up with an old token.
+    pub async fn keep(mut self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            if let Err(failure) = self.renew_if_old() {
+                tracing::warn!("the local token could not be renewed: {}", failure.what);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use evenkeel_engine::RandomChance;
+
+    use super::*;
+    use crate::config::StoreChoice;
+
+    struct SetClock(Mutex<Timestamp>);
+
+    impl Clock for SetClock {
+        fn wall(&self) -> Timestamp {
+            *self.0.lock().unwrap()
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn the_local_token_is_renewed_long_before_it_expires() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = StoreChoice::in_dir(folder.path());
+        let dir = Arc::new(DataDir::lock(folder.path(), &store).unwrap());
+        let start = Timestamp::from_micros(1_800_000_000_000_000);
+        let clock = Arc::new(SetClock(Mutex::new(start)));
+        let tokens = Arc::new(Tokens::new(&[7; SECRET_BYTES_MIN]).unwrap());
+        let read = || std::fs::read_to_string(folder.path().join("token")).unwrap();
+        let chance = Arc::new(RandomChance::from_seed(1));
+        let mut local =
+            LocalToken::begin(Arc::clone(&tokens), dir, Arc::clone(&clock) as _, chance).unwrap();
+        let first = read();
+        assert_eq!(tokens.verify(first.trim(), start).unwrap().role, Role::Admin);
+        *clock.0.lock().unwrap() = start.saturating_add(Span::from_secs(5 * 3600));
+        assert!(!local.renew_if_old().unwrap());
+        let later = start.saturating_add(Span::from_secs(7 * 3600));
+        *clock.0.lock().unwrap() = later;
+        assert!(local.renew_if_old().unwrap());
+        assert_ne!(read(), first);
+        let end = later.saturating_add(Span::from_secs(11 * 3600));
+        assert!(tokens.verify(read().trim(), end).is_ok());
+    }
+}

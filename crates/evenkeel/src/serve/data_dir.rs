@@ -1,0 +1,241 @@
+//! The folder a server keeps its data in. One server at a time: it is locked.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use evenkeel_core::chance::Chance;
+use evenkeel_core::{JobId, Timestamp};
+use evenkeel_engine::Clock;
+use uuid::Uuid;
+
+use crate::Failure;
+use crate::config::StoreChoice;
+
+/// How long a new server waits for the bodies of a former one to be gone. Their supervisors end
+/// them within a second or two.
+const PATIENCE_WITH_BODIES: Duration = Duration::from_secs(10);
+
+/// A data directory that is ours until we end.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    /// Held to be dropped: the lock goes with the file, and with the process if that is killed.
+    _locks: Vec<File>,
+}
+
+impl DataDir {
+    /// Creates the directory if there is none, and locks it, and the database's file too, which
+    /// another directory's server might have been given.
+    pub fn lock(path: &Path, store: &StoreChoice) -> Result<Self, Failure> {
+        create(path)?;
+        let path = std::fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
+        let mut locks = vec![take(&path.join("lock"), &path)?];
+        if let StoreChoice::Sqlite(file) = store {
+            let mut lock = file.clone().into_os_string();
+            lock.push(".lock");
+            locks.push(take(Path::new(&lock), file)?);
+        }
+        Ok(Self { path, _locks: locks })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file whose lock says that shell bodies run.
+    pub fn bodies_lock(&self) -> PathBuf {
+        self.path.join("bodies.lock")
+    }
+
+    /// Who this node is, over all its lives.
+    pub fn identity(&self, now: Timestamp, chance: &dyn Chance) -> Result<Uuid, Failure> {
+        let file = self.path.join("node-id");
+        match std::fs::read_to_string(&file) {
+            Ok(text) => text.trim().parse().map_err(|_| {
+                Failure::failed(format!("{} does not hold a node's id", file.display()))
+                    .or_else("delete it if no other node has a copy of this directory")
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let identity = JobId::new(now, chance.ten_bytes()).0;
+                self.write("node-id", &format!("{identity}\n"))?;
+                Ok(identity)
+            }
+            Err(error) => Err(unusable(&file, &error)),
+        }
+    }
+
+    /// Waits until no shell body of a former life runs. The lock is given back at once: the
+    /// supervisors of this life share it.
+    pub async fn wait_for_bodies(&self, clock: &dyn Clock) -> Result<(), Failure> {
+        let path = self.bodies_lock();
+        let file = open_private(&path).map_err(|error| unusable(&path, &error))?;
+        let deadline = clock.monotonic() + PATIENCE_WITH_BODIES;
+        let mut told = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(error)) => return Err(unusable(&path, &error)),
+                Err(TryLockError::WouldBlock) if clock.monotonic() < deadline => {
+                    if !told {
+                        tracing::info!("waiting for programs of the former server to end");
+                        told = true;
+                    }
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let what = "programs that the former server started still run";
+                    return Err(Failure::failed(what).or_else(format!(
+                        "wait for them, or end them: `fuser -v {}` shows what holds them",
+                        path.display()
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Writes a file that only we may read, all of it or nothing.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
+        let (file, fresh) = (self.path.join(name), self.path.join(format!(".{name}.new")));
+        let written = open_private(&fresh)
+            .and_then(|mut file| {
+                file.set_len(0)?;
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            })
+            .and_then(|()| std::fs::rename(&fresh, &file));
+        written.map_err(|error| unusable(&file, &error))
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) {
+        let file = self.path.join(name);
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "{name} was left behind");
+            }
+            _ => {}
+        }
+    }
+
+    /// Is there such a file?
+    pub fn has(&self, name: &str) -> bool {
+        self.path.join(name).exists()
+    }
+}
+
+/// Creates the directory of a store that needs one, for those who come before the first server.
+pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
+    if *store == StoreChoice::in_dir(data_dir) { create(data_dir) } else { Ok(()) }
+}
+
+fn create(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| unusable(path, &error))
+}
+
+fn take(lock: &Path, what: &Path) -> Result<File, Failure> {
+    let mut file = open_private(lock).map_err(|error| unusable(lock, &error))?;
+    match file.try_lock() {
+        Ok(()) => {
+            let note = file
+                .set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| writeln!(file, "{}", std::process::id()));
+            note.map_err(|error| unusable(lock, &error))?;
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // The number is a courtesy; the lock is what counts.
+            let _ = file.read_to_string(&mut holder);
+            let holder = match holder.trim() {
+                "" => String::new(),
+                pid => format!(" (process {pid})"),
+            };
+            let what = format!("another server{holder} runs on {}", what.display());
+            Err(Failure::failed(what).or_else("stop that one, or choose another --data-dir"))
+        }
+        Err(TryLockError::Error(error)) => Err(unusable(lock, &error)),
+    }
+}
+
+fn open_private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("{} can't be used: {error}", path.display()))
+        .or_else("choose a folder that you may write to with --data-dir")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use evenkeel_engine::{RandomChance, SystemClock};
+
+    use super::*;
+
+    fn store(path: &Path) -> StoreChoice {
+        StoreChoice::in_dir(path)
+    }
+
+    #[test]
+    fn a_new_directory_is_private_and_the_node_stays_the_same() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let dir = DataDir::lock(&path, &store(&path)).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        let chance = RandomChance::from_seed(1);
+        let first = dir.identity(Timestamp::MIN, &chance).unwrap();
+        assert_eq!(dir.identity(Timestamp::MIN, &chance).unwrap(), first);
+        dir.write("token", "x").unwrap();
+        let mode = std::fs::metadata(dir.path().join("token")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_second_server_is_told_who_is_there() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path();
+        let first = DataDir::lock(path, &store(path)).unwrap();
+        let refused = DataDir::lock(path, &store(path)).unwrap_err();
+        assert!(refused.what.contains(&format!("(process {})", std::process::id())));
+        drop(first);
+        assert!(DataDir::lock(path, &store(path)).is_ok());
+    }
+
+    #[test]
+    fn two_directories_cannot_share_a_file() {
+        let parent = tempfile::tempdir().unwrap();
+        let shared = StoreChoice::Sqlite(parent.path().join("x.db"));
+        let _first = DataDir::lock(&parent.path().join("a"), &shared).unwrap();
+        assert!(DataDir::lock(&parent.path().join("b"), &shared).is_err());
+    }
+
+    #[tokio::test]
+    async fn bodies_of_a_former_life_are_waited_for() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path();
+        let dir = DataDir::lock(path, &store(path)).unwrap();
+        let body = open_private(&dir.bodies_lock()).unwrap();
+        body.lock_shared().unwrap();
+        let clock = SystemClock::default();
+        let wait = dir.wait_for_bodies(&clock);
+        let end = async {
+            tokio::task::yield_now().await;
+            drop(body);
+        };
+        let (waited, ()) = tokio::join!(wait, end);
+        waited.unwrap();
+        // It was given back: bodies of this life can start.
+        open_private(&dir.bodies_lock()).unwrap().try_lock_shared().unwrap();
+    }
+}

@@ -1,0 +1,61 @@
+//! Sample jobs, for a first look.
+
+use evenkeel_commands::{Jobs, read_job};
+use evenkeel_store::Scope;
+use serde_json::{Value, json};
+
+use super::data_dir::DataDir;
+use crate::Failure;
+
+/// Says that the samples were created, so that whoever deletes one is rid of it.
+const MARK: &str = "demo-created";
+
+/// Creates the samples, once.
+pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<(), Failure> {
+    if dir.has(MARK) {
+        return Ok(());
+    }
+    let failure =
+        |what: String| Failure::failed(format!("the sample jobs can't be created: {what}"));
+    let specs = samples()
+        .iter()
+        .map(|document| read_job(document, jobs.executors()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|faults| failure(faults.first().map(ToString::to_string).unwrap_or_default()))?;
+    let count = specs.len();
+    // Those that another node created are left as they are.
+    jobs.create_many(scope, specs).await.map_err(|error| failure(crate::failure::chain(&error)))?;
+    dir.write(MARK, "")?;
+    tracing::info!(jobs.count = count, "created {count} sample jobs");
+    Ok(())
+}
+
+fn samples() -> Vec<Value> {
+    let noop = |name: &str, every: &str, about: &str, config: Value| {
+        json!({
+            "name": name, "description": about, "executor_type": "noop",
+            "schedule": {"kind": "interval", "every": every}, "executor_config": config,
+        })
+    };
+    vec![
+        noop("demo-heartbeat", "5s", "Does nothing, often", json!({})),
+        noop("demo-report", "1m", "Takes two seconds", json!({"sleep_ms": 2000})),
+        noop(
+            "demo-slow",
+            "20s",
+            "Takes longer than its interval, so times are skipped",
+            json!({"sleep_ms": 25_000}),
+        ),
+        json!({
+            "name": "demo-flaky", "description": "Fails, is tried again twice, and fails for good",
+            "executor_type": "noop", "executor_config": {"fail": "the coffee is out"},
+            "schedule": {"kind": "interval", "every": "2m"},
+            "max_retries": 2, "retry_backoff_seconds": 5,
+        }),
+        json!({
+            "name": "demo-web", "description": "Calls a public page",
+            "executor_type": "http", "schedule": {"kind": "interval", "every": "15m"},
+            "executor_config": {"url": "https://example.com/", "method": "GET"},
+        }),
+    ]
+}

@@ -1,0 +1,27 @@
+//! The log, on standard error.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::Failure;
+use crate::config::LogConfig;
+
+/// Starts the log.
+pub fn start(config: &LogConfig) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&config.filter)
+        .map_err(|error| Failure::because("the log filter can't be used", &error))?;
+    let log = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = if config.json {
+        log.json().flatten_event(true).finish().try_init()
+    } else {
+        log.compact()
+            .with_target(false)
+            .with_ansi(std::io::stderr().is_terminal())
+            .finish()
+            .try_init()
+    };
+    started.map_err(|error| Failure::because("the log can't be started", &error))
+}

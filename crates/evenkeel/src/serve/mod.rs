@@ -1,0 +1,189 @@
+//! The server: what is started, in which order, and how it stops.
+
+mod banner;
+pub mod credentials;
+pub mod data_dir;
+mod demo;
+mod executors;
+mod http;
+mod logging;
+mod metrics;
+mod readiness;
+mod shutdown;
+pub mod store;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use evenkeel_api::{App, DEFAULT_TENANT, Tenants};
+use evenkeel_commands::{Jobs, Runs};
+use evenkeel_core::chance::Chance;
+use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
+use evenkeel_executors::Registry;
+use evenkeel_store::{Role, Scope, Store};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::Failure;
+use crate::client::LocalServer;
+use crate::config::ServeConfig;
+use credentials::LocalToken;
+use data_dir::DataDir;
+use executors::Checks;
+use readiness::EngineReadiness;
+use shutdown::Stop;
+
+/// What the parts of a server share.
+struct Shared {
+    config: ServeConfig,
+    dir: Arc<DataDir>,
+    store: Arc<dyn Store>,
+    registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
+    chance: Arc<dyn Chance>,
+}
+
+/// Serves until it is told to stop.
+pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
+    logging::start(&config.log)?;
+    // From here on, a signal is an order and no longer the end.
+    let mut stop = Stop::listen()?;
+    let rendering = metrics::install()?;
+    let dir = Arc::new(DataDir::lock(&config.data_dir, &config.store)?);
+    let is_first = !dir.has("node-id");
+    let listener = bind(config.listen).await?;
+    let url = url_of(listener.local_addr()?);
+
+    let starting = async {
+        let shared = prepare(config, Arc::clone(&dir)).await?;
+        let engine = start_engine(&shared).await?;
+        Ok::<_, Failure>((shared, engine))
+    };
+    // Waiting for a database must not outlast the order to stop.
+    let (shared, engine) = tokio::select! {
+        started = starting => started?,
+        code = stop.wait() => std::process::exit(code),
+    };
+    let (stopping, told) = watch::channel(false);
+    let router = router(&shared, &engine, rendering).await?;
+    let answering = tokio::spawn(http::serve(listener, router, told));
+    let local = LocalServer { url: url.clone(), pid: std::process::id() };
+    let local = serde_json::to_string(&local)
+        .map_err(|error| Failure::because("server.json can't be made", &error))?;
+    dir.write("server.json", &format!("{local}\n"))?;
+    banner::show(&shared.config, &url, is_first);
+
+    stop.wait().await;
+    tracing::info!(
+        drain.grace_seconds = shared.config.drain_grace.as_secs(),
+        "stopping; once more to end at once"
+    );
+    stop.obey_the_second_at_once(Arc::clone(&dir));
+    dir.remove("server.json");
+    stopping.send_replace(true);
+    engine.drain(shared.config.drain_grace).await;
+    // It is bounded, and a panic in it is logged by then.
+    let _ = answering.await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Everything that comes before the node takes part.
+async fn prepare(config: ServeConfig, dir: Arc<DataDir>) -> Result<Shared, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
+    let registry = Arc::new(executors::registry(&config, dir.bodies_lock())?);
+    dir.wait_for_bodies(&*clock).await?;
+    let store = store::open_patiently(&config.store).await?;
+    Ok(Shared { config, dir, store, registry, clock, chance })
+}
+
+async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
+    let Shared { config, dir, store, registry, clock, chance } = shared;
+    let identity = dir.identity(clock.wall(), &**chance)?;
+    let settings = Settings {
+        roles: config.roles,
+        workers: config.workers,
+        pools: config.pools.clone(),
+        leases: config.leases,
+        poll: config.poll,
+        long_run_after: config.long_run_after,
+        retention: config.retention,
+        ..Settings::new(config.node_name.clone(), identity)
+    };
+    let parts = Parts {
+        store: Arc::clone(store),
+        registry: Arc::clone(registry),
+        settings,
+        clock: Arc::clone(clock),
+        chance: Arc::clone(chance),
+    };
+    Engine::start(parts).await.map_err(|error| {
+        Failure::because("the engine did not start", &error).or_else("look at the log above")
+    })
+}
+
+/// What is answered: everything, or for a node that is no api only how it is.
+async fn router(
+    shared: &Shared,
+    engine: &Engine,
+    rendering: PrometheusHandle,
+) -> Result<Router, Failure> {
+    let Shared { config, dir, store, registry, clock, chance } = shared;
+    let tokens = Arc::new(credentials::tokens(&**store, &**chance).await?);
+    let checks = Arc::new(Checks(Arc::clone(registry)));
+    let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks);
+    let tenants = Arc::new(Tenants::new(Arc::clone(store)));
+    if config.demo {
+        let tenant = tenants
+            .number(DEFAULT_TENANT)
+            .await
+            .map_err(|error| Failure::because("the store failed", &error))?;
+        demo::create_once(&jobs, &Scope { tenant, role: Role::Admin }, dir).await?;
+    }
+    let local = LocalToken::begin(
+        Arc::clone(&tokens),
+        Arc::clone(dir),
+        Arc::clone(clock),
+        Arc::clone(chance),
+    )?;
+    tokio::spawn(local.keep());
+    let wall = Arc::clone(clock);
+    let app = App {
+        store: Arc::clone(store),
+        jobs,
+        runs: Runs::new(Arc::clone(store)),
+        tokens,
+        tenants,
+        clock: Arc::new(move || wall.wall()),
+        metrics: Arc::new(move || rendering.render()),
+        ready: Arc::new(EngineReadiness(engine.probe())),
+        settings: evenkeel_api::Settings {
+            open_metrics: config.open_metrics,
+            open_openapi: config.open_openapi,
+            request_timeout: Duration::from_secs(30),
+        },
+    };
+    let router = evenkeel_api::router(app);
+    Ok(if config.roles.api { router } else { readiness::only(router) })
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let failure = Failure::because(format!("{address} can't be listened on"), &error);
+        failure.or_else("choose another address with --listen; port 0 takes a free one")
+    })
+}
+
+/// How this machine reaches an address that is listened on.
+fn url_of(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}

@@ -1,0 +1,45 @@
+//! The word to stop.
+
+use std::sync::Arc;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::data_dir::DataDir;
+use crate::Failure;
+
+/// Listens for SIGTERM and SIGINT.
+pub struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stop {
+    /// Listens from now on.
+    pub fn listen() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Failure::because("signals can't be listened to", &error))
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for one of them, and says with which code a process ends that obeys at once.
+    pub async fn wait(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
+            _ = self.interrupt.recv() => 128 + SignalKind::interrupt().as_raw_value(),
+        }
+    }
+
+    /// Ends the process at the next signal, whatever it is doing.
+    pub fn obey_the_second_at_once(mut self, dir: Arc<DataDir>) {
+        tokio::spawn(async move {
+            let code = self.wait().await;
+            tracing::warn!("told again: ending at once; what runs is taken over at the next start");
+            dir.remove("server.json");
+            std::process::exit(code);
+        });
+    }
+}

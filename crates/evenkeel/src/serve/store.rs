@@ -1,0 +1,60 @@
+//! Opens the database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_store::Store;
+use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
+use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
+
+use crate::Failure;
+use crate::config::StoreChoice;
+
+/// Opens the database, bringing its tables up to date.
+pub async fn open(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
+    match choice {
+        StoreChoice::Sqlite(path) => match SqliteStore::open(SqliteOptions::new(path)).await {
+            Ok(store) => Ok(Arc::new(store)),
+            Err(error) => Err(Failure::because(format!("{choice} can't be opened"), &error)
+                .or_else(
+                    "check that the file and its folder are yours, and that the disk has room",
+                )),
+        },
+        StoreChoice::Postgres(url) => match PostgresStore::connect(PostgresOptions::new(url)).await
+        {
+            Ok(store) => Ok(Arc::new(store)),
+            Err(error) => Err(postgres_failure(choice, &error)),
+        },
+    }
+}
+
+/// Tries for a while: a database is often started together with the server.
+pub async fn open_patiently(choice: &StoreChoice) -> Result<Arc<dyn Store>, Failure> {
+    const WAITS: [u64; 6] = [250, 500, 1000, 2000, 4000, 8000];
+    let StoreChoice::Postgres(url) = choice else { return open(choice).await };
+    for wait in WAITS {
+        match PostgresStore::connect(PostgresOptions::new(url)).await {
+            Ok(store) => return Ok(Arc::new(store)),
+            Err(error @ OpenError::Unavailable(_)) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    retry.wait_ms = wait,
+                    "{choice} does not answer yet"
+                );
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+            }
+            Err(error) => return Err(postgres_failure(choice, &error)),
+        }
+    }
+    open(choice).await
+}
+
+fn postgres_failure(choice: &StoreChoice, error: &OpenError) -> Failure {
+    let way_out = match error {
+        OpenError::Unavailable(_) => "check that the database runs and can be reached from here",
+        OpenError::NewerSchema { .. } => "install the newer evenkeel, or use another database",
+        OpenError::Options(_) => "write it like postgres://USER:PASSWORD@HOST:5432/DATABASE",
+        _ => "check the user's rights: it must be allowed to create tables",
+    };
+    Failure::because(format!("{choice} can't be opened"), error).or_else(way_out)
+}

@@ -1,0 +1,136 @@
+//! Commands that talk to a server.
+
+use serde_json::json;
+
+use crate::support::{Server, create_from_json, program, run, wait_for};
+
+#[test]
+fn a_trigger_runs_beside_the_schedule() {
+    let server = Server::start(&[]);
+    server.json(&["job", "create", "--name", "rare", "--every", "24h", "--noop"]);
+    let run_id = server.json(&["job", "trigger", "rare"])["run_id"].as_str().unwrap().to_owned();
+    let shown = wait_for("the triggered run", || {
+        let said = server.run(&["run", "show", &run_id, "--json"]);
+        let run: serde_json::Value = serde_json::from_str(&said.out).ok()?;
+        (run["status"] == "completed").then_some(run)
+    });
+    assert_eq!(shown["origin"], "trigger");
+    let said = server.run(&["run", "show", &run_id]);
+    assert!(said.out.contains("completed") && said.out.contains(&run_id), "{}", said.out);
+}
+
+#[test]
+fn each_way_to_fail_has_its_exit_code() {
+    let server = Server::start(&[]);
+    let create = ["job", "create", "--name", "one", "--every", "1h", "--noop"];
+    assert_eq!(server.run(&create).code, 0);
+    let taken = server.run(&create);
+    assert_eq!(taken.code, 4, "{taken:?}");
+    assert!(taken.err.contains("evenkeel job show"), "{}", taken.err);
+    let nobody = "019a8000-0000-7000-8000-000000000000";
+    for args in [
+        &["job", "show", "nobody"][..],
+        &["job", "delete", nobody],
+        &["job", "trigger", nobody],
+        &["run", "show", nobody],
+        &["run", "list", "--job", "nobody"],
+    ] {
+        assert_eq!(server.run(args).code, 3, "{args:?}");
+    }
+    for args in [
+        &["job", "create", "--name", "x"][..],
+        &["job", "fly"],
+        &["job", "create", "--noop", "--payload", "{"],
+        &["job", "list", "--url", "nonsense"],
+    ] {
+        assert_eq!(server.run(args).code, 2, "{args:?}");
+    }
+    let unacceptable = server.run(&["job", "create", "--noop", "--lane", "fast", "--overlap", "x"]);
+    assert_eq!(unacceptable.code, 1, "{unacceptable:?}");
+    assert!(unacceptable.err.contains("mend lane") && unacceptable.err.contains("mend overlap"));
+    let deaf = server.run(&["job", "--url", "http://127.0.0.1:1", "list"]);
+    assert_eq!(deaf.code, 5, "{deaf:?}");
+}
+
+#[test]
+fn a_program_gets_the_answer_and_the_problem_as_the_server_gave_them() {
+    let server = Server::start(&[]);
+    let job = create_from_json(
+        &server,
+        &json!({"name": "raw", "executor_type": "noop", "schedule": "@every 30m",
+                "metadata": {"team": "blue"}}),
+    )
+    .json();
+    assert_eq!(job["schedule"], json!({"kind": "interval", "every": "30m"}));
+    assert_eq!(job["metadata"]["team"], "blue");
+    let list = server.json(&["job", "list"]);
+    assert_eq!((&list["total"], &list["limit"]), (&json!(1), &json!(50)));
+    let said = server.run(&["run", "show", "nobody", "--json"]);
+    let problem: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+    assert_eq!(problem["type"], "/problems/not-found");
+    assert_eq!(said.out, "");
+}
+
+#[test]
+fn a_document_can_come_from_standard_input() {
+    use std::io::Write as _;
+    let server = Server::start(&[]);
+    let mut child = program(server.folder.path())
+        .args(["job", "create", "--file", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let document = br#"{"name": "piped", "executor_type": "noop"}"#;
+    child.stdin.take().unwrap().write_all(document).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    server.wait_for_run("piped", "completed");
+}
+
+#[test]
+fn tokens_open_only_what_their_role_allows() {
+    let server = Server::start(&[]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let with = |token: &str, args: &[&str]| {
+        let output = program(elsewhere.path())
+            .env("EVENKEEL_URL", server.url())
+            .env("EVENKEEL_TOKEN", token)
+            .args(args)
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let token = |role: &str| {
+        let said = server.run(&["token", "create", "--role", role]);
+        assert_eq!(said.code, 0, "{said:?}");
+        said.out.trim().to_owned()
+    };
+    let create = ["job", "create", "--name", "x", "--every", "1h", "--noop"];
+    let viewer = token("viewer");
+    assert_eq!(with(&viewer, &["job", "list"]).0, 0);
+    let (code, said) = with(&viewer, &create);
+    assert!(code == 1 && said.contains("role operator"), "{code} {said}");
+    assert_eq!(with(&token("operator"), &create).0, 0);
+    let (code, said) = with("nonsense", &["job", "list"]);
+    assert!(code == 1 && said.contains("evenkeel token create"), "{code} {said}");
+    let (code, _) = with("", &["job", "list"]);
+    assert_eq!(code, 1, "the local token is not sent from elsewhere");
+}
+
+#[test]
+fn tenants_do_not_see_each_other() {
+    let server = Server::start(&[]);
+    server.json(&["job", "create", "--name", "mine", "--every", "1h", "--noop"]);
+    let said = server.run(&["token", "create", "--role", "admin", "--tenant", "other"]);
+    let seen = server.run(&["job", "list", "--json", "--token", said.out.trim()]);
+    assert_eq!(seen.json()["total"], 0);
+}
+
+#[test]
+fn without_a_server_the_way_out_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = run(folder.path(), &["run", "list"]);
+    assert_eq!(said.code, 5);
+    assert!(said.err.contains("evenkeel serve"), "{}", said.err);
+    assert!(!folder.path().join("evenkeel-data").exists(), "looking leaves nothing behind");
+}

@@ -1,0 +1,10 @@
+//! The program as people use it: real processes, a real folder, a real port.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
+
+mod clients;
+mod config;
+mod lifecycle;
+mod offline;
+mod shell;
+mod support;
