@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
 
 mod ambient;
+mod crash;
 mod mutants;
 mod postgres;
 mod program;
@@ -40,6 +41,8 @@ enum Task {
         /// Only mutants whose name contains one of these
         names: Vec<String>,
     },
+    /// Kill, freeze and restart real servers while jobs run, and judge what they did
+    Crash(crash::Options),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),
+        Task::Crash(options) => crash::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,7 +24,7 @@ pub struct BenchArgs {
     #[arg(long, global = true)]
     pub keep: bool,
     /// Bodies that may run at once.
-    #[arg(long, global = true, default_value_t = 1024)]
+    #[arg(long, global = true, default_value_t = 4096)]
     pub workers: usize,
 }
 

@@ -49,11 +49,8 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let progress = bench.progress(count, "triggering");
     let (target, sources, _, folder, workers) = bench.parts();
     let (starts, mut started) = mpsc::unbounded_channel();
-    let executor = LedgerExecutor::create(
-        &folder.join("ledger"),
-        Arc::clone(&sources.clock),
-        Some(starts),
-    )?;
+    let executor =
+        LedgerExecutor::create(&folder.join("ledger"), Arc::clone(&sources.clock), Some(starts))?;
     let body: Arc<dyn Executor> = Arc::clone(&executor) as _;
     target.begin().await?;
     let began = sources.clock.monotonic();
@@ -85,9 +82,8 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/api/v1/jobs", listener.local_addr()?);
-    let server = tokio::spawn(async move {
-        axum::serve(listener, evenkeel_api::router(app)).await
-    });
+    let server =
+        tokio::spawn(async move { axum::serve(listener, evenkeel_api::router(app)).await });
 
     let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
     let created: Value = client

@@ -98,8 +98,7 @@ impl Executor for LedgerExecutor {
         record[..8].copy_from_slice(&executed.job.0.to_le_bytes());
         record[8..16].copy_from_slice(&executed.scheduled_at.as_micros().to_le_bytes());
         record[16..].copy_from_slice(&executed.started_at.as_micros().to_le_bytes());
-        let written =
-            self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&record);
+        let written = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&record);
         self.count.fetch_add(1, Ordering::AcqRel);
         if executed.scheduled_at.as_micros() < self.counted_until.load(Ordering::Acquire) {
             self.counted.fetch_add(1, Ordering::AcqRel);
@@ -180,8 +179,11 @@ mod tests {
         let ledger = [executed(1, 10), executed(1, 20), executed(1, 20), executed(2, 10)];
         assert_eq!(doubled(&ledger), 1);
         let times = |all: &[i64]| all.iter().copied().map(Timestamp::from_micros).collect();
-        let expected =
-            BTreeMap::from([(JobNo(1), times(&[10, 20, 30])), (JobNo(2), times(&[10])), (JobNo(3), times(&[5]))]);
+        let expected = BTreeMap::from([
+            (JobNo(1), times(&[10, 20, 30])),
+            (JobNo(2), times(&[10])),
+            (JobNo(3), times(&[5])),
+        ]);
         assert_eq!(lost(&ledger, &expected), 2);
     }
 }

@@ -92,9 +92,8 @@ impl Report {
             row("firings", format!("{} in {:.1} s", self.firings, self.seconds));
             row("firings per second", format!("{:.0}", self.firings_per_s));
         }
-        let spread = |q: Quantiles| {
-            format!("p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms", q.p50, q.p99, q.max)
-        };
+        let spread =
+            |q: Quantiles| format!("p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms", q.p50, q.p99, q.max);
         if let Some(lateness) = self.lateness_ms {
             row("lateness", spread(lateness));
         }

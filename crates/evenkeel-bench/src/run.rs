@@ -150,7 +150,9 @@ impl Bench {
         executor.count_until(until);
         let overloaded = start < until && plan.busy.values().any(|(first, _)| *first < start);
         let second = match split {
-            true => Some(SecondNode::start(&self.target.address, self.folder.path(), self.workers)?),
+            true => {
+                Some(SecondNode::start(&self.target.address, self.folder.path(), self.workers)?)
+            }
             false => None,
         };
         let roles = Roles { worker: second.is_none(), ..Roles::ALL };

@@ -38,9 +38,12 @@ impl Target {
         } else if let Some(path) = name.strip_prefix("sqlite:") {
             Self::sqlite(path.into(), None).await
         } else if name == "postgres" {
-            let server = tokio::task::spawn_blocking(|| PrivatePostgres::start(Options::benchmark()))
-                .await?
-                .context("starting a private PostgreSQL; is the package `postgresql` installed?")?;
+            let server =
+                tokio::task::spawn_blocking(|| PrivatePostgres::start(Options::benchmark()))
+                    .await?
+                    .context(
+                        "starting a private PostgreSQL; is the package `postgresql` installed?",
+                    )?;
             let url = server.url().to_owned();
             Self::postgres(url, Some(server)).await
         } else if name.starts_with("postgres://") || name.starts_with("postgresql://") {

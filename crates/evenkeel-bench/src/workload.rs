@@ -83,10 +83,10 @@ impl Registrar<'_> {
         let mut left = count;
         while left > 0 {
             let batch = left.min(BATCH as u64);
-            let far = |chance: u64| now.saturating_add(Span::from_secs(86_400 + chance % 30_000_000));
-            let jobs: Vec<NewJob> = (0..batch)
-                .map(|_| self.job(&definition, far(self.chance.bits()), now))
-                .collect();
+            let far =
+                |chance: u64| now.saturating_add(Span::from_secs(86_400 + chance % 30_000_000));
+            let jobs: Vec<NewJob> =
+                (0..batch).map(|_| self.job(&definition, far(self.chance.bits()), now)).collect();
             self.store.register(&self.scope, jobs, Now::Database).await?;
             self.progress.inc(batch);
             left -= batch;

@@ -59,7 +59,7 @@ pub enum LeaseTimingsError {
         silent_after: Span,
     },
     /// There must be time to end what runs.
-    #[error("grace_seconds ({0}) must be at least 1s")]
+    #[error("grace_seconds ({0}) must be at least 3s")]
     GraceTooShort(Span),
 }
 
@@ -70,7 +70,8 @@ impl LeaseTimings {
             let Self { ping, silent_after, .. } = self;
             return Err(LeaseTimingsError::PingTooSlow { ping, silent_after });
         }
-        if self.grace < Span::from_secs(1) {
+        // Half of it is kept free, and a body may take a second to be killed.
+        if self.grace < Span::from_secs(3) {
             return Err(LeaseTimingsError::GraceTooShort(self.grace));
         }
         Ok(self)

@@ -48,10 +48,24 @@ impl Entry {
     }
 }
 
+#[derive(Debug)]
+struct Held {
+    entry: Entry,
+    /// It stands in the order of dispatch.
+    is_due: bool,
+}
+
+impl Held {
+    /// Is this the mark on the timeline that counts?
+    fn is_awaited(&self, look_at: Timestamp) -> bool {
+        !self.is_due && self.entry.look_at == look_at
+    }
+}
+
 /// Jobs by the time they are due, and those that are due by the order of dispatch.
 #[derive(Debug, Default)]
 pub struct NearFuture {
-    jobs: FxHashMap<JobNo, Entry>,
+    jobs: FxHashMap<JobNo, Held>,
     /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: [BTreeSet<(DispatchKey, JobNo)>; Lane::ALL.len()],
@@ -65,19 +79,24 @@ impl NearFuture {
 
     /// What is known of a job.
     pub fn get(&self, job: JobNo) -> Option<&Entry> {
-        self.jobs.get(&job)
+        self.jobs.get(&job).map(|held| &held.entry)
     }
 
     /// Puts a job in, in place of what was known of it.
     pub fn insert(&mut self, job: JobNo, entry: Entry) {
-        self.remove(job);
         self.timeline.push(Reverse((entry.look_at, job)));
-        self.jobs.insert(job, entry);
+        let before = self.jobs.insert(job, Held { entry, is_due: false });
+        self.not_due_any_more(job, before);
     }
 
     /// Forgets a job.
     pub fn remove(&mut self, job: JobNo) {
-        if let Some(entry) = self.jobs.remove(&job) {
+        let before = self.jobs.remove(&job);
+        self.not_due_any_more(job, before);
+    }
+
+    fn not_due_any_more(&mut self, job: JobNo, before: Option<Held>) {
+        if let Some(Held { entry, is_due: true }) = before {
             let key = entry.dispatch_key();
             self.due[key.lane as usize].remove(&(key, job));
         }
@@ -95,11 +114,12 @@ impl NearFuture {
     /// Moves what has come due by `now` into the order of dispatch.
     pub fn ripen(&mut self, now: Timestamp) {
         while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
-            let entry = self.jobs.get(&job).filter(|entry| entry.look_at == look_at);
-            match entry {
+            let held = self.jobs.get_mut(&job).filter(|held| held.is_awaited(look_at));
+            match held {
                 Some(_) if look_at > now => return,
-                Some(entry) => {
-                    let key = entry.dispatch_key();
+                Some(held) => {
+                    held.is_due = true;
+                    let key = held.entry.dispatch_key();
                     self.due[key.lane as usize].insert((key, job));
                 }
                 None => {}
@@ -116,13 +136,16 @@ impl NearFuture {
     /// Takes the first due job of a lane. It is known still, but due no more until it is put back.
     pub fn take_due(&mut self, lane: Lane) -> Option<(JobNo, Entry)> {
         let (_, job) = self.due[lane as usize].pop_first()?;
-        self.jobs.get(&job).map(|entry| (job, entry.clone()))
+        self.jobs.get_mut(&job).map(|held| {
+            held.is_due = false;
+            (job, held.entry.clone())
+        })
     }
 
     /// When the next job comes due that is not due yet.
     pub fn next_look(&mut self) -> Option<Timestamp> {
         while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
-            if self.jobs.get(&job).is_some_and(|entry| entry.look_at == look_at) {
+            if self.jobs.get(&job).is_some_and(|held| held.is_awaited(look_at)) {
                 return Some(look_at);
             }
             self.timeline.pop();

@@ -32,8 +32,6 @@ pub struct Settings {
     pub schedulers: usize,
     /// Finishers side by side.
     pub finishers: usize,
-    /// Jobs in one batch at most.
-    pub batch: usize,
     /// Under load a batch waits this long for company.
     pub linger: Duration,
     /// Without a place coming free for this long, what is due goes into the queue.
@@ -77,14 +75,13 @@ impl Settings {
             node_name: node_name.into(),
             identity,
             roles: Roles::ALL,
-            workers: 1024,
+            workers: 4096,
             pools: vec![DEFAULT_POOL.into()],
             leases: LeaseTimings::default(),
             poll: Duration::from_secs(1),
             look_ahead: Span::from_secs(5),
             schedulers: 2,
             finishers: 2,
-            batch: 1000,
             linger: Duration::from_millis(5),
             stall: Duration::from_millis(50),
             alpha: DEFAULT_ALPHA,

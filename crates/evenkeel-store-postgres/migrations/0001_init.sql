@@ -39,6 +39,8 @@ CREATE TABLE job_state (
     generation  int4 NOT NULL DEFAULT 1,
     shard       int2 NOT NULL,
     active      bool NOT NULL DEFAULT true,
+    -- here as well as in job.standing, so that a finish sees it on the row that it locks
+    deleted     bool NOT NULL DEFAULT false,
     slot        int4,
     placed_at   int8,
     next_at     int8,
@@ -158,7 +160,10 @@ CREATE TABLE node (
     last_ping_at int8 NOT NULL,
     steal_start_at int8,
     -- no attempt of this node that is not in long_run is for an earlier time
-    oldest_open int8 NOT NULL
+    oldest_open int8 NOT NULL,
+    -- the earliest time it has fired or claimed since its last ping, which may have been sent
+    -- before: the next ping may not raise oldest_open above it
+    reached_back_to int8
 ) WITH (fillfactor = 50);
 
 -- Attempts that have run for more than half a minute: their owner, for people and for whoever

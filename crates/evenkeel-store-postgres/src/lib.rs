@@ -1,1 +1,185 @@
-//! placeholder
+//! Evenkeel's store on PostgreSQL, for several nodes.
+//!
+//! Rows travel as arrays, and a verb of the hot path is one statement: one round trip, one
+//! transaction. Firing and what users ask have connections of their own, so that no crowd of
+//! users can keep a job from starting.
+
+mod columns;
+mod error;
+mod jobs;
+mod listen;
+mod migrate;
+mod nodes;
+mod options;
+mod pool;
+mod rounds;
+mod runs;
+mod schedules;
+mod tls;
+
+pub use error::OpenError;
+pub use options::PostgresOptions;
+
+use async_trait::async_trait;
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{Census, Signal, Signals, Store, StoreError};
+use tokio::task::AbortHandle;
+
+use crate::columns::{count, get, time};
+use crate::listen::Announcer;
+use crate::options::Purpose;
+use crate::pool::Connections;
+
+/// A PostgreSQL database. Dropping it closes its connections.
+#[derive(Debug)]
+pub struct PostgresStore {
+    hot: Connections,
+    api: Connections,
+    signals: Signals,
+    announcer: Announcer,
+    listener: AbortHandle,
+}
+
+/// What of a commit survives a crash of the database's machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Durability {
+    /// Does it wait for the disk?
+    pub fsync: bool,
+    /// What a commit waits for.
+    pub synchronous_commit: String,
+    /// Are pages that were half written repaired?
+    pub full_page_writes: bool,
+}
+
+impl Durability {
+    /// Does all that was acknowledged survive?
+    pub fn is_full(&self) -> bool {
+        self.fsync && self.full_page_writes && self.synchronous_commit != "off"
+    }
+}
+
+impl PostgresStore {
+    /// Connects to a database and brings its tables up to date.
+    ///
+    /// # Errors
+    /// When the options make no sense, the database does not answer, or its tables are newer.
+    pub async fn connect(options: PostgresOptions) -> Result<Self, OpenError> {
+        options.validate()?;
+        migrate::migrate(&options).await?;
+        let hot = Connections::new(&options, Purpose::Hot)?;
+        let api = Connections::new(&options, Purpose::Api)?;
+        let origin =
+            new_origin(&hot).await.map_err(|error| OpenError::Unavailable(error.into()))?;
+        let signals = Signals::default();
+        let config = options.config(Purpose::Listen)?;
+        let tls = tls::connector(config.get_ssl_mode())?;
+        let listen =
+            listen::listen(config, tls, options.channel(), origin.clone(), signals.clone());
+        let listener = tokio::spawn(listen).abort_handle();
+        let announcer = Announcer::new(options.channel(), origin, hot.clone());
+        Ok(Self { hot, api, signals, announcer, listener })
+    }
+
+    /// What of a commit survives a crash of the database's machine.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn durability(&self) -> Result<Durability, StoreError> {
+        self.api
+            .run((), |connection, _| async move {
+                let row = connection.row(include_str!("../queries/durability.sql"), &[]).await?;
+                Ok(Durability {
+                    fsync: get(&row, 0)?,
+                    synchronous_commit: get(&row, 1)?,
+                    full_page_writes: get(&row, 2)?,
+                })
+            })
+            .await
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+/// A word that tells this store's announcements from those of others.
+async fn new_origin(connections: &Connections) -> Result<String, StoreError> {
+    connections
+        .run((), |connection, _| async move {
+            let row = connection.row(include_str!("../queries/new_origin.sql"), &[]).await?;
+            Ok(get(&row, 0)?)
+        })
+        .await
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.hot
+            .run(None::<i64>, |connection, database| async move {
+                let sql = include_str!("../queries/now.sql");
+                Ok(time(&connection.row(sql, &[&*database]).await?, 0)?)
+            })
+            .await
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
+        self.signals.send(signal);
+        self.announcer.announce(signal).await
+    }
+
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
+        self.api
+            .run(name.to_owned(), |connection, name| async move {
+                let find = include_str!("../queries/find_tenant.sql");
+                if let Some(row) = connection.maybe_row(find, &[&*name]).await? {
+                    return Ok(TenantNo(get(&row, 0)?));
+                }
+                connection.change(include_str!("../queries/make_tenant.sql"), &[&*name]).await?;
+                Ok(TenantNo(get(&connection.row(find, &[&*name]).await?, 0)?))
+            })
+            .await
+    }
+
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        self.api
+            .run((key.to_owned(), fresh.to_owned()), |connection, args| async move {
+                let (key, fresh) = &*args;
+                let find = include_str!("../queries/find_setting.sql");
+                if let Some(row) = connection.maybe_row(find, &[key]).await? {
+                    return Ok(get(&row, 0)?);
+                }
+                let make = include_str!("../queries/make_setting.sql");
+                connection.change(make, &[key, fresh]).await?;
+                Ok(get(&connection.row(find, &[key]).await?, 0)?)
+            })
+            .await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.api
+            .run((), |connection, _| async move {
+                let row = connection.row(include_str!("../queries/census.sql"), &[]).await?;
+                Ok(Census {
+                    jobs: count(&row, 0)?,
+                    runs: count(&row, 1)?,
+                    running: count(&row, 2)?,
+                    ready: count(&row, 3)?,
+                    wakes: count(&row, 4)?,
+                    skipped_times: count(&row, 5)?,
+                    live: count(&row, 6)?,
+                })
+            })
+            .await
+    }
+}

@@ -10,7 +10,7 @@ const WAITING_MAX: usize = 1024;
 /// At most so many requests share a commit,
 const GROUP_REQUESTS_MAX: usize = 64;
 /// and at most about so many rows, so that none waits long for the others.
-const GROUP_ROWS_MAX: usize = 8_000;
+const GROUP_ROWS_MAX: usize = 20_000;
 
 /// Who is waiting for the answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

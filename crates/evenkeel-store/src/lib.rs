@@ -66,6 +66,11 @@ pub trait Store: JobStore + ScheduleStore + RunStore + NodeStore + 'static {
     /// Do several nodes share it? If not, nobody can take a lease over.
     fn is_shared(&self) -> bool;
 
+    /// How many rows it likes best in one batch under load.
+    fn best_batch(&self) -> usize {
+        1000
+    }
+
     /// What its clock says.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 

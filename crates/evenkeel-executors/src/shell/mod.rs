@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::supervisor::{Spec, millis, monotonic_ms};
 use crate::{ConfigFault, Executor, Invocation, Report};
@@ -24,12 +25,14 @@ pub struct ShellSettings {
     pub bodies_lock: Option<PathBuf>,
     /// Between the SIGTERM that asks a body to end and the SIGKILL that ends it.
     pub kill_grace: Duration,
+    /// So many programs run at once; more wait. A program costs far more than a call.
+    pub bodies_max: usize,
 }
 
 impl ShellSettings {
-    /// With a second of grace and no lock.
+    /// With a second of grace, no lock, and at most 256 programs.
     pub const fn new(supervisor: SupervisorCommand) -> Self {
-        Self { supervisor, bodies_lock: None, kill_grace: Duration::from_secs(1) }
+        Self { supervisor, bodies_lock: None, kill_grace: Duration::from_secs(1), bodies_max: 256 }
     }
 }
 
@@ -57,6 +60,7 @@ pub struct SupervisorCommand {
 pub struct ShellExecutor {
     settings: ShellSettings,
     path: Option<String>,
+    places: Semaphore,
 }
 
 impl ShellExecutor {
@@ -64,7 +68,8 @@ impl ShellExecutor {
     pub fn new(settings: ShellSettings) -> Self {
         // Not a setting, so not the config's: it is passed on, never looked at.
         let path = std::env::var_os("PATH").map(|path| path.to_string_lossy().into_owned());
-        Self { settings, path }
+        let places = Semaphore::new(settings.bodies_max);
+        Self { settings, path, places }
     }
 
     fn spec(&self, config: ShellConfig, invocation: &Invocation) -> Spec {
@@ -112,6 +117,11 @@ impl Executor for ShellExecutor {
         let config = match ShellConfig::parse(&invocation.definition.executor.config) {
             Ok(config) => config,
             Err(fault) => return Report::failed(fault.to_string()),
+        };
+        let _place = tokio::select! {
+            biased;
+            reason = invocation.cancel.cancelled() => return Report::cancelled(reason),
+            place = self.places.acquire() => place,
         };
         let spec = self.spec(config, &invocation);
         let session = Session::open(&self.settings.supervisor, self.path.as_deref(), &spec);

@@ -1,5 +1,6 @@
 //! The commands.
 
+mod bench;
 mod completions;
 mod context;
 mod job;
@@ -54,7 +55,8 @@ pub enum Command {
     /// Bring the tables of a store up to date
     #[command(after_help = migrate::EXAMPLES)]
     Migrate(migrate::MigrateArgs),
-    // bench: `Bench(evenkeel_bench::BenchArgs)` belongs here, and its arm into `run` below.
+    /// Measure what Evenkeel does on this machine
+    Bench(evenkeel_bench::BenchArgs),
     /// Print the completions of a shell
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsArgs),
@@ -70,7 +72,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Next(args) => next::run(&context, &args),
         Command::Token(args) => token::run(&context, args),
         Command::Migrate(args) => migrate::run(&context, args),
-        // bench: `Command::Bench(args) => …`, with a runtime of `Context::runtime_of_many`.
+        Command::Bench(args) => bench::run(&context, &args),
         Command::Completions(args) => completions::run(&context, &args),
     }
 }

@@ -86,7 +86,7 @@ pub struct RawServer {
     #[arg(long, env = "EVENKEEL_NODE_NAME", value_name = "NAME")]
     pub node_name: Option<String>,
 
-    /// How many jobs may run at once [default: 1024]
+    /// How many jobs may run at once [default: 4096]
     #[arg(long, env = "EVENKEEL_WORKERS", value_name = "N")]
     pub workers: Option<u32>,
 

@@ -101,7 +101,7 @@ pub fn resolve(
         listen: listen(server.listen.as_deref(), server.insecure_listen == Some(true))?,
         roles: roles(server.roles.as_deref(), &store)?,
         node_name: node_name(server.node_name, machine)?,
-        workers: number("workers", server.workers, 1024, 1..=1_000_000)? as usize,
+        workers: number("workers", server.workers, 4096, 1..=1_000_000)? as usize,
         pools: pools(server.pools)?,
         enable_shell: server.enable_shell == Some(true),
         allow_networks: server.allow_network.unwrap_or_default(),
@@ -273,7 +273,7 @@ mod tests {
         let config = with(RawServer::default(), RawEngine::default()).unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:8060");
         assert_eq!(config.store.to_string(), "sqlite:evenkeel-data/evenkeel.db");
-        assert_eq!((config.node_name.as_str(), config.workers), ("box", 1024));
+        assert_eq!((config.node_name.as_str(), config.workers), ("box", 4096));
         assert_eq!(config.leases, LeaseTimings::default());
         assert_eq!(config.retention, Retention::default());
         assert!(!config.enable_shell && config.allow_networks.is_empty());

@@ -1,0 +1,61 @@
+//! The long crash test; `cargo xtask crash` builds everything and runs it.
+#![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
+
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use clap::Parser;
+use evenkeel_crash_test::{Outcome, Plan, Programs, Settings, StoreKind, run};
+
+/// Kills, freezes and restarts servers while jobs run, and judges what they did.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How long to go on
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// Repeats the faults of an earlier run [default: others each time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where the servers keep their jobs
+    #[arg(long, value_enum, default_value = "postgres")]
+    store: StoreKind,
+    /// How many servers; always one on SQLite
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=26))]
+    nodes: u64,
+}
+
+fn main() -> ExitCode {
+    match test(&Arguments::parse()) {
+        Ok(outcome) => {
+            println!("{}", outcome.report);
+            if let Some(logs) = &outcome.logs {
+                println!("  the logs are in {}", logs.display());
+            }
+            if outcome.report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("crash test: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test(arguments: &Arguments) -> Result<Outcome> {
+    let seed = arguments.seed.unwrap_or_else(any_seed);
+    let nodes = match arguments.store {
+        StoreKind::Postgres => usize::try_from(arguments.nodes)?,
+        StoreKind::Sqlite => 1,
+    };
+    let length = Duration::from_secs(60 * arguments.minutes);
+    let plan = Plan::long(seed, length, arguments.store, nodes);
+    println!("seed {seed}: {} faults in {} minutes", plan.faults.len(), arguments.minutes);
+    let programs = Programs::find()?;
+    run(&Settings { store: arguments.store, nodes, plan, programs })
+}
+
+#[expect(clippy::disallowed_methods, reason = "different each time is all it has to be")]
+fn any_seed() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs() % 1_000_000
+}

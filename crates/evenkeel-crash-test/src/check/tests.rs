@@ -1,0 +1,346 @@
+//! A check that can't fail is worth nothing: each promise is broken here, in made-up evidence.
+
+use std::time::Duration;
+
+use super::judge;
+use crate::clock::Moment;
+use crate::evidence::{Evidence, Execution, Happened, Skipped, Window};
+use crate::jobs::{Body, Job};
+use crate::plan::Fault;
+use crate::record::{Kind, Record};
+use crate::report::{Report, Wrong};
+
+const SECOND: i64 = 1_000_000;
+/// When everything begins, on the wall clock; the other clock counts from there.
+const BEGIN: i64 = 1_800_000_000 * SECOND;
+/// The process of the first server, and that of the second.
+const ONE: u32 = 11;
+const TWO: u32 = 12;
+
+fn moment(us: i64) -> Moment {
+    Moment { mono_ns: us.unsigned_abs() * 1000, wall_us: BEGIN + us }
+}
+
+fn job(must_run: bool) -> Job {
+    Job {
+        name: "j".into(),
+        id: "id".into(),
+        body: Body::Shell,
+        every_us: SECOND,
+        first_us: BEGIN,
+        must_run,
+    }
+}
+
+fn record(kind: Kind, second: i64, fence: u32, us: i64) -> Record {
+    Record {
+        kind,
+        job: "j".into(),
+        run: format!("run-{second}"),
+        attempt: 0,
+        fence,
+        scheduled_us: BEGIN + second * SECOND,
+        node_pid: if second % 2 == 0 { ONE } else { TWO },
+        at: moment(us),
+    }
+}
+
+fn execution(second: i64, status: &str, fence: u32) -> Execution {
+    Execution {
+        job: "j".into(),
+        run: format!("run-{second}"),
+        status: status.into(),
+        scheduled_us: BEGIN + second * SECOND,
+        attempt: 0,
+        fence,
+        skipped: None,
+    }
+}
+
+fn skip(from: i64, to: i64, count: u64) -> Execution {
+    let time = |second| BEGIN + second * SECOND;
+    let skipped = Skipped { from_us: time(from), to_us: time(to), count, reason: "overlap".into() };
+    Execution { skipped: Some(skipped), ..execution(from, "skipped", 0) }
+}
+
+/// Thirty seconds of a job that runs every second for a tenth of one, 20 ms late, without a flaw.
+fn clean() -> Evidence {
+    let (mut records, mut executions) = (Vec::new(), Vec::new());
+    for second in 0..=30 {
+        let begin = second * SECOND + 20_000;
+        records.push(record(Kind::Start, second, 1, begin));
+        records.push(record(Kind::End, second, 1, begin + 100_000));
+        executions.push(execution(second, "completed", 1));
+    }
+    let judged = Some(Window { from_us: BEGIN, to_us: BEGIN + 30 * SECOND });
+    Evidence { jobs: vec![job(true)], records, executions, judged, ..Evidence::default() }
+}
+
+fn report(evidence: &Evidence) -> Report {
+    judge(evidence, "made up", 0)
+}
+
+/// The flaw is noticed, and nothing else is.
+#[track_caller]
+fn expect(evidence: &Evidence, wrong: Wrong) {
+    let report = report(evidence);
+    assert!(report.count(wrong) > 0, "{report}");
+    assert_eq!(report.count(wrong), report.violations.len(), "{report}");
+}
+
+fn position(evidence: &Evidence, kind: Kind, second: i64) -> usize {
+    let time = BEGIN + second * SECOND;
+    let found = |record: &Record| record.kind == kind && record.scheduled_us == time;
+    evidence.records.iter().position(found).unwrap()
+}
+
+#[test]
+fn flawless_evidence_is_clean() {
+    let report = report(&clean());
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.expected, report.executed, report.starts, report.repeats), (31, 31, 31, 0));
+    assert_eq!(report.latest, Duration::from_millis(20));
+    assert_eq!(report.judged_for_lateness, 31);
+}
+
+#[test]
+fn no_evidence_is_not_clean() {
+    expect(&Evidence::default(), Wrong::Incident);
+    let judged = clean().judged;
+    let silent = Evidence { jobs: vec![job(true)], judged, ..Evidence::default() };
+    assert_eq!(report(&silent).count(Wrong::Lost), 31);
+}
+
+#[test]
+fn a_time_that_never_ran_is_lost() {
+    let mut evidence = clean();
+    evidence.executions.retain(|each| each.run != "run-7");
+    evidence.records.retain(|each| each.run != "run-7");
+    expect(&evidence, Wrong::Lost);
+}
+
+#[test]
+fn a_skip_excuses_only_a_job_that_may_skip() {
+    let mut evidence = clean();
+    evidence.executions.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
+    evidence.records.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
+    evidence.executions.push(skip(7, 8, 2));
+    expect(&evidence, Wrong::Lost);
+    evidence.jobs = vec![job(false)];
+    let report = report(&evidence);
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.executed, report.skipped), (29, 2));
+}
+
+#[test]
+fn a_skip_that_miscounts_its_times_is_noticed() {
+    let mut evidence = clean();
+    evidence.executions.push(skip(40, 42, 2));
+    expect(&evidence, Wrong::OffRhythm);
+}
+
+#[test]
+fn a_time_that_ran_and_was_skipped_is_doubled() {
+    let mut evidence = clean();
+    evidence.executions.push(skip(7, 7, 1));
+    expect(&evidence, Wrong::Doubled);
+}
+
+#[test]
+fn a_time_with_two_chains_is_doubled() {
+    let mut evidence = clean();
+    let again = Execution { run: "other".into(), ..execution(7, "completed", 1) };
+    let copy = |kind, us| Record { run: "other".into(), ..record(kind, 7, 1, us) };
+    evidence.executions.push(again);
+    evidence.records.push(copy(Kind::Start, 7_500_000));
+    evidence.records.push(copy(Kind::End, 7_600_000));
+    expect(&evidence, Wrong::Doubled);
+}
+
+#[test]
+fn a_time_that_was_completed_twice_is_doubled() {
+    let mut evidence = clean();
+    evidence.executions.push(Execution { attempt: 1, ..execution(7, "completed", 1) });
+    for (kind, us) in [(Kind::Start, 7_500_000), (Kind::End, 7_600_000)] {
+        evidence.records.push(Record { attempt: 1, ..record(kind, 7, 1, us) });
+    }
+    expect(&evidence, Wrong::Doubled);
+}
+
+#[test]
+fn an_attempt_that_started_twice_with_one_fence_is_doubled() {
+    let mut evidence = clean();
+    evidence.records.push(record(Kind::Start, 7, 1, 7_500_000));
+    let report = report(&evidence);
+    assert_eq!(report.count(Wrong::Doubled), 1, "{report}");
+}
+
+#[test]
+fn an_attempt_that_starts_again_with_a_higher_fence_is_none() {
+    let mut evidence = clean();
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records.remove(end);
+    evidence.records.push(record(Kind::Start, 7, 2, 7_500_000));
+    evidence.records.push(record(Kind::End, 7, 2, 7_600_000));
+    evidence.executions[7].fence = 2;
+    let report = report(&evidence);
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(report.repeats, 1);
+}
+
+#[test]
+fn bodies_that_overlap_are_noticed() {
+    let mut evidence = clean();
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records[end].at = moment(8_050_000);
+    expect(&evidence, Wrong::Overlapping);
+}
+
+#[test]
+fn a_body_within_a_longer_one_that_began_earlier_is_noticed() {
+    let mut evidence = clean();
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records[end].at = moment(9_500_000);
+    assert_eq!(report(&evidence).count(Wrong::Overlapping), 2);
+}
+
+#[test]
+fn a_body_that_met_another_one_is_noticed_although_that_one_wrote_no_end() {
+    let mut evidence = clean();
+    evidence.records.push(record(Kind::Overlap, 7, 2, 7_500_000));
+    expect(&evidence, Wrong::Overlapping);
+}
+
+#[test]
+fn a_start_before_its_time_is_early_if_only_by_two_milliseconds() {
+    let mut evidence = clean();
+    let start = position(&evidence, Kind::Start, 7);
+    evidence.records[start].at = moment(6_998_000);
+    expect(&evidence, Wrong::Early);
+}
+
+#[test]
+fn a_completion_with_a_fence_of_which_no_body_ended_is_stale() {
+    let mut evidence = clean();
+    evidence.executions[7].fence = 2;
+    expect(&evidence, Wrong::Stale);
+}
+
+#[test]
+fn a_completion_of_a_body_that_never_ended_is_stale() {
+    let mut evidence = clean();
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records.remove(end);
+    expect(&evidence, Wrong::Stale);
+}
+
+#[test]
+fn a_start_more_than_a_second_late_is_noticed_unless_there_is_an_excuse() {
+    let mut evidence = clean();
+    let (start, end) = (position(&evidence, Kind::Start, 30), position(&evidence, Kind::End, 30));
+    evidence.records[start].at = moment(31_001_000);
+    evidence.records[end].at = moment(31_101_000);
+    expect(&evidence, Wrong::Late);
+
+    let window = |from, to| Window { from_us: BEGIN + from * SECOND, to_us: BEGIN + to * SECOND };
+    let busy = Evidence { busy: vec![window(31, 32)], ..evidence.clone() };
+    assert!(report(&busy).is_clean());
+    let fault = |from: i64, to: i64| Happened {
+        fault: Fault::Database,
+        victim: None,
+        from: moment(from * SECOND),
+        to: moment(to * SECOND),
+    };
+    let recovering = Evidence { faults: vec![fault(10, 16)], ..evidence.clone() };
+    assert!(report(&recovering).is_clean());
+    let long_ago = Evidence { faults: vec![fault(10, 14)], ..evidence };
+    expect(&long_ago, Wrong::Late);
+}
+
+#[test]
+fn what_never_ended_is_unfinished() {
+    for status in ["pending", "running"] {
+        let mut evidence = clean();
+        evidence.executions[7].status = status.into();
+        expect(&evidence, Wrong::Unfinished);
+    }
+    // What came up after the judged time may wait for the next start, but nobody may own it.
+    let mut evidence = clean();
+    evidence.executions.push(execution(31, "pending", 0));
+    assert!(report(&evidence).is_clean());
+    evidence.executions[31].status = "running".into();
+    expect(&evidence, Wrong::Unfinished);
+}
+
+#[test]
+fn a_chain_that_ended_badly_is_noticed() {
+    let mut evidence = clean();
+    evidence.executions[7].status = "failed".into();
+    expect(&evidence, Wrong::Failed);
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records.remove(end);
+    // A later attempt made up for it.
+    for (kind, us) in [(Kind::Start, 7_500_000), (Kind::End, 7_600_000)] {
+        evidence.records.push(Record { attempt: 1, ..record(kind, 7, 1, us) });
+    }
+    evidence.executions.push(Execution { attempt: 1, ..execution(7, "completed", 1) });
+    assert!(report(&evidence).is_clean());
+}
+
+#[test]
+fn a_time_between_two_times_is_off_rhythm() {
+    let mut evidence = clean();
+    let off = BEGIN + 7_250_000;
+    let run = "other".to_owned();
+    let body = |kind, us| Record { scheduled_us: off, run: run.clone(), ..record(kind, 7, 1, us) };
+    evidence.records.push(body(Kind::Start, 7_250_000));
+    evidence.records.push(body(Kind::End, 7_300_000));
+    expect(&evidence, Wrong::OffRhythm);
+}
+
+/// From second 10 on the first server is dead, and nothing runs until `until`.
+fn after_a_loss(fault: Fault, until: i64) -> Evidence {
+    let mut evidence = clean();
+    for record in &mut evidence.records {
+        let second = (record.scheduled_us - BEGIN) / SECOND;
+        record.node_pid = if second <= 10 { ONE } else { TWO };
+        if (11..=until).contains(&second) {
+            let add = until * SECOND - second * SECOND + (second - 11) * 30_000;
+            record.at = moment(record.at.wall_us - BEGIN + add);
+        }
+    }
+    for record in evidence.records.iter_mut().filter(|each| each.kind == Kind::End) {
+        record.at = moment(record.at.wall_us - BEGIN - 80_000);
+    }
+    evidence.faults = vec![Happened {
+        fault,
+        victim: Some(("node-a".into(), ONE)),
+        from: moment(10_500_000),
+        to: moment(24_500_000),
+    }];
+    evidence
+}
+
+#[test]
+fn a_takeover_is_measured_and_must_not_take_too_long() {
+    let fast = report(&after_a_loss(Fault::Kill, 22));
+    assert!(fast.is_clean(), "{fast}");
+    assert_eq!(fast.takeovers, [Duration::from_millis(11_520)]);
+    expect(&after_a_loss(Fault::Kill, 27), Wrong::SlowTakeover);
+}
+
+#[test]
+fn a_body_that_outlives_its_server_is_noticed() {
+    for (fault, end) in [(Fault::Kill, 12_500_000), (Fault::Freeze, 21_900_000)] {
+        let mut evidence = after_a_loss(fault, 22);
+        let last = position(&evidence, Kind::End, 10);
+        evidence.records[last].at = moment(end);
+        expect(&evidence, Wrong::Survived);
+    }
+}
+
+#[test]
+fn an_incident_is_a_violation() {
+    let incidents = vec!["node-a panicked".to_owned()];
+    expect(&Evidence { incidents, ..clean() }, Wrong::Incident);
+}

@@ -1,0 +1,219 @@
+//! From the start of the servers to the verdict.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::process::Signal;
+
+use crate::canary::Canary;
+use crate::check;
+use crate::clock::{Moment, mono_ns, ns, pass, wait_for};
+use crate::cluster::{Cluster, StoreKind};
+use crate::evidence::{self, Evidence, Happened, Window};
+use crate::jobs::{self, Body, Job, Places};
+use crate::plan::{Fault, Plan, Planned, Target};
+use crate::programs::Programs;
+use crate::record::{self, Kind, Record};
+use crate::report::Report;
+use crate::sink::Sink;
+
+/// What is done to whom.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the servers keep their jobs.
+    pub store: StoreKind,
+    /// How many servers there are.
+    pub nodes: usize,
+    /// What goes wrong.
+    pub plan: Plan,
+    /// What takes part.
+    pub programs: Programs,
+}
+
+/// How it went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The verdict.
+    pub report: Report,
+    /// Where the logs are, if something is wrong.
+    pub logs: Option<PathBuf>,
+}
+
+/// Times younger than this when the servers are told to stop are not judged.
+const TAIL: Duration = Duration::from_secs(5);
+
+/// Runs jobs through all faults of the plan, and judges.
+///
+/// # Errors
+/// When the test itself can't go on: a program is missing, or a server does not start again.
+pub fn run(settings: &Settings) -> Result<Outcome> {
+    let folder = tempfile::Builder::new().prefix("evenkeel-crash-").tempdir()?;
+    match gather(settings, folder.path()) {
+        Ok(evidence) => {
+            let title = format!("{} on {}", count(settings.nodes, "server"), settings.store);
+            let report = check::judge(&evidence, &title, settings.plan.seed);
+            let logs = (!report.is_clean()).then(|| folder.keep());
+            Ok(Outcome { report, logs })
+        }
+        Err(error) => Err(error.context(format!("the logs are in {:?}", folder.keep()))),
+    }
+}
+
+fn gather(settings: &Settings, folder: &Path) -> Result<Evidence> {
+    let sink = Sink::start()?;
+    let programs = &settings.programs;
+    let cluster = Cluster::start(settings.store, settings.nodes, &programs.server, folder)?;
+    let places = Places {
+        probe: programs.probe.clone(),
+        folder: folder.to_owned(),
+        receiver: sink.address.to_string(),
+    };
+    let first = cluster.nodes.first().context("there is no server")?;
+    let jobs = jobs::create(&first.api()?, settings.store, &places)?;
+    let evidence = Evidence { jobs, ..Evidence::default() };
+    let mut test = Test { cluster, sink, places, evidence };
+    let began = Moment::now();
+    let canary = Canary::start(programs.probe.clone());
+    for planned in &settings.plan.faults {
+        test.idle(planned.after)?;
+        test.suffer(planned)?;
+    }
+    test.idle(settings.plan.calm)?;
+    let ended = Moment::now();
+    test.evidence.busy = canary.stop();
+    let tail_us = i64::try_from(TAIL.as_micros())?;
+    test.evidence.judged = Some(Window { from_us: began.wall_us, to_us: ended.wall_us - tail_us });
+    test.drain()?;
+    test.collect()?;
+    Ok(test.evidence)
+}
+
+struct Test {
+    cluster: Cluster,
+    sink: Sink,
+    places: Places,
+    evidence: Evidence,
+}
+
+impl Test {
+    /// Lets time pass, and notices servers that end by themselves.
+    fn idle(&mut self, time: Duration) -> Result<()> {
+        let until = mono_ns() + ns(time);
+        while mono_ns() < until {
+            pass(Duration::from_millis(50).min(Duration::from_nanos(until - mono_ns().min(until))));
+            for node in &mut self.cluster.nodes {
+                if let Some(status) = node.ended() {
+                    let incident = format!("{} ended by itself: {status}", node.name);
+                    self.evidence.incidents.push(incident);
+                    node.start()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn suffer(&mut self, planned: &Planned) -> Result<()> {
+        if let Some(aim_ms) = planned.aim_ms {
+            self.idle(self.until_due(aim_ms))?;
+        }
+        let number = self.number(planned.target)?;
+        let victim = self.cluster.nodes.get(number).filter(|_| planned.fault != Fault::Database);
+        let victim = victim.and_then(|node| Some((node.name.clone(), node.pid()?)));
+        let whom = victim.as_ref().map_or("", |(name, _)| name);
+        eprintln!("{} {whom} for {:.1} s", planned.fault, planned.lasts.as_secs_f64());
+        let from = Moment::now();
+        self.cluster.begin(planned.fault, number)?;
+        self.idle(planned.lasts)?;
+        self.cluster.end(planned.fault, number)?;
+        let to = Moment::now();
+        self.evidence.faults.push(Happened { fault: planned.fault, victim, from, to });
+        Ok(())
+    }
+
+    /// How long it is until the next full second after the first job's first time, which is when
+    /// most jobs are due, and so many milliseconds more.
+    fn until_due(&self, aim_ms: i64) -> Duration {
+        let first_us = self.evidence.jobs.first().map_or(0, |job| job.first_us);
+        let left_us = (first_us + aim_ms * 1000 - Moment::now().wall_us).rem_euclid(1_000_000);
+        Duration::from_micros(left_us.unsigned_abs())
+    }
+
+    /// The server a target means now.
+    fn number(&self, target: Target) -> Result<usize> {
+        let fallback = target.number() % self.cluster.nodes.len().max(1);
+        let Target::Holder(_) = target else { return Ok(fallback) };
+        let mut youngest: Option<Record> = None;
+        for job in self.evidence.jobs.iter().filter(|job| job.body == Body::Long) {
+            let last = record::read(&self.places.log(&job.name))?.pop();
+            let running = last.filter(|record| record.kind == Kind::Start);
+            youngest = [youngest, running].into_iter().flatten().max_by_key(|one| one.at.mono_ns);
+        }
+        let pid = youngest.map(|record| record.node_pid);
+        let holder = self.cluster.nodes.iter().position(|node| pid.is_some() && node.pid() == pid);
+        Ok(holder.unwrap_or(fallback))
+    }
+
+    /// Lets the servers end in good order, after which nothing may move.
+    fn drain(&mut self) -> Result<()> {
+        File::create(self.places.stop())?;
+        self.idle(Duration::from_secs(1))?;
+        for node in &self.cluster.nodes {
+            node.signal(Signal::TERM)?;
+        }
+        for node in &mut self.cluster.nodes {
+            let status = node.wait()?;
+            if !status.success() {
+                self.evidence.incidents.push(format!("{} did not drain: {status}", node.name));
+            }
+        }
+        let held = |job: &&Job| {
+            let lock = File::options().create(true).append(true).open(self.places.lock(&job.name));
+            !lock.is_ok_and(|lock| lock.try_lock().is_ok())
+        };
+        for job in self.evidence.jobs.iter().filter(|job| job.body != Body::Http) {
+            if wait_for(Duration::from_secs(2), || (!held(&job)).then_some(())).is_none() {
+                let incident = format!("a body of {} outlived all servers", job.name);
+                self.evidence.incidents.push(incident);
+            }
+        }
+        let before = self.records()?.len();
+        pass(Duration::from_millis(1500));
+        if self.records()?.len() != before {
+            self.evidence.incidents.push("a body started after all servers ended".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Asks the API for what became of everything.
+    fn collect(&mut self) -> Result<()> {
+        let mut reader = self.cluster.start_reader()?;
+        let api = reader.api()?;
+        for job in &self.evidence.jobs {
+            self.evidence.executions.extend(evidence::executions(&api, job)?);
+        }
+        reader.signal(Signal::TERM)?;
+        reader.wait()?;
+        self.evidence.records = self.records()?;
+        self.evidence.incidents.extend(self.sink.seen().1);
+        for node in self.cluster.nodes.iter().chain([&reader]) {
+            let tell = |line| format!("{} panicked: {line}", node.name);
+            self.evidence.incidents.extend(node.panics().into_iter().map(tell));
+        }
+        Ok(())
+    }
+
+    /// What all bodies wrote so far.
+    fn records(&self) -> Result<Vec<Record>> {
+        let mut records = self.sink.seen().0;
+        for job in &self.evidence.jobs {
+            records.extend(record::read(&self.places.log(&job.name))?);
+        }
+        Ok(records)
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

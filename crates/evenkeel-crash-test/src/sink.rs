@@ -1,0 +1,183 @@
+//! The receiver of HTTP jobs: it writes down every call, and refuses those with an old fence.
+//!
+//! Only a receiver can do that: a server that was frozen with a call half sent will send the rest
+//! when it thaws. So a refused call counts as no start, as it would at a real receiver.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::clock::{Moment, pass};
+use crate::moment;
+use crate::record::{Kind, Record};
+
+/// Takes calls until the process ends.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    pub address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    records: Vec<Record>,
+    /// The highest fence of each attempt of a run.
+    fences: HashMap<(String, u32), u32>,
+    /// Calls that do not say what they must.
+    faults: Vec<String>,
+}
+
+impl Sink {
+    /// Listens on a free port.
+    pub fn start() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").context("the receiver can't listen")?;
+        let sink = Self { address: listener.local_addr()?, seen: Arc::default() };
+        let taking = sink.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let sink = taking.clone();
+                thread::spawn(move || sink.talk(stream));
+            }
+        });
+        Ok(sink)
+    }
+
+    /// What was received so far, and what was wrong with it.
+    pub fn seen(&self) -> (Vec<Record>, Vec<String>) {
+        let seen = self.lock();
+        (seen.records.clone(), seen.faults.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers call after call on one connection. A caller that goes away is nothing special.
+    fn talk(&self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        while let Ok(Some(head)) = read_call(&mut stream) {
+            let status = match read_record(&head) {
+                Ok(record) => self.work(record),
+                Err(error) => {
+                    self.lock().faults.push(format!("a call was not readable: {error:#}"));
+                    "400 Bad Request"
+                }
+            };
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+            if stream.get_mut().write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn work(&self, start: Record) -> &'static str {
+        let took = Duration::from_millis(40 + start.at.mono_ns / 1000 % 80);
+        {
+            let mut seen = self.lock();
+            let highest = seen.fences.entry((start.run.clone(), start.attempt)).or_default();
+            if start.fence < *highest {
+                seen.records.push(Record { kind: Kind::Refused, ..start });
+                return "409 Conflict";
+            }
+            *highest = start.fence;
+            seen.records.push(start.clone());
+        }
+        pass(took);
+        self.lock().records.push(Record { kind: Kind::End, at: Moment::now(), ..start });
+        "200 OK"
+    }
+}
+
+/// The lines of a call's head, in lower case; `None` at the end of the connection.
+fn read_call(stream: &mut BufReader<TcpStream>) -> Result<Option<Vec<String>>> {
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        if line.trim_end().is_empty() {
+            break;
+        }
+        head.push(line.trim_end().to_owned());
+    }
+    let length = header(&head, "content-length").and_then(|length| length.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body)?;
+    Ok(Some(head))
+}
+
+fn read_record(head: &[String]) -> Result<Record> {
+    let at = Moment::now();
+    let path = head.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+    let told = |name| header(head, name).with_context(|| format!("there is no {name}"));
+    let run = told("x-evenkeel-run-id")?;
+    if told("idempotency-key")? != run {
+        bail!("the idempotency key is not the run's id");
+    }
+    let scheduled = told("x-evenkeel-scheduled-at")?;
+    Ok(Record {
+        kind: Kind::Start,
+        job: path.trim_start_matches('/').to_owned(),
+        run: run.to_owned(),
+        attempt: told("x-evenkeel-attempt")?.parse()?,
+        fence: told("x-evenkeel-fence")?.parse()?,
+        scheduled_us: moment::parse(scheduled).context("the scheduled time is no time")?,
+        node_pid: 0,
+        at,
+    })
+}
+
+fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
+    let values = head.iter().filter_map(|line| line.split_once(':'));
+    let mut found = values.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(stream: &mut TcpStream, fence: u32) -> String {
+        write!(
+            stream,
+            "POST /job HTTP/1.1\r\nIdempotency-Key: r\r\nX-Evenkeel-Run-Id: r\r\n\
+             X-Evenkeel-Attempt: 0\r\nX-Evenkeel-Fence: {fence}\r\n\
+             X-Evenkeel-Scheduled-At: 2026-01-01T00:00:00.000000Z\r\nContent-Length: 2\r\n\r\n{{}}"
+        )
+        .unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        let mut rest = [0; 256];
+        let _ = stream.read(&mut rest).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[test]
+    fn a_call_is_written_down_and_one_with_an_old_fence_is_refused() {
+        let sink = Sink::start().unwrap();
+        let mut stream = TcpStream::connect(sink.address).unwrap();
+        assert!(call(&mut stream, 2).ends_with("200"));
+        assert!(call(&mut stream, 1).ends_with("409"));
+        let (records, faults) = sink.seen();
+        let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
+        assert_eq!(kinds, [Kind::Start, Kind::End, Kind::Refused]);
+        assert_eq!(records[0].job, "job");
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+
+    #[test]
+    fn a_call_without_its_headers_is_a_fault() {
+        let sink = Sink::start().unwrap();
+        let mut stream = TcpStream::connect(sink.address).unwrap();
+        write!(stream, "POST /job HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(sink.seen().1.len(), 1);
+    }
+}

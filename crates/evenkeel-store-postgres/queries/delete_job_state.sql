@@ -1,0 +1,4 @@
+UPDATE job_state
+   SET deleted = true, active = false, generation = generation + 1, next_at = NULL, slot = NULL
+ WHERE job_no = $1
+RETURNING live, head_at, head_sequence, tenant_no;

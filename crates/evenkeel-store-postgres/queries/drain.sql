@@ -1,0 +1,1 @@
+UPDATE node SET state = 1 WHERE node_no = $1 AND state = 0;

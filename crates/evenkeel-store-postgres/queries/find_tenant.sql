@@ -1,0 +1,1 @@
+SELECT tenant_no FROM tenant WHERE name = $1;

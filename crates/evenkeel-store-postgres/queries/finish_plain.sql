@@ -1,0 +1,36 @@
+-- The common batch: chains end, with no results to keep and no job to stop. Each job is in the
+-- batch once. The arithmetic is that of core's History::after.
+WITH ended AS (
+    UPDATE run r SET status = d.status, finished_at = d.finished_at
+      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
+                  $9::int8[], $10::int8[])
+           AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at)
+     WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
+       AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
+ RETURNING r.job_no, r.scheduled_at, d.status, d.started_at, d.finished_at,
+           greatest(d.finished_at - d.started_at, 0) AS took
+), told AS (
+    UPDATE job_state s
+       SET live = greatest(s.live - 1, 0),
+           last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
+           last_good_start_at = CASE WHEN e.status = 2 THEN e.started_at
+                                     ELSE s.last_good_start_at END,
+           last_good_end_at = CASE WHEN e.status = 2 THEN e.finished_at
+                                   ELSE s.last_good_end_at END,
+           failures = CASE e.status WHEN 2 THEN 0 WHEN 4 THEN s.failures ELSE s.failures + 1 END,
+           -- half a microsecond is rounded up, where round() would look for an even number
+           average_us = CASE WHEN e.status <> 2 THEN s.average_us
+                             WHEN s.average_us IS NULL THEN e.took
+                             ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
+           variance = CASE WHEN e.status <> 2 THEN s.variance
+                           WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
+                           ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
+                                                            * (e.took - s.average_us)::float8) END,
+           good_at = CASE WHEN e.status = 2 THEN e.scheduled_at
+                          ELSE s.good_at END,
+           failed_at = CASE WHEN e.status IN (3, 5) THEN e.scheduled_at
+                            ELSE s.failed_at END
+      FROM ended e
+     WHERE s.job_no = e.job_no
+)
+SELECT array_agg(job_no) FROM ended;

@@ -1,0 +1,56 @@
+-- Any batch: jobs that start claimed, start queued, skip times, or skip and start.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), alive AS MATERIALIZED (
+    SELECT oldest_open FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+), fired AS (
+    UPDATE job_state s
+       SET next_at = d.next_at, slot = d.slot,
+           last_fired_at = greatest(s.last_fired_at, d.start_at, d.skip_to),
+           head_at = coalesce(d.start_at, d.skip_from, s.head_at),
+           head_sequence = CASE WHEN coalesce(d.start_at, d.skip_from) IS NULL
+                                THEN s.head_sequence ELSE 0 END,
+           live = s.live + (d.start_at IS NOT NULL)::int4,
+           executions = s.executions + (d.start_at IS NOT NULL AND d.pool IS NULL)::int4
+      FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
+                  $9::int4[], $10::bool[], $11::int8[], $12::int8[], $13::int8[], $14::int8[],
+                  $15::int2[], $16::text[], $17::int2[], $18::int2[], $19::int8[], $20::text[],
+                  $21::text[])
+           AS d(job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only,
+                start_at, skip_from, skip_to, skip_count, skip_reason, pool, lane, priority,
+                should_start_by, dedup_key, concurrency_key)
+     WHERE s.job_no = d.job_no AND s.next_at = d.due AND s.generation = d.generation AND s.active
+       AND s.head_at IS NOT DISTINCT FROM d.head_at
+       AND s.head_sequence IS NOT DISTINCT FROM d.head_sequence
+       AND (s.live = 0 OR NOT d.idle_only)
+       AND greatest(d.due, d.start_at) <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
+ RETURNING s.tenant_no, s.executions, d.*,
+           -- the chain before the started one: the skip record if there is one
+           coalesce(d.skip_from, d.head_at) AS before_at,
+           CASE WHEN d.skip_from IS NULL THEN d.head_sequence ELSE 0 END AS before_sequence
+), skipped AS (
+    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, prev_at,
+                     prev_sequence, number, finished_at, skipped_to, skipped_count, skip_reason)
+    SELECT skip_from, job_no, 0, 0, tenant_no, 6, 0, head_at, head_sequence,
+           executions - (start_at IS NOT NULL AND pool IS NULL)::int4, (SELECT now FROM clock),
+           skip_to, skip_count, skip_reason
+      FROM fired WHERE skip_from IS NOT NULL
+), queued AS (
+    INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
+                       sequence, attempt, tenant_no, prev_at, prev_sequence, dedup_key,
+                       concurrency_key)
+    SELECT pool, lane, priority, should_start_by, (SELECT now FROM clock), start_at, job_no, 0, 0,
+           tenant_no, before_at, before_sequence, dedup_key, concurrency_key
+      FROM fired WHERE start_at IS NOT NULL AND pool IS NOT NULL
+), started AS (
+    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
+                     prev_at, prev_sequence, number, started_at)
+    SELECT start_at, job_no, 0, 0, tenant_no, 1, 1, $2, before_at, before_sequence, executions,
+           (SELECT now FROM clock)
+      FROM fired WHERE start_at IS NOT NULL AND pool IS NULL
+), reached AS (
+    UPDATE node SET oldest_open = earliest, reached_back_to = least(reached_back_to, earliest)
+      FROM (SELECT min(start_at) AS earliest FROM fired WHERE pool IS NULL) AS f
+     WHERE node_no = $2 AND oldest_open > earliest
+)
+SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;

@@ -1,0 +1,49 @@
+-- Each job is in the batch once. The job's row is read as it is locked, not as the statement's
+-- snapshot has it: the link to the chain before must be to the newest one.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), alive AS MATERIALIZED (
+    SELECT oldest_open FROM node WHERE node_no = $2 AND state = 0 FOR KEY SHARE
+), gone AS (
+    DELETE FROM wake w
+     USING unnest($3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::text[],
+                  $9::int2[], $10::int2[], $11::int8[], $12::text[], $13::text[])
+           AS d(job_no, due, scheduled_at, sequence, attempt, pool, lane, priority,
+                should_start_by, dedup_key, concurrency_key)
+     WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at
+       AND w.job_no = d.job_no AND w.sequence = d.sequence AND w.attempt = d.attempt
+       AND d.due <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
+ RETURNING w.tenant_no, d.*
+), locked AS MATERIALIZED (
+    SELECT s.head_at, s.head_sequence, s.executions + (g.pool IS NULL)::int4 AS executions, g.*
+      FROM (SELECT * FROM gone ORDER BY job_no) AS g JOIN job_state s USING (job_no)
+       FOR NO KEY UPDATE OF s
+), advanced AS (
+    UPDATE job_state s
+       SET executions = l.executions,
+           head_at = CASE WHEN l.attempt = 0 THEN l.scheduled_at ELSE s.head_at END,
+           head_sequence = CASE WHEN l.attempt = 0 THEN l.sequence ELSE s.head_sequence END
+      FROM locked l
+     WHERE s.job_no = l.job_no AND (l.attempt = 0 OR l.pool IS NULL)
+), queued AS (
+    INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
+                       sequence, attempt, tenant_no, prev_at, prev_sequence, dedup_key,
+                       concurrency_key)
+    SELECT pool, lane, priority, should_start_by, (SELECT now FROM clock), scheduled_at, job_no,
+           sequence, attempt, tenant_no, CASE WHEN attempt = 0 THEN head_at END,
+           CASE WHEN attempt = 0 THEN head_sequence END, dedup_key, concurrency_key
+      FROM locked WHERE pool IS NOT NULL
+), started AS (
+    INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
+                     prev_at, prev_sequence, number, started_at)
+    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, 1, $2,
+           CASE WHEN attempt = 0 THEN head_at END, CASE WHEN attempt = 0 THEN head_sequence END,
+           executions, (SELECT now FROM clock)
+      FROM locked WHERE pool IS NULL
+), reached AS (
+    UPDATE node SET oldest_open = least(oldest_open, earliest),
+                    reached_back_to = least(reached_back_to, earliest)
+      FROM (SELECT min(scheduled_at) AS earliest FROM locked WHERE pool IS NULL) AS l
+     WHERE node_no = $2 AND earliest IS NOT NULL
+)
+SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM locked;

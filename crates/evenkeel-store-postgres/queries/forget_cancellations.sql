@@ -1,0 +1,1 @@
+DELETE FROM cancellation WHERE node_no = $1;

@@ -1,0 +1,1 @@
+DELETE FROM long_run WHERE node_no = $1;

@@ -1,0 +1,1 @@
+INSERT INTO tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING;

@@ -1,0 +1,12 @@
+-- Attempts for a time before oldest_open are all in long_run.
+SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at, r.crashes,
+       j.definition
+  FROM (SELECT r.* FROM run r
+         WHERE r.scheduled_at >= (SELECT oldest_open FROM node WHERE node_no = $1)
+           AND r.node_no = $1 AND r.status = 1
+         UNION ALL
+        SELECT r.* FROM long_run l JOIN run r USING (scheduled_at, job_no, sequence, attempt)
+         WHERE l.node_no = $1 AND r.node_no = $1 AND r.status = 1
+           AND r.scheduled_at < (SELECT oldest_open FROM node WHERE node_no = $1)
+         LIMIT $2) AS r
+  JOIN job j USING (job_no);

@@ -1,0 +1,54 @@
+-- Looks at the next rows in key order and forgets those that nobody is to see any more. A job's
+-- newest good and newest failed attempt stay.
+WITH seen AS MATERIALIZED (
+    SELECT scheduled_at, job_no, sequence, attempt, status, number,
+           finished_at
+      FROM run
+     WHERE (scheduled_at, job_no, sequence, attempt) > ($1::int8, $2::int8, $3::int4, $4::int2)
+     ORDER BY scheduled_at, job_no, sequence, attempt
+     LIMIT $5
+), gone AS (
+    DELETE FROM run r
+     USING seen n JOIN job_state s USING (job_no)
+     WHERE r.scheduled_at = n.scheduled_at AND r.job_no = n.job_no AND r.sequence = n.sequence
+       AND r.attempt = n.attempt AND r.status NOT IN (0, 1)
+       AND (n.number <= s.executions - $6 OR n.finished_at < $7)
+       AND NOT (n.status = 2 AND n.scheduled_at = s.good_at
+                AND NOT EXISTS (SELECT FROM run l
+                                 WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
+                                   AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
+                                   AND l.status = 2))
+       AND NOT (n.status IN (3, 5) AND n.scheduled_at = s.failed_at
+                AND NOT EXISTS (SELECT FROM run l
+                                 WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
+                                   AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
+                                   AND l.status IN (3, 5)))
+ RETURNING r.scheduled_at, r.job_no, r.sequence, r.attempt, r.prev_at, r.prev_sequence
+), unsaved AS (
+    DELETE FROM checkpoint c USING gone g
+     WHERE c.scheduled_at = g.scheduled_at AND c.job_no = g.job_no AND c.sequence = g.sequence
+       AND g.attempt = 0
+), cut_off AS (
+    -- jobs of which something stays that only a forgotten row leads to; the newest good and the
+    -- newest failed attempt are found without
+    SELECT DISTINCT g.job_no
+      FROM gone g JOIN job_state s USING (job_no)
+      JOIN run p ON p.scheduled_at = g.prev_at AND p.job_no = g.job_no
+                AND p.sequence = g.prev_sequence AND p.attempt = 0
+     WHERE g.attempt = 0 AND p.scheduled_at IS DISTINCT FROM s.good_at
+       AND p.scheduled_at IS DISTINCT FROM s.failed_at
+       AND NOT EXISTS (SELECT FROM gone o
+                        WHERE o.scheduled_at = g.prev_at AND o.job_no = g.job_no
+                          AND o.sequence = g.prev_sequence AND o.attempt = 0)
+), links AS (
+    SELECT array_agg(job_no) AS job_no, array_agg(scheduled_at) AS at,
+           array_agg(sequence) AS sequence, array_agg(prev_at) AS prev_at,
+           array_agg(prev_sequence) AS prev_sequence
+      FROM gone JOIN cut_off USING (job_no) WHERE attempt = 0
+)
+SELECT (SELECT count(*) FROM seen), (SELECT count(*) FROM gone),
+       last.scheduled_at, last.job_no, last.sequence, last.attempt, links.*
+  FROM links
+  LEFT JOIN (SELECT * FROM seen
+              ORDER BY scheduled_at DESC, job_no DESC, sequence DESC, attempt DESC
+              LIMIT 1) AS last ON true;

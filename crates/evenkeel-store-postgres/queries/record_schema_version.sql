@@ -1,0 +1,1 @@
+INSERT INTO schema_migration (version) VALUES ($1);

@@ -1,0 +1,26 @@
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), d AS MATERIALIZED (
+    SELECT * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                         $9::int8[], $10::int4[]) WITH ORDINALITY
+                  AS d(id, name, configuration, source_id, about, definition, next_at, slot, nth)
+), made AS (
+    INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
+                     updated_at)
+    SELECT id, $2, name, configuration, source_id, about, definition, now, now
+      FROM d, clock ORDER BY nth
+        ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
+ RETURNING job_no, id
+), placed AS (
+    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot)
+    SELECT m.job_no, $2, m.job_no & 255, d.next_at, d.slot FROM made m JOIN d USING (id)
+), told AS (
+    INSERT INTO changed_job (shard, job_no)
+    SELECT m.job_no & 255, m.job_no
+      FROM made m JOIN d USING (id) CROSS JOIN clock
+     WHERE d.slot <= now / 900000000 + 1
+        ON CONFLICT DO NOTHING
+), counted AS (
+    UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = $2
+)
+SELECT id, job_no FROM made;

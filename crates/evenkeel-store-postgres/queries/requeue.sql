@@ -1,0 +1,36 @@
+-- An attempt of a deleted job is not started again: it is recorded as cancelled. Whether the job
+-- is deleted is read from its locked row, so that a deletion sees the place in the queue or this
+-- sees the deletion.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), locked AS MATERIALIZED (
+    SELECT d.*, s.deleted
+      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::bool[],
+                  $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::text[], $14::text[])
+           AS d(job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
+                should_start_by, dedup_key, concurrency_key)
+      JOIN job_state s USING (job_no)
+       FOR NO KEY UPDATE OF s
+), taken AS (
+    UPDATE run r
+       SET status = CASE WHEN l.deleted THEN 4 ELSE 0 END, fence = r.fence + 1,
+           crashes = r.crashes + l.crashed::int4,
+           finished_at = CASE WHEN l.deleted THEN (SELECT now FROM clock) END
+      FROM locked l
+     WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
+       AND r.attempt = l.attempt AND r.node_no = $2 AND r.fence = l.fence AND r.status = 1
+ RETURNING l.*, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
+), queued AS (
+    INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
+                       sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
+                       dedup_key, concurrency_key)
+    SELECT pool, lane, priority, should_start_by, (SELECT now FROM clock), scheduled_at, job_no,
+           sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence, dedup_key,
+           concurrency_key
+      FROM taken WHERE NOT deleted
+), over AS (
+    UPDATE job_state s SET live = greatest(s.live - t.chains, 0)
+      FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE deleted GROUP BY job_no) AS t
+     WHERE s.job_no = t.job_no
+)
+SELECT scheduled_at, job_no, sequence, attempt FROM taken;

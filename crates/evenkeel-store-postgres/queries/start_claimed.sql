@@ -1,0 +1,35 @@
+-- Attempts that were taken out of the queue begin. One that had been given back has a row.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), d AS MATERIALIZED (
+    SELECT *, row_number() OVER (PARTITION BY job_no ORDER BY scheduled_at, sequence, attempt)
+              AS nth
+      FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int4[],
+                  $9::int2[], $10::int8[], $11::int4[])
+           AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
+                prev_sequence)
+), counted AS (
+    UPDATE job_state s SET executions = s.executions + c.n
+      FROM (SELECT job_no, count(*) AS n FROM d GROUP BY job_no ORDER BY job_no) AS c
+     WHERE s.job_no = c.job_no
+ RETURNING s.job_no, s.executions - c.n AS before
+), started AS (
+    INSERT INTO run AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
+                          fence, node_no, prev_at, prev_sequence, number, started_at)
+    SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, 1, d.crashes, d.fence + 1,
+           $2, d.prev_at, d.prev_sequence, c.before + d.nth, (SELECT now FROM clock)
+      FROM d JOIN counted c USING (job_no)
+        ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
+       SET status = 1, fence = excluded.fence, crashes = excluded.crashes, node_no = excluded.node_no,
+           number = excluded.number, started_at = excluded.started_at
+), reached AS (
+    UPDATE node SET oldest_open = least(oldest_open, earliest),
+                    reached_back_to = least(reached_back_to, earliest)
+      FROM (SELECT min(scheduled_at) AS earliest FROM d) AS d
+     WHERE node_no = $2
+)
+SELECT (SELECT now FROM clock), d.scheduled_at, d.job_no, d.sequence, d.attempt, j.definition,
+       c.data
+  FROM d JOIN job j USING (job_no)
+  LEFT JOIN checkpoint c ON c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
+                        AND c.sequence = d.sequence;

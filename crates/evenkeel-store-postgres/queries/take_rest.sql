@@ -1,0 +1,13 @@
+-- The first in the order of dispatch, whatever their lanes.
+DELETE FROM ready r
+ USING (SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt
+          FROM unnest($1::text[]) AS p(pool)
+         CROSS JOIN LATERAL (SELECT * FROM ready WHERE pool = p.pool
+                              ORDER BY lane, priority DESC, should_start_by, ready_at, job_no
+                              LIMIT $2 FOR UPDATE SKIP LOCKED) AS c
+         ORDER BY c.lane, c.priority DESC, c.should_start_by, c.ready_at, c.job_no
+         LIMIT $2) AS t
+ WHERE r.scheduled_at = t.scheduled_at AND r.job_no = t.job_no AND r.sequence = t.sequence
+   AND r.attempt = t.attempt
+RETURNING r.lane, r.priority, r.should_start_by, r.ready_at, r.scheduled_at, r.job_no, r.sequence,
+           r.attempt, r.tenant_no, r.fence, r.crashes, r.prev_at, r.prev_sequence;

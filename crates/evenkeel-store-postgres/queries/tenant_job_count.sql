@@ -1,0 +1,1 @@
+SELECT job_count FROM tenant WHERE tenant_no = $1;

@@ -1,0 +1,5 @@
+WITH opened AS (
+    UPDATE job_state SET live = live + 1 WHERE job_no = $1 RETURNING shard, job_no, tenant_no
+)
+INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
+SELECT shard, $2, $2, job_no, $3, 0, tenant_no FROM opened;

@@ -1,0 +1,152 @@
+//! From types to columns and back.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{JobNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    Cause, DueJob, RunLink, Start, StoreError, Ticket, run_key_from_columns, sql_time,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use crate::error::Tried;
+
+/// A column's value. Reading a column that is not there or has another type is a fault of ours.
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| StoreError::Refused(error.into()))
+}
+
+pub(crate) fn micros(moment: Option<Timestamp>) -> Option<i64> {
+    moment.map(Timestamp::as_micros)
+}
+
+pub(crate) fn time(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+    get(row, column).map(Timestamp::from_micros)
+}
+
+pub(crate) fn maybe_time(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    get(row, column).map(sql_time)
+}
+
+pub(crate) fn slot(moment: Option<Timestamp>) -> Option<i32> {
+    moment.map(|moment| Slot::of(moment).0)
+}
+
+pub(crate) fn sequence(sequence: Sequence) -> i32 {
+    // 20 bits.
+    sequence.bits().cast_signed()
+}
+
+pub(crate) fn attempt(key: RunKey) -> i16 {
+    // At most 1023.
+    key.attempt.0.cast_signed()
+}
+
+pub(crate) fn fence(fence: Fence) -> i32 {
+    fence.0.cast_signed()
+}
+
+pub(crate) fn shards(shards: &[Shard]) -> Vec<i16> {
+    shards.iter().map(|shard| i16::from(shard.0)).collect()
+}
+
+pub(crate) fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
+    Ok(get::<i64>(row, column)?.max(0).cast_unsigned())
+}
+
+/// The key that stands in four columns from `first` on.
+pub(crate) fn key(row: &Row, first: usize) -> Result<RunKey, StoreError> {
+    run_key_from_columns(
+        get(row, first)?,
+        get(row, first + 1)?,
+        get(row, first + 2)?,
+        get(row, first + 3)?,
+    )
+}
+
+/// Keys as arrays.
+#[derive(Debug, Default)]
+pub(crate) struct KeyColumns {
+    pub(crate) job_no: Vec<i64>,
+    pub(crate) scheduled_at: Vec<i64>,
+    pub(crate) sequence: Vec<i32>,
+    pub(crate) attempt: Vec<i16>,
+}
+
+impl KeyColumns {
+    pub(crate) fn push(&mut self, key: RunKey) {
+        self.job_no.push(key.job_no.0);
+        self.scheduled_at.push(key.scheduled_at.as_micros());
+        self.sequence.push(sequence(key.sequence));
+        self.attempt.push(attempt(key));
+    }
+}
+
+impl FromIterator<RunKey> for KeyColumns {
+    fn from_iter<I: IntoIterator<Item = RunKey>>(keys: I) -> Self {
+        let mut columns = Self::default();
+        keys.into_iter().for_each(|key| columns.push(key));
+        columns
+    }
+}
+
+/// Places in the queue as arrays; a `NULL` pool is an attempt that does not queue.
+#[derive(Debug, Default)]
+pub(crate) struct TicketColumns {
+    pub(crate) pool: Vec<Option<String>>,
+    pub(crate) lane: Vec<Option<i16>>,
+    pub(crate) priority: Vec<Option<i16>>,
+    pub(crate) should_start_by: Vec<Option<i64>>,
+    pub(crate) dedup_key: Vec<Option<String>>,
+    pub(crate) concurrency_key: Vec<Option<String>>,
+}
+
+impl TicketColumns {
+    pub(crate) fn push(&mut self, ticket: Option<&Ticket>) {
+        self.pool.push(ticket.map(|ticket| ticket.pool.clone()));
+        self.lane.push(ticket.map(|ticket| ticket.lane as i16));
+        self.priority.push(ticket.map(|ticket| i16::from(ticket.priority.get())));
+        self.should_start_by.push(ticket.map(|ticket| ticket.should_start_by.as_micros()));
+        self.dedup_key.push(ticket.and_then(|ticket| ticket.dedup_key.clone()));
+        self.concurrency_key.push(ticket.and_then(|ticket| ticket.concurrency_key.clone()));
+    }
+}
+
+pub(crate) fn ticket_of(start: &Start) -> Option<&Ticket> {
+    match start {
+        Start::Claimed => None,
+        Start::Queued(ticket) => Some(ticket),
+    }
+}
+
+/// A job as the scheduler keeps it, from the first nine columns.
+pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
+    let no = JobNo(get(row, 0)?);
+    let head_at = maybe_time(row, 5)?;
+    let head_sequence: Option<i32> = get(row, 6)?;
+    Ok(DueJob {
+        no,
+        tenant: TenantNo(get(row, 1)?),
+        next_at: maybe_time(row, 2)?,
+        generation: get(row, 3)?,
+        live: get::<i32>(row, 4)?.max(0).cast_unsigned(),
+        head: head_at.zip(head_sequence).map(|(at, bits)| link(no, at, bits)).transpose()?,
+        average_good_duration: get::<Option<i64>>(row, 7)?.map(span),
+        definition: get(row, 8)?,
+    })
+}
+
+pub(crate) fn span(micros: i64) -> Span {
+    Span::from_micros(micros.max(0).cast_unsigned())
+}
+
+/// A span as a column; what is longer than a column holds is as long as it can be.
+pub(crate) fn span_micros(span: Span) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn link(no: JobNo, scheduled_at: Timestamp, bits: i32) -> Result<RunLink, StoreError> {
+    let sequence = u32::try_from(bits).ok().and_then(Sequence::from_bits).ok_or_else(|| {
+        StoreError::corrupt(format!("job {no}"), "head_sequence", Cause::from("more than 20 bits"))
+    })?;
+    Ok(RunLink { scheduled_at, sequence })
+}

@@ -1,0 +1,112 @@
+//! What goes wrong with PostgreSQL, sorted by what helps against it.
+
+use evenkeel_store::{Cause, StoreError};
+use tokio_postgres::error::SqlState;
+
+/// A store that could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address or an option makes no sense.
+    #[error("the PostgreSQL address or options are not usable")]
+    Options(#[source] Cause),
+    /// The database did not answer.
+    #[error("the database did not answer")]
+    Unavailable(#[source] Cause),
+    /// The tables could not be made or brought up to date.
+    #[error("the tables could not be brought up to date")]
+    Migration(#[source] Cause),
+    /// A newer version of Evenkeel has used this database.
+    #[error(
+        "the database has schema version {found}, but this program knows only up to {known}: \
+         use the newer program"
+    )]
+    NewerSchema {
+        /// What the database has.
+        found: i32,
+        /// What this program knows.
+        known: i32,
+    },
+}
+
+/// Why one try of a verb failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The database or the connection said so.
+    Postgres(tokio_postgres::Error),
+    /// Somebody was quicker; the verb changed nothing and is simply tried again.
+    Again,
+    /// Trying again does not help.
+    Final(StoreError),
+}
+
+/// The result of one try of a verb.
+pub(crate) type Tried<T> = Result<T, Failure>;
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Final(error)
+    }
+}
+
+impl Failure {
+    /// Two transactions were in each other's way, and this one was undone.
+    pub(crate) fn is_collision(&self) -> bool {
+        match self {
+            Self::Postgres(error) => error.code().is_some_and(|code| {
+                *code == SqlState::T_R_DEADLOCK_DETECTED
+                    || *code == SqlState::T_R_SERIALIZATION_FAILURE
+            }),
+            Self::Again => true,
+            Self::Final(_) => false,
+        }
+    }
+
+    /// A unique index has such a value already.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(self, Self::Postgres(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+
+    /// Must the connection be thrown away?
+    pub(crate) fn spoils_connection(&self) -> bool {
+        matches!(self, Self::Postgres(error) if is_outage(error))
+    }
+
+    pub(crate) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Postgres(error) if is_outage(&error) => StoreError::Unavailable(error.into()),
+            Self::Postgres(error) => StoreError::Refused(error.into()),
+            Self::Again => StoreError::Unavailable("others were quicker, several times".into()),
+            Self::Final(error) => error,
+        }
+    }
+}
+
+/// Will it pass by waiting? Without a code, the server said nothing at all: the connection is gone.
+pub(crate) fn is_outage(error: &tokio_postgres::Error) -> bool {
+    let Some(code) = error.code() else {
+        return error.is_closed() || is_io(error);
+    };
+    // 08 connection, 53 resources, 57 operator intervention and time-outs, 58 system; then lock
+    // time-out, idle time-out, and a server that has become a read-only replica.
+    ["08", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
+        || ["55P03", "25P03", "25006"].contains(&code.code())
+        || *code == SqlState::T_R_DEADLOCK_DETECTED
+        || *code == SqlState::T_R_SERIALIZATION_FAILURE
+}
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if cause.is::<std::io::Error>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}

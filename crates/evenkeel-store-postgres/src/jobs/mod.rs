@@ -1,0 +1,77 @@
+//! The verbs of users on jobs.
+
+mod delete;
+mod list;
+mod read;
+mod register;
+mod trigger;
+mod update;
+
+use async_trait::async_trait;
+use evenkeel_core::{Definition, JobId, JobNo};
+use evenkeel_store::{
+    Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Now, Page, PageRequest,
+    Registered, Scope, StoreError, Triggered,
+};
+
+use crate::PostgresStore;
+
+#[async_trait]
+impl JobStore for PostgresStore {
+    async fn register(
+        &self,
+        scope: &Scope,
+        jobs: Vec<NewJob>,
+        now: Now,
+    ) -> Result<Vec<Registered>, StoreError> {
+        register::register(self, scope, jobs, now).await
+    }
+
+    async fn update(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        change: JobChange,
+        now: Now,
+    ) -> Result<Changed, StoreError> {
+        update::update(self, scope, id, change, now).await
+    }
+
+    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError> {
+        delete::delete(self, scope, id, now).await
+    }
+
+    async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
+        let args = (id.0, scope.tenant.0);
+        self.api
+            .run(args, |connection, args| async move {
+                let (id, tenant) = &*args;
+                read::get_job(&connection, *id, *tenant).await
+            })
+            .await
+    }
+
+    async fn list_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        page: PageRequest<JobNo>,
+    ) -> Result<Page<Job, JobNo>, StoreError> {
+        list::list_jobs(self, scope, filter, page).await
+    }
+
+    async fn trigger(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        n: u32,
+        now: Now,
+    ) -> Result<Triggered, StoreError> {
+        trigger::trigger(self, scope, id, n, now).await
+    }
+}
+
+/// A definition as it is stored.
+fn definition_text(definition: &Definition) -> Result<String, StoreError> {
+    serde_json::to_string(definition).map_err(|error| StoreError::Refused(error.into()))
+}

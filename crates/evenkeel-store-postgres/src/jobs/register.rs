@@ -1,0 +1,160 @@
+//! New jobs.
+
+use std::collections::HashMap;
+
+use evenkeel_core::{JobId, JobNo};
+use evenkeel_store::{NewJob, Now, Registered, Scope, StoreError};
+use uuid::Uuid;
+
+use super::definition_text;
+use crate::PostgresStore;
+use crate::columns::{get, micros, slot};
+use crate::error::{Failure, Tried};
+use crate::pool::Connection;
+
+struct Args {
+    tenant: i32,
+    now: Option<i64>,
+    jobs: Vec<NewJob>,
+    /// For each job, the earlier one of the batch that has its name.
+    namesakes: Vec<Option<usize>>,
+    columns: Columns,
+}
+
+/// Those jobs that have no namesake in the batch, as arrays.
+#[derive(Default)]
+struct Columns {
+    id: Vec<Uuid>,
+    name: Vec<Option<String>>,
+    configuration: Vec<String>,
+    source_id: Vec<Option<String>>,
+    about: Vec<String>,
+    definition: Vec<String>,
+    next_at: Vec<Option<i64>>,
+    slot: Vec<Option<i32>>,
+}
+
+pub(super) async fn register(
+    store: &PostgresStore,
+    scope: &Scope,
+    jobs: Vec<NewJob>,
+    now: Now,
+) -> Result<Vec<Registered>, StoreError> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let namesakes = namesakes(&jobs);
+    let mut columns = Columns::default();
+    for (job, namesake) in jobs.iter().zip(&namesakes) {
+        if namesake.is_none() {
+            columns.push(job)?;
+        }
+    }
+    let now = micros(now.literal());
+    let args = Args { tenant: scope.tenant.0, now, jobs, namesakes, columns };
+    store
+        .api
+        .run(args, |connection, args| async move {
+            connection.transaction(run(&connection, &args)).await
+        })
+        .await
+}
+
+async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
+    let made = insert(connection, args).await?;
+    let mut answers: Vec<Registered> = Vec::with_capacity(args.jobs.len());
+    let holders = if made.len() == args.columns.id.len() {
+        HashMap::new()
+    } else {
+        find_holders(connection, args, &made).await?
+    };
+    for (job, namesake) in args.jobs.iter().zip(&args.namesakes) {
+        let answer = match namesake.map(|first| (answers[first], args.jobs[first].id)) {
+            Some((Registered::Created(_), first)) => Registered::NameTaken(first),
+            Some((taken @ Registered::NameTaken(_), _)) => taken,
+            None => match (made.get(&job.id), holders.get(&job.id)) {
+                (Some(no), _) => Registered::Created(*no),
+                (None, Some(holder)) => Registered::NameTaken(*holder),
+                // Whoever had the name when we tried has been deleted since.
+                (None, None) => return Err(Failure::Again),
+            },
+        };
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, JobNo>> {
+    let columns = &args.columns;
+    let rows = connection
+        .rows(
+            include_str!("../../queries/register.sql"),
+            &[
+                &args.now,
+                &args.tenant,
+                &columns.id,
+                &columns.name,
+                &columns.configuration,
+                &columns.source_id,
+                &columns.about,
+                &columns.definition,
+                &columns.next_at,
+                &columns.slot,
+            ],
+        )
+        .await?;
+    rows.iter().map(|row| Ok((JobId(get(row, 0)?), JobNo(get(row, 1)?)))).collect()
+}
+
+/// Who has the names of the jobs that were not made?
+async fn find_holders(
+    connection: &Connection,
+    args: &Args,
+    made: &HashMap<JobId, JobNo>,
+) -> Tried<HashMap<JobId, JobId>> {
+    let columns = &args.columns;
+    let left: Vec<usize> =
+        (0..columns.id.len()).filter(|at| !made.contains_key(&JobId(columns.id[*at]))).collect();
+    let names: Vec<Option<&str>> = left.iter().map(|at| columns.name[*at].as_deref()).collect();
+    let configurations: Vec<&str> =
+        left.iter().map(|at| columns.configuration[*at].as_str()).collect();
+    let sql = include_str!("../../queries/find_names.sql");
+    let rows = connection.rows(sql, &[&args.tenant, &names, &configurations]).await?;
+    let mut holders = HashMap::new();
+    for row in &rows {
+        let nth = usize::try_from(get::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
+        if let Some(at) = left.get(nth) {
+            holders.insert(JobId(columns.id[*at]), JobId(get(row, 1)?));
+        }
+    }
+    Ok(holders)
+}
+
+fn namesakes(jobs: &[NewJob]) -> Vec<Option<usize>> {
+    let mut seen: HashMap<(&str, &str), usize> = HashMap::new();
+    jobs.iter()
+        .enumerate()
+        .map(|(position, job)| {
+            let name = job.about.name.as_deref()?;
+            let configuration = job.about.configuration.as_deref().unwrap_or_default();
+            let first = *seen.entry((name, configuration)).or_insert(position);
+            (first != position).then_some(first)
+        })
+        .collect()
+}
+
+impl Columns {
+    fn push(&mut self, job: &NewJob) -> Result<(), StoreError> {
+        let about = &job.about;
+        self.id.push(job.id.0);
+        self.name.push(about.name.clone());
+        self.configuration.push(about.configuration.clone().unwrap_or_default());
+        self.source_id.push(about.source_id.clone());
+        self.about
+            .push(serde_json::to_string(about).map_err(|error| StoreError::Refused(error.into()))?);
+        self.definition.push(definition_text(&job.definition)?);
+        self.next_at.push(micros(job.next_at));
+        self.slot.push(slot(job.next_at));
+        Ok(())
+    }
+}

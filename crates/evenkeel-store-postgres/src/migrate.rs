@@ -1,0 +1,67 @@
+//! Brings the tables up to date: forward only, by one node at a time, safe to repeat.
+
+use tokio_postgres::{Client, Transaction};
+
+use crate::error::{OpenError, is_outage};
+use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
+use crate::tls;
+
+/// Every step from an empty database to today's tables, oldest first.
+const STEPS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
+
+/// Taken while the tables change, and given back with the transaction.
+const LOCK_CLASS: i32 = 0x45_4b_4d_47;
+
+pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> {
+    let config = options.config(Purpose::Migrate)?;
+    let tls = tls::connector(config.get_ssl_mode())?;
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT * 2, config.connect(tls))
+        .await
+        .map_err(|elapsed| OpenError::Unavailable(elapsed.into()))?;
+    let (mut client, connection) = connected.map_err(open_error)?;
+    let driver = tokio::spawn(connection);
+    let migrated = run(&mut client, options.schema.as_deref()).await;
+    drop(client);
+    // The driver ends with the client; how the connection closed is of no interest.
+    drop(driver.await);
+    migrated
+}
+
+async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError> {
+    let transaction = client.transaction().await.map_err(open_error)?;
+    steps(&transaction, schema).await?;
+    transaction.commit().await.map_err(open_error)
+}
+
+async fn steps(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<(), OpenError> {
+    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    let lock = include_str!("../queries/lock_schema.sql");
+    let name = schema.unwrap_or_default();
+    transaction.execute(lock, &[&LOCK_CLASS, &name]).await.map_err(open_error)?;
+    if let Some(schema) = schema {
+        let create = format!("CREATE SCHEMA IF NOT EXISTS {schema}");
+        transaction.batch_execute(&create).await.map_err(open_error)?;
+    }
+    let create = include_str!("../queries/create_schema_migration.sql");
+    transaction.batch_execute(create).await.map_err(open_error)?;
+    let newest = include_str!("../queries/newest_schema_version.sql");
+    let found: i32 = transaction.query_one(newest, &[]).await.map_err(open_error)?.get(0);
+    if found > known {
+        return Err(OpenError::NewerSchema { found, known });
+    }
+    for (version, step) in (1..).zip(STEPS).filter(|(version, _)| *version > found) {
+        transaction.batch_execute(step).await.map_err(open_error)?;
+        let record = include_str!("../queries/record_schema_version.sql");
+        transaction.execute(record, &[&version]).await.map_err(open_error)?;
+        tracing::info!(schema.version = version, "brought the tables to version {version}");
+    }
+    Ok(())
+}
+
+fn open_error(error: tokio_postgres::Error) -> OpenError {
+    if is_outage(&error) {
+        OpenError::Unavailable(error.into())
+    } else {
+        OpenError::Migration(error.into())
+    }
+}

@@ -1,0 +1,185 @@
+//! The verbs of nodes about themselves and each other.
+
+use async_trait::async_trait;
+use evenkeel_core::{NodeNo, Span, Timestamp};
+use evenkeel_store::{
+    Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError,
+};
+use futures::future::try_join;
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{KeyColumns, fence, get, maybe_time, micros, span_micros, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+#[async_trait]
+impl NodeStore for PostgresStore {
+    async fn join(&self, node: &NewNode, now: Now) -> Result<Joined, StoreError> {
+        let args = (node.clone(), micros(now.literal()));
+        self.hot
+            .run(args, |connection, args| async move {
+                let (node, now) = &*args;
+                connection.transaction(join(&connection, node, *now)).await
+            })
+            .await
+    }
+
+    async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
+        let args = (ping.clone(), micros(now.literal()));
+        self.hot
+            .run(args, |connection, args| async move {
+                let (ping, now) = &*args;
+                connection.transaction(run_ping(&connection, ping, *now)).await
+            })
+            .await
+    }
+
+    async fn begin_steal(
+        &self,
+        victim: NodeNo,
+        silent_after: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        let args = (victim.0, span_micros(silent_after), micros(now.literal()));
+        self.hot
+            .run(args, |connection, args| async move {
+                let (victim, silent_after, now) = &*args;
+                let sql = include_str!("../queries/begin_steal.sql");
+                Ok(connection.change(sql, &[now, victim, silent_after]).await? > 0)
+            })
+            .await
+    }
+
+    async fn steal(
+        &self,
+        victim: NodeNo,
+        challenged_at: Timestamp,
+        grace: Span,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        let args = (victim.0, challenged_at.as_micros(), span_micros(grace), micros(now.literal()));
+        self.hot
+            .run(args, |connection, args| async move {
+                let (victim, challenged_at, grace, now) = &*args;
+                let sql = include_str!("../queries/steal.sql");
+                let row = connection.row(sql, &[now, victim, challenged_at, grace]).await?;
+                Ok(get(&row, 0)?)
+            })
+            .await
+    }
+
+    async fn drain(&self, node: NodeNo) -> Result<(), StoreError> {
+        self.hot
+            .run(node.0, |connection, node| async move {
+                connection.change(include_str!("../queries/drain.sql"), &[&*node]).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn retire(&self, node: NodeNo) -> Result<bool, StoreError> {
+        self.hot
+            .run(node.0, |connection, node| async move {
+                connection.transaction(retire(&connection, *node)).await
+            })
+            .await
+    }
+
+    async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
+        self.hot
+            .run(None::<i64>, |connection, database| async move {
+                let (now, members) = try_join(
+                    connection.row(include_str!("../queries/now.sql"), &[&*database]),
+                    members(&connection),
+                )
+                .await?;
+                Ok((time(&now, 0)?, members))
+            })
+            .await
+    }
+}
+
+async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Tried<Joined> {
+    let identity = node.identity.to_string();
+    connection.rows(include_str!("../queries/join_lock.sql"), &[&identity]).await?;
+    let bury = include_str!("../queries/bury_former.sql");
+    let former = connection.rows(bury, &[&node.identity]).await?;
+    let mut former =
+        former.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect::<Tried<Vec<NodeNo>>>()?;
+    former.sort_unstable();
+    let row = connection
+        .row(
+            include_str!("../queries/join.sql"),
+            &[&now, &node.identity, &node.name, &role_bits(node.roles)],
+        )
+        .await?;
+    Ok(Joined { node: NodeNo(get(&row, 0)?), now: time(&row, 1)?, former })
+}
+
+async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tried<Pinged> {
+    let node = ping.node.0;
+    let sql = include_str!("../queries/ping.sql");
+    let pinged = connection.maybe_row(sql, &[&now, &node, &micros(ping.oldest_open)]).await?;
+    let Some(row) = pinged else { return Ok(Pinged::Fenced) };
+    let now: i64 = get(&row, 0)?;
+    let keys: KeyColumns = ping.long_runs.iter().map(|run| run.key).collect();
+    let fences: Vec<i32> = ping.long_runs.iter().map(|run| fence(run.fence)).collect();
+    let started_at: Vec<i64> =
+        ping.long_runs.iter().map(|run| run.started_at.as_micros()).collect();
+    let replace = include_str!("../queries/replace_long_runs.sql");
+    let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
+    let (_, members) = try_join(
+        connection.change(
+            replace,
+            &[&node, &now, job_no, scheduled_at, sequence, attempt, &fences, &started_at],
+        ),
+        members(connection),
+    )
+    .await?;
+    Ok(Pinged::Alive { now: Timestamp::from_micros(now), members })
+}
+
+async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
+    // Before the search begins, so that it sees all that was being committed.
+    connection.rows(include_str!("../queries/lock_node.sql"), &[&node]).await?;
+    let retired = connection.change(include_str!("../queries/retire.sql"), &[&node]).await? > 0;
+    if retired {
+        try_join(
+            connection.change(include_str!("../queries/forget_long_runs.sql"), &[&node]),
+            connection.change(include_str!("../queries/forget_cancellations.sql"), &[&node]),
+        )
+        .await?;
+    }
+    Ok(retired)
+}
+
+async fn members(connection: &Connection) -> Tried<Vec<Member>> {
+    let rows = connection.rows(include_str!("../queries/members.sql"), &[]).await?;
+    rows.iter().map(member).collect()
+}
+
+fn member(row: &Row) -> Tried<Member> {
+    let node = NodeNo(get(row, 0)?);
+    let code: i16 = get(row, 3)?;
+    let state = usize::try_from(code).ok().and_then(|code| NodeState::ALL.get(code)).copied();
+    Ok(Member {
+        node,
+        name: get(row, 1)?,
+        roles: roles(get(row, 2)?),
+        state: state.ok_or_else(|| {
+            StoreError::corrupt(format!("node {node}"), "state", format!("{code} is unknown"))
+        })?,
+        joined_at: time(row, 4)?,
+        last_ping_at: time(row, 5)?,
+        steal_start_at: maybe_time(row, 6)?,
+    })
+}
+
+fn role_bits(roles: Roles) -> i16 {
+    i16::from(roles.api) | i16::from(roles.scheduler) << 1 | i16::from(roles.worker) << 2
+}
+
+fn roles(bits: i16) -> Roles {
+    Roles { api: bits & 1 != 0, scheduler: bits & 2 != 0, worker: bits & 4 != 0 }
+}

@@ -1,0 +1,153 @@
+//! Where the database is and how it is talked to.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+
+use crate::error::OpenError;
+
+/// Where the database is and how it is talked to.
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database?sslmode=…`
+    ///
+    /// With `sslmode=prefer` (as when none is given) the connection is encrypted if the server
+    /// can, and the server's certificate is not checked; with `require` it is encrypted and the
+    /// certificate must be trusted by this machine.
+    pub url: String,
+    /// Connections kept for firing, claiming, finishing and leases.
+    pub hot_connections: usize,
+    /// Connections for what users ask.
+    pub api_connections: usize,
+    /// The longest a statement may take.
+    pub statement_timeout: Duration,
+    /// How the connections are called in `pg_stat_activity`.
+    pub application_name: String,
+    /// The schema that holds the tables, made if it is missing; the connection's own if `None`.
+    pub schema: Option<String>,
+}
+
+/// What a connection is for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    Hot,
+    Api,
+    Listen,
+    Migrate,
+}
+
+impl PostgresOptions {
+    /// A database at `url`, with everything else as by default.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            hot_connections: 4,
+            api_connections: 8,
+            statement_timeout: Duration::from_secs(10),
+            application_name: "evenkeel".into(),
+            schema: None,
+        }
+    }
+
+    /// After this the client gives a verb up: the server should have done so a little before.
+    pub(crate) fn verb_timeout(&self) -> Duration {
+        self.statement_timeout + Duration::from_secs(2)
+    }
+
+    /// The name on which this database's nodes wake each other.
+    pub(crate) fn channel(&self) -> String {
+        format!("evenkeel_{}", self.schema.as_deref().unwrap_or("default"))
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), OpenError> {
+        if self.hot_connections < 2 || self.api_connections < 1 {
+            return Err(OpenError::Options(
+                "at least 2 hot connections and 1 for users are needed".into(),
+            ));
+        }
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        match &self.schema {
+            Some(schema)
+                if schema.is_empty() || schema.len() > 48 || !schema.chars().all(legal) =>
+            {
+                Err(OpenError::Options(
+                    "a schema is called by at most 48 small letters, digits and _".into(),
+                ))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn config(&self, purpose: Purpose) -> Result<Config, OpenError> {
+        let mut config =
+            Config::from_str(&self.url).map_err(|error| OpenError::Options(error.into()))?;
+        let timeout = self.statement_timeout.as_millis();
+        let mut settings = vec![
+            // A session that was left alone in a transaction holds locks that others wait for.
+            format!("idle_in_transaction_session_timeout={timeout}"),
+            format!("statement_timeout={}", if purpose == Purpose::Migrate { 0 } else { timeout }),
+            format!("lock_timeout={}", if purpose == Purpose::Migrate { 60_000 } else { timeout }),
+            "jit=off".into(),
+        ];
+        if let Some(schema) = &self.schema {
+            settings.push(format!("search_path={schema}"));
+        }
+        if purpose == Purpose::Hot {
+            // Batches come sorted. A nested loop over them takes the row locks in that order, so
+            // that two batches cannot deadlock; it is also the quickest plan at any table size.
+            settings.extend(
+                [
+                    "enable_hashjoin=off",
+                    "enable_mergejoin=off",
+                    "plan_cache_mode=force_generic_plan",
+                ]
+                .map(String::from),
+            );
+        }
+        let mut text = config.get_options().unwrap_or_default().to_owned();
+        for setting in settings {
+            text.push_str(" -c ");
+            text.push_str(&setting);
+        }
+        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
+        config
+            .options(text.trim_start())
+            .application_name(&self.application_name)
+            .connect_timeout(connect_timeout)
+            .tcp_user_timeout(self.verb_timeout())
+            .keepalives(true)
+            .keepalives_idle(Duration::from_secs(10))
+            .keepalives_interval(Duration::from_secs(5))
+            .keepalives_retries(3);
+        Ok(config)
+    }
+}
+
+/// The longest a new connection may take.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_that_would_need_quoting_is_refused() {
+        let with = |schema: &str| PostgresOptions {
+            schema: Some(schema.into()),
+            ..PostgresOptions::new("postgres://localhost")
+        };
+        assert!(with("test_1").validate().is_ok());
+        assert!(with("Test").validate().is_err());
+        assert!(with("a; drop").validate().is_err());
+    }
+
+    #[test]
+    fn options_given_in_the_address_are_kept() {
+        let options = PostgresOptions::new("postgres://localhost?options=-c%20work_mem%3D8MB");
+        let config = options.config(Purpose::Hot).unwrap();
+        let text = config.get_options().unwrap();
+        assert!(text.starts_with("-c work_mem=8MB -c idle"), "{text}");
+        assert!(text.contains("enable_hashjoin=off"));
+    }
+}

@@ -1,0 +1,36 @@
+//! A batch in which a job appears several times is worked off in rounds.
+
+use std::collections::HashMap;
+
+use evenkeel_core::JobNo;
+
+/// Splits a batch, given by positions, so that no job is in a round twice, a job's items keep
+/// their order, and each round is sorted by job: row locks are taken in that order.
+///
+/// A statement changes a row only once, so what happens to a job twice takes two of them.
+pub(crate) fn rounds<T>(batch: &[T], job: impl Fn(&T) -> JobNo) -> Vec<Vec<usize>> {
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    let mut seen: HashMap<JobNo, usize> = HashMap::with_capacity(batch.len());
+    for (position, item) in batch.iter().enumerate() {
+        let round = seen.entry(job(item)).and_modify(|round| *round += 1).or_insert(0);
+        if *round == rounds.len() {
+            rounds.push(Vec::new());
+        }
+        rounds[*round].push(position);
+    }
+    for round in &mut rounds {
+        round.sort_unstable_by_key(|position| job(&batch[*position]));
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_in_a_round_once_and_its_items_keep_their_order() {
+        let batch = [3, 1, 3, 2, 3, 1].map(JobNo);
+        assert_eq!(rounds(&batch, |job| *job), [vec![1, 3, 0], vec![5, 2], vec![4]]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Claiming: out of the queue, into the history, in one transaction.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Lane;
+use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now, StoreError};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{KeyColumns, get, key, micros, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+struct Args {
+    claim: Claim,
+    now: Option<i64>,
+}
+
+pub(super) async fn claim(
+    store: &PostgresStore,
+    claim: &Claim,
+    now: Now,
+) -> Result<Claimed, StoreError> {
+    let args = Args { claim: claim.clone(), now: micros(now.literal()) };
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let pools = &args.claim.pools;
+            let sql = include_str!("../../queries/is_ready.sql");
+            let row = connection.row(sql, &[&args.now, pools]).await?;
+            if args.claim.room == 0 || !get::<bool>(&row, 1)? {
+                return Ok(Claimed { now: time(&row, 0)?, attempts: Vec::new() });
+            }
+            let asked_at = time(&row, 0)?;
+            connection.transaction(run(&connection, &args, asked_at)).await
+        })
+        .await
+}
+
+async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried<Claimed> {
+    let node = args.claim.node.0;
+    let lock = include_str!("../../queries/lock_live_node.sql");
+    if connection.maybe_row(lock, &[&node]).await?.is_none() {
+        return Ok(Claimed { now: asked_at, attempts: Vec::new() });
+    }
+    let mut taken = take(connection, &args.claim).await?;
+    if taken.is_empty() {
+        return Ok(Claimed { now: asked_at, attempts: Vec::new() });
+    }
+    taken.sort_by_key(|taken| taken.order);
+    let rows = start(connection, args, &taken).await?;
+    let now = rows.first().map_or(Ok(asked_at), |row| time(row, 0))?;
+    let mut bodies = rows
+        .iter()
+        .map(|row| Ok((key(row, 1)?, (get(row, 5)?, get(row, 6)?))))
+        .collect::<Tried<HashMap<RunKey, (String, Option<Vec<u8>>)>>>()?;
+    let attempts = taken.into_iter().filter_map(|taken| {
+        let (definition, checkpoint) = bodies.remove(&taken.key)?;
+        Some(ClaimedAttempt {
+            key: taken.key,
+            fence: Fence(taken.fence.cast_unsigned()).next(),
+            tenant: TenantNo(taken.tenant),
+            definition,
+            checkpoint,
+        })
+    });
+    Ok(Claimed { now, attempts: attempts.collect() })
+}
+
+/// A row that was taken out of the queue.
+struct Taken {
+    order: (i16, Reverse<i16>, i64, i64, i64),
+    key: RunKey,
+    tenant: i32,
+    fence: i32,
+    crashes: i16,
+    prev_at: Option<i64>,
+    prev_sequence: Option<i32>,
+}
+
+async fn take(connection: &Connection, claim: &Claim) -> Tried<Vec<Taken>> {
+    let mut left = claim.room;
+    let places: Vec<i64> = claim
+        .guaranteed
+        .iter()
+        .map(|guaranteed| {
+            let places = (*guaranteed).min(left);
+            left -= places;
+            i64::try_from(places).unwrap_or(i64::MAX)
+        })
+        .collect();
+    let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
+    let mut taken = Vec::new();
+    if places.iter().any(|places| *places > 0) {
+        let sql = include_str!("../../queries/take_guaranteed.sql");
+        for row in connection.rows(sql, &[&claim.pools, &lanes, &places]).await? {
+            taken.push(read_taken(&row)?);
+        }
+    }
+    let rest = i64::try_from(claim.room - taken.len()).unwrap_or(i64::MAX);
+    if rest > 0 {
+        let sql = include_str!("../../queries/take_rest.sql");
+        for row in connection.rows(sql, &[&claim.pools, &rest]).await? {
+            taken.push(read_taken(&row)?);
+        }
+    }
+    Ok(taken)
+}
+
+fn read_taken(row: &Row) -> Tried<Taken> {
+    let key = key(row, 4)?;
+    Ok(Taken {
+        order: (get(row, 0)?, Reverse(get(row, 1)?), get(row, 2)?, get(row, 3)?, key.job_no.0),
+        key,
+        tenant: get(row, 8)?,
+        fence: get(row, 9)?,
+        crashes: get(row, 10)?,
+        prev_at: get(row, 11)?,
+        prev_sequence: get(row, 12)?,
+    })
+}
+
+async fn start(connection: &Connection, args: &Args, taken: &[Taken]) -> Tried<Vec<Row>> {
+    let keys: KeyColumns = taken.iter().map(|taken| taken.key).collect();
+    let tenants: Vec<i32> = taken.iter().map(|taken| taken.tenant).collect();
+    let fences: Vec<i32> = taken.iter().map(|taken| taken.fence).collect();
+    let crashes: Vec<i16> = taken.iter().map(|taken| taken.crashes).collect();
+    let prev_at: Vec<Option<i64>> = taken.iter().map(|taken| taken.prev_at).collect();
+    let prev_sequence: Vec<Option<i32>> = taken.iter().map(|taken| taken.prev_sequence).collect();
+    connection
+        .rows(
+            include_str!("../../queries/start_claimed.sql"),
+            &[
+                &args.now,
+                &args.claim.node.0,
+                &keys.job_no,
+                &keys.scheduled_at,
+                &keys.sequence,
+                &keys.attempt,
+                &tenants,
+                &fences,
+                &crashes,
+                &prev_at,
+                &prev_sequence,
+            ],
+        )
+        .await
+}

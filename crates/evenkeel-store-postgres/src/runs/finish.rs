@@ -1,0 +1,189 @@
+//! Finishing: results, history and retry in one statement.
+
+use std::collections::HashSet;
+
+use evenkeel_core::NodeNo;
+use evenkeel_core::run::RunStatus;
+use evenkeel_store::{Finish, FinishResult, Results, StoreError, Then};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{KeyColumns, fence, get, micros, span_micros};
+use crate::error::Tried;
+use crate::pool::Connection;
+use crate::rounds::rounds;
+
+struct Args {
+    node: i32,
+    alpha: f64,
+    batch: Vec<Finish>,
+}
+
+pub(super) async fn finish(
+    store: &PostgresStore,
+    node: NodeNo,
+    batch: Vec<Finish>,
+    alpha: f64,
+) -> Result<Vec<FinishResult>, StoreError> {
+    let args = Args { node: node.0, alpha, batch };
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let rounds = rounds(&args.batch, |finish| finish.key.job_no);
+            match &rounds[..] {
+                // A lone statement is a transaction.
+                [] | [_] => run(&connection, &args, &rounds).await,
+                _ => connection.transaction(run(&connection, &args, &rounds)).await,
+            }
+        })
+        .await
+}
+
+async fn run(
+    connection: &Connection,
+    args: &Args,
+    rounds: &[Vec<usize>],
+) -> Tried<Vec<FinishResult>> {
+    let mut results = vec![FinishResult::Done; args.batch.len()];
+    for round in rounds {
+        let finishes: Vec<&Finish> = round.iter().map(|at| &args.batch[*at]).collect();
+        let columns = FinishColumns::new(&finishes);
+        let row = if finishes.iter().all(|finish| is_plain(finish)) {
+            columns.finish_plain(connection, args).await?
+        } else {
+            columns.finish(connection, args, &finishes).await?
+        };
+        let ended: Vec<i64> = get::<Option<Vec<i64>>>(&row, 0)?.unwrap_or_default();
+        if ended.len() == round.len() {
+            continue;
+        }
+        let ended: HashSet<i64> = ended.into_iter().collect();
+        let before = columns.find_ended(connection, args.node).await?;
+        for (at, finish) in round.iter().zip(&finishes) {
+            let job = finish.key.job_no.0;
+            if !ended.contains(&job) {
+                results[*at] = if before.contains(&job) {
+                    FinishResult::AlreadyDone
+                } else {
+                    FinishResult::LeaseLost
+                };
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// Ends its chain, leaves nothing behind and does not stop its job.
+fn is_plain(finish: &Finish) -> bool {
+    finish.then == Then::EndChain { stop_job: false } && finish.results == Results::default()
+}
+
+/// What every batch says of its attempts.
+struct FinishColumns {
+    keys: KeyColumns,
+    fence: Vec<i32>,
+    status: Vec<i16>,
+    started_at: Vec<i64>,
+    finished_at: Vec<i64>,
+}
+
+impl FinishColumns {
+    fn new(finishes: &[&Finish]) -> Self {
+        let all = || finishes.iter();
+        Self {
+            keys: all().map(|finish| finish.key).collect(),
+            fence: all().map(|finish| fence(finish.fence)).collect(),
+            status: all().map(|finish| RunStatus::from(finish.outcome).code()).collect(),
+            started_at: all().map(|finish| finish.started_at.as_micros()).collect(),
+            finished_at: all().map(|finish| finish.finished_at.as_micros()).collect(),
+        }
+    }
+
+    async fn finish_plain(&self, connection: &Connection, args: &Args) -> Tried<Row> {
+        let Self { keys, fence, status, started_at, finished_at } = self;
+        connection
+            .row(
+                include_str!("../../queries/finish_plain.sql"),
+                &[
+                    &args.node,
+                    &args.alpha,
+                    &keys.job_no,
+                    &keys.scheduled_at,
+                    &keys.sequence,
+                    &keys.attempt,
+                    fence,
+                    status,
+                    started_at,
+                    finished_at,
+                ],
+            )
+            .await
+    }
+
+    async fn finish(
+        &self,
+        connection: &Connection,
+        args: &Args,
+        finishes: &[&Finish],
+    ) -> Tried<Row> {
+        let Self { keys, fence, status, started_at, finished_at } = self;
+        let all = || finishes.iter().map(|finish| &finish.results);
+        let retry_at: Vec<Option<i64>> = finishes
+            .iter()
+            .map(|finish| match finish.then {
+                Then::Retry { due } => micros(Some(due)),
+                Then::EndChain { .. } => None,
+            })
+            .collect();
+        let stop_job: Vec<bool> = finishes
+            .iter()
+            .map(|finish| matches!(finish.then, Then::EndChain { stop_job: true }))
+            .collect();
+        let error: Vec<Option<String>> = all().map(|results| text(&results.error)).collect();
+        let output: Vec<Option<String>> = all().map(|results| text(&results.output)).collect();
+        let crawled: Vec<Option<i64>> = all().map(|results| results.items_crawled).collect();
+        let indexed: Vec<Option<i64>> = all().map(|results| results.items_indexed).collect();
+        let cpu: Vec<Option<i64>> =
+            all().map(|results| results.cpu_time.map(span_micros)).collect();
+        let memory: Vec<Option<i64>> = all().map(|results| results.memory_peak_kb).collect();
+        connection
+            .row(
+                include_str!("../../queries/finish.sql"),
+                &[
+                    &args.node,
+                    &args.alpha,
+                    &keys.job_no,
+                    &keys.scheduled_at,
+                    &keys.sequence,
+                    &keys.attempt,
+                    fence,
+                    status,
+                    started_at,
+                    finished_at,
+                    &retry_at,
+                    &stop_job,
+                    &error,
+                    &output,
+                    &crawled,
+                    &indexed,
+                    &cpu,
+                    &memory,
+                ],
+            )
+            .await
+    }
+
+    async fn find_ended(&self, connection: &Connection, node: i32) -> Tried<HashSet<i64>> {
+        let KeyColumns { job_no, scheduled_at, sequence, attempt } = &self.keys;
+        let sql = include_str!("../../queries/find_ended.sql");
+        let rows = connection
+            .rows(sql, &[&node, job_no, scheduled_at, sequence, attempt, &self.fence])
+            .await?;
+        rows.iter().map(|row| Ok(get(row, 0)?)).collect()
+    }
+}
+
+/// PostgreSQL keeps every character but one.
+fn text(text: &Option<String>) -> Option<String> {
+    text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
+}

@@ -1,0 +1,72 @@
+//! The verbs of the workers, and of those who look at runs.
+
+mod claim;
+mod finish;
+mod list;
+mod owned;
+mod prune;
+mod read;
+mod requeue;
+
+use async_trait::async_trait;
+use evenkeel_core::{NodeNo, RunKey};
+use evenkeel_store::{
+    Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune, Pruned, Requeue,
+    Run, RunFilter, RunStore, Scope, StoreError,
+};
+
+use crate::PostgresStore;
+
+#[async_trait]
+impl RunStore for PostgresStore {
+    async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
+        claim::claim(self, claim, now).await
+    }
+
+    async fn finish(
+        &self,
+        node: NodeNo,
+        batch: Vec<Finish>,
+        alpha: f64,
+    ) -> Result<Vec<FinishResult>, StoreError> {
+        finish::finish(self, node, batch, alpha).await
+    }
+
+    async fn requeue(
+        &self,
+        node: NodeNo,
+        batch: Vec<Requeue>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError> {
+        requeue::requeue(self, node, batch, now).await
+    }
+
+    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
+        owned::find_owned(self, node, keys).await
+    }
+
+    async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
+        owned::owned(self, node, limit).await
+    }
+
+    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+        owned::take_cancellations(self, node).await
+    }
+
+    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
+        read::get_run(self, scope, key).await
+    }
+
+    async fn list_runs(
+        &self,
+        scope: &Scope,
+        filter: RunFilter,
+        page: PageRequest<RunKey>,
+    ) -> Result<Page<Run, RunKey>, StoreError> {
+        list::list_runs(self, scope, filter, page).await
+    }
+
+    async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
+        prune::prune(self, prune).await
+    }
+}

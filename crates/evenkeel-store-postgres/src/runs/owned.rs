@@ -1,0 +1,69 @@
+//! What a node has, and what of it is to end.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{NodeNo, RunKey, TenantNo};
+use evenkeel_store::{Owned, StoreError};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{KeyColumns, get, key, time};
+use crate::error::Tried;
+
+pub(super) async fn find_owned(
+    store: &PostgresStore,
+    node: NodeNo,
+    keys: &[RunKey],
+) -> Result<Vec<Owned>, StoreError> {
+    let args = (node.0, keys.iter().copied().collect::<KeyColumns>());
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (node, KeyColumns { job_no, scheduled_at, sequence, attempt }) = &*args;
+            let sql = include_str!("../../queries/find_owned.sql");
+            let rows =
+                connection.rows(sql, &[node, job_no, scheduled_at, sequence, attempt]).await?;
+            rows.iter().map(read_owned).collect()
+        })
+        .await
+}
+
+pub(super) async fn owned(
+    store: &PostgresStore,
+    node: NodeNo,
+    limit: u32,
+) -> Result<Vec<Owned>, StoreError> {
+    store
+        .hot
+        .run((node.0, i64::from(limit)), |connection, args| async move {
+            let (node, limit) = &*args;
+            let sql = include_str!("../../queries/owned.sql");
+            let rows = connection.rows(sql, &[node, limit]).await?;
+            rows.iter().map(read_owned).collect()
+        })
+        .await
+}
+
+pub(super) async fn take_cancellations(
+    store: &PostgresStore,
+    node: NodeNo,
+) -> Result<Vec<RunKey>, StoreError> {
+    store
+        .hot
+        .run(node.0, |connection, node| async move {
+            let sql = include_str!("../../queries/take_cancellations.sql");
+            let rows = connection.rows(sql, &[&*node]).await?;
+            rows.iter().map(|row| Ok(key(row, 0)?)).collect()
+        })
+        .await
+}
+
+fn read_owned(row: &Row) -> Tried<Owned> {
+    Ok(Owned {
+        key: key(row, 0)?,
+        fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
+        tenant: TenantNo(get(row, 5)?),
+        started_at: time(row, 6)?,
+        crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
+        definition: get(row, 8)?,
+    })
+}

@@ -1,0 +1,83 @@
+//! What the scheduler loads into memory.
+
+use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
+use evenkeel_store::{DueJob, DueWake, LookAhead, Now, StoreError, run_key_from_columns};
+use futures::future::try_join3;
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{due_job, get, micros, shards, time};
+use crate::error::Tried;
+
+fn due_jobs(rows: &[Row]) -> Tried<Vec<DueJob>> {
+    rows.iter().map(due_job).collect()
+}
+
+pub(super) async fn load_due(
+    store: &PostgresStore,
+    shard: Shard,
+    until: Slot,
+    after: Option<JobNo>,
+    limit: u32,
+) -> Result<Vec<DueJob>, StoreError> {
+    let after = after.map_or(i64::MIN, |job| job.0);
+    let args = (i16::from(shard.0), until.0, after, i64::from(limit));
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (shard, until, after, limit) = &*args;
+            let sql = include_str!("../../queries/load_due.sql");
+            due_jobs(&connection.rows(sql, &[shard, until, after, limit]).await?)
+        })
+        .await
+}
+
+pub(super) async fn load_jobs(
+    store: &PostgresStore,
+    jobs: &[JobNo],
+) -> Result<Vec<DueJob>, StoreError> {
+    let jobs: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+    store
+        .hot
+        .run(jobs, |connection, jobs| async move {
+            let sql = include_str!("../../queries/load_jobs.sql");
+            due_jobs(&connection.rows(sql, &[&*jobs]).await?)
+        })
+        .await
+}
+
+pub(super) async fn look_ahead(
+    store: &PostgresStore,
+    of: &[Shard],
+    until: Timestamp,
+    limit: u32,
+    now: Now,
+) -> Result<LookAhead, StoreError> {
+    let args = (shards(of), until.as_micros(), i64::from(limit), micros(now.literal()));
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (shards, until, limit, now) = &*args;
+            // All three are sent at once: this is on the way from a trigger to its start.
+            let (now, changed, wakes) = try_join3(
+                connection.row(include_str!("../../queries/now.sql"), &[now]),
+                connection
+                    .rows(include_str!("../../queries/take_changed_jobs.sql"), &[shards, limit]),
+                connection
+                    .rows(include_str!("../../queries/due_wakes.sql"), &[shards, until, limit]),
+            )
+            .await?;
+            Ok(LookAhead {
+                now: time(&now, 0)?,
+                changed: due_jobs(&changed)?,
+                wakes: wakes.iter().map(due_wake).collect::<Tried<_>>()?,
+            })
+        })
+        .await
+}
+
+fn due_wake(row: &Row) -> Tried<DueWake> {
+    let job = due_job(row)?;
+    let key = run_key_from_columns(get(row, 10)?, job.no.0, get(row, 11)?, get(row, 12)?)?;
+    Ok(DueWake { due: time(row, 9)?, key, job })
+}

@@ -1,0 +1,51 @@
+//! The verbs of the scheduler.
+
+mod fire;
+mod load;
+mod wakes;
+
+use async_trait::async_trait;
+use evenkeel_core::{JobNo, NodeNo, Shard, Slot, Timestamp};
+use evenkeel_store::{DueJob, Fire, Fired, LookAhead, Now, ScheduleStore, StoreError, WakeFire};
+
+use crate::PostgresStore;
+
+#[async_trait]
+impl ScheduleStore for PostgresStore {
+    async fn load_due(
+        &self,
+        shard: Shard,
+        until: Slot,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<DueJob>, StoreError> {
+        load::load_due(self, shard, until, after, limit).await
+    }
+
+    async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError> {
+        load::load_jobs(self, jobs).await
+    }
+
+    async fn look_ahead(
+        &self,
+        shards: &[Shard],
+        until: Timestamp,
+        limit: u32,
+        now: Now,
+    ) -> Result<LookAhead, StoreError> {
+        load::look_ahead(self, shards, until, limit, now).await
+    }
+
+    async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
+        fire::fire(self, node, batch, now).await
+    }
+
+    async fn fire_wakes(
+        &self,
+        node: NodeNo,
+        batch: Vec<WakeFire>,
+        now: Now,
+    ) -> Result<Fired, StoreError> {
+        wakes::fire_wakes(self, node, batch, now).await
+    }
+}

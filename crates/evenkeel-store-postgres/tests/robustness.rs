@@ -1,0 +1,295 @@
+//! What a crowd, a cancelled caller or a restarted server must not break.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, RunKey, Span, Timestamp};
+use evenkeel_private_postgres::{Options, PrivatePostgres};
+use evenkeel_store::{
+    Finish, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered, Results, Role,
+    Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then,
+};
+use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
+use tokio_postgres::Client;
+
+const DUE: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+fn later(secs: u64) -> Timestamp {
+    DUE.saturating_add(Span::from_secs(secs))
+}
+
+async fn scope(store: &PostgresStore) -> Scope {
+    Scope { tenant: store.tenant("test").await.unwrap(), role: Role::Admin }
+}
+
+async fn add_jobs(store: &PostgresStore, count: u64) -> Vec<(JobId, JobNo)> {
+    let every = Interval::new(Span::from_secs(60), None).unwrap();
+    let jobs: Vec<NewJob> = (0..count)
+        .map(|n| {
+            let mut random = [0; 10];
+            random[..8].copy_from_slice(&n.to_be_bytes());
+            NewJob {
+                id: JobId::new(DUE, random),
+                about: About::default(),
+                definition: Definition::noop(Schedule::Interval(every)),
+                next_at: Some(DUE),
+            }
+        })
+        .collect();
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+    let scope = scope(store).await;
+    let made = store.register(&scope, jobs, Now::At(DUE)).await.unwrap();
+    let number = |made| match made {
+        Registered::Created(no) => no,
+        Registered::NameTaken(id) => panic!("{id} is in the way"),
+    };
+    ids.into_iter().zip(made.into_iter().map(number)).collect()
+}
+
+async fn join(store: &PostgresStore, identity: u128) -> NodeNo {
+    let identity = uuid::Uuid::from_u128(identity);
+    let node = NewNode { name: "node".into(), identity, roles: Roles::ALL };
+    store.join(&node, Now::At(DUE)).await.unwrap().node
+}
+
+async fn fires(store: &PostgresStore, jobs: &[JobNo]) -> Vec<Fire> {
+    let loaded = store.load_jobs(jobs).await.unwrap();
+    let due = loaded.into_iter().filter_map(|job| Some((job.next_at?, job)));
+    due.map(|(due, job)| Fire {
+        job: job.no,
+        tenant: job.tenant,
+        generation: job.generation,
+        due,
+        head: job.head,
+        skip: None,
+        start: Some((due, Start::Claimed)),
+        idle_only: true,
+        next_at: Some(due.saturating_add(Span::from_secs(60))),
+    })
+    .collect()
+}
+
+fn finish(fire: &Fire) -> Finish {
+    Finish {
+        key: RunKey::regular(fire.job, fire.due),
+        fence: Fence(1),
+        tenant: fire.tenant,
+        outcome: Outcome::Completed,
+        started_at: fire.due,
+        finished_at: fire.due,
+        results: Results::default(),
+        then: Then::EndChain { stop_job: false },
+    }
+}
+
+/// Sessions of the test's store that are in a transaction and wait for their client.
+async fn open_transactions(onlooker: &Client, options: &PostgresOptions) -> i64 {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+                WHERE application_name = $1 AND state LIKE 'idle in transaction%'";
+    onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_that_go_away_leave_usable_connections_and_no_transaction() {
+    let (store, options) = common::open().await;
+    let (store, jobs) = (Arc::new(store), 100);
+    let numbers = add_jobs(&store, jobs).await;
+    let node = join(&store, 1).await;
+    let all: Vec<JobNo> = numbers.iter().map(|(_, no)| *no).collect();
+    for round in 0..200_u64 {
+        let (store, all, id) = (Arc::clone(&store), all.clone(), numbers[0].0);
+        let scope = scope(&store).await;
+        let task = tokio::spawn(async move {
+            let batch = fires(&store, &all).await;
+            let ends = batch.iter().map(finish).collect();
+            drop(store.fire(node, batch, Now::At(later(100_000))).await);
+            drop(store.finish(node, ends, DEFAULT_ALPHA).await);
+            drop(store.trigger(&scope, id, 0, Now::At(later(round))).await);
+        });
+        tokio::time::sleep(Duration::from_micros(round * 37 % 4_000)).await;
+        task.abort();
+        drop(task.await);
+    }
+    // Verbs that were under way go on to their end; this waits for them by using every connection.
+    let busy = (0..options.hot_connections + options.api_connections).map(|_| store.now());
+    futures::future::try_join_all(busy).await.unwrap();
+    assert!(store.census().await.is_ok());
+    let onlooker = common::onlooker(&options.url).await;
+    assert_eq!(open_transactions(&onlooker, &options).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn firing_goes_on_while_users_hold_all_their_connections() {
+    let (store, options) = common::open().await;
+    let store = Arc::new(store);
+    let jobs = add_jobs(&store, 10).await;
+    let node = join(&store, 1).await;
+    let schema = options.schema.clone().unwrap();
+    let onlooker = common::onlooker(&options.url).await;
+    // Every request of a user waits for this lock.
+    let lock = format!("BEGIN; LOCK TABLE {schema}.tenant IN ACCESS EXCLUSIVE MODE");
+    onlooker.batch_execute(&lock).await.unwrap();
+    let waiting: Vec<_> = (0..options.api_connections * 2)
+        .map(|n| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.tenant(&format!("tenant {n}")).await })
+        })
+        .collect();
+    let numbers: Vec<JobNo> = jobs.iter().map(|(_, no)| *no).collect();
+    let batch = fires(&store, &numbers).await;
+    let fired = store.fire(node, batch, Now::At(DUE)).await.unwrap();
+    assert_eq!(fired.results, [FireResult::Fired(Fence(1)); 10]);
+    onlooker.batch_execute("COMMIT").await.unwrap();
+    for waiting in waiting {
+        waiting.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_fire_the_same_jobs_once() {
+    let (store, options) = common::open().await;
+    let other = PostgresStore::connect(options).await.unwrap();
+    let jobs = add_jobs(&store, 1000).await;
+    let (one, two) = (join(&store, 1).await, join(&other, 2).await);
+    let numbers: Vec<JobNo> = jobs.iter().map(|(_, no)| *no).collect();
+    for minute in 0..5 {
+        let batch = fires(&store, &numbers).await;
+        let ends: Vec<Finish> = batch.iter().map(finish).collect();
+        let now = Now::At(later(minute * 60));
+        let (first, second) =
+            tokio::join!(store.fire(one, batch.clone(), now), other.fire(two, batch, now));
+        let (first, second) = (first.unwrap().results, second.unwrap().results);
+        let fired = |result: &FireResult| matches!(result, FireResult::Fired(_));
+        for (first, second) in first.iter().zip(&second) {
+            assert!(fired(first) != fired(second), "{first:?} and {second:?}");
+        }
+        store.finish(one, ends.clone(), DEFAULT_ALPHA).await.unwrap();
+        other.finish(two, ends, DEFAULT_ALPHA).await.unwrap();
+    }
+    let census = store.census().await.unwrap();
+    assert_eq!((census.runs, census.running, census.live), (5000, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn firing_finishing_and_deleting_the_same_jobs_ends_without_deadlock() {
+    let (store, options) = common::open().await;
+    let store = Arc::new(store);
+    let jobs = add_jobs(&store, 60).await;
+    let onlooker = common::onlooker(&options.url).await;
+    let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    let before: i64 = onlooker.query_one(sql, &[]).await.unwrap().get(0);
+    let numbers: Vec<JobNo> = jobs.iter().map(|(_, no)| *no).collect();
+    let mut workers = Vec::new();
+    for worker in 0..4_u128 {
+        let (store, mut numbers) = (Arc::clone(&store), numbers.clone());
+        // Each in an order of its own.
+        numbers.rotate_left(worker as usize * 15);
+        workers.push(tokio::spawn(async move {
+            let node = join(&store, worker).await;
+            for _ in 0..40 {
+                let batch = fires(&store, &numbers).await;
+                let ends = batch.iter().map(finish).collect();
+                store.fire(node, batch, Now::At(later(1_000_000))).await.unwrap();
+                store.finish(node, ends, DEFAULT_ALPHA).await.unwrap();
+            }
+        }));
+    }
+    let scope = scope(&store).await;
+    for (id, _) in &jobs[..30] {
+        store.delete(&scope, *id, Now::At(DUE)).await.unwrap();
+    }
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    let census = store.census().await.unwrap();
+    assert_eq!((census.jobs, census.running, census.live), (30, 0, 0));
+    let after: i64 = onlooker.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(after, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_server_is_found_again_without_a_person() {
+    // One of its own: others use the shared one.
+    let options = Options { durable: true, ..Options::unit_test() };
+    let start = || PrivatePostgres::start(options);
+    let mut server = tokio::task::spawn_blocking(start).await.unwrap().unwrap();
+    let options = common::fresh_options(server.url().to_owned()).await;
+    let store = PostgresStore::connect(options.clone()).await.unwrap();
+    add_jobs(&store, 10).await;
+    let mut heard = store.signals().subscribe();
+    let mut server = tokio::task::spawn_blocking(move || {
+        server.stop_immediately().unwrap();
+        server
+    })
+    .await
+    .unwrap();
+    let down = store.now().await.unwrap_err();
+    assert!(down.is_outage(), "{down:?}");
+    let server = tokio::task::spawn_blocking(move || {
+        server.restart().unwrap();
+        server
+    })
+    .await
+    .unwrap();
+    // Each connection may be found dead once.
+    for _ in 0..options.hot_connections.max(options.api_connections) {
+        drop(store.now().await);
+        drop(store.census().await);
+    }
+    assert!(store.now().await.is_ok());
+    assert_eq!(store.census().await.unwrap().jobs, 10);
+    let woken = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
+    assert!(woken.is_ok(), "the listener did not come back");
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_announcement_reaches_other_nodes() {
+    let (store, options) = common::open().await;
+    let other = PostgresStore::connect(options).await.unwrap();
+    let mut there = other.signals().subscribe();
+    // Once it is said when a listener begins to listen, so only the second time proves anything.
+    let heard_twice = async {
+        let mut times = 0;
+        while times < 2 {
+            times += u32::from(there.recv().await.unwrap() == Signal::Ready);
+        }
+    };
+    let announce_on_and_on = async {
+        loop {
+            store.announce(Signal::Ready).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = heard_twice => {}
+        () = announce_on_and_on => {}
+        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("nothing was heard"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_nodes_may_start_at_once_on_an_empty_database() {
+    let options = common::fresh_options(common::url()).await;
+    let nodes = (0..6).map(|_| PostgresStore::connect(options.clone()));
+    let stores = futures::future::try_join_all(nodes).await.unwrap();
+    assert_eq!(stores[5].census().await.unwrap().jobs, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_schema_is_refused() {
+    let (_store, options) = common::open().await;
+    let schema = options.schema.clone().unwrap();
+    let sql = format!("INSERT INTO {schema}.schema_migration (version) VALUES (99)");
+    common::onlooker(&options.url).await.batch_execute(&sql).await.unwrap();
+    let refused = PostgresStore::connect(options).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NewerSchema { found: 99, known: 1 }), "{refused:?}");
+}

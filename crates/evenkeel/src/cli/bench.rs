@@ -1,0 +1,19 @@
+//! `evenkeel bench`: measures this machine.
+
+use evenkeel_bench::BenchArgs;
+
+use super::Context;
+use crate::Failure;
+
+/// Measures, with a progress bar for people and one object for programs.
+pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
+    let runtime = context.runtime_of_many()?;
+    let report = runtime
+        .block_on(evenkeel_bench::run(args, context.output.is_json()))
+        .map_err(|error| Failure::because("the measurement failed", error.as_ref()))?;
+    match report {
+        None => Ok(()),
+        Some(report) if context.output.is_json() => context.output.json(&report),
+        Some(report) => context.output.line(&report.table()),
+    }
+}
