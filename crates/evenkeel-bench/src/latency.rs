@@ -85,6 +85,8 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let server =
         tokio::spawn(async move { axum::serve(listener, evenkeel_api::router(app)).await });
 
+    // The client insists on one, even for plain HTTP.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
     let created: Value = client
         .post(&url)

@@ -30,7 +30,7 @@ impl Dispatcher {
         if !life.may_start() {
             return Ok(false);
         }
-        let room = life.worker.take_places(life.store.best_batch());
+        let room = life.worker.take_places(life.store.appetite().batch);
         if room == 0 {
             return Ok(false);
         }

@@ -200,15 +200,15 @@ impl Life {
         always.spawn(Heartbeat::new(share()).run());
         always.spawn(Canceller::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
-        for _ in 0..life.settings.finishers.max(1) {
+        let side_by_side = life.store.appetite().side_by_side.max(1);
+        for _ in 0..side_by_side {
             always.spawn(Finisher::new(share(), Arc::clone(&ended)).run());
         }
         until_stop.spawn(Reaper::new(share()).run());
         until_stop.spawn(Reconciler::new(share()).run());
         if life.settings.roles.scheduler {
-            let count = life.settings.schedulers.max(1);
-            for index in 0..count {
-                until_stop.spawn(Scheduler::new(share(), index, count).run());
+            for index in 0..side_by_side {
+                until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
             }
             until_stop.spawn(Pruner::new(share()).run());
         }

@@ -23,7 +23,7 @@ impl Finisher {
 
     /// Waits for ends and stores one batch of them. `None` when no more can come.
     pub async fn run_once(&mut self) -> Option<usize> {
-        let batch_max = self.life.store.best_batch();
+        let batch_max = self.life.store.appetite().batch;
         let mut batch = Vec::new();
         {
             let mut ended = self.ended.lock().await;

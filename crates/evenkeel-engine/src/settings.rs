@@ -28,10 +28,6 @@ pub struct Settings {
     pub poll: Duration,
     /// Retries and triggers are known this long before their time.
     pub look_ahead: Span,
-    /// Schedulers side by side, each with its part of the shards and one batch under way.
-    pub schedulers: usize,
-    /// Finishers side by side.
-    pub finishers: usize,
     /// Under load a batch waits this long for company.
     pub linger: Duration,
     /// Without a place coming free for this long, what is due goes into the queue.
@@ -80,8 +76,6 @@ impl Settings {
             leases: LeaseTimings::default(),
             poll: Duration::from_secs(1),
             look_ahead: Span::from_secs(5),
-            schedulers: 2,
-            finishers: 2,
             linger: Duration::from_millis(5),
             stall: Duration::from_millis(50),
             alpha: DEFAULT_ALPHA,

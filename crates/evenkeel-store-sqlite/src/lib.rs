@@ -25,7 +25,7 @@ mod writer;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Census, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, Signal, Signals, Store, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::Answer;
@@ -72,9 +72,9 @@ impl Store for SqliteStore {
         false
     }
 
-    /// Its cost is pages touched, and a page touched by many rows of a batch is written once.
-    fn best_batch(&self) -> usize {
-        4000
+    /// One writer, whose cost is pages touched: one that many rows of a batch touch is written once.
+    fn appetite(&self) -> Appetite {
+        Appetite { batch: 4000, side_by_side: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

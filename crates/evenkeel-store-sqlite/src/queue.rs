@@ -17,7 +17,9 @@ const GROUP_ROWS_MAX: usize = 20_000;
 pub(crate) enum Urgency {
     /// A person: it goes first.
     Command,
-    /// A loop.
+    /// A loop that says what has ended: before what begins, because a job must be idle for that.
+    End,
+    /// Another loop.
     Batch,
 }
 
@@ -31,14 +33,19 @@ pub(crate) struct Queue<T> {
 
 struct Waiting<T> {
     commands: VecDeque<(usize, T)>,
+    ends: VecDeque<(usize, T)>,
     batches: VecDeque<(usize, T)>,
     closed: bool,
 }
 
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
-        let waiting =
-            Waiting { commands: VecDeque::new(), batches: VecDeque::new(), closed: false };
+        let waiting = Waiting {
+            commands: VecDeque::new(),
+            ends: VecDeque::new(),
+            batches: VecDeque::new(),
+            closed: false,
+        };
         Self {
             waiting: Mutex::new(waiting),
             something: Condvar::new(),
@@ -58,6 +65,7 @@ impl<T> Queue<T> {
         permit.forget();
         match urgency {
             Urgency::Command => waiting.commands.push_back((rows, item)),
+            Urgency::End => waiting.ends.push_back((rows, item)),
             Urgency::Batch => waiting.batches.push_back((rows, item)),
         }
         drop(waiting);
@@ -65,11 +73,11 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Waits for something and takes what shares the next commit, commands first; `None` once the
-    /// queue is closed and empty. Of each kind at least one is taken, so neither starves.
+    /// Waits for something and takes what shares the next commit, commands and ends first; `None`
+    /// once the queue is closed and empty. At least one batch is taken, so it does not starve.
     pub(crate) fn next_group(&self) -> Option<Vec<T>> {
         let mut waiting = self.lock();
-        while waiting.commands.is_empty() && waiting.batches.is_empty() {
+        while waiting.is_empty() {
             if waiting.closed {
                 return None;
             }
@@ -78,6 +86,7 @@ impl<T> Queue<T> {
         let (mut group, mut rows) = (Vec::new(), 0);
         take(&mut waiting.commands, &mut group, &mut rows);
         let commands = group.len();
+        take(&mut waiting.ends, &mut group, &mut rows);
         if let Some((size, item)) = waiting.batches.pop_front() {
             group.push(item);
             rows += size;
@@ -100,13 +109,19 @@ impl<T> Queue<T> {
     fn room(&self, urgency: Urgency) -> &Semaphore {
         match urgency {
             Urgency::Command => &self.command_room,
-            Urgency::Batch => &self.batch_room,
+            Urgency::End | Urgency::Batch => &self.batch_room,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
         // Nothing in here panics half way, so a poisoned queue is still a good one.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Waiting<T> {
+    fn is_empty(&self) -> bool {
+        self.commands.is_empty() && self.ends.is_empty() && self.batches.is_empty()
     }
 }
 
@@ -126,11 +141,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn commands_overtake_batches() {
+    async fn commands_and_ends_overtake_what_begins() {
         let queue = Queue::new();
         queue.push(Urgency::Batch, 1000, "fire").await.unwrap();
         queue.push(Urgency::Command, 1, "register").await.unwrap();
-        assert_eq!(queue.next_group(), Some(vec!["register", "fire"]));
+        queue.push(Urgency::End, 1000, "finish").await.unwrap();
+        assert_eq!(queue.next_group(), Some(vec!["register", "finish", "fire"]));
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use evenkeel_store::{
 };
 
 use crate::clock::{resolve, system_time};
-use crate::queue::Urgency::{Batch, Command};
+use crate::queue::Urgency::{Batch, Command, End};
 use crate::{SqliteStore, delete, fire, jobs, nodes, runs, schedules};
 
 #[async_trait]
@@ -162,7 +162,7 @@ impl RunStore for SqliteStore {
         alpha: f64,
     ) -> Result<Vec<FinishResult>, StoreError> {
         self.writer
-            .write(Batch, batch.len(), move |session| {
+            .write(End, batch.len(), move |session| {
                 runs::finish::finish(session.connection(), node, &batch, alpha)
             })
             .await

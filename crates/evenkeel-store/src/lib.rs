@@ -66,10 +66,8 @@ pub trait Store: JobStore + ScheduleStore + RunStore + NodeStore + 'static {
     /// Do several nodes share it? If not, nobody can take a lease over.
     fn is_shared(&self) -> bool;
 
-    /// How many rows it likes best in one batch under load.
-    fn best_batch(&self) -> usize {
-        1000
-    }
+    /// What it likes best under load.
+    fn appetite(&self) -> Appetite;
 
     /// What its clock says.
     async fn now(&self) -> Result<Timestamp, StoreError>;
@@ -89,6 +87,15 @@ pub trait Store: JobStore + ScheduleStore + RunStore + NodeStore + 'static {
 
     /// Counts everything, slowly. For benchmarks and tests.
     async fn census(&self) -> Result<Census, StoreError>;
+}
+
+/// How a store is best fed under load.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Appetite {
+    /// Rows in one batch at most.
+    pub batch: usize,
+    /// Batches of a kind under way at once.
+    pub side_by_side: usize,
 }
 
 /// How much of everything there is.

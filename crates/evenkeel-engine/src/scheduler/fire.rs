@@ -37,7 +37,7 @@ impl Scheduler {
         if total == 0 {
             return Ok((0, false));
         }
-        let room = self.room_for(total.min(self.life.store.best_batch()));
+        let room = self.room_for(total.min(self.life.store.appetite().batch));
         let count = room.places.max(room.queue);
         let mut places = room.places;
         let (mut batch, mut taken) = (Vec::with_capacity(count), Vec::with_capacity(count));

@@ -360,6 +360,10 @@ impl Store for FaultyStore {
         true
     }
 
+    fn appetite(&self) -> Appetite {
+        self.inner.appetite()
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         through!(self, now())
     }

@@ -262,8 +262,6 @@ impl World {
             workers: 8,
             leases: self.scenario.leases,
             poll: self.scenario.poll,
-            schedulers: 1,
-            finishers: 1,
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
             ..Settings::new(format!("node-{index}"), node.identity)
         };

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Census, Now, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, Now, Signal, Signals, Store, StoreError};
 
 use data::Data;
 
@@ -61,6 +61,10 @@ impl fmt::Debug for ModelStore {
 impl Store for ModelStore {
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn appetite(&self) -> Appetite {
+        Appetite { batch: 1000, side_by_side: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
