@@ -76,7 +76,7 @@ pub struct Plan {
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 impl Plan {
-    /// Two kills, a crash of the database, and a freeze: what fits into a test of 75 seconds.
+    /// Two kills, a crash of the database, and a freeze: what fits into a test of 85 seconds.
     #[must_use]
     pub fn short_on_postgres(seed: u64) -> Self {
         let mut dice = Dice(seed);
@@ -87,10 +87,11 @@ impl Plan {
             target,
             lasts: Duration::from_millis(lasts_ms),
         };
-        // The first kill is long enough for others to take over, the second is not.
+        // The first kill is long enough for others to take over, the second is not. The database
+        // is away for longer than leases last, so that servers have to end what they run.
         let faults = vec![
             planned(8, Fault::Kill, Target::Holder(0), dice.between(13_500, 14_500)),
-            planned(5, Fault::Database, Target::Node(0), dice.between(2_000, 4_000)),
+            planned(5, Fault::Database, Target::Node(0), dice.between(8_000, 9_000)),
             planned(6, Fault::Kill, Target::Node(dice.below(3)), dice.between(500, 4_000)),
             planned(4, Fault::Freeze, Target::Holder(1), dice.between(12_500, 13_500)),
         ];
@@ -150,7 +151,7 @@ fn draw(dice: &mut Dice, store: StoreKind, nodes: usize) -> Planned {
         Fault::Kill if nodes > 1 && dice.below(2) == 0 => dice.between(11_000, 20_000),
         Fault::Kill => dice.between(SHORTEST_KILL_MS, 5_000),
         Fault::Freeze => dice.between(12_000, 20_000),
-        Fault::Database => dice.between(500, 8_000),
+        Fault::Database => dice.between(500, 12_000),
     };
     let number = dice.below(nodes);
     let target = if dice.below(2) == 0 { Target::Holder(number) } else { Target::Node(number) };

@@ -36,6 +36,19 @@ impl Programs {
         }
         Ok(programs)
     }
+
+    /// Copies in `folder`, which a build that goes on meanwhile does not touch.
+    pub(crate) fn copy_to(&self, folder: &Path) -> Result<Self> {
+        let copy = |program: &Path, name: &str| -> Result<PathBuf> {
+            let place = folder.join(name);
+            std::fs::copy(program, &place).with_context(|| format!("cannot copy {program:?}"))?;
+            Ok(place)
+        };
+        Ok(Self {
+            server: copy(&self.server, "evenkeel")?,
+            probe: copy(&self.probe, "evenkeel-crash-probe")?,
+        })
+    }
 }
 
 fn build(folder: &Path) -> Result<()> {

@@ -63,7 +63,7 @@ pub fn run(settings: &Settings) -> Result<Outcome> {
 
 fn gather(settings: &Settings, folder: &Path) -> Result<Evidence> {
     let sink = Sink::start()?;
-    let programs = &settings.programs;
+    let programs = settings.programs.copy_to(folder)?;
     let cluster = Cluster::start(settings.store, settings.nodes, &programs.server, folder)?;
     let places = Places {
         probe: programs.probe.clone(),
@@ -75,7 +75,7 @@ fn gather(settings: &Settings, folder: &Path) -> Result<Evidence> {
     let evidence = Evidence { jobs, ..Evidence::default() };
     let mut test = Test { cluster, sink, places, evidence };
     let began = Moment::now();
-    let canary = Canary::start(programs.probe.clone());
+    let canary = Canary::start(programs.probe);
     for planned in &settings.plan.faults {
         test.idle(planned.after)?;
         test.suffer(planned)?;

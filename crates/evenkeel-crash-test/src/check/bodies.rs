@@ -20,7 +20,7 @@ pub(super) fn judge(evidence: &Evidence, judged: Window, report: &mut Report) {
         let own = evidence.records.iter().filter(|record| record.job == job.name);
         let mut records: Vec<&Record> = own.collect();
         records.sort_by_key(|record| record.at.mono_ns);
-        once(job, &records, report);
+        once(job, &records, &excuses, report);
         one_at_a_time(job, &records, report);
         in_time(job, &records, judged, &excuses, report);
     }
@@ -30,16 +30,23 @@ fn starts<'a>(records: &[&'a Record]) -> impl Iterator<Item = &'a Record> {
     records.iter().copied().filter(|record| record.kind == Kind::Start)
 }
 
-fn once(job: &Job, records: &[&Record], report: &mut Report) {
+fn once(job: &Job, records: &[&Record], excuses: &[Window], report: &mut Report) {
     let mut seen = HashSet::new();
-    let mut times = HashSet::new();
+    let mut begun: HashMap<(i64, u32), i64> = HashMap::new();
     for start in starts(records) {
         if !seen.insert(start.key()) {
             let detail = format!("{} started {:?} twice", job.name, start.key());
             report.wrong(Wrong::Doubled, detail);
         }
-        if !times.insert(start.scheduled_us) {
+        // Its body was begun already: that is only right if its server was lost in between.
+        let attempt = (start.scheduled_us, start.attempt);
+        if let Some(from_us) = begun.insert(attempt, start.at.wall_us) {
             report.repeats += 1;
+            let between = Window { from_us, to_us: start.at.wall_us };
+            if !excuses.iter().any(|excuse| excuse.touches(between)) {
+                let detail = format!("{} repeated {:?} for no reason", job.name, start.key());
+                report.wrong(Wrong::Doubled, detail);
+            }
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Is every scheduled time accounted for, once? (I1, I2, I4, I7, I11)
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::excuses;
 use crate::evidence::{Evidence, Execution, Skipped, Window};
 use crate::jobs::Job;
-use crate::record::Kind;
+use crate::record::{Kind, Record};
 use crate::report::{Report, Wrong};
+
+/// From the end of a body to its report being stored.
+const REPORT_US: i64 = 500_000;
 
 pub(super) fn judge(evidence: &Evidence, judged: Window, report: &mut Report) {
     let ended: HashSet<(&str, u32, u32)> = evidence
@@ -26,12 +30,19 @@ pub(super) fn judge(evidence: &Evidence, judged: Window, report: &mut Report) {
             report.wrong(Wrong::Stale, detail);
         }
     }
+    let excuses = excuses(evidence);
     for job in &evidence.jobs {
-        judge_job(evidence, job, judged.to_us, report);
+        judge_job(evidence, job, judged.to_us, &excuses, report);
     }
 }
 
-fn judge_job(evidence: &Evidence, job: &Job, until_us: i64, report: &mut Report) {
+fn judge_job(
+    evidence: &Evidence,
+    job: &Job,
+    until_us: i64,
+    excuses: &[Window],
+    report: &mut Report,
+) {
     let mut chains: BTreeMap<i64, Vec<&Execution>> = BTreeMap::new();
     let mut skips: Vec<&Skipped> = Vec::new();
     for execution in evidence.executions.iter().filter(|each| each.job == job.name) {
@@ -41,11 +52,19 @@ fn judge_job(evidence: &Evidence, job: &Job, until_us: i64, report: &mut Report)
         }
     }
     let skipped = count_skips(job, &skips, report);
+    let mut reasons = busy_times(evidence, job);
+    reasons.extend(excuses);
     let mut slot = job.first_us;
     while slot <= until_us {
         report.expected += 1;
         let attempts = chains.get(&slot).map_or(&[][..], Vec::as_slice);
-        judge_slot(job, slot, attempts, skipped.get(&slot).copied().unwrap_or(0), report);
+        let skips = skipped.get(&slot).copied().unwrap_or(0);
+        judge_slot(job, slot, attempts, skips, report);
+        let at = Window { from_us: slot, to_us: slot };
+        if skips > 0 && !reasons.iter().any(|reason| reason.touches(at)) {
+            let detail = format!("{} at {slot}: skipped without a reason", job.name);
+            report.wrong(Wrong::Lost, detail);
+        }
         slot += job.every_us;
     }
     let off = |time: i64| time < job.first_us || (time - job.first_us) % job.every_us != 0;
@@ -56,6 +75,23 @@ fn judge_job(evidence: &Evidence, job: &Job, until_us: i64, report: &mut Report)
         let detail = format!("{} ran for {time}, which is no time of it", job.name);
         report.wrong(Wrong::OffRhythm, detail);
     }
+}
+
+/// When a time may be skipped: while a body of the job goes on, and a moment longer because its end
+/// has to be reported.
+fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
+    let own = |kind: Kind| {
+        let records = evidence.records.iter().filter(|record| record.job == job.name);
+        records.filter(move |record| record.kind == kind)
+    };
+    let ends: HashMap<(&str, u32, u32), i64> =
+        own(Kind::End).map(|end| (end.key(), end.at.wall_us)).collect();
+    let window = |start: &Record| {
+        let from_us = start.at.wall_us;
+        let end_us = ends.get(&start.key()).copied().unwrap_or(from_us);
+        Window { from_us, to_us: end_us + REPORT_US }
+    };
+    own(Kind::Start).map(window).collect()
 }
 
 /// How often each time is covered by a skip. A record whose count differs from its range is worth

@@ -76,6 +76,15 @@ fn clean() -> Evidence {
     Evidence { jobs: vec![job(true)], records, executions, judged, ..Evidence::default() }
 }
 
+fn database_crash(from: i64, to: i64) -> Happened {
+    Happened {
+        fault: Fault::Database,
+        victim: None,
+        from: moment(from * SECOND),
+        to: moment(to * SECOND),
+    }
+}
+
 fn report(evidence: &Evidence) -> Report {
     judge(evidence, "made up", 0)
 }
@@ -125,11 +134,25 @@ fn a_skip_excuses_only_a_job_that_may_skip() {
     evidence.executions.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.records.retain(|each| !["run-7", "run-8"].contains(&each.run.as_str()));
     evidence.executions.push(skip(7, 8, 2));
+    // The body of second 6 goes on.
+    let end = position(&evidence, Kind::End, 6);
+    evidence.records[end].at = moment(8_700_000);
     expect(&evidence, Wrong::Lost);
     evidence.jobs = vec![job(false)];
     let report = report(&evidence);
     assert!(report.is_clean(), "{report}");
     assert_eq!((report.executed, report.skipped), (29, 2));
+}
+
+#[test]
+fn a_skip_needs_a_body_that_stands_in_the_way_or_a_fault() {
+    let mut evidence = Evidence { jobs: vec![job(false)], ..clean() };
+    evidence.executions.retain(|each| each.run != "run-7");
+    evidence.records.retain(|each| each.run != "run-7");
+    evidence.executions.push(skip(7, 7, 1));
+    expect(&evidence, Wrong::Lost);
+    evidence.faults = vec![database_crash(5, 6)];
+    assert!(report(&evidence).is_clean());
 }
 
 #[test]
@@ -141,7 +164,7 @@ fn a_skip_that_miscounts_its_times_is_noticed() {
 
 #[test]
 fn a_time_that_ran_and_was_skipped_is_doubled() {
-    let mut evidence = clean();
+    let mut evidence = Evidence { faults: vec![database_crash(5, 6)], ..clean() };
     evidence.executions.push(skip(7, 7, 1));
     expect(&evidence, Wrong::Doubled);
 }
@@ -171,18 +194,20 @@ fn a_time_that_was_completed_twice_is_doubled() {
 fn an_attempt_that_started_twice_with_one_fence_is_doubled() {
     let mut evidence = clean();
     evidence.records.push(record(Kind::Start, 7, 1, 7_500_000));
-    let report = report(&evidence);
-    assert_eq!(report.count(Wrong::Doubled), 1, "{report}");
+    evidence.faults = vec![database_crash(6, 7)];
+    expect(&evidence, Wrong::Doubled);
 }
 
 #[test]
-fn an_attempt_that_starts_again_with_a_higher_fence_is_none() {
+fn an_attempt_that_starts_again_after_a_fault_with_a_higher_fence_is_none() {
     let mut evidence = clean();
     let end = position(&evidence, Kind::End, 7);
     evidence.records.remove(end);
     evidence.records.push(record(Kind::Start, 7, 2, 7_500_000));
     evidence.records.push(record(Kind::End, 7, 2, 7_600_000));
     evidence.executions[7].fence = 2;
+    expect(&evidence, Wrong::Doubled);
+    evidence.faults = vec![database_crash(6, 7)];
     let report = report(&evidence);
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.repeats, 1);
@@ -245,15 +270,9 @@ fn a_start_more_than_a_second_late_is_noticed_unless_there_is_an_excuse() {
     let window = |from, to| Window { from_us: BEGIN + from * SECOND, to_us: BEGIN + to * SECOND };
     let busy = Evidence { busy: vec![window(31, 32)], ..evidence.clone() };
     assert!(report(&busy).is_clean());
-    let fault = |from: i64, to: i64| Happened {
-        fault: Fault::Database,
-        victim: None,
-        from: moment(from * SECOND),
-        to: moment(to * SECOND),
-    };
-    let recovering = Evidence { faults: vec![fault(10, 16)], ..evidence.clone() };
+    let recovering = Evidence { faults: vec![database_crash(10, 16)], ..evidence.clone() };
     assert!(report(&recovering).is_clean());
-    let long_ago = Evidence { faults: vec![fault(10, 14)], ..evidence };
+    let long_ago = Evidence { faults: vec![database_crash(10, 14)], ..evidence };
     expect(&long_ago, Wrong::Late);
 }
 

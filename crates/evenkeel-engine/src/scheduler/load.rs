@@ -67,7 +67,14 @@ impl Scheduler {
         }
         let until = self.life.db_now().saturating_add(self.life.settings.look_ahead);
         let shards: Vec<Shard> = self.shards.keys().copied().collect();
-        let found = self.life.store.look_ahead(&shards, until, PAGE, Incarnation::NOW).await?;
+        let found = match self.life.store.look_ahead(&shards, until, PAGE, Incarnation::NOW).await {
+            Ok(found) => found,
+            Err(error) => {
+                // Changed jobs are told once, and the answer may be what was lost: load them all.
+                self.shards.values_mut().for_each(|loaded| *loaded = None);
+                return Err(error);
+            }
+        };
         self.life.db_clock.observe(found.now);
         metrics::gauge!("evenkeel_near_future_jobs", "scheduler" => self.index.to_string())
             .set(self.future.count() as f64);
