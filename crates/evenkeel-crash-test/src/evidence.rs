@@ -1,5 +1,8 @@
 //! Everything the judge gets to see.
 
+use std::fs::File;
+use std::io::Write as _;
+
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
@@ -93,13 +96,17 @@ pub struct Evidence {
     pub incidents: Vec<String>,
 }
 
-/// All executions of a job, page by page.
-pub fn executions(api: &Api, job: &Job) -> Result<Vec<Execution>> {
+/// All executions of a job, page by page. The answers are also kept as they are in `log`, for
+/// whoever looks into what went wrong.
+pub fn executions(api: &Api, job: &Job, log: &mut File) -> Result<Vec<Execution>> {
     let mut all = Vec::new();
     let mut cursor = String::new();
     loop {
         let path = format!("/api/v1/jobs/{}/executions?limit=1000{cursor}", job.id);
         let mut page = api.get(&path)?;
+        for execution in page["executions"].as_array().into_iter().flatten() {
+            writeln!(log, "{execution}")?;
+        }
         let items: Vec<Execution> = serde_json::from_value(page["executions"].take())
             .with_context(|| format!("{path} has executions of another shape"))?;
         all.extend(items.into_iter().map(|each| Execution { job: job.name.clone(), ..each }));

@@ -190,8 +190,9 @@ impl Test {
     fn collect(&mut self) -> Result<()> {
         let mut reader = self.cluster.start_reader()?;
         let api = reader.api()?;
+        let mut log = File::create(self.places.folder.join("executions.jsonl"))?;
         for job in &self.evidence.jobs {
-            self.evidence.executions.extend(evidence::executions(&api, job)?);
+            self.evidence.executions.extend(evidence::executions(&api, job, &mut log)?);
         }
         reader.signal(Signal::TERM)?;
         reader.wait()?;

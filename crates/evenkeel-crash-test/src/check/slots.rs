@@ -59,12 +59,9 @@ fn judge_job(
         report.expected += 1;
         let attempts = chains.get(&slot).map_or(&[][..], Vec::as_slice);
         let skips = skipped.get(&slot).copied().unwrap_or(0);
-        judge_slot(job, slot, attempts, skips, report);
         let at = Window { from_us: slot, to_us: slot };
-        if skips > 0 && !reasons.iter().any(|reason| reason.touches(at)) {
-            let detail = format!("{} at {slot}: skipped without a reason", job.name);
-            report.wrong(Wrong::Lost, detail);
-        }
+        let may_skip = !job.must_run && reasons.iter().any(|reason| reason.touches(at));
+        judge_slot(&job.name, slot, attempts, (skips, may_skip), report);
         slot += job.every_us;
     }
     let off = |time: i64| time < job.first_us || (time - job.first_us) % job.every_us != 0;
@@ -78,7 +75,7 @@ fn judge_job(
 }
 
 /// When a time may be skipped: while a body of the job goes on, and a moment longer because its end
-/// has to be reported.
+/// has to be reported. One without an end went on until the next fault, which ended it.
 fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
     let own = |kind: Kind| {
         let records = evidence.records.iter().filter(|record| record.job == job.name);
@@ -88,7 +85,9 @@ fn busy_times(evidence: &Evidence, job: &Job) -> Vec<Window> {
         own(Kind::End).map(|end| (end.key(), end.at.wall_us)).collect();
     let window = |start: &Record| {
         let from_us = start.at.wall_us;
-        let end_us = ends.get(&start.key()).copied().unwrap_or(from_us);
+        let mut faults = evidence.faults.iter().map(|fault| fault.from.wall_us);
+        let cut_off = || faults.find(|fault_us| *fault_us >= from_us);
+        let end_us = ends.get(&start.key()).copied().or_else(cut_off).unwrap_or(from_us);
         Window { from_us, to_us: end_us + REPORT_US }
     };
     own(Kind::Start).map(window).collect()
@@ -115,8 +114,13 @@ fn count_skips(job: &Job, skips: &[&Skipped], report: &mut Report) -> BTreeMap<i
     covered
 }
 
-fn judge_slot(job: &Job, slot: i64, attempts: &[&Execution], skips: u32, report: &mut Report) {
-    let name = &job.name;
+fn judge_slot(
+    name: &str,
+    slot: i64,
+    attempts: &[&Execution],
+    (skips, may_skip): (u32, bool),
+    report: &mut Report,
+) {
     let runs: BTreeSet<&str> = attempts.iter().map(|attempt| attempt.run.as_str()).collect();
     let completed = attempts.iter().filter(|attempt| attempt.status == "completed").count();
     let accounts = runs.len() + usize::try_from(skips).unwrap_or(usize::MAX);
@@ -130,8 +134,8 @@ fn judge_slot(job: &Job, slot: i64, attempts: &[&Execution], skips: u32, report:
     let Some(last) = attempts.iter().max_by_key(|attempt| attempt.attempt) else {
         if skips == 0 {
             report.wrong(Wrong::Lost, format!("{name} at {slot}: neither run nor skip"));
-        } else if job.must_run {
-            report.wrong(Wrong::Lost, format!("{name} at {slot}: skipped, but had to run"));
+        } else if !may_skip {
+            report.wrong(Wrong::Lost, format!("{name} at {slot}: skipped without a reason"));
         } else {
             report.skipped += 1;
         }
