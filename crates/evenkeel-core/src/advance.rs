@@ -3,7 +3,7 @@
 use crate::job::Definition;
 use crate::misfire::MisfirePolicy;
 use crate::overlap::OverlapPolicy;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 /// Times that will not run, kept as one record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -58,9 +58,14 @@ pub struct Advance {
 }
 
 /// Decides what becomes of a job whose next time `due` is not after `now`.
-pub fn advance(definition: &Definition, due: Timestamp, now: Timestamp) -> Advance {
+///
+/// A time that has `waited` for an earlier run of its job was seen in time: it is late, not missed.
+pub fn advance(definition: &Definition, due: Timestamp, now: Timestamp, waited: bool) -> Advance {
     let schedule = &definition.schedule;
     let plain = Advance { skip: None, fire: Some(due), next: schedule.next_after(due) };
+    if waited {
+        return plain;
+    }
     let missed_before = now.saturating_sub(definition.misfire_after);
     let Some((count, newest)) = schedule.times_before(due, missed_before) else {
         return plain;
@@ -98,6 +103,18 @@ fn nth_time(definition: &Definition, due: Timestamp, n: u64) -> Timestamp {
     }
 }
 
+/// Skips all times from `due` to `now`, as one record. Says what follows them.
+pub fn skip_due(
+    definition: &Definition,
+    due: Timestamp,
+    now: Timestamp,
+    reason: SkipReason,
+) -> (SkippedTimes, Option<Timestamp>) {
+    let after_now = now.saturating_add(Span::from_micros(1));
+    let (count, to) = definition.schedule.times_before(due, after_now).unwrap_or((1, due));
+    (SkippedTimes { from: due, to, count, reason }, definition.schedule.next_after(to))
+}
+
 /// What is done with a due time when the store says that the job is still busy.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WhenBusy {
@@ -132,7 +149,6 @@ mod tests {
 
     use super::*;
     use crate::schedule::{Interval, Schedule};
-    use crate::time::Span;
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_micros(secs * 1_000_000)
@@ -145,13 +161,13 @@ mod tests {
 
     #[test]
     fn a_time_that_is_a_little_late_just_fires() {
-        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(155));
+        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(155), false);
         assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(110)) });
     }
 
     #[test]
     fn of_missed_times_the_last_policy_runs_the_newest() {
-        let advanced = advance(&every(10, MisfirePolicy::Last), at(100), at(200));
+        let advanced = advance(&every(10, MisfirePolicy::Last), at(100), at(200), false);
         assert_eq!(advanced.fire, Some(at(130)));
         assert_eq!(advanced.next, Some(at(140)));
         let skip = advanced.skip.unwrap();
@@ -160,14 +176,14 @@ mod tests {
 
     #[test]
     fn the_skip_policy_runs_none_of_them() {
-        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(200));
+        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(200), false);
         assert_eq!((advanced.fire, advanced.next), (None, Some(at(140))));
         assert_eq!(advanced.skip.map(|skip| skip.count), Some(4));
     }
 
     #[test]
     fn the_all_policy_drops_what_is_beyond_its_bound() {
-        let advanced = advance(&every(1, MisfirePolicy::All), at(1000), at(1260));
+        let advanced = advance(&every(1, MisfirePolicy::All), at(1000), at(1260), false);
         assert_eq!(advanced.skip.map(|skip| (skip.count, skip.to)), Some((100, at(1099))));
         assert_eq!((advanced.fire, advanced.next), (Some(at(1100)), Some(at(1101))));
     }
@@ -187,6 +203,22 @@ mod tests {
         assert_eq!(when_busy(&job, at(100), at(900), false), WhenBusy::Wait);
     }
 
+    #[test]
+    fn a_time_that_waited_for_an_earlier_run_is_not_missed() {
+        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(900), true);
+        assert_eq!((advanced.skip, advanced.fire), (None, Some(at(100))));
+    }
+
+    #[test]
+    fn a_long_overlap_is_one_record() {
+        let job = every(10, MisfirePolicy::Last);
+        let (skip, next) = skip_due(&job, at(100), at(155), SkipReason::Overlap);
+        assert_eq!((skip.from, skip.to, skip.count), (at(100), at(150), 6));
+        assert_eq!(next, Some(at(160)));
+        let (skip, next) = skip_due(&job, at(100), at(150), SkipReason::Overlap);
+        assert_eq!((skip.to, skip.count, next), (at(150), 6, Some(at(160))));
+    }
+
     proptest! {
         /// I1 and I11: walking on from any time, each regular time is fired or skipped once.
         #[test]
@@ -199,7 +231,7 @@ mod tests {
             let job = every(secs, policy);
             let (mut due, mut accounted) = (at(100), 0_u64);
             while due <= at(now) {
-                let step = advance(&job, due, at(now));
+                let step = advance(&job, due, at(now), false);
                 if let Some(skip) = step.skip {
                     prop_assert_eq!(skip.from, due);
                     accounted += skip.count;

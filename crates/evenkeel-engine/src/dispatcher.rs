@@ -1,17 +1,16 @@
 //! Takes attempts that wait in the store, as many as there is room for.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::GUARANTEED_PERCENT;
-use evenkeel_store::{Claim, ClaimedAttempt, Signal, StoreError};
+use evenkeel_store::{Claim, ClaimedAttempt, Owned, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
-use tracing::{error, warn};
+use tracing::warn;
 
+use crate::attempt::Attempt;
 use crate::incarnation::{Backoff, Incarnation};
-use crate::worker::Attempt;
 
 /// Claims for this node's worker.
 pub struct Dispatcher {
@@ -42,6 +41,7 @@ impl Dispatcher {
         };
         // What will be claimed is not known before: no ping may raise the bound meanwhile.
         let under_way = life.bound.set_out(Timestamp::MIN).await;
+        let queued_before = life.worker.queued_before();
         let claimed = match life.store.claim(&claim, Incarnation::NOW).await {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -53,7 +53,7 @@ impl Dispatcher {
         };
         life.db_clock.observe(claimed.now);
         let got = claimed.attempts.len();
-        life.worker.backlog.store(got == room, Ordering::Release);
+        life.worker.note_claimed(got == room, queued_before);
         for attempt in claimed.attempts {
             self.start(attempt, claimed.now);
         }
@@ -79,11 +79,15 @@ impl Dispatcher {
             }
             Err(fault) => {
                 life.worker.slots.give(1);
-                error!(
-                    run.id = %claimed.key.execution_id(),
-                    error = &fault as &dyn std::error::Error,
-                    "a run cannot start: the definition of its job is not readable"
-                );
+                let owned = Owned {
+                    key: claimed.key,
+                    fence: claimed.fence,
+                    tenant: claimed.tenant,
+                    started_at: now,
+                    crashes: 0,
+                    definition: claimed.definition,
+                };
+                life.worker.refuse(&owned, &fault.to_string());
             }
         }
     }

@@ -9,8 +9,10 @@ use evenkeel_executors::{CancelReason, Registry};
 use evenkeel_store::{NewNode, Requeue, Signal, Store, StoreError, Ticket};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use tracing::{info, warn};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
 
+use crate::attempt::Interrupted;
 use crate::canceller::Canceller;
 use crate::clock::Clock;
 use crate::db_clock::DbClock;
@@ -28,6 +30,9 @@ use crate::scheduler::Scheduler;
 use crate::settings::Settings;
 use crate::slots::Slots;
 use crate::worker::Worker;
+
+/// After the grace, bodies and the store have this long.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// An engine that did not start.
 #[derive(Debug, thiserror::Error)]
@@ -135,8 +140,8 @@ impl Probe {
 /// One life and its tasks. Dropping it ends them.
 struct Life {
     shared: Arc<Incarnation>,
-    /// Held to be dropped: these end with the life.
-    _always: JoinSet<()>,
+    /// These end with the life.
+    always: JoinSet<()>,
     /// Ends when the node stops.
     until_stop: JoinSet<()>,
 }
@@ -185,7 +190,8 @@ impl Life {
             members: watch::Sender::new(Vec::new()),
             stopping: watch::Sender::new(false),
             fenced: Notify::new(),
-            doubt: false.into(),
+            hold_bound: false.into(),
+            shards_away: 0.into(),
         });
         let _ = store.announce(Signal::Nodes).await;
         Ok(Self::with_tasks(shared, ended_out))
@@ -215,7 +221,7 @@ impl Life {
         if life.settings.roles.worker {
             until_stop.spawn(Dispatcher::new(share()).run());
         }
-        Self { shared: life, _always: always, until_stop }
+        Self { shared: life, always, until_stop }
     }
 
     /// Leaves in order: see [`Engine::drain`].
@@ -228,36 +234,58 @@ impl Life {
             warn!(error = &error as &dyn std::error::Error, "others were not told of the drain");
         }
         let _ = life.store.announce(Signal::Nodes).await;
-        let patience = grace.max(Duration::from_secs(1));
-        let _ = tokio::time::timeout(patience, async {
+        let deadline = instant_now() + grace.max(Duration::from_secs(1));
+        let _ = tokio::time::timeout_at(deadline, async {
             while self.until_stop.join_next().await.is_some() {}
         })
         .await;
-        wait_until(grace, || life.worker.open_count() == 0).await;
+        // Whoever still waits for the store would start something; what it left is handed back.
+        self.until_stop.shutdown().await;
+        wait_until(deadline, || life.worker.busy_count() == 0).await;
         life.worker.cancel_all(CancelReason::ShuttingDown);
-        wait_until(Duration::from_secs(5), || life.worker.open_count() == 0).await;
-        if let Err(error) = self.hand_back().await {
-            warn!(
-                error = &error as &dyn std::error::Error,
-                "what was interrupted could not be handed back; others will take it over"
-            );
+        let last = instant_now() + LAST_WORDS;
+        wait_until(last, || life.worker.busy_count() == 0).await;
+        self.hand_back(last).await;
+    }
+
+    /// Gives back what could not end, trying until `deadline`.
+    async fn hand_back(&self, deadline: Instant) {
+        let life = &self.shared;
+        let interrupted = life.worker.take_interrupted();
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_hand_back(interrupted.iter().map(Interrupted::requeue).collect()).await {
+                Ok(()) => return,
+                Err(error) if instant_now() >= deadline => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "what was interrupted could not be handed back; others will take it over"
+                    );
+                    return;
+                }
+                Err(_) => tokio::time::sleep(backoff.next()).await,
+            }
         }
     }
 
-    async fn hand_back(&self) -> Result<(), StoreError> {
+    async fn try_hand_back(&self, mut batch: Vec<Requeue>) -> Result<(), StoreError> {
         let life = &self.shared;
-        let batch: Vec<Requeue> = life
-            .worker
-            .take_interrupted()
-            .into_iter()
-            .map(|run| Requeue {
-                key: run.key,
-                fence: run.fence,
-                tenant: run.tenant,
-                crashed: false,
-                ticket: Ticket::new(&run.definition, run.key.scheduled_at),
-            })
-            .collect();
+        // What was claimed and not started, too: an answer may have come too late, or never.
+        for owned in life.store.owned(life.node, u32::MAX >> 1).await? {
+            let known = batch.iter().any(|requeue| requeue.key == owned.key);
+            if known || life.worker.has(owned.key) {
+                continue;
+            }
+            if let Ok(definition) = life.definitions.read(owned.key.job_no, &owned.definition) {
+                batch.push(Requeue {
+                    key: owned.key,
+                    fence: owned.fence,
+                    tenant: owned.tenant,
+                    crashed: false,
+                    ticket: Ticket::new(&definition, owned.key.scheduled_at),
+                });
+            }
+        }
         let count = batch.len();
         if count > 0 {
             life.store.requeue(life.node, batch, Incarnation::NOW).await?;
@@ -267,10 +295,26 @@ impl Life {
         info!(runs.count = count, node.retired = retired, "drained; {count} runs handed back");
         Ok(())
     }
+
+    /// Waits until a loop ends that should not have.
+    async fn loop_broke(&mut self) {
+        tokio::select! {
+            biased;
+            Some(_) = self.always.join_next() => {}
+            Some(_) = self.until_stop.join_next() => {}
+            else => std::future::pending().await,
+        }
+    }
 }
 
-async fn wait_until(patience: Duration, done: impl Fn() -> bool) {
-    let deadline = instant_now() + patience;
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.shared.stopping.send_replace(true);
+        self.shared.worker.abort_all();
+    }
+}
+
+async fn wait_until(deadline: Instant, done: impl Fn() -> bool) {
     while !done() && instant_now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -288,20 +332,28 @@ async fn live(
     };
     let mut life = first;
     loop {
+        let shared = Arc::clone(&life.shared);
         let grace = tokio::select! {
             biased;
             grace = drain.wait_for(Option::is_some) => grace.map_or(None, |grace| *grace),
-            () = life.shared.fenced.notified() => None,
+            () = shared.fenced.notified() => None,
+            () = life.loop_broke() => {
+                error!("a loop of this node ended that should not have; the node starts anew");
+                None
+            }
         };
         if let Some(grace) = grace {
             life.drain(grace).await;
             return set(None);
         }
-        // Dropping the old life ends its loops; its bodies were told to end.
+        // Dropping the old life ends its loops and its bodies.
         set(None);
-        life.shared.stopping.send_replace(true);
         drop(life);
-        life = next_life(&parts).await;
+        life = tokio::select! {
+            biased;
+            _ = drain.wait_for(Option::is_some) => return,
+            life = next_life(&parts) => life,
+        };
         set(Some(Arc::clone(&life.shared)));
     }
 }

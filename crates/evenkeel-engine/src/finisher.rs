@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_store::{Finish, FinishResult, StoreError};
+use evenkeel_store::{Finish, FinishResult, Results, StoreError};
 use tokio::sync::{Mutex, mpsc};
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
 
@@ -41,23 +41,18 @@ impl Finisher {
 
     /// Stores a batch, waiting out the store for as long as it takes.
     async fn store(&self, batch: Vec<Finish>) {
-        let mut backoff = Backoff::default();
-        let results = loop {
-            let (node, alpha) = (self.life.node, self.life.settings.alpha);
-            match self.life.store.finish(node, batch.clone(), alpha).await {
-                Ok(results) => break results,
-                Err(error) => {
-                    let error: &StoreError = &error;
-                    warn!(
-                        error = error as &dyn std::error::Error,
-                        runs.count = batch.len(),
-                        "ends of runs wait for the store"
-                    );
-                    tokio::time::sleep(backoff.next()).await;
+        let results = match self.try_store(&batch).await {
+            Ok(results) => results,
+            Err(_) => {
+                // One end that the store will never take must not keep the others waiting.
+                let mut results = Vec::with_capacity(batch.len());
+                for end in &batch {
+                    results.push(self.store_alone(end).await);
                 }
+                results
             }
         };
-        self.life.worker.stored(batch.iter().map(|finish| finish.key));
+        self.life.worker.stored(&batch);
         for (finish, result) in batch.iter().zip(results) {
             if result == FinishResult::LeaseLost {
                 metrics::counter!("evenkeel_stale_reports_total").increment(1);
@@ -69,6 +64,44 @@ impl Finisher {
             }
         }
         count_outcomes(&batch);
+    }
+
+    /// Tries until the store answers. An error is its refusal.
+    async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let (node, alpha) = (self.life.node, self.life.settings.alpha);
+            match self.life.store.finish(node, batch.to_vec(), alpha).await {
+                Err(error) if error.is_outage() => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        runs.count = batch.len(),
+                        "ends of runs wait for the store"
+                    );
+                    tokio::time::sleep(backoff.next()).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Stores one end; without its results if the store refuses them.
+    async fn store_alone(&self, end: &Finish) -> FinishResult {
+        let refusal = match self.try_store(std::slice::from_ref(end)).await {
+            Ok(results) => return results.first().copied().unwrap_or(FinishResult::LeaseLost),
+            Err(refusal) => refusal,
+        };
+        error!(
+            run.id = %end.key.execution_id(),
+            error = &refusal as &dyn std::error::Error,
+            "the store refuses the results of a run; it is stored without them"
+        );
+        let error = Some(format!("its results could not be stored: {refusal}"));
+        let bare = Finish { results: Results { error, ..Results::default() }, ..end.clone() };
+        match self.try_store(std::slice::from_ref(&bare)).await {
+            Ok(results) => results.first().copied().unwrap_or(FinishResult::LeaseLost),
+            Err(_) => FinishResult::LeaseLost,
+        }
     }
 
     /// Runs until no more ends can come.

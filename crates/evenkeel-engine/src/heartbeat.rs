@@ -1,8 +1,10 @@
 //! Says that this node lives, and notices when it may not any more.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use evenkeel_core::Timestamp;
 use evenkeel_executors::CancelReason;
 use evenkeel_store::{Ping, Pinged, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
@@ -15,12 +17,14 @@ pub struct Heartbeat {
     life: Arc<Incarnation>,
     /// The lease ran out and the bodies were ended; a ping has not come through since.
     lost: bool,
+    /// What the store's clock said at the last ping that came through.
+    pinged_at: Option<Timestamp>,
 }
 
 impl Heartbeat {
     /// The heartbeat of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, lost: false }
+        Self { life, lost: false, pinged_at: None }
     }
 
     /// Pings once. Says whether the node is still alive.
@@ -28,9 +32,11 @@ impl Heartbeat {
         let life = Arc::clone(&self.life);
         let long_after = life.settings.long_run_after;
         let announcing = life.bound.announce(|| life.worker.oldest_open(long_after), life.db_now());
+        // In doubt, something older may be open that this node does not know of.
+        let hold = life.in_doubt();
         let ping = Ping {
             node: life.node,
-            oldest_open: announcing.oldest_open,
+            oldest_open: announcing.oldest_open.filter(|_| !hold),
             long_runs: life.worker.long_runs(long_after),
         };
         let sent = instant_now();
@@ -40,6 +46,7 @@ impl Heartbeat {
             Pinged::Alive { now, members } => {
                 life.lease.renew(sent, life.settings.leases.bodies_must_end_after().into());
                 life.db_clock.observe(now);
+                self.note_silence(now);
                 life.members.send_if_modified(|known| {
                     let changed = *known != members;
                     *known = members;
@@ -61,6 +68,16 @@ impl Heartbeat {
                 life.fenced.notify_one();
                 Ok(false)
             }
+        }
+    }
+
+    /// Silent for long enough, others looked after this node's shards and took note of changes
+    /// there that it will not be told again.
+    fn note_silence(&mut self, now: Timestamp) {
+        let silent_after = self.life.settings.leases.silent_after;
+        let before = self.pinged_at.replace(now);
+        if before.is_some_and(|before| now.since(before) > silent_after) {
+            self.life.shards_away.fetch_add(1, Ordering::AcqRel);
         }
     }
 
@@ -97,7 +114,7 @@ impl Heartbeat {
             };
             if !self.lost && !life.lease.holds(instant_now()) {
                 self.lost = true;
-                let bodies = life.worker.open_count();
+                let bodies = life.worker.busy_count();
                 error!(
                     bodies.count = bodies,
                     "the store has not answered for too long: ending {bodies} bodies before \

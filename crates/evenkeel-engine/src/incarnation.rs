@@ -1,7 +1,7 @@
 //! What all loops of one life of a node share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
@@ -46,8 +46,10 @@ pub struct Incarnation {
     pub stopping: watch::Sender<bool>,
     /// The store has declared it dead.
     pub fenced: Notify,
-    /// What the store says it has and what it knows may differ.
-    pub doubt: AtomicBool,
+    /// Until the reconciler has seen that nothing is left behind, the bound of open attempts stays.
+    pub hold_bound: AtomicBool,
+    /// Rises when others may have looked after this node's shards for a while.
+    pub shards_away: AtomicU64,
 }
 
 impl Incarnation {
@@ -66,7 +68,13 @@ impl Incarnation {
 
     /// Something may have happened in the store that this node does not know of.
     pub fn raise_doubt(&self) {
-        self.doubt.store(true, Ordering::Release);
+        self.hold_bound.store(true, Ordering::Release);
+        self.worker.doubt.store(true, Ordering::Release);
+    }
+
+    /// May there be attempts in the store that are this node's without its knowing?
+    pub fn in_doubt(&self) -> bool {
+        self.hold_bound.load(Ordering::Acquire) || self.worker.doubt.load(Ordering::Acquire)
     }
 
     /// Waits `time`, or until the node stops. Says whether it goes on.

@@ -4,6 +4,7 @@
 //! `evenkeel-core`, what is so is kept by the store; the loops carry the one to the other. Time and
 //! chance come in from outside, so a simulation can run many nodes for days in a second.
 
+mod attempt;
 mod canceller;
 mod chance;
 mod clock;

@@ -29,6 +29,8 @@ pub struct Entry {
     pub skip: Option<SkipReason>,
     /// When to look at it: its next time, or later if it was busy then.
     pub look_at: Timestamp,
+    /// How often it was busy when its next time had come and had to wait.
+    pub waits: u8,
 }
 
 impl Entry {
@@ -179,6 +181,7 @@ mod tests {
             definition: Arc::new(definition),
             skip: None,
             look_at: at(due),
+            waits: 0,
         }
     }
 

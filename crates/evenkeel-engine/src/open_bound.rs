@@ -78,6 +78,16 @@ impl OpenBound {
         }
     }
 
+    /// Whoever sets out from now on has this ticket or a later one.
+    pub fn next_ticket(&self) -> u64 {
+        self.lock().next_ticket
+    }
+
+    /// Has everybody with an earlier ticket arrived?
+    pub fn all_arrived_before(&self, ticket: u64) -> bool {
+        self.lock().under_way.keys().all(|under_way| *under_way >= ticket)
+    }
+
     /// A ping sets out. `oldest_running` says the oldest time of what runs, `horizon` is announced
     /// if nothing does.
     pub fn announce(

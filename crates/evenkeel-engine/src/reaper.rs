@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
-use evenkeel_core::run::{Event, Outcome, RunState, step};
-use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_core::run::{Event, RunState, step};
+use evenkeel_core::{Definition, NodeNo, Timestamp};
 use evenkeel_store::{
-    Finish, Member, NodeState, Owned, Requeue, Results, Signal, StoreError, Then, Ticket,
+    Finish, FinishResult, Member, NodeState, Owned, Requeue, Signal, StoreError, Ticket,
 };
 use tracing::{error, info, warn};
 
+use crate::attempt::{end_of_failed_chain, refused};
 use crate::incarnation::Incarnation;
 
 /// Attempts taken over in one step.
@@ -34,14 +35,21 @@ impl Reaper {
         let nodes: Vec<NodeNo> = members.iter().map(|member| member.node).collect();
         self.watch.retain(&nodes);
         let me = self.life.node;
+        let mut trouble = Ok(());
         for member in members.iter().filter(|member| member.node != me) {
-            match member.state {
-                NodeState::Live | NodeState::Draining => self.judge(member, now).await?,
-                NodeState::Dead => self.take_over(member).await?,
-                NodeState::Gone => {}
+            let done = match member.state {
+                NodeState::Live | NodeState::Draining => self.judge(member, now).await,
+                NodeState::Dead => self.take_over(member).await,
+                NodeState::Gone => Ok(()),
+            };
+            // One node's trouble is not the others'; an outage is everybody's.
+            match done {
+                Err(error) if error.is_outage() => return Err(error),
+                Err(error) => trouble = Err(error),
+                Ok(()) => {}
             }
         }
-        Ok(())
+        trouble
     }
 
     async fn judge(&mut self, member: &Member, now: Timestamp) -> Result<(), StoreError> {
@@ -92,13 +100,15 @@ impl Reaper {
                 break;
             }
             let (requeues, finishes) = self.decide(dead, owned);
-            taken += requeues.len() + finishes.len();
-            if !requeues.is_empty() {
-                store.requeue(dead.node, requeues, Incarnation::NOW).await?;
+            let back = store.requeue(dead.node, requeues, Incarnation::NOW).await?;
+            let ended = store.finish(dead.node, finishes, self.life.settings.alpha).await?;
+            let done = back.into_iter().filter(|back| *back).count()
+                + ended.into_iter().filter(|end| *end == FinishResult::Done).count();
+            if done == 0 {
+                // Another node is at it; the next pass sees how far it got.
+                break;
             }
-            if !finishes.is_empty() {
-                store.finish(dead.node, finishes, self.life.settings.alpha).await?;
-            }
+            taken += done;
         }
         if store.retire(dead.node).await? {
             info!(
@@ -138,24 +148,22 @@ impl Reaper {
                     crashed: true,
                     ticket: Ticket::new(&definition, attempt.key.scheduled_at),
                 }),
-                (_, _) => finishes.push(self.give_up(dead, &attempt)),
+                (_, definition) => {
+                    finishes.push(self.give_up(dead, &attempt, definition.as_deref()));
+                }
             }
         }
         (requeues, finishes)
     }
 
-    fn give_up(&self, dead: &Member, attempt: &Owned) -> Finish {
+    fn give_up(&self, dead: &Member, attempt: &Owned, definition: Option<&Definition>) -> Finish {
         let lost = attempt.crashes + 1;
-        let error = format!("its worker {} was lost; {lost} lost in all", dead.name);
+        let why = format!("its worker {} was lost; {lost} lost in all", dead.name);
+        let refused = refused(attempt, &why);
         Finish {
-            key: attempt.key,
-            fence: attempt.fence,
-            tenant: attempt.tenant,
-            outcome: Outcome::Failed,
-            started_at: attempt.started_at,
             finished_at: self.life.db_now().max(attempt.started_at),
-            results: Results { error: Some(error), ..Results::default() },
-            then: Then::EndChain { stop_job: false },
+            then: definition.map_or(refused.then, end_of_failed_chain),
+            ..refused
         }
     }
 
@@ -166,7 +174,9 @@ impl Reaper {
         let every = std::time::Duration::from(life.settings.leases.ping) / 2;
         loop {
             if let Err(error) = self.run_once().await {
-                self.watch.store_trouble();
+                if error.is_outage() {
+                    self.watch.store_trouble();
+                }
                 warn!(error = &error as &dyn std::error::Error, "the reaper waits for the store");
             }
             if !life.pause(every).await {

@@ -1,65 +1,80 @@
 //! Compares what the store says this node has with what it knows, and gives back the difference.
 //!
-//! The difference comes from commits whose answer was lost. Nothing else would ever touch such an
-//! attempt: its node is alive, so nobody takes it over.
+//! The difference comes from commits whose answer was lost, and from bodies that were ended because
+//! the store could not be reached. Nothing else would ever touch such an attempt: its node is alive,
+//! so nobody takes it over. As long as there may be one, the node announces no higher bound of its
+//! open attempts, or the search from there would miss it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::RunKey;
-use evenkeel_store::{Requeue, Signal, StoreError, Ticket};
+use evenkeel_store::{Owned, Requeue, Signal, StoreError, Ticket};
 use tracing::{info, warn};
 
 use crate::incarnation::Incarnation;
 
-/// After doubt, a pass this often; an attempt must be missing in two.
-const SOON: Duration = Duration::from_secs(3);
+/// After doubt, a pass this often; what nobody abandoned must be missing in two.
+const SOON: Duration = Duration::from_secs(2);
 /// Without doubt, this often.
 const SELDOM: Duration = Duration::from_secs(60);
 /// A statement that the store is still busy with may commit this long after its answer was lost.
 const DOUBT_LASTS: Duration = Duration::from_secs(20);
 const LIMIT: u32 = 50_000;
 
-/// Finds attempts that are this node's and that it does not know.
+/// Finds attempts that are this node's and that it does not run.
 pub struct Reconciler {
     life: Arc<Incarnation>,
-    missing: BTreeSet<RunKey>,
+    /// What was unknown at the last pass, and whose answers were under way then.
+    missing: BTreeMap<RunKey, u64>,
     doubt_until: Duration,
 }
 
 impl Reconciler {
     /// A reconciler of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, missing: BTreeSet::new(), doubt_until: Duration::ZERO }
+        Self { life, missing: BTreeMap::new(), doubt_until: Duration::ZERO }
     }
 
-    /// Compares once. What was missing the last time too goes back into the queue.
+    /// Compares once, and gives back what surely nobody starts. Says how many.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
-        let life = &self.life;
+        let life = Arc::clone(&self.life);
+        // Taken before looking: whoever sets out later cannot have been seen.
+        let ticket = life.bound.next_ticket();
         let owned = life.store.owned(life.node, LIMIT).await?;
-        let unknown: Vec<_> =
+        let unknown: Vec<Owned> =
             owned.into_iter().filter(|owned| !life.worker.has(owned.key)).collect();
-        let mut given_back = Vec::new();
-        for attempt in unknown.iter().filter(|attempt| self.missing.contains(&attempt.key)) {
-            let definition = life.definitions.read(attempt.key.job_no, &attempt.definition)?;
-            given_back.push(Requeue {
-                key: attempt.key,
-                fence: attempt.fence,
-                tenant: attempt.tenant,
-                crashed: false,
-                ticket: Ticket::new(&definition, attempt.key.scheduled_at),
-            });
+        let (mut given_back, mut missing) = (Vec::new(), BTreeMap::new());
+        for attempt in unknown {
+            let since = self.missing.get(&attempt.key).copied();
+            let surely = life.worker.has_abandoned(attempt.key)
+                || since.is_some_and(|since| life.bound.all_arrived_before(since));
+            if !surely {
+                missing.insert(attempt.key, since.unwrap_or(ticket));
+                continue;
+            }
+            match life.definitions.read(attempt.key.job_no, &attempt.definition) {
+                Ok(definition) => given_back.push(Requeue {
+                    key: attempt.key,
+                    fence: attempt.fence,
+                    tenant: attempt.tenant,
+                    crashed: false,
+                    ticket: Ticket::new(&definition, attempt.key.scheduled_at),
+                }),
+                Err(fault) => life.worker.refuse(&attempt, &fault.to_string()),
+            }
         }
-        self.missing = unknown.iter().map(|attempt| attempt.key).collect();
+        self.missing = missing;
         let count = given_back.len();
         if count > 0 {
-            let life = Arc::clone(&self.life);
             life.store.requeue(life.node, given_back, Incarnation::NOW).await?;
-            info!(runs.count = count, "gave back {count} runs that a lost answer had left behind");
+            info!(runs.count = count, "gave back {count} runs that nobody was running");
             let _ = life.store.announce(Signal::Ready).await;
         }
+        // All that the store has of this node is known or given back: the rest is another's.
+        life.worker.forget_abandoned(|key| self.missing.contains_key(&key));
         Ok(count)
     }
 
@@ -69,17 +84,29 @@ impl Reconciler {
         let mut last_pass = life.clock.monotonic();
         while life.pause(SOON).await {
             let now = life.clock.monotonic();
-            if life.doubt.swap(false, Ordering::AcqRel) {
+            if life.worker.doubt.swap(false, Ordering::AcqRel) {
+                life.hold_bound.store(true, Ordering::Release);
                 self.doubt_until = now + DOUBT_LASTS;
             }
-            let seldom = now.saturating_sub(last_pass) >= SELDOM;
-            if !seldom && now > self.doubt_until && self.missing.is_empty() {
+            let in_doubt = now <= self.doubt_until || !self.missing.is_empty();
+            if !in_doubt && now.saturating_sub(last_pass) < SELDOM {
                 continue;
             }
             last_pass = now;
-            if let Err(error) = self.run_once().await {
-                life.raise_doubt();
-                warn!(error = &error as &dyn std::error::Error, "comparing waits for the store");
+            match self.run_once().await {
+                Ok(_) => {
+                    let over = self.missing.is_empty() && now > self.doubt_until;
+                    if over && !life.worker.doubt.load(Ordering::Acquire) {
+                        life.hold_bound.store(false, Ordering::Release);
+                    }
+                }
+                Err(error) => {
+                    life.raise_doubt();
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "comparing waits for the store"
+                    );
+                }
             }
         }
     }

@@ -1,85 +1,50 @@
 //! Runs bodies: starts them, watches over them, and passes on how they ended.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
-use evenkeel_core::job::OnExhausted;
-use evenkeel_core::lease::Fence;
-use evenkeel_core::retry::Verdict;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
-use evenkeel_executors::{
-    CancelHandle, CancelReason, Invocation, Lease, Registry, Report, cancellation,
-};
-use evenkeel_store::{Finish, LongRun, Results, Then};
+use evenkeel_core::{Definition, RunKey, Timestamp};
+use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, cancellation};
+use evenkeel_store::{Finish, LongRun};
+use futures::FutureExt;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
+use tracing::{error, warn};
 
+use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
 use crate::slots::Slots;
 
 /// Ended bodies that the store may not know of before no more are started.
 const UNSTORED_MAX: usize = 8192;
-
-/// An attempt that this node has claimed and must start. It has a place in [`Slots`].
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// Which one.
-    pub key: RunKey,
-    /// The right to write its results.
-    pub fence: Fence,
-    /// Whose it is.
-    pub tenant: TenantNo,
-    /// What to do.
-    pub definition: Arc<Definition>,
-    /// When the claim was committed.
-    pub started_at: Timestamp,
-    /// What an earlier attempt saved.
-    pub checkpoint: Option<Vec<u8>>,
-}
-
-/// An attempt this node has, from its start until its end is stored.
-#[derive(Debug)]
-struct Open {
-    fence: Fence,
-    tenant: TenantNo,
-    definition: Arc<Definition>,
-    started_at: Timestamp,
-    since: Duration,
-    cancel: CancelHandle,
-    /// The body has ended; only the store does not know yet.
-    ended: bool,
-}
-
-/// What this node has to give back because it could not let it end.
-#[derive(Clone, Debug)]
-pub struct Interrupted {
-    /// Which attempt.
-    pub key: RunKey,
-    /// With this fence.
-    pub fence: Fence,
-    /// Whose it is.
-    pub tenant: TenantNo,
-    /// What it does.
-    pub definition: Arc<Definition>,
-}
+/// Cancellations that may wait for their body to start.
+const EARLY_CANCELS_MAX: usize = 1024;
 
 /// All bodies of one incarnation of a node.
 pub struct Worker {
     /// The places for bodies.
     pub slots: Arc<Slots>,
-    /// Does the store hold attempts that wait, as far as is known? Then what is due queues up
-    /// behind them.
-    pub backlog: AtomicBool,
+    /// What the store says this node has and what it knows may differ.
+    pub doubt: AtomicBool,
+    backlog: AtomicBool,
+    queued: AtomicU64,
     open: Mutex<FxHashMap<RunKey, Open>>,
     interrupted: Mutex<Vec<Interrupted>>,
+    early_cancels: Mutex<BTreeSet<RunKey>>,
     registry: Arc<Registry>,
     lease: Lease,
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Worker {
@@ -94,9 +59,12 @@ impl Worker {
     ) -> Self {
         Self {
             slots,
+            doubt: AtomicBool::new(false),
             backlog: AtomicBool::new(false),
+            queued: AtomicU64::new(0),
             open: Mutex::default(),
             interrupted: Mutex::default(),
+            early_cancels: Mutex::default(),
             registry,
             lease,
             clock,
@@ -105,42 +73,53 @@ impl Worker {
         }
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, FxHashMap<RunKey, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes up to `wanted` places; fewer if the store is far behind in learning how bodies ended.
     pub fn take_places(&self, wanted: usize) -> usize {
         let behind = self.open_count().saturating_sub(self.slots.total());
         self.slots.take(wanted.min(UNSTORED_MAX.saturating_sub(behind)))
     }
 
-    /// Starts the body of an attempt.
+    /// Starts the body of an attempt that has a place.
+    ///
+    /// If the lease ran out while the claim was on its way, somebody else may have it by now: then
+    /// no body starts, and the reconciler gives the attempt back if it is still this node's.
     pub fn start(self: &Arc<Self>, attempt: Attempt) {
+        let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
-        let open = Open {
-            fence: attempt.fence,
-            tenant: attempt.tenant,
-            definition: Arc::clone(&attempt.definition),
-            started_at: attempt.started_at,
-            since: self.clock.monotonic(),
-            cancel: handle,
-            ended: false,
-        };
-        self.open().insert(attempt.key, open);
-        let worker = Arc::clone(self);
+        let mut open = Open::new(&attempt, handle, self.clock.monotonic());
+        let mut all = lock(&self.open);
+        if let Some(known) = all.get(&key)
+            && known.stage != Stage::Abandoned
+        {
+            error!(run.id = %key.execution_id(), "an attempt was to start that is open already");
+            return self.slots.give(1);
+        }
+        if self.lease.remaining() == Some(Duration::ZERO) {
+            open.stage = Stage::Abandoned;
+            all.insert(key, open);
+            self.doubt.store(true, Ordering::Release);
+            return self.slots.give(1);
+        }
+        if lock(&self.early_cancels).remove(&key) {
+            open.cancel.cancel(CancelReason::Requested);
+        }
         let invocation = Invocation {
-            key: attempt.key,
-            fence: attempt.fence,
+            key,
+            fence,
             definition: Arc::clone(&attempt.definition),
             checkpoint: attempt.checkpoint,
             cancel,
             lease: self.lease.clone(),
         };
-        tokio::spawn(async move {
-            let report = worker.run_body(invocation).await;
-            worker.body_ended(attempt.key, report);
+        let worker = Arc::clone(self);
+        // Spawned under the lock: its end cannot be looked for before it is there.
+        let task = tokio::spawn(async move {
+            let report = AssertUnwindSafe(worker.run_body(invocation)).catch_unwind().await;
+            let report = report.unwrap_or_else(|_| Report::failed("its executor panicked"));
+            worker.body_ended(key, fence, report);
         });
+        open.task = Some(task.abort_handle());
+        all.insert(key, open);
     }
 
     async fn run_body(&self, invocation: Invocation) -> Report {
@@ -166,130 +145,120 @@ impl Worker {
     }
 
     /// Passes on how a body ended, and frees its place.
-    fn body_ended(&self, key: RunKey, report: Report) {
-        let finish = {
-            let mut all = self.open();
-            let Some(open) = all.get_mut(&key) else { return self.slots.give(1) };
-            let interrupted = report.outcome == Outcome::Cancelled;
-            match open.cancel.reason() {
-                // The attempt is no longer ours to report on, or goes to somebody else unharmed.
-                // What ended by itself meanwhile is reported: the fence tells if it still counts.
-                Some(CancelReason::LeaseLost) if interrupted => {
-                    all.remove(&key);
-                    None
-                }
-                Some(CancelReason::ShuttingDown) if interrupted => {
-                    self.keep_interrupted(key, open);
-                    all.remove(&key);
-                    None
-                }
-                Some(_) | None => {
-                    open.ended = true;
-                    Some(self.finish(key, open, report))
-                }
-            }
-        };
+    fn body_ended(&self, key: RunKey, fence: evenkeel_core::lease::Fence, report: Report) {
+        let mut all = lock(&self.open);
         self.slots.give(1);
-        if let Some(finish) = finish {
-            // The finisher is gone only when the whole incarnation is.
-            let _ = self.ended.send(finish);
-        }
-    }
-
-    fn keep_interrupted(&self, key: RunKey, open: &Open) {
-        let mut interrupted = self.interrupted.lock().unwrap_or_else(PoisonError::into_inner);
-        interrupted.push(Interrupted {
-            key,
-            fence: open.fence,
-            tenant: open.tenant,
-            definition: Arc::clone(&open.definition),
-        });
-    }
-
-    fn finish(&self, key: RunKey, open: &Open, report: Report) -> Finish {
-        let took = Span::from(self.clock.monotonic().saturating_sub(open.since));
-        let finished_at = open.started_at.saturating_add(took);
-        let then = if report.outcome.is_failure() {
-            match open.definition.retry.after_failure(key.attempt, self.chance.unit()) {
-                Verdict::RetryAfter(wait) => Then::Retry { due: finished_at.saturating_add(wait) },
-                Verdict::Exhausted => {
-                    Then::EndChain { stop_job: open.definition.on_exhausted == OnExhausted::Stop }
-                }
+        let Some(open) = all.get_mut(&key).filter(|open| open.fence == fence) else { return };
+        let was_ended = report.outcome == Outcome::Cancelled;
+        match open.cancel.reason() {
+            // Nobody asked for it: the body itself saw its lease end. What ended well or badly in
+            // spite of that is reported; the fence tells if it still counts.
+            None | Some(CancelReason::LeaseLost) if was_ended => {
+                open.stage = Stage::Abandoned;
+                self.doubt.store(true, Ordering::Release);
             }
-        } else {
-            Then::EndChain { stop_job: false }
-        };
-        Finish {
-            key,
-            fence: open.fence,
-            tenant: open.tenant,
-            outcome: report.outcome,
-            started_at: open.started_at,
-            finished_at,
-            results: Results {
-                error: report.error,
-                output: report.output,
-                items_crawled: report.items_crawled,
-                items_indexed: report.items_indexed,
-                cpu_time: report.cpu_time,
-                memory_peak_kb: report.memory_peak_kb,
-            },
-            then,
+            Some(CancelReason::ShuttingDown) if was_ended => {
+                let interrupted = Interrupted::of(key, open);
+                all.remove(&key);
+                lock(&self.interrupted).push(interrupted);
+            }
+            Some(_) | None => {
+                open.stage = Stage::Ended;
+                let took = self.clock.monotonic().saturating_sub(open.since);
+                let finish = finish_of(key, open, report, took.into(), self.chance.unit());
+                // The finisher is gone only when the whole incarnation is.
+                let _ = self.ended.send(finish);
+            }
         }
     }
 
-    /// The store knows how these attempts ended.
-    pub fn stored(&self, keys: impl IntoIterator<Item = RunKey>) {
-        let mut open = self.open();
-        for key in keys {
-            open.remove(&key);
+    /// An attempt that this node has cannot start, ever: it has failed. It needs no place.
+    pub fn refuse(&self, attempt: &evenkeel_store::Owned, why: &str) {
+        error!(run.id = %attempt.key.execution_id(), "a run cannot start: {why}");
+        let _ = self.ended.send(refused(attempt, why));
+    }
+
+    /// The store knows how these attempts ended, or that they are somebody else's.
+    pub fn stored<'a>(&self, ends: impl IntoIterator<Item = &'a Finish>) {
+        let mut open = lock(&self.open);
+        for end in ends {
+            if open.get(&end.key).is_some_and(|known| known.fence == end.fence) {
+                open.remove(&end.key);
+            }
         }
     }
 
-    /// Asks a body to end.
+    /// Attempts without a body went back into the queue, or never were this node's any more.
+    pub fn forget_abandoned(&self, keep: impl Fn(RunKey) -> bool) {
+        lock(&self.open).retain(|key, open| open.stage != Stage::Abandoned || keep(*key));
+    }
+
+    /// Asks a body to end; if it has not started yet, as soon as it does.
     pub fn cancel(&self, key: RunKey, reason: CancelReason) {
-        if let Some(open) = self.open().get(&key) {
-            open.cancel.cancel(reason);
+        match lock(&self.open).get(&key) {
+            Some(open) => open.cancel.cancel(reason),
+            None => {
+                let mut early = lock(&self.early_cancels);
+                if early.len() >= EARLY_CANCELS_MAX {
+                    warn!("forgetting the oldest of too many early cancellations");
+                    early.pop_first();
+                }
+                early.insert(key);
+            }
         }
     }
 
-    /// Asks all bodies to end. Those that have ended already are not touched.
+    /// Asks all bodies to end.
     pub fn cancel_all(&self, reason: CancelReason) {
-        for open in self.open().values().filter(|open| !open.ended) {
+        for open in lock(&self.open).values().filter(|open| open.stage == Stage::Running) {
             open.cancel.cancel(reason);
         }
     }
 
-    /// Does this node have the attempt?
-    pub fn has(&self, key: RunKey) -> bool {
-        self.open().contains_key(&key)
+    /// Ends all bodies where they stand, as the end of the process would.
+    pub fn abort_all(&self) {
+        for open in lock(&self.open).values() {
+            if let Some(task) = &open.task {
+                task.abort();
+            }
+        }
     }
 
-    /// Attempts this node has, whose end is not stored.
+    /// Does this node run the attempt, or is about to store its end?
+    pub fn has(&self, key: RunKey) -> bool {
+        lock(&self.open).get(&key).is_some_and(|open| open.stage != Stage::Abandoned)
+    }
+
+    /// Was its body ended because the lease ran out?
+    pub fn has_abandoned(&self, key: RunKey) -> bool {
+        lock(&self.open).get(&key).is_some_and(|open| open.stage == Stage::Abandoned)
+    }
+
+    /// Attempts with a body, or with an end that is not stored.
     pub fn open_count(&self) -> usize {
-        self.open().len()
+        lock(&self.open).len()
+    }
+
+    /// Those of them that this node still has something to do for.
+    pub fn busy_count(&self) -> usize {
+        lock(&self.open).values().filter(|open| open.stage != Stage::Abandoned).count()
     }
 
     /// The oldest scheduled time of what is open, long runs aside.
     pub fn oldest_open(&self, long_after: Duration) -> Option<Timestamp> {
         let now = self.clock.monotonic();
         let short = |open: &Open| now.saturating_sub(open.since) < long_after;
-        let open = self.open();
+        let open = lock(&self.open);
         open.iter().filter(|(_, open)| short(open)).map(|(key, _)| key.scheduled_at).min()
     }
 
-    /// What has run for longer than `long_after`.
+    /// What has been open for longer than `long_after`.
     pub fn long_runs(&self, long_after: Duration) -> Vec<LongRun> {
         let now = self.clock.monotonic();
-        let mut runs: Vec<LongRun> = self
-            .open()
+        let mut runs: Vec<LongRun> = lock(&self.open)
             .iter()
             .filter(|(_, open)| now.saturating_sub(open.since) >= long_after)
-            .map(|(key, open)| LongRun {
-                key: *key,
-                fence: open.fence,
-                started_at: open.started_at,
-            })
+            .map(|(key, open)| open.long_run(*key))
             .collect();
         runs.sort_by_key(|run| run.key);
         runs
@@ -297,14 +266,37 @@ impl Worker {
 
     /// What could not end before the node drained.
     pub fn take_interrupted(&self) -> Vec<Interrupted> {
-        std::mem::take(&mut self.interrupted.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.interrupted))
     }
 
     /// May a job with this definition start here without waiting in the queue?
     pub fn takes_directly(&self, definition: &Definition, pools: &[String]) -> bool {
-        !self.backlog.load(Ordering::Acquire)
-            && definition.concurrency_key.is_none()
+        definition.concurrency_key.is_none()
             && definition.dont_run_on_nodes.is_empty()
             && pools.contains(&definition.pool)
+    }
+
+    /// Do attempts wait in the store that this node could take, as far as is known? Then what is
+    /// due queues up behind them.
+    pub fn has_backlog(&self) -> bool {
+        self.backlog.load(Ordering::Acquire)
+    }
+
+    /// Attempts were put into the queue that this node could take.
+    pub fn note_queued(&self) {
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        self.backlog.store(true, Ordering::Release);
+    }
+
+    /// Remembers what was queued before a claim, for [`Worker::note_claimed`].
+    pub fn queued_before(&self) -> u64 {
+        self.queued.load(Ordering::Acquire)
+    }
+
+    /// A claim found more than it could take, or not. What was queued meanwhile may not have been
+    /// seen by it.
+    pub fn note_claimed(&self, more: bool, queued_before: u64) {
+        let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
+        self.backlog.store(backlog, Ordering::Release);
     }
 }

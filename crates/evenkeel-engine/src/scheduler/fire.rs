@@ -1,9 +1,8 @@
 //! Turns due jobs into runs.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evenkeel_core::advance::{SkippedTimes, WhenBusy, advance, when_busy};
+use evenkeel_core::advance::{WhenBusy, advance, skip_due, when_busy};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, share_room};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -12,12 +11,14 @@ use evenkeel_store::{Fire, FireResult, Fired, RunLink, Signal, Start, StoreError
 use tracing::warn;
 
 use super::Scheduler;
+use crate::attempt::Attempt;
 use crate::incarnation::{Backoff, Incarnation};
 use crate::near_future::Entry;
-use crate::worker::Attempt;
 
-/// A busy job that must wait is looked at again after this time.
-const BUSY_WAIT: Span = Span::from_millis(200);
+/// A busy job that must wait is looked at again after this time, then after twice as long…
+const BUSY_WAIT: Span = Span::from_millis(100);
+/// …up to 3.2 s.
+const BUSY_DOUBLINGS: u8 = 5;
 
 /// How many of what is due may be fired now, and into what.
 pub(super) struct Room {
@@ -72,7 +73,7 @@ impl Scheduler {
         if !life.settings.roles.worker {
             return Room { places: 0, queue: wanted };
         }
-        if life.worker.backlog.load(Ordering::Acquire) {
+        if life.worker.has_backlog() {
             return Room { places: 0, queue: wanted };
         }
         let places = life.worker.take_places(wanted);
@@ -99,11 +100,10 @@ impl Scheduler {
             next_at: definition.schedule.next_after(entry.next_at),
         };
         if let Some(reason) = entry.skip {
-            let (from, to) = (entry.next_at, entry.next_at);
-            fire.skip = Some(SkippedTimes { from, to, count: 1, reason });
-            return fire;
+            let (skip, next) = skip_due(definition, entry.next_at, now, reason);
+            return Fire { skip: Some(skip), next_at: next, ..fire };
         }
-        let advanced = advance(definition, entry.next_at, now);
+        let advanced = advance(definition, entry.next_at, now, entry.waits > 0);
         fire.skip = advanced.skip;
         fire.next_at = advanced.next;
         fire.idle_only = advanced.fire.is_some() && definition.overlap != OverlapPolicy::Allow;
@@ -128,12 +128,17 @@ impl Scheduler {
             match result {
                 FireResult::Fired(fence) => {
                     count += 1;
-                    queued |= matches!(fire.start, Some((_, Start::Queued(_))));
+                    if let Some((_, Start::Queued(ticket))) = &fire.start {
+                        self.note_queued(ticket);
+                        queued = true;
+                    }
                     self.start(&fire, &entry, fence, fired.now);
                     self.put_back_fired(job, entry, &fire);
                 }
                 FireResult::Stale => self.reload.push(job),
-                FireResult::Busy => self.put_back_busy(job, entry, fired.now),
+                FireResult::Busy { retry_pending } => {
+                    self.put_back_busy(job, entry, fired.now, retry_pending);
+                }
                 FireResult::Early => {
                     self.life.db_clock.restart_at(fired.now);
                     self.future.insert(job, entry);
@@ -174,24 +179,36 @@ impl Scheduler {
         let loaded = self.loaded_until(job);
         match fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded) {
             Some(next_at) => {
-                let entry = Entry { next_at, look_at: next_at, head, skip: None, ..entry };
+                let entry =
+                    Entry { next_at, look_at: next_at, head, skip: None, waits: 0, ..entry };
                 self.future.insert(job, entry);
             }
             None => self.future.remove(job),
         }
     }
 
-    fn put_back_busy(&mut self, job: JobNo, entry: Entry, now: Timestamp) {
-        let entry = match when_busy(&entry.definition, entry.next_at, now, false) {
+    fn put_back_busy(&mut self, job: JobNo, entry: Entry, now: Timestamp, retry_pending: bool) {
+        let entry = match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
             WhenBusy::Skip(reason) => Entry { skip: Some(reason), look_at: now, ..entry },
-            WhenBusy::Wait => Entry { look_at: now.saturating_add(BUSY_WAIT), ..entry },
+            WhenBusy::Wait => {
+                let wait = BUSY_WAIT.saturating_mul(1 << entry.waits.min(BUSY_DOUBLINGS));
+                let waits = entry.waits.saturating_add(1);
+                Entry { look_at: now.saturating_add(wait), waits, ..entry }
+            }
         };
         self.future.insert(job, entry);
     }
 
+    /// What this node could take itself it will not overtake.
+    pub(super) fn note_queued(&self, ticket: &Ticket) {
+        let settings = &self.life.settings;
+        if settings.roles.worker && settings.pools.contains(&ticket.pool) {
+            self.life.worker.note_queued();
+        }
+    }
+
     /// Tells workers that attempts wait, without making firing wait for it.
     pub(super) fn announce_ready(&self) {
-        self.life.worker.backlog.store(self.life.settings.roles.worker, Ordering::Release);
         let store = std::sync::Arc::clone(&self.life.store);
         tokio::spawn(async move {
             // A lost wake-up costs one poll.

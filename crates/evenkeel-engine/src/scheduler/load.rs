@@ -136,6 +136,7 @@ impl Scheduler {
             definition: self.life.definitions.read(job.no, &job.definition)?,
             skip: None,
             look_at: next_at,
+            waits: 0,
         })
     }
 

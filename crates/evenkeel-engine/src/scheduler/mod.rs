@@ -6,6 +6,7 @@ mod wakes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::shard::shards_of;
@@ -17,6 +18,9 @@ use tracing::{debug, info, warn};
 use crate::incarnation::{Backoff, Incarnation};
 use crate::near_future::NearFuture;
 
+/// After a batch of which nothing was as it was known.
+const STALE_WAIT: Duration = Duration::from_millis(20);
+
 /// One of a node's schedulers, with its part of the node's shards.
 pub struct Scheduler {
     life: Arc<Incarnation>,
@@ -25,6 +29,11 @@ pub struct Scheduler {
     count: usize,
     /// Its shards, and up to which slot each is loaded.
     shards: BTreeMap<Shard, Option<Slot>>,
+    /// Shards to load once more, and when: whoever had them before may have been told of changes
+    /// in them after they were loaded here.
+    load_again: BTreeMap<Shard, Duration>,
+    /// As of which time away its shards are loaded.
+    away_seen: u64,
     future: NearFuture,
     /// Retries and triggers that are due soon.
     wakes: BTreeMap<(Timestamp, RunKey), DueWake>,
@@ -59,6 +68,8 @@ impl Scheduler {
             index,
             count,
             shards: BTreeMap::new(),
+            load_again: BTreeMap::new(),
+            away_seen: 0,
             future: NearFuture::default(),
             wakes: BTreeMap::new(),
             look: true,
@@ -94,7 +105,13 @@ impl Scheduler {
             self.index,
             mine.len()
         );
+        let leases = self.life.settings.leases;
+        let handed_over = Duration::from(leases.silent_after.saturating_add(leases.ping));
+        let settled = self.life.clock.monotonic() + handed_over;
         let before = std::mem::take(&mut self.shards);
+        self.load_again.retain(|shard, _| mine.contains(shard));
+        let new = mine.iter().filter(|shard| !before.contains_key(shard));
+        self.load_again.extend(new.map(|shard| (*shard, settled)));
         self.shards =
             mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
         self.future.retain_shards(|shard| self.shards.contains_key(&shard));
@@ -108,6 +125,7 @@ impl Scheduler {
         if !self.life.may_start() || self.shards.is_empty() {
             return Ok(Pass { fired: 0, again_in: poll, wants_room: false });
         }
+        self.forget_what_was_missed();
         let all_loaded = self.load_shards().await?;
         self.reload_stale().await?;
         self.look_ahead_if_needed().await?;
@@ -116,13 +134,31 @@ impl Scheduler {
         self.last_batch = woken + fired;
         let wants_room = wakes_want_room || due_wants_room;
         let again_in = if !all_loaded || !self.reload.is_empty() {
-            Duration::ZERO
+            // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
+            if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if wants_room {
             self.life.settings.stall
         } else {
             self.until_next().min(poll)
         };
         Ok(Pass { fired: self.last_batch, again_in, wants_room })
+    }
+
+    /// Shards whose changes others may have been told of are loaded anew.
+    fn forget_what_was_missed(&mut self) {
+        let away = self.life.shards_away.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.away_seen, away) != away {
+            self.shards.values_mut().for_each(|loaded| *loaded = None);
+        }
+        let now = self.life.clock.monotonic();
+        let (shards, load_again) = (&mut self.shards, &mut self.load_again);
+        load_again.retain(|shard, settled| {
+            let due = *settled <= now;
+            if due {
+                shards.insert(*shard, None);
+            }
+            !due
+        });
     }
 
     /// How long until something is due.

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use evenkeel_core::lease::Fence;
 use evenkeel_core::{Attempt, Definition, Timestamp};
-use evenkeel_store::{DueWake, FireResult, Fired, Start, StoreError, Ticket, WakeFire};
-use tracing::{error, warn};
+use evenkeel_store::{DueWake, FireResult, Fired, Owned, Start, StoreError, Ticket, WakeFire};
+use tracing::warn;
 
 use super::Scheduler;
+use crate::attempt;
 use crate::incarnation::Incarnation;
-use crate::worker;
+
+/// A definition, or why it is none.
+type Readable = Result<Arc<Definition>, StoreError>;
 
 impl Scheduler {
     /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
@@ -23,15 +27,7 @@ impl Scheduler {
         let mut batch = Vec::new();
         for _ in 0..room.places.max(room.queue) {
             let Some((_, wake)) = self.wakes.pop_first() else { break };
-            match self.life.definitions.read(wake.key.job_no, &wake.job.definition) {
-                Ok(definition) => batch.push(self.decide_wake(wake, definition, &mut places)),
-                Err(fault) => error!(
-                    job.no = wake.key.job_no.0,
-                    error = &fault as &dyn std::error::Error,
-                    "a retry or trigger of job {} cannot start: its definition is not readable",
-                    wake.key.job_no
-                ),
-            }
+            batch.push(self.decide_wake(wake, &mut places));
         }
         self.life.worker.slots.give(places);
         if batch.is_empty() {
@@ -50,12 +46,17 @@ impl Scheduler {
         Ok((count, due > count))
     }
 
-    fn decide_wake(
-        &self,
-        wake: DueWake,
-        definition: Arc<Definition>,
-        places: &mut usize,
-    ) -> (WakeFire, Arc<Definition>) {
+    /// Without a readable definition it is fired all the same, and fails at once: else its chain
+    /// would never end.
+    fn decide_wake(&self, wake: DueWake, places: &mut usize) -> (WakeFire, Readable) {
+        let read = self.life.definitions.read(wake.key.job_no, &wake.job.definition);
+        let definition = match read {
+            Ok(definition) => definition,
+            Err(fault) => {
+                let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
+                return (WakeFire { due, key, tenant, start: Start::Claimed }, Err(fault));
+            }
+        };
         let direct = self.life.worker.takes_directly(&definition, &self.life.settings.pools);
         let start = if *places > 0 && direct {
             *places -= 1;
@@ -63,17 +64,24 @@ impl Scheduler {
         } else {
             Start::Queued(Ticket::new(&definition, deadline(&definition, &wake)))
         };
-        (WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }, definition)
+        (WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }, Ok(definition))
     }
 
-    fn apply_wakes(&mut self, batch: Vec<(WakeFire, Arc<Definition>)>, fired: Fired) -> usize {
+    fn apply_wakes(&mut self, batch: Vec<(WakeFire, Readable)>, fired: Fired) -> usize {
         self.life.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
         for ((wake, definition), result) in batch.into_iter().zip(fired.results) {
             match (result, &wake.start) {
                 (FireResult::Fired(fence), Start::Claimed) => {
                     count += 1;
-                    self.life.worker.start(worker::Attempt {
+                    let definition = match definition {
+                        Ok(definition) => definition,
+                        Err(fault) => {
+                            self.refuse_wake(&wake, fence, fired.now, &fault);
+                            continue;
+                        }
+                    };
+                    self.life.worker.start(attempt::Attempt {
                         key: wake.key,
                         fence,
                         tenant: wake.tenant,
@@ -82,11 +90,14 @@ impl Scheduler {
                         checkpoint: None,
                     });
                 }
-                (FireResult::Fired(_), Start::Queued(_)) => (count, queued) = (count + 1, true),
-                (FireResult::Stale | FireResult::Busy | FireResult::Early, start) => {
+                (FireResult::Fired(_), Start::Queued(ticket)) => {
+                    self.note_queued(ticket);
+                    (count, queued) = (count + 1, true);
+                }
+                (FireResult::Stale | FireResult::Busy { .. } | FireResult::Early, start) => {
                     // It was withdrawn, or is told again at the next look.
                     self.look |= result == FireResult::Early;
-                    unused += usize::from(*start == Start::Claimed);
+                    unused += usize::from(*start == Start::Claimed && definition.is_ok());
                 }
             }
             if wake.key.attempt == Attempt::FIRST {
@@ -102,9 +113,21 @@ impl Scheduler {
         count
     }
 
+    fn refuse_wake(&self, wake: &WakeFire, fence: Fence, now: Timestamp, fault: &StoreError) {
+        let owned = Owned {
+            key: wake.key,
+            fence,
+            tenant: wake.tenant,
+            started_at: now,
+            crashes: 0,
+            definition: String::new(),
+        };
+        self.life.worker.refuse(&owned, &fault.to_string());
+    }
+
     async fn read_back_wakes(
         &mut self,
-        batch: &[(WakeFire, Arc<Definition>)],
+        batch: &[(WakeFire, Readable)],
         error: StoreError,
     ) -> Fired {
         warn!(error = &error as &dyn std::error::Error, "reading back what was woken");

@@ -85,6 +85,8 @@ impl Executor for SimExecutor {
             });
             book.len() - 1
         };
+        // However it ends, also when its process does: the book says when.
+        let mut end = End { executor: self, place, outcome: None };
         let mut lease = invocation.lease.clone();
         let report = tokio::select! {
             biased;
@@ -97,19 +99,25 @@ impl Executor for SimExecutor {
                 false => Report::completed(),
             }),
         };
-        self.ends(place, report.as_ref());
-        match report {
-            Some(report) => report,
-            None => std::future::pending().await,
-        }
+        let Some(report) = report else {
+            drop(end);
+            return std::future::pending().await;
+        };
+        end.outcome = Some(report.outcome).filter(|outcome| *outcome != Outcome::Cancelled);
+        report
     }
 }
 
-impl SimExecutor {
-    fn ends(&self, place: usize, report: Option<&Report>) {
-        let mut book = self.book.lock().unwrap();
-        book[place].ended = self.time.truth();
-        book[place].outcome =
-            report.map(|report| report.outcome).filter(|outcome| *outcome != Outcome::Cancelled);
+struct End<'a> {
+    executor: &'a SimExecutor,
+    place: usize,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut book = self.executor.book.lock().unwrap();
+        book[self.place].ended = self.executor.time.truth();
+        book[self.place].outcome = self.outcome;
     }
 }

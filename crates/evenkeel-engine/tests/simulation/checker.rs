@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{Outcome as Ended, RunStatus};
-use evenkeel_core::{Attempt, JobNo, RunKey, Span, Timestamp};
+use evenkeel_core::{JobNo, RunId, RunKey, Sequence, Span, Timestamp};
 use evenkeel_store::{PageRequest, Run, RunFilter, RunStore, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;
 
@@ -20,6 +20,7 @@ pub struct Evidence<'a> {
     pub model: &'a ModelStore,
     pub scope: Scope,
     pub plan: &'a [Planned],
+    pub triggered: &'a [RunKey],
     pub book: &'a [Lived],
     pub until: Timestamp,
     pub faults: u64,
@@ -29,6 +30,7 @@ pub struct Evidence<'a> {
 pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     let runs = all_runs(evidence).await;
     let mut violations = Vec::new();
+    triggers_run_and_nothing_is_cancelled(evidence, &runs, &mut violations);
     every_time_is_accounted_for(evidence, &runs, &mut violations);
     no_attempt_starts_twice(evidence, &mut violations);
     no_job_overlaps_itself(evidence, &mut violations);
@@ -57,7 +59,10 @@ fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
         .map(|planned| planned.job)
         .collect();
     let first = |lived: &&Lived| {
-        lived.key.attempt == Attempt::FIRST && punctual.contains(&lived.key.job_no)
+        let regular = RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
+        // At the end the nodes leave one after the other.
+        let before_the_end = lived.began < Duration::from_secs(evidence.scenario.hours * 3600);
+        before_the_end && lived.key == regular && punctual.contains(&lived.key.job_no)
     };
     let late = |lived: &Lived| lived.began_db.since(lived.key.scheduled_at);
     evidence.book.iter().filter(first).map(late).max().unwrap_or(Span::ZERO)
@@ -84,6 +89,9 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
     let mut sorted: Vec<&Run> = runs.iter().collect();
     sorted.sort_by_key(|run| run.key);
     for run in sorted {
+        if run.key.sequence != Sequence::REGULAR {
+            continue;
+        }
         if let Some(skip) = run.skipped {
             skips.entry(run.key.job_no).or_default().push((skip.from, skip.to, skip.count));
         } else {
@@ -120,6 +128,33 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
         let recorded: u64 = skips.iter().map(|(_, _, count)| count).sum();
         if recorded != expected_in_skips {
             bad.push(format!("I1: job {job} says it skipped {recorded}, not {expected_in_skips}"));
+        }
+    }
+}
+
+/// I8: what was accepted runs; and nobody cancels anything here, so nothing may end like that.
+fn triggers_run_and_nothing_is_cancelled(
+    evidence: &Evidence<'_>,
+    runs: &[Run],
+    bad: &mut Vec<String>,
+) {
+    let mut last: BTreeMap<RunId, &Run> = BTreeMap::new();
+    for run in runs {
+        let newest = last.entry(run.key.run_id()).or_insert(run);
+        if run.key.attempt > newest.key.attempt {
+            *newest = run;
+        }
+        if run.status == RunStatus::Cancelled {
+            bad.push(format!("I1: {:?} was cancelled by nobody", run.key));
+        }
+    }
+    let sure = evidence.until.saturating_sub(Span::from_secs(120));
+    for key in evidence.triggered.iter().filter(|key| key.scheduled_at < sure) {
+        let ended = last.get(&key.run_id()).is_some_and(|run| {
+            matches!(run.status, RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut)
+        });
+        if !ended {
+            bad.push(format!("I8: the accepted trigger {key:?} never ends"));
         }
     }
 }

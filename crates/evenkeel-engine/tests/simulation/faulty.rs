@@ -12,6 +12,8 @@ use evenkeel_store::*;
 use evenkeel_store_testkit::model::ModelStore;
 use tokio::sync::Notify;
 
+use crate::bounds::{Bounds, claimed_times};
+
 /// What can be wrong with the way from one node to the store.
 #[derive(Default)]
 pub struct Link {
@@ -53,6 +55,7 @@ pub struct FaultyStore {
     pub inner: ModelStore,
     pub link: Arc<Link>,
     pub chance: RandomChance,
+    pub bounds: Arc<Bounds>,
 }
 
 fn unavailable() -> StoreError {
@@ -136,8 +139,8 @@ macro_rules! by_ref {
 }
 
 by_ref!(
-    Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Claim => Claim,
-    Vec<RunKey> => [RunKey], NewNode => NewNode, Ping => Ping, String => str, JobFilter => JobFilter,
+    Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard],
+    Vec<RunKey> => [RunKey], NewNode => NewNode, String => str, JobFilter => JobFilter,
 );
 
 #[async_trait]
@@ -234,7 +237,14 @@ impl ScheduleStore for FaultyStore {
     }
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
-        through!(self, fire(node = Own(node), batch = Own(batch), now = Own(now)))
+        let bounds = Arc::clone(&self.bounds);
+        self.call(move |inner| {
+            Box::pin(async move {
+                bounds.gave(node, claimed_times(&batch));
+                inner.fire(node, batch, now).await
+            })
+        })
+        .await
     }
 
     async fn fire_wakes(
@@ -243,14 +253,30 @@ impl ScheduleStore for FaultyStore {
         batch: Vec<WakeFire>,
         now: Now,
     ) -> Result<Fired, StoreError> {
-        through!(self, fire_wakes(node = Own(node), batch = Own(batch), now = Own(now)))
+        let bounds = Arc::clone(&self.bounds);
+        self.call(move |inner| {
+            Box::pin(async move {
+                bounds.gave(node, batch.iter().map(|wake| wake.key.scheduled_at));
+                inner.fire_wakes(node, batch, now).await
+            })
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl RunStore for FaultyStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
-        through!(self, claim(claim = Ref(claim.clone()), now = Own(now)))
+        let (bounds, claim) = (Arc::clone(&self.bounds), claim.clone());
+        self.call(move |inner| {
+            Box::pin(async move {
+                let claimed = inner.claim(&claim, now).await?;
+                let times = claimed.attempts.iter().map(|attempt| attempt.key.scheduled_at);
+                bounds.gave(claim.node, times);
+                Ok(claimed)
+            })
+        })
+        .await
     }
 
     async fn finish(
@@ -276,7 +302,8 @@ impl RunStore for FaultyStore {
     }
 
     async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
-        through!(self, owned(node = Own(node), limit = Own(limit)))
+        let owned: Vec<Owned> = through!(self, owned(node = Own(node), limit = Own(limit)))?;
+        Ok(self.bounds.found(node, owned))
     }
 
     async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
@@ -308,7 +335,17 @@ impl NodeStore for FaultyStore {
     }
 
     async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
-        through!(self, ping(ping = Ref(ping.clone()), now = Own(now)))
+        let (bounds, ping) = (Arc::clone(&self.bounds), ping.clone());
+        self.call(move |inner| {
+            Box::pin(async move {
+                let pinged = inner.ping(&ping, now).await?;
+                if matches!(pinged, Pinged::Alive { .. }) {
+                    bounds.pinged(ping.node, ping.oldest_open, &ping.long_runs);
+                }
+                Ok(pinged)
+            })
+        })
+        .await
     }
 
     async fn begin_steal(
@@ -374,7 +411,7 @@ impl Store for FaultyStore {
 
     async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
         // One in three wake-ups is lost: nothing may depend on them.
-        if self.chance.bits() % 3 == 0 {
+        if self.chance.bits().is_multiple_of(3) {
             return Ok(());
         }
         through!(self, announce(signal = Own(signal)))

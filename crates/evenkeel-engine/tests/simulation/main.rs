@@ -4,7 +4,10 @@
 //! A failing seed is printed; `EVENKEEL_SIM_SEED=n cargo nextest run -p evenkeel-engine --test
 //! simulation one_seed` plays it again, step for step.
 
+#![expect(clippy::unwrap_used, reason = "a simulation that cannot go on has failed")]
+
 mod body;
+mod bounds;
 mod checker;
 mod faulty;
 mod world;
@@ -23,7 +26,7 @@ fn simulate(seeds: std::ops::Range<u64>, scenario: impl Fn(u64) -> Scenario) -> 
         );
         all.add(&outcome);
     }
-    println!("{all:?}");
+    eprintln!("{all:?}");
     all
 }
 

@@ -11,10 +11,10 @@ use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
 use evenkeel_core::schedule::{Interval, Schedule};
-use evenkeel_core::{About, Definition, JobId, JobNo, Span, Timestamp};
+use evenkeel_core::{About, Definition, JobId, JobNo, RunKey, Span, Timestamp};
 use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Retention, Settings};
 use evenkeel_executors::Registry;
-use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Scope, Store};
+use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Scope, Signal, Store, Triggered};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::json;
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::body::{Book, SimExecutor, Time};
+use crate::bounds::Bounds;
 use crate::checker;
 use crate::faulty::{FaultyStore, Link};
 
@@ -160,6 +161,7 @@ struct SimNode {
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub job: JobNo,
+    pub id: JobId,
     pub first: Timestamp,
     pub every: Span,
     pub definition: Definition,
@@ -171,6 +173,9 @@ struct World {
     time: Arc<SimTime>,
     model: ModelStore,
     book: Book,
+    bounds: Arc<Bounds>,
+    plan: Vec<Planned>,
+    triggered: Vec<RunKey>,
     nodes: Vec<SimNode>,
     faults: u64,
     processes: u32,
@@ -198,6 +203,9 @@ impl World {
             model: ModelStore::new(Arc::new(move || clock.db())),
             time,
             book: Arc::new(Mutex::new(Vec::new())),
+            bounds: Arc::default(),
+            plan: Vec::new(),
+            triggered: Vec::new(),
             nodes: Vec::new(),
             faults: 0,
             processes: 0,
@@ -218,20 +226,25 @@ impl World {
             });
             self.start(index).await;
         }
-        let plan = self.register(&scope).await;
+        for index in 0..self.scenario.jobs {
+            self.register(&scope, index).await;
+        }
         let end = Duration::from_secs(self.scenario.hours * 3600);
         while self.time.truth() < end {
             let wait = self.chance.bits() % (2 * self.scenario.fault_every) + 1;
             tokio::time::sleep(Duration::from_secs(wait)).await;
             self.misfortune().await;
+            self.somebody_comes(&scope).await;
         }
         self.heal().await;
+        let book = self.book.lock().unwrap().clone();
         checker::check(&checker::Evidence {
             scenario: &self.scenario,
             model: &self.model,
             scope,
-            plan: &plan,
-            book: &self.book.lock().unwrap().clone(),
+            plan: &self.plan,
+            triggered: &self.triggered,
+            book: &book,
             until: self.time.db(),
             faults: self.faults
                 + self.nodes.iter().map(|n| n.link.faults.load(Ordering::Relaxed)).sum::<u64>(),
@@ -257,9 +270,10 @@ impl World {
             inner: self.model.clone(),
             link: Arc::clone(&node.link),
             chance: RandomChance::from_seed(seed ^ 1),
+            bounds: Arc::clone(&self.bounds),
         };
         let settings = Settings {
-            workers: 8,
+            workers: 64,
             leases: self.scenario.leases,
             poll: self.scenario.poll,
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
@@ -290,49 +304,65 @@ impl World {
         node.alive.send_replace(false);
     }
 
-    async fn register(&self, scope: &Scope) -> Vec<Planned> {
-        let mut plan = Vec::new();
-        for index in 0..self.scenario.jobs {
-            let draw = |below: u64| self.chance.bits() % below;
-            let secs = self.scenario.shortest * [1, 2, 5, 10, 30, 60][draw(6) as usize];
-            let every = Span::from_secs(secs);
-            let fails_percent = if index % 4 == 0 { 30 } else { 0 };
-            let definition = Definition {
-                executor: ExecutorSpec {
-                    kind: "noop".into(),
-                    config: json!({ "ms": 1 + draw((secs * 400).min(3_000)), "fails_percent": fails_percent }),
-                },
-                // What must all run can only keep up if it is not always busy.
-                overlap: if secs >= 10 && draw(3) == 0 {
-                    OverlapPolicy::Queue
-                } else {
-                    OverlapPolicy::Skip
-                },
-                misfire: match draw(3) {
-                    0 if secs >= 10 => MisfirePolicy::All,
-                    1 => MisfirePolicy::Skip,
-                    _ => MisfirePolicy::Last,
-                },
-                retry: RetryPolicy {
-                    max_retries: 2,
-                    backoff: Backoff::Fixed { delay: Span::from_secs(2) },
-                    jitter: Jitter::Symmetric { percent: 20 },
-                },
-                ..Definition::noop(Schedule::Interval(Interval::new(every, None).unwrap()))
-            };
-            let soon = self.time.db().saturating_add(Span::from_secs(2));
-            let first = soon.saturating_add(Span::from_micros(draw(every.as_micros())));
-            let job = NewJob {
-                id: JobId::new(self.time.db(), self.chance.ten_bytes()),
-                about: About::default(),
-                definition: definition.clone(),
-                next_at: Some(first),
-            };
-            let answers = self.model.register(scope, vec![job], Now::Database).await.unwrap();
-            let Registered::Created(job) = answers[0] else { panic!("{answers:?}") };
-            plan.push(Planned { job, first, every, definition });
+    /// Somebody creates a job or asks for a run, in the middle of it all. One in two wake-ups for it
+    /// is lost.
+    async fn somebody_comes(&mut self, scope: &Scope) {
+        if self.plan.len() < 2 * self.scenario.jobs && self.chance.bits().is_multiple_of(4) {
+            self.register(scope, self.plan.len()).await;
         }
-        plan
+        let index = self.chance.bits() as usize % self.plan.len();
+        let (id, n) = (self.plan[index].id, self.chance.bits() as u32);
+        if let Triggered::Accepted(key) =
+            self.model.trigger(scope, id, n, Now::Database).await.unwrap()
+        {
+            self.triggered.push(key);
+        }
+        if self.chance.bits().is_multiple_of(2) {
+            self.model.announce(Signal::Jobs).await.unwrap();
+        }
+    }
+
+    async fn register(&mut self, scope: &Scope, index: usize) {
+        let draw = |below: u64| self.chance.bits() % below;
+        let secs = self.scenario.shortest * [1, 2, 5, 10, 30, 60][draw(6) as usize];
+        let every = Span::from_secs(secs);
+        let fails_percent = if index.is_multiple_of(4) { 30 } else { 0 };
+        // Some run for so long that they are written down as long runs.
+        let longest = if secs >= 60 { 40_000 } else { (secs * 400).min(3_000) };
+        let definition = Definition {
+            executor: ExecutorSpec {
+                kind: "noop".into(),
+                config: json!({ "ms": 1 + draw(longest), "fails_percent": fails_percent }),
+            },
+            // What must all run can only keep up if it is not always busy.
+            overlap: match draw(3) {
+                0 if (10..60).contains(&secs) => OverlapPolicy::Queue,
+                _ => OverlapPolicy::Skip,
+            },
+            misfire: match draw(3) {
+                0 if (10..60).contains(&secs) => MisfirePolicy::All,
+                1 => MisfirePolicy::Skip,
+                _ => MisfirePolicy::Last,
+            },
+            retry: RetryPolicy {
+                max_retries: 2,
+                backoff: Backoff::Fixed { delay: Span::from_secs(2) },
+                jitter: Jitter::Symmetric { percent: 20 },
+            },
+            ..Definition::noop(Schedule::Interval(Interval::new(every, None).unwrap()))
+        };
+        let soon = self.time.db().saturating_add(Span::from_secs(2));
+        let first = soon.saturating_add(Span::from_micros(draw(every.as_micros())));
+        let id = JobId::new(self.time.db(), self.chance.ten_bytes());
+        let job = NewJob {
+            id,
+            about: About::default(),
+            definition: definition.clone(),
+            next_at: Some(first),
+        };
+        let answers = self.model.register(scope, vec![job], Now::Database).await.unwrap();
+        let Registered::Created(job) = answers[0] else { panic!("{answers:?}") };
+        self.plan.push(Planned { job, id, first, every, definition });
     }
 
     /// One fault, of a kind that the scenario has.

@@ -1,0 +1,155 @@
+//! An attempt on its way through this node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::job::OnExhausted;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::retry::Verdict;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
+use evenkeel_executors::{CancelHandle, Report};
+use evenkeel_store::{Finish, LongRun, Owned, Requeue, Results, Then, Ticket};
+use tokio::task::AbortHandle;
+
+/// An attempt that this node has claimed and must start. It has a place in
+/// [`Slots`](crate::slots::Slots).
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Which one.
+    pub key: RunKey,
+    /// The right to write its results.
+    pub fence: Fence,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// What to do.
+    pub definition: Arc<Definition>,
+    /// When the claim was committed.
+    pub started_at: Timestamp,
+    /// What an earlier attempt saved.
+    pub checkpoint: Option<Vec<u8>>,
+}
+
+/// Where an attempt that this node has stands.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Its body runs.
+    Running,
+    /// Its body has ended; only the store does not know yet.
+    Ended,
+    /// Its body was ended because the lease ran out. The store may still think it runs here.
+    Abandoned,
+}
+
+/// An attempt this node has, from its start until the store knows its end.
+#[derive(Debug)]
+pub struct Open {
+    /// The right to write its results.
+    pub fence: Fence,
+    tenant: TenantNo,
+    definition: Arc<Definition>,
+    started_at: Timestamp,
+    /// When it started, on this node's clock.
+    pub since: Duration,
+    /// Ends its body.
+    pub cancel: CancelHandle,
+    /// Where it stands.
+    pub stage: Stage,
+    /// Its body.
+    pub task: Option<AbortHandle>,
+}
+
+impl Open {
+    /// An attempt whose body is about to run.
+    pub fn new(attempt: &Attempt, cancel: CancelHandle, since: Duration) -> Self {
+        Self {
+            fence: attempt.fence,
+            tenant: attempt.tenant,
+            definition: Arc::clone(&attempt.definition),
+            started_at: attempt.started_at,
+            since,
+            cancel,
+            stage: Stage::Running,
+            task: None,
+        }
+    }
+
+    /// What is written down of it when it has been open for long.
+    pub fn long_run(&self, key: RunKey) -> LongRun {
+        LongRun { key, fence: self.fence, started_at: self.started_at }
+    }
+}
+
+/// What this node has to give back because it could not let it end.
+#[derive(Clone, Debug)]
+pub struct Interrupted {
+    key: RunKey,
+    fence: Fence,
+    tenant: TenantNo,
+    definition: Arc<Definition>,
+}
+
+impl Interrupted {
+    /// An attempt whose body was ended.
+    pub fn of(key: RunKey, open: &Open) -> Self {
+        let definition = Arc::clone(&open.definition);
+        Self { key, fence: open.fence, tenant: open.tenant, definition }
+    }
+
+    /// Back into the queue, unharmed.
+    pub fn requeue(&self) -> Requeue {
+        Requeue {
+            key: self.key,
+            fence: self.fence,
+            tenant: self.tenant,
+            crashed: false,
+            ticket: Ticket::new(&self.definition, self.key.scheduled_at),
+        }
+    }
+}
+
+/// What to store of a body's end. `draw` is the chance in its retry.
+pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64) -> Finish {
+    let finished_at = open.started_at.saturating_add(took);
+    let then = match open.definition.retry.after_failure(key.attempt, draw) {
+        _ if !report.outcome.is_failure() => Then::EndChain { stop_job: false },
+        Verdict::RetryAfter(wait) => Then::Retry { due: finished_at.saturating_add(wait) },
+        Verdict::Exhausted => end_of_failed_chain(&open.definition),
+    };
+    Finish {
+        key,
+        fence: open.fence,
+        tenant: open.tenant,
+        outcome: report.outcome,
+        started_at: open.started_at,
+        finished_at,
+        results: Results {
+            error: report.error,
+            output: report.output,
+            items_crawled: report.items_crawled,
+            items_indexed: report.items_indexed,
+            cpu_time: report.cpu_time,
+            memory_peak_kb: report.memory_peak_kb,
+        },
+        then,
+    }
+}
+
+/// What follows a failure without further retries.
+pub fn end_of_failed_chain(definition: &Definition) -> Then {
+    Then::EndChain { stop_job: definition.on_exhausted == OnExhausted::Stop }
+}
+
+/// The failure of an attempt that no body was or will be started for.
+pub fn refused(attempt: &Owned, why: &str) -> Finish {
+    Finish {
+        key: attempt.key,
+        fence: attempt.fence,
+        tenant: attempt.tenant,
+        outcome: Outcome::Failed,
+        started_at: attempt.started_at,
+        finished_at: attempt.started_at,
+        results: Results { error: Some(why.to_owned()), ..Results::default() },
+        then: Then::EndChain { stop_job: false },
+    }
+}
