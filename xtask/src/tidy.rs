@@ -12,7 +12,47 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 5] =
     ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"];
 
-/// Two folders that hold the same statements, in two dialects.
+/// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
+/// knows it in one dialect finds its counterpart in the other.
+const VERBS: [&str; 32] = [
+    "announce",
+    "begin_steal",
+    "census",
+    "claim",
+    "delete",
+    "drain",
+    "find_owned",
+    "finish",
+    "fire",
+    "fire_wakes",
+    "get",
+    "get_run",
+    "join",
+    "list_jobs",
+    "list_runs",
+    "load_due",
+    "load_jobs",
+    "look_ahead",
+    "members",
+    "now",
+    "owned",
+    "ping",
+    "prune",
+    "register",
+    "requeue",
+    "retire",
+    "setting",
+    "steal",
+    "take_cancellations",
+    "tenant",
+    "trigger",
+    "update",
+];
+
+/// What a store does before any verb.
+const BEFORE_VERBS: [&str; 2] = ["connect", "migrate"];
+
+/// The folders that hold the statements of a dialect.
 const QUERIES: [&str; 2] =
     ["crates/evenkeel-store-sqlite/queries", "crates/evenkeel-store-postgres/queries"];
 
@@ -63,9 +103,9 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
     }
     let present = |document: &&str| files.contains(Path::new(document));
     findings.extend(rules::documents(&DOCUMENTS, present));
-    let [left, right] = QUERIES.map(|folder| statements(files, folder));
-    if !left.is_empty() && !right.is_empty() {
-        findings.extend(rules::same_statements((QUERIES[0], &left), (QUERIES[1], &right)));
+    let beginnings = [&VERBS[..], &BEFORE_VERBS[..]].concat();
+    for folder in QUERIES {
+        findings.extend(rules::statements(folder, &statements(files, folder), &beginnings));
     }
     Ok(findings)
 }
@@ -100,29 +140,35 @@ mod tests {
         let tree = [
             ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n[lints]\nworkspace = true\n"),
             ("crates/a/src/lib.rs", "//! Nothing.\n"),
-            ("crates/evenkeel-store-sqlite/queries/runs/claim.sql", "SELECT 1"),
-            ("crates/evenkeel-store-postgres/queries/runs/claim.sql", "SELECT 1"),
+            ("crates/evenkeel-store-sqlite/queries/claim_take.sql", "SELECT 1"),
+            ("crates/evenkeel-store-postgres/queries/claim.sql", "SELECT 1"),
+            ("crates/evenkeel-store-postgres/queries/migrate_lock.sql", "SELECT 1"),
         ];
         assert_eq!(check_tree(&tree), []);
     }
 
     #[test]
-    fn a_statement_of_one_dialect_only_is_found() {
-        let tree = [
-            ("crates/evenkeel-store-sqlite/queries/runs/claim.sql", "SELECT 1"),
-            ("crates/evenkeel-store-sqlite/queries/runs/renew.sql", "SELECT 1"),
-            ("crates/evenkeel-store-postgres/queries/runs/claim.sql", "SELECT 1"),
-        ];
-        let findings = check_tree(&tree);
-        assert!(
-            matches!(&findings[..], [Finding::Wrong(text)] if text.contains("runs/renew.sql")),
-            "{findings:?}"
-        );
+    fn a_statement_of_no_verb_is_found_in_either_dialect() {
+        for store in ["sqlite", "postgres"] {
+            let lost = format!("crates/evenkeel-store-{store}/queries/renew.sql");
+            let other = format!("crates/evenkeel-store-{store}/src/notes.sql");
+            let findings = check_tree(&[(&lost, "SELECT 1"), (&other, "SELECT 1")]);
+            assert!(
+                matches!(&findings[..], [Finding::Wrong(text)] if text.contains(&lost)),
+                "{findings:?}"
+            );
+        }
     }
 
     #[test]
-    fn a_store_that_does_not_exist_yet_is_not_compared() {
-        let tree = [("crates/evenkeel-store-sqlite/queries/claim.sql", "SELECT 1")];
-        assert_eq!(check_tree(&tree), []);
+    fn every_verb_of_the_port_is_known_and_no_other() {
+        let mut verbs = BTreeSet::new();
+        for file in ["lib", "jobs", "schedules", "runs", "nodes"] {
+            let path = workspace::root().join(format!("crates/evenkeel-store/src/{file}.rs"));
+            let text = fs::read_to_string(path).unwrap();
+            let signatures = text.lines().filter_map(|line| line.strip_prefix("    async fn "));
+            verbs.extend(signatures.map(|rest| rest.split('(').next().unwrap().to_owned()));
+        }
+        assert_eq!(verbs, VERBS.map(str::to_owned).into());
     }
 }

@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
 use crate::ledger::LedgerExecutor;
+use crate::machine;
 use crate::node::Sources;
 use crate::target::Target;
 
@@ -36,14 +37,16 @@ impl SecondNode {
         Ok(Self { child, ledger })
     }
 
-    /// Tells it to end, and waits until it has.
-    pub async fn finish(mut self) -> anyhow::Result<PathBuf> {
+    /// Tells it to end, and waits until it has. Says what it executed, and its CPU seconds.
+    pub async fn finish(mut self) -> anyhow::Result<(PathBuf, f64)> {
         drop(self.child.stdin.take());
         let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait())
             .await
             .context("the second node does not end")??;
         ensure!(ended.success(), "the second node failed: {ended}");
-        Ok(self.ledger)
+        let cpu =
+            std::fs::read_to_string(cpu_file(&self.ledger)).context("the second node's CPU")?;
+        Ok((self.ledger, cpu.trim().parse()?))
     }
 }
 
@@ -58,5 +61,11 @@ pub async fn work(store: &str, workers: usize, ledger: &Path) -> anyhow::Result<
     let mut rest = Vec::new();
     tokio::io::stdin().read_to_end(&mut rest).await?;
     engine.drain(Duration::from_secs(30)).await;
-    executor.flush()
+    executor.flush()?;
+    std::fs::write(cpu_file(ledger), machine::cpu_seconds().to_string()).context("its CPU time")
+}
+
+/// Beside its ledger the second node says what it cost.
+fn cpu_file(ledger: &Path) -> PathBuf {
+    ledger.with_extension("cpu")
 }

@@ -140,10 +140,11 @@ impl Target {
             let _ = folder.keep();
         }
         if let Some(server) = server {
-            // Its guard stops it with this process unless it is forgotten: say where the data is.
             let place = server.data_dir().display().to_string();
-            std::mem::forget(server);
-            return Some(format!("{address} (data in {place})"));
+            return match server.leave_running() {
+                Ok(()) => Some(format!("{address} (running; its data is in {place})")),
+                Err(error) => Some(format!("it could not be kept: {error}")),
+            };
         }
         Some(address)
     }

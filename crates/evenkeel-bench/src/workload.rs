@@ -108,7 +108,7 @@ impl Registrar<'_> {
                 let phase = Span::from_micros(self.chance.bits() % every.as_micros());
                 let first = start.saturating_add(phase);
                 let definition = Definition {
-                    misfire_after: Span::from_secs(86_400),
+                    misfire_after: Span::from_secs(100 * 365 * 86_400),
                     ..Definition::noop(Schedule::Interval(Interval::new(every, None)?))
                 };
                 jobs.push(self.job(&definition, first, start));

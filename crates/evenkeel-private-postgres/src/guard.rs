@@ -48,6 +48,11 @@ impl Guard {
             .map_err(Error::run("sh"))
     }
 
+    /// Lets the server be, whatever becomes of us.
+    pub fn stand_down(&mut self) -> Result<(), Error> {
+        self.0.kill().and_then(|()| self.0.wait()).map(drop).map_err(Error::run("sh"))
+    }
+
     fn dismiss(&mut self) -> io::Result<()> {
         drop(self.0.stdin.take());
         if bounded::wait(&mut self.0, LIMIT)?.is_none() {

@@ -47,7 +47,7 @@ pub struct PrivatePostgres {
     tcp_url: String,
     // Dropped in this order: the guard finds its work already done.
     home: Home,
-    _guard: Guard,
+    guard: Guard,
 }
 
 impl PrivatePostgres {
@@ -73,7 +73,7 @@ impl PrivatePostgres {
             url: String::new(),
             tcp_url: String::new(),
             home,
-            _guard: guard,
+            guard,
         };
         server.boot_on_free_port()?;
         server.url = server.create_database(address::NAME)?;
@@ -193,6 +193,15 @@ impl PrivatePostgres {
             limit: READY_LIMIT,
             output: self.home.last_words("postgres"),
         })
+    }
+}
+
+impl PrivatePostgres {
+    /// Leaves the server running and its folder in place, for somebody to look at.
+    pub fn leave_running(mut self) -> Result<(), Error> {
+        self.guard.stand_down()?;
+        std::mem::forget(self);
+        Ok(())
     }
 }
 

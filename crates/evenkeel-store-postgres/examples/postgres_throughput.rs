@@ -1,7 +1,7 @@
 //! How many firings a second the store alone can do: fire and finish, everything committed.
 //!
 //! ```text
-//! cargo run --release -p evenkeel-store-postgres --example throughput -- \
+//! cargo run --release -p evenkeel-store-postgres --example postgres_throughput -- \
 //!     [--jobs 100000] [--idle 0] [--batch 1000] [--connections 2] [--seconds 10] [--url URL]
 //! ```
 //!

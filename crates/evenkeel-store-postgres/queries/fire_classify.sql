@@ -1,5 +1,7 @@
--- Why jobs of a batch did not fire: what was decided on, is it still so, and do they run?
-SELECT s.job_no, s.live
+-- Why jobs of a batch did not fire: what was decided on, is it still so, do they run, and does a
+-- retry of theirs wait for its time?
+SELECT s.job_no, s.live,
+       EXISTS (SELECT FROM wake w WHERE w.job_no = s.job_no AND w.attempt > 0) AS retry_pending
   FROM unnest($1::int8[], $2::int4[], $3::int8[], $4::int8[], $5::int4[])
        AS d(job_no, generation, due, head_at, head_sequence)
   JOIN job_state s USING (job_no)

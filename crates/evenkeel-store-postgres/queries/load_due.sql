@@ -1,5 +1,11 @@
-SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
-       s.head_at, s.head_sequence, s.average_us, j.definition
-  FROM job_state s JOIN job j USING (job_no)
- WHERE s.shard = $1 AND s.slot <= $2 AND s.active AND s.job_no > $3
- ORDER BY s.job_no LIMIT $4;
+-- What is due is found first, by its index: asked for the first jobs in order, the planner would
+-- rather walk all jobs of the table in that order.
+WITH due AS MATERIALIZED (
+    SELECT job_no, tenant_no, next_at, generation, live, head_at, head_sequence, average_us
+      FROM job_state
+     WHERE shard = $1 AND slot <= $2 AND active AND job_no > $3
+)
+SELECT s.job_no, s.tenant_no, s.next_at, s.generation, s.live, s.head_at, s.head_sequence,
+       s.average_us, j.definition
+  FROM (SELECT * FROM due ORDER BY job_no LIMIT $4) AS s JOIN job j USING (job_no)
+ ORDER BY s.job_no;

@@ -87,7 +87,8 @@ impl PostgresStore {
     pub async fn durability(&self) -> Result<Durability, StoreError> {
         self.api
             .run((), |connection, _| async move {
-                let row = connection.row(include_str!("../queries/durability.sql"), &[]).await?;
+                let row =
+                    connection.row(include_str!("../queries/connect_durability.sql"), &[]).await?;
                 Ok(Durability {
                     fsync: get(&row, 0)?,
                     synchronous_commit: get(&row, 1)?,
@@ -108,7 +109,7 @@ impl Drop for PostgresStore {
 async fn new_origin(connections: &Connections) -> Result<String, StoreError> {
     connections
         .run((), |connection, _| async move {
-            let row = connection.row(include_str!("../queries/new_origin.sql"), &[]).await?;
+            let row = connection.row(include_str!("../queries/connect_origin.sql"), &[]).await?;
             Ok(get(&row, 0)?)
         })
         .await
@@ -146,11 +147,11 @@ impl Store for PostgresStore {
     async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
         self.api
             .run(name.to_owned(), |connection, name| async move {
-                let find = include_str!("../queries/find_tenant.sql");
+                let find = include_str!("../queries/tenant_find.sql");
                 if let Some(row) = connection.maybe_row(find, &[&*name]).await? {
                     return Ok(TenantNo(get(&row, 0)?));
                 }
-                connection.change(include_str!("../queries/make_tenant.sql"), &[&*name]).await?;
+                connection.change(include_str!("../queries/tenant_make.sql"), &[&*name]).await?;
                 Ok(TenantNo(get(&connection.row(find, &[&*name]).await?, 0)?))
             })
             .await
@@ -160,11 +161,11 @@ impl Store for PostgresStore {
         self.api
             .run((key.to_owned(), fresh.to_owned()), |connection, args| async move {
                 let (key, fresh) = &*args;
-                let find = include_str!("../queries/find_setting.sql");
+                let find = include_str!("../queries/setting_find.sql");
                 if let Some(row) = connection.maybe_row(find, &[key]).await? {
                     return Ok(get(&row, 0)?);
                 }
-                let make = include_str!("../queries/make_setting.sql");
+                let make = include_str!("../queries/setting_make.sql");
                 connection.change(make, &[key, fresh]).await?;
                 Ok(get(&connection.row(find, &[key]).await?, 0)?)
             })

@@ -35,23 +35,23 @@ async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError>
 
 async fn steps(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<(), OpenError> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    let lock = include_str!("../queries/lock_schema.sql");
+    let lock = include_str!("../queries/migrate_lock.sql");
     let name = schema.unwrap_or_default();
     transaction.execute(lock, &[&LOCK_CLASS, &name]).await.map_err(open_error)?;
     if let Some(schema) = schema {
         let create = format!("CREATE SCHEMA IF NOT EXISTS {schema}");
         transaction.batch_execute(&create).await.map_err(open_error)?;
     }
-    let create = include_str!("../queries/create_schema_migration.sql");
+    let create = include_str!("../queries/migrate_create_table.sql");
     transaction.batch_execute(create).await.map_err(open_error)?;
-    let newest = include_str!("../queries/newest_schema_version.sql");
+    let newest = include_str!("../queries/migrate_newest.sql");
     let found: i32 = transaction.query_one(newest, &[]).await.map_err(open_error)?.get(0);
     if found > known {
         return Err(OpenError::NewerSchema { found, known });
     }
     for (version, step) in (1..).zip(STEPS).filter(|(version, _)| *version > found) {
         transaction.batch_execute(step).await.map_err(open_error)?;
-        let record = include_str!("../queries/record_schema_version.sql");
+        let record = include_str!("../queries/migrate_record.sql");
         transaction.execute(record, &[&version]).await.map_err(open_error)?;
         tracing::info!(schema.version = version, "brought the tables to version {version}");
     }

@@ -62,7 +62,7 @@ impl NodeStore for PostgresStore {
         self.hot
             .run(args, |connection, args| async move {
                 let (victim, challenged_at, grace, now) = &*args;
-                let sql = include_str!("../queries/steal.sql");
+                let sql = include_str!("../queries/steal_node.sql");
                 let row = connection.row(sql, &[now, victim, challenged_at, grace]).await?;
                 Ok(get(&row, 0)?)
             })
@@ -103,14 +103,14 @@ impl NodeStore for PostgresStore {
 async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Tried<Joined> {
     let identity = node.identity.to_string();
     connection.rows(include_str!("../queries/join_lock.sql"), &[&identity]).await?;
-    let bury = include_str!("../queries/bury_former.sql");
+    let bury = include_str!("../queries/join_bury_former.sql");
     let former = connection.rows(bury, &[&node.identity]).await?;
     let mut former =
         former.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect::<Tried<Vec<NodeNo>>>()?;
     former.sort_unstable();
     let row = connection
         .row(
-            include_str!("../queries/join.sql"),
+            include_str!("../queries/join_node.sql"),
             &[&now, &node.identity, &node.name, &role_bits(node.roles)],
         )
         .await?;
@@ -119,7 +119,7 @@ async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Trie
 
 async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tried<Pinged> {
     let node = ping.node.0;
-    let sql = include_str!("../queries/ping.sql");
+    let sql = include_str!("../queries/ping_node.sql");
     let pinged = connection.maybe_row(sql, &[&now, &node, &micros(ping.oldest_open)]).await?;
     let Some(row) = pinged else { return Ok(Pinged::Fenced) };
     let now: i64 = get(&row, 0)?;
@@ -127,7 +127,7 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
     let fences: Vec<i32> = ping.long_runs.iter().map(|run| fence(run.fence)).collect();
     let started_at: Vec<i64> =
         ping.long_runs.iter().map(|run| run.started_at.as_micros()).collect();
-    let replace = include_str!("../queries/replace_long_runs.sql");
+    let replace = include_str!("../queries/ping_long_runs.sql");
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     let (_, members) = try_join(
         connection.change(
@@ -142,12 +142,12 @@ async fn run_ping(connection: &Connection, ping: &Ping, now: Option<i64>) -> Tri
 
 async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
     // Before the search begins, so that it sees all that was being committed.
-    connection.rows(include_str!("../queries/lock_node.sql"), &[&node]).await?;
+    connection.rows(include_str!("../queries/retire_lock_node.sql"), &[&node]).await?;
     let retired = connection.change(include_str!("../queries/retire.sql"), &[&node]).await? > 0;
     if retired {
         try_join(
-            connection.change(include_str!("../queries/forget_long_runs.sql"), &[&node]),
-            connection.change(include_str!("../queries/forget_cancellations.sql"), &[&node]),
+            connection.change(include_str!("../queries/retire_forget_long_runs.sql"), &[&node]),
+            connection.change(include_str!("../queries/retire_forget_cancellations.sql"), &[&node]),
         )
         .await?;
     }

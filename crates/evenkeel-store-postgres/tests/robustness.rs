@@ -15,7 +15,7 @@ use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, RunKey, Span, Times
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
     Finish, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered, Results, Role,
-    Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then,
+    Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then, Triggered,
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use tokio_postgres::Client;
@@ -95,6 +95,37 @@ async fn open_transactions(onlooker: &Client, options: &PostgresOptions) -> i64 
     let sql = "SELECT count(*) FROM pg_stat_activity
                 WHERE application_name = $1 AND state LIKE 'idle in transaction%'";
     onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
+    let (store, options) = common::open().await;
+    let (id, no) = add_jobs(&store, 1).await[0];
+    let scope = scope(&store).await;
+    let store = Arc::new(store);
+    let (deleter, onlooker) =
+        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    let schema = options.schema.as_deref().unwrap();
+    let delete = format!(
+        "BEGIN; UPDATE {schema}.job SET standing = 3 WHERE job_no = {no};
+         UPDATE {schema}.job_state SET deleted = true, active = false WHERE job_no = {no}",
+        no = no.0
+    );
+    deleter.batch_execute(&delete).await.unwrap();
+    let asked = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.trigger(&scope, id, 0, Now::At(DUE)).await }
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+                  WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    let name = &options.application_name;
+    while onlooker.query_one(waits, &[name]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::task::yield_now().await;
+    }
+    deleter.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(asked.await.unwrap().unwrap(), Triggered::NotFound);
+    let census = store.census().await.unwrap();
+    assert_eq!((census.wakes, census.live), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

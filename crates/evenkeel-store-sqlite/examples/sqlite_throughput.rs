@@ -2,7 +2,7 @@
 //! finished, in batches.
 //!
 //! ```text
-//! cargo run --release -p evenkeel-store-sqlite --example throughput -- \
+//! cargo run --release -p evenkeel-store-sqlite --example sqlite_throughput -- \
 //!     [jobs=100000] [batch=1000] [seconds=10] [flows=4] [rate=0] [in_order=0]
 //! ```
 //!

@@ -1,3 +1,5 @@
-SELECT live FROM job_state
-WHERE job_no = ?1 AND generation = ?2 AND next_at = ?3 AND active = 1
-  AND head_at IS ?4 AND head_sequence IS ?5
+-- Is the job still as decided on? And if so, does a retry of it wait for its time?
+SELECT EXISTS (SELECT 1 FROM wake w WHERE w.job_no = s.job_no AND w.attempt > 0)
+FROM job_state s
+WHERE s.job_no = ?1 AND s.generation = ?2 AND s.next_at = ?3 AND s.active = 1
+  AND s.head_at IS ?4 AND s.head_sequence IS ?5

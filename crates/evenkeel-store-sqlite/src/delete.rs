@@ -32,20 +32,16 @@ pub(crate) fn delete(
     crate::jobs::count_jobs(connection, tenant, -1)?;
     let withdrawn = withdraw_wakes(connection, no, now)? + withdraw_ready(connection, no, now)?;
     let (live, head) = connection
-        .prepare_cached(include_str!("../queries/delete_job_settle.sql"))?
+        .prepare_cached(include_str!("../queries/delete_close_chains.sql"))?
         .query_row(params![no, withdrawn], |row| {
             Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?)))
         })?;
     let running = find_running(connection, JobNo(no), head, live)?;
     for (node, key) in &running {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        connection.prepare_cached(include_str!("../queries/ask_to_end.sql"))?.execute(params![
-            node,
-            scheduled_at,
-            job_no,
-            sequence,
-            attempt
-        ])?;
+        connection
+            .prepare_cached(include_str!("../queries/delete_cancel_running.sql"))?
+            .execute(params![node, scheduled_at, job_no, sequence, attempt])?;
     }
     Ok(Deleted::Done(running.into_iter().map(|(_, key)| key).collect()))
 }
@@ -53,7 +49,7 @@ pub(crate) fn delete(
 /// Retries and triggers that waited for their time. Says how many.
 fn withdraw_wakes(connection: &Connection, no: i64, now: Timestamp) -> Answer<usize> {
     let mut statement =
-        connection.prepare_cached(include_str!("../queries/delete_job_withdraw_wake.sql"))?;
+        connection.prepare_cached(include_str!("../queries/delete_withdraw_wakes.sql"))?;
     let mut rows = statement.query([no])?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
@@ -71,7 +67,7 @@ fn withdraw_wakes(connection: &Connection, no: i64, now: Timestamp) -> Answer<us
 /// Attempts that waited for a worker. Says how many.
 fn withdraw_ready(connection: &Connection, no: i64, now: Timestamp) -> Answer<usize> {
     let mut statement =
-        connection.prepare_cached(include_str!("../queries/delete_job_withdraw_ready.sql"))?;
+        connection.prepare_cached(include_str!("../queries/delete_withdraw_ready.sql"))?;
     let mut rows = statement.query([no])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -93,9 +89,8 @@ fn record_withdrawn(
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let (prev_at, prev_sequence) = link_columns(prev);
-    connection
-        .prepare_cached(include_str!("../queries/delete_job_record_withdrawn.sql"))?
-        .execute(params![
+    connection.prepare_cached(include_str!("../queries/delete_record_withdrawn.sql"))?.execute(
+        params![
             scheduled_at,
             job_no,
             sequence,
@@ -104,7 +99,8 @@ fn record_withdrawn(
             prev_at,
             prev_sequence,
             now.as_micros(),
-        ])?;
+        ],
+    )?;
     Ok(())
 }
 
@@ -116,7 +112,8 @@ fn find_running(
     head: Option<RunLink>,
     live: u32,
 ) -> Answer<Vec<(i32, RunKey)>> {
-    let mut attempts = connection.prepare_cached(include_str!("../queries/chain_attempts.sql"))?;
+    let mut attempts =
+        connection.prepare_cached(include_str!("../queries/list_runs_attempts.sql"))?;
     let (mut running, mut next, mut searched) = (Vec::new(), head, 0);
     while let Some(chain) = next
         && running.len() < live as usize
@@ -153,7 +150,7 @@ fn add_long_runs(
     running: &mut Vec<(i32, RunKey)>,
 ) -> Answer<()> {
     let mut statement =
-        connection.prepare_cached(include_str!("../queries/delete_job_long_runs.sql"))?;
+        connection.prepare_cached(include_str!("../queries/delete_find_long_runs.sql"))?;
     let mut rows = statement.query([job.0])?;
     while let Some(row) = rows.next()? {
         let found = (row.get("node_no")?, key_from(row)?);

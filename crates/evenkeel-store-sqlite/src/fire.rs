@@ -156,17 +156,18 @@ fn fire_one(
 /// Why nothing was changed. Rare, so that it may cost a statement of its own.
 fn classify(connection: &Connection, fire: &Fire, early: bool) -> Answer<FireResult> {
     let (head_at, head_sequence) = link_columns(fire.head);
-    let as_decided = connection
+    let retry_pending = connection
         .prepare_cached(include_str!("../queries/fire_classify.sql"))?
         .query_row(
             params![fire.job.0, fire.generation, fire.due.as_micros(), head_at, head_sequence],
-            |row| row.get::<_, i64>(0),
+            |row| row.get(0),
         )
         .optional()?;
-    Ok(match as_decided {
+    Ok(match retry_pending {
+        // Not as decided.
         None => FireResult::Stale,
         Some(_) if early => FireResult::Early,
-        Some(_) => FireResult::Busy,
+        Some(retry_pending) => FireResult::Busy { retry_pending },
     })
 }
 
@@ -225,12 +226,13 @@ fn fire_wake(
     let which = params![shard, wake.due.as_micros(), scheduled_at, job_no, sequence, attempt];
     if wake.due > now {
         let found = connection
-            .prepare_cached(include_str!("../queries/fire_wake_find.sql"))?
+            .prepare_cached(include_str!("../queries/fire_wakes_classify.sql"))?
             .exists(which)?;
         return Ok(if found { FireResult::Early } else { FireResult::Stale });
     }
-    let taken =
-        connection.prepare_cached(include_str!("../queries/fire_wake_take.sql"))?.execute(which)?;
+    let taken = connection
+        .prepare_cached(include_str!("../queries/fire_wakes_take.sql"))?
+        .execute(which)?;
     if taken == 0 {
         return Ok(FireResult::Stale);
     }
@@ -238,7 +240,7 @@ fn fire_wake(
     match &wake.start {
         Start::Claimed => {
             connection
-                .prepare_cached(include_str!("../queries/count_execution.sql"))?
+                .prepare_cached(include_str!("../queries/claim_count_execution.sql"))?
                 .execute([job_no])?;
             let (prev_at, prev_sequence) = link_columns(prev);
             connection.prepare_cached(include_str!("../queries/fire_run.sql"))?.execute(
@@ -273,11 +275,11 @@ pub(crate) fn link_in(connection: &Connection, key: RunKey) -> Answer<Option<Run
         return Ok(None);
     }
     let before = connection
-        .prepare_cached(include_str!("../queries/fire_wake_head.sql"))?
+        .prepare_cached(include_str!("../queries/fire_wakes_head.sql"))?
         .query_row([key.job_no.0], |row| Ok(link(row.get(0)?, row.get(1)?)))
         .optional()?
         .flatten();
-    connection.prepare_cached(include_str!("../queries/fire_wake_link.sql"))?.execute(params![
+    connection.prepare_cached(include_str!("../queries/fire_wakes_link.sql"))?.execute(params![
         key.job_no.0,
         key.scheduled_at.as_micros(),
         key.sequence.bits(),

@@ -81,7 +81,7 @@ fn tell_scheduler(
 ) -> Answer<()> {
     if next_at.is_some_and(|at| Slot::of(at) <= Slot::of(now).next()) {
         connection
-            .prepare_cached(include_str!("../queries/note_changed_job.sql"))?
+            .prepare_cached(include_str!("../queries/register_changed_job.sql"))?
             .execute(params![Shard::of(job).0, job.0])?;
     }
     Ok(())
@@ -89,7 +89,7 @@ fn tell_scheduler(
 
 pub(crate) fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()> {
     connection
-        .prepare_cached(include_str!("../queries/count_tenant_jobs.sql"))?
+        .prepare_cached(include_str!("../queries/tenant_count_jobs.sql"))?
         .execute(params![tenant.0, more])?;
     Ok(())
 }
@@ -104,7 +104,7 @@ fn find_namesake(
     let Some(name) = &about.name else { return Ok(None) };
     let configuration = about.configuration.as_deref().unwrap_or_default();
     let found: Option<Vec<u8>> = connection
-        .prepare_cached(include_str!("../queries/find_job_by_name.sql"))?
+        .prepare_cached(include_str!("../queries/register_find_names.sql"))?
         .query_row(params![tenant.0, name, configuration, except.0], |row| row.get(0))
         .optional()?;
     Ok(found.map(job_id).transpose()?)
@@ -148,12 +148,9 @@ pub(crate) fn update(
         .prepare_cached(include_str!("../queries/update_job_state.sql"))?
         .execute([job.no.0])?;
     if let Some(next_at) = change.next_at {
-        connection.prepare_cached(include_str!("../queries/place_job.sql"))?.execute(params![
-            job.no.0,
-            micros(next_at),
-            next_at.map(|at| Slot::of(at).0),
-            now.as_micros(),
-        ])?;
+        connection.prepare_cached(include_str!("../queries/update_place.sql"))?.execute(
+            params![job.no.0, micros(next_at), next_at.map(|at| Slot::of(at).0), now.as_micros(),],
+        )?;
     }
     tell_scheduler(connection, job.no, change.next_at.unwrap_or(job.next_at), now)?;
     Ok(get(connection, tenant, id)?.map_or(Changed::NotFound, |job| Changed::Done(Box::new(job))))
@@ -185,7 +182,7 @@ pub(crate) fn trigger(
     let job = JobNo(no);
     let sequence = free_sequence(connection, job, n, now)?;
     let key = RunKey { sequence, ..RunKey::regular(job, now) };
-    connection.prepare_cached(include_str!("../queries/insert_wake.sql"))?.execute(params![
+    connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
         Shard::of(job).0,
         now.as_micros(),
         now.as_micros(),
@@ -264,11 +261,11 @@ fn count(connection: &Connection, tenant: TenantNo, filter: &JobFilter) -> Answe
     let most = COUNTED_MAX + 1;
     let found: i64 = if source.is_some() {
         connection
-            .prepare_cached(include_str!("../queries/count_jobs_by_source.sql"))?
+            .prepare_cached(include_str!("../queries/list_jobs_count_by_source.sql"))?
             .query_row(params![tenant.0, prefix, source, most], |row| row.get(0))?
     } else {
         connection
-            .prepare_cached(include_str!("../queries/count_jobs_by_name.sql"))?
+            .prepare_cached(include_str!("../queries/list_jobs_count_by_name.sql"))?
             .query_row(params![tenant.0, prefix, Option::<&str>::None, most], |row| row.get(0))?
     };
     // Beyond that nobody counts; it is somewhere between there and all jobs.

@@ -25,7 +25,7 @@ pub(crate) fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<
     let mut former = Vec::new();
     {
         let mut statement =
-            connection.prepare_cached(include_str!("../queries/join_end_former.sql"))?;
+            connection.prepare_cached(include_str!("../queries/join_bury_former.sql"))?;
         let mut rows = statement.query([identity])?;
         while let Some(row) = rows.next()? {
             former.push(NodeNo(row.get(0)?));
@@ -57,7 +57,7 @@ pub(crate) fn ping(session: &mut Session, ping: &Ping, now: Now) -> Answer<Pinge
         bound,
     ])?;
     connection.prepare_cached("DELETE FROM long_run WHERE node_no = ?1")?.execute([ping.node.0])?;
-    let mut keep = connection.prepare_cached(include_str!("../queries/ping_long_run.sql"))?;
+    let mut keep = connection.prepare_cached(include_str!("../queries/ping_long_runs.sql"))?;
     for long in &ping.long_runs {
         let (scheduled_at, job_no, sequence, attempt) = key_params(long.key);
         keep.execute(params![

@@ -109,7 +109,7 @@ pub(crate) fn job_id(bytes: Vec<u8>) -> Result<JobId, StoreError> {
     Ok(JobId(uuid))
 }
 
-/// The job of a row of `load_due` and `load_job`.
+/// The job of a row of `load_due` and `load_jobs`.
 pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
     let active: bool = row.get("active")?;
     let average: Option<i64> = row.get("average_us")?;
@@ -125,7 +125,7 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
     })
 }
 
-/// The run of a row of `chain_runs` and its relatives.
+/// The run of a row of `list_runs_chain` and its relatives.
 pub(crate) fn run_from(row: &Row<'_>) -> Answer<Run> {
     let key = key_from(row)?;
     let what = || format!("run {}", key.execution_id());

@@ -25,7 +25,7 @@ pub(crate) fn load_due(
 }
 
 pub(crate) fn load_jobs(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/load_job.sql"))?;
+    let mut statement = connection.prepare_cached(include_str!("../queries/load_jobs.sql"))?;
     let mut found = Vec::with_capacity(jobs.len());
     for job in jobs {
         if let Some(row) = statement.query([job.0])?.next()? {
@@ -53,7 +53,7 @@ pub(crate) fn due_wakes(
     }
     found.sort_unstable();
     found.truncate(limit as usize);
-    let mut load = connection.prepare_cached(include_str!("../queries/load_job.sql"))?;
+    let mut load = connection.prepare_cached(include_str!("../queries/load_jobs.sql"))?;
     let mut wakes = Vec::with_capacity(found.len());
     for (due, key) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
@@ -87,7 +87,8 @@ pub(crate) fn changed_jobs(
 
 /// Hands out changed jobs, which are not told again.
 pub(crate) fn take_changed(connection: &Connection, jobs: &[JobNo]) -> Answer<Vec<DueJob>> {
-    let mut take = connection.prepare_cached(include_str!("../queries/take_changed_job.sql"))?;
+    let mut take =
+        connection.prepare_cached(include_str!("../queries/look_ahead_take_changed.sql"))?;
     let mut taken = Vec::with_capacity(jobs.len());
     for job in jobs {
         if take.execute(params![Shard::of(*job).0, job.0])? == 1 {

@@ -185,7 +185,7 @@ pub fn definition_of(job: &DueJob) -> Definition {
 pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
     let definition = definition_of(job);
     let due = job.next_at.expect("the job has a next time");
-    let advance = advance(&definition, due, now);
+    let advance = advance(&definition, due, now, false);
     Fire {
         job: job.no,
         tenant: job.tenant,

@@ -71,7 +71,8 @@ macro_rules! store_conformance {
             another_head_is_stale,
             a_time_that_has_not_come_is_early,
             a_live_job_that_must_be_idle_is_busy,
-            a_job_with_a_waiting_retry_is_busy,
+            a_job_with_a_waiting_retry_is_busy_and_says_so,
+            a_job_whose_trigger_waits_is_busy_without_a_retry,
             a_live_job_that_need_not_be_idle_runs_beside_itself,
             a_deleted_job_is_stale,
             a_job_that_never_was_is_stale,
@@ -176,6 +177,7 @@ macro_rules! store_conformance {
             triggers_at_once_that_may_overlap_get_keys_of_their_own,
             a_trigger_and_a_regular_time_do_not_overlap,
             a_deletion_and_a_fire_agree_on_what_runs,
+            a_deletion_and_a_trigger_leave_nothing_to_start,
             of_an_end_and_a_return_one_wins,
             of_two_ends_at_once_one_counts,
             runs_of_one_job_that_end_at_once_are_all_counted,
@@ -209,6 +211,7 @@ macro_rules! store_conformance {
             others_put_back_for_a_dead_node,
             a_later_attempt_goes_back_as_well,
             an_attempt_that_went_back_is_listed_once,
+            an_attempt_that_went_back_shows_the_node_that_had_it,
             its_place_in_the_queue_is_that_of_its_new_ticket,
         }
         $crate::__conformance_module! { $open => runs:
@@ -288,7 +291,8 @@ macro_rules! store_conformance {
             wakes_of_a_batch_do_not_spoil_each_other,
             a_node_that_is_not_live_fires_no_wake,
             wakes_come_oldest_first_up_to_the_limit,
-            a_wake_is_no_run_until_it_is_fired,
+            a_waiting_trigger_is_shown_as_pending_but_not_listed,
+            a_waiting_retry_is_shown_as_pending_to_those_who_ask_for_its_key,
         }
         $crate::__conformance_module! { $open => whole:
             its_clock_goes_on,

@@ -231,7 +231,11 @@ pub trait RunStore: Send + Sync {
     ) -> Result<Vec<FinishResult>, StoreError>;
 
     /// Puts attempts that `node` has back into the queue with a higher fence and the same attempt
-    /// number, each if the fence is the current one. Says which were.
+    /// number, each if the fence is the current one. Says which were. Until somebody claims it, an
+    /// attempt goes on showing the node that had it.
+    ///
+    /// An attempt of a deleted job is recorded as cancelled instead, which ends its chain; it
+    /// counts as put back.
     async fn requeue(
         &self,
         node: NodeNo,
@@ -248,11 +252,14 @@ pub trait RunStore: Send + Sync {
     /// Attempts of `node` that somebody wants ended. They are told once.
     async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError>;
 
-    /// The attempt with this key, or for attempt 0 the latest attempt of its run.
+    /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started
+    /// or is in the queue. A retry or trigger that waits for its time is pending: it is shown to
+    /// those who ask for its key, and for attempt 0 if there is nothing else of its run.
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError>;
 
     /// The scope's attempts and skip records, newest scheduled time first for all jobs, newest
-    /// chain first for one job. Attempts that wait for their first worker are included.
+    /// chain first for one job. Attempts that wait for their first worker are included, retries and
+    /// triggers that wait for their time are not.
     async fn list_runs(
         &self,
         scope: &Scope,
@@ -260,7 +267,8 @@ pub trait RunStore: Send + Sync {
         page: PageRequest<RunKey>,
     ) -> Result<Page<Run, RunKey>, StoreError>;
 
-    /// Forgets ended attempts and skip records that are neither among the newest of their job nor
-    /// young, except the job's newest good and newest failed attempt, in key order from `after`.
+    /// Forgets ended attempts and skip records in key order from `after`. One is kept only while it
+    /// is both among the newest of its job and young; the job's newest good and newest failed
+    /// attempt are always kept.
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError>;
 }

@@ -147,7 +147,10 @@ pub enum FireResult {
     /// The job or wake was not what was decided on; nothing was changed. Load it again.
     Stale,
     /// The job is not idle; nothing was changed.
-    Busy,
+    Busy {
+        /// Does a retry of it wait for its time?
+        retry_pending: bool,
+    },
     /// It is not due by the store's clock; nothing was changed.
     Early,
 }
@@ -178,6 +181,8 @@ pub trait ScheduleStore: Send + Sync {
 
     /// What is new in the given shards: changed jobs, and wakes due until `until`, oldest first,
     /// at most `limit` of each.
+    ///
+    /// Who does not get the answer has lost what it told as changed, and must load the shards anew.
     async fn look_ahead(
         &self,
         shards: &[Shard],

@@ -73,15 +73,14 @@ pub fn documents(wanted: &[&str], present: impl Fn(&&str) -> bool) -> Vec<Findin
     missing.map(|document| Wrong(format!("{document} is missing"))).collect()
 }
 
-/// One statement, one file, the same name in both dialects.
-pub fn same_statements(
-    (left_folder, left): (&str, &BTreeSet<String>),
-    (right_folder, right): (&str, &BTreeSet<String>),
-) -> Vec<Finding> {
-    let lacks = |folder: &str, name: &String| Wrong(format!("{folder} lacks {name}"));
-    let in_left = right.difference(left).map(|name| lacks(left_folder, name));
-    let in_right = left.difference(right).map(|name| lacks(right_folder, name));
-    in_left.chain(in_right).collect()
+/// One statement, one file, called after what it serves: `claim.sql` or `claim_take.sql`.
+pub fn statements(folder: &str, names: &BTreeSet<String>, beginnings: &[&str]) -> Vec<Finding> {
+    let serves = |name: &&String, beginning: &str| {
+        let rest = name.strip_prefix(beginning);
+        rest.is_some_and(|rest| rest == ".sql" || rest.starts_with('_'))
+    };
+    let lost = names.iter().filter(|name| !beginnings.iter().any(|one| serves(name, one)));
+    lost.map(|name| Wrong(format!("{folder}/{name} begins with no verb of the port"))).collect()
 }
 
 #[cfg(test)]
@@ -141,10 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_compared_both_ways() {
-        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let findings = same_statements(("l", &set(&["a", "b"])), ("r", &set(&["b", "c"])));
-        let expected = ["l lacks c", "r lacks a"].map(|text| Wrong(text.to_owned()));
-        assert_eq!(findings, expected);
+    fn a_statement_begins_with_a_whole_verb() {
+        let check =
+            |name: &str| statements("q", &[name.to_owned()].into(), &["fire", "look_ahead"]);
+        for good in ["fire.sql", "fire_claimed.sql", "look_ahead_wakes.sql"] {
+            assert_eq!(check(good), []);
+        }
+        for lost in ["fired.sql", "look.sql", "due_fire.sql", "runs/fire.sql"] {
+            let text = format!("q/{lost} begins with no verb of the port");
+            assert_eq!(check(lost), [Wrong(text)]);
+        }
     }
 }

@@ -59,13 +59,13 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Deleted> {
     record(connection, tenant, now, &withdrawn).await?;
     let chains = i32::try_from(withdrawn.len()).unwrap_or(i32::MAX);
     let left = live.saturating_sub(chains).max(0);
-    let sql = include_str!("../../queries/close_chains.sql");
+    let sql = include_str!("../../queries/delete_close_chains.sql");
     connection.change(sql, &[&job_no, &left, &head.0, &head.1]).await?;
-    connection.change(include_str!("../../queries/forget_change.sql"), &[&job_no]).await?;
+    connection.change(include_str!("../../queries/delete_forget_change.sql"), &[&job_no]).await?;
     if left == 0 {
         return Ok(Deleted::Done(Vec::new()));
     }
-    let sql = include_str!("../../queries/cancel_running.sql");
+    let sql = include_str!("../../queries/delete_cancel_running.sql");
     let rows = connection.rows(sql, &[&job_no, &i64::from(left)]).await?;
     let mut running = rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<Vec<RunKey>>>()?;
     running.sort_unstable();
@@ -83,7 +83,7 @@ struct Withdrawn {
 
 async fn withdraw(connection: &Connection, job_no: i64) -> Tried<Vec<Withdrawn>> {
     let mut withdrawn = Vec::new();
-    let sql = include_str!("../../queries/withdraw_ready.sql");
+    let sql = include_str!("../../queries/delete_withdraw_ready.sql");
     for row in connection.rows(sql, &[&job_no]).await? {
         withdrawn.push(Withdrawn {
             key: key(&row, 0)?,
@@ -93,7 +93,7 @@ async fn withdraw(connection: &Connection, job_no: i64) -> Tried<Vec<Withdrawn>>
             prev: (get(&row, 6)?, get(&row, 7)?),
         });
     }
-    let sql = include_str!("../../queries/withdraw_wakes.sql");
+    let sql = include_str!("../../queries/delete_withdraw_wakes.sql");
     for row in connection.rows(sql, &[&job_no]).await? {
         let key = key(&row, 0)?;
         withdrawn.push(Withdrawn { key, was_wake: true, fence: 0, crashes: 0, prev: (None, None) });
@@ -119,7 +119,7 @@ async fn record(
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     connection
         .change(
-            include_str!("../../queries/record_withdrawn.sql"),
+            include_str!("../../queries/delete_record_withdrawn.sql"),
             &[
                 &tenant,
                 &now,

@@ -29,10 +29,10 @@ pub(super) async fn list_jobs(
             let is_filtered = name_prefix.is_some() || source_id.is_some();
             let total = async {
                 if is_filtered {
-                    let sql = include_str!("../../queries/count_jobs.sql");
+                    let sql = include_str!("../../queries/list_jobs_count.sql");
                     connection.row(sql, &[tenant, name_prefix, source_id, &COUNT_MAX]).await
                 } else {
-                    let sql = include_str!("../../queries/tenant_job_count.sql");
+                    let sql = include_str!("../../queries/list_jobs_total.sql");
                     connection.row(sql, &[tenant]).await
                 }
             };

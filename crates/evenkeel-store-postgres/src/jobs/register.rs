@@ -118,7 +118,7 @@ async fn find_holders(
     let names: Vec<Option<&str>> = left.iter().map(|at| columns.name[*at].as_deref()).collect();
     let configurations: Vec<&str> =
         left.iter().map(|at| columns.configuration[*at].as_str()).collect();
-    let sql = include_str!("../../queries/find_names.sql");
+    let sql = include_str!("../../queries/register_find_names.sql");
     let rows = connection.rows(sql, &[&args.tenant, &names, &configurations]).await?;
     let mut holders = HashMap::new();
     for row in &rows {

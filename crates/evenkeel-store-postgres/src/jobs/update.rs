@@ -49,12 +49,12 @@ pub(super) async fn update(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Changed> {
-    let lock = include_str!("../../queries/lock_job.sql");
+    let lock = include_str!("../../queries/update_lock_job.sql");
     let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
         return Ok(Changed::NotFound);
     };
     let job_no: i64 = get(&row, 0)?;
-    let lock = include_str!("../../queries/lock_job_state.sql");
+    let lock = include_str!("../../queries/update_lock_job_state.sql");
     let state = connection.row(lock, &[&job_no]).await?;
     let generation: i32 = get(&state, 0)?;
     let last_fired_at = maybe_time(&state, 1)?;
@@ -82,7 +82,7 @@ async fn find_holder(connection: &Connection, args: &Args) -> Tried<Option<JobId
         return Ok(None);
     };
     let configuration = about.configuration.clone().unwrap_or_default();
-    let sql = include_str!("../../queries/find_names.sql");
+    let sql = include_str!("../../queries/register_find_names.sql");
     let rows = connection.rows(sql, &[&args.tenant, &vec![name], &vec![configuration]]).await?;
     let holder: Option<Uuid> = rows.first().map(|row| get(row, 1)).transpose()?;
     Ok(holder.filter(|holder| *holder != args.id).map(JobId))

@@ -29,7 +29,7 @@ pub(super) async fn claim(
         .hot
         .run(args, |connection, args| async move {
             let pools = &args.claim.pools;
-            let sql = include_str!("../../queries/is_ready.sql");
+            let sql = include_str!("../../queries/claim_is_ready.sql");
             let row = connection.row(sql, &[&args.now, pools]).await?;
             if args.claim.room == 0 || !get::<bool>(&row, 1)? {
                 return Ok(Claimed { now: time(&row, 0)?, attempts: Vec::new() });
@@ -42,7 +42,7 @@ pub(super) async fn claim(
 
 async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried<Claimed> {
     let node = args.claim.node.0;
-    let lock = include_str!("../../queries/lock_live_node.sql");
+    let lock = include_str!("../../queries/claim_lock_node.sql");
     if connection.maybe_row(lock, &[&node]).await?.is_none() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new() });
     }
@@ -95,14 +95,14 @@ async fn take(connection: &Connection, claim: &Claim) -> Tried<Vec<Taken>> {
     let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
     let mut taken = Vec::new();
     if places.iter().any(|places| *places > 0) {
-        let sql = include_str!("../../queries/take_guaranteed.sql");
+        let sql = include_str!("../../queries/claim_guaranteed.sql");
         for row in connection.rows(sql, &[&claim.pools, &lanes, &places]).await? {
             taken.push(read_taken(&row)?);
         }
     }
     let rest = i64::try_from(claim.room - taken.len()).unwrap_or(i64::MAX);
     if rest > 0 {
-        let sql = include_str!("../../queries/take_rest.sql");
+        let sql = include_str!("../../queries/claim_rest.sql");
         for row in connection.rows(sql, &[&claim.pools, &rest]).await? {
             taken.push(read_taken(&row)?);
         }
@@ -132,7 +132,7 @@ async fn start(connection: &Connection, args: &Args, taken: &[Taken]) -> Tried<V
     let prev_sequence: Vec<Option<i32>> = taken.iter().map(|taken| taken.prev_sequence).collect();
     connection
         .rows(
-            include_str!("../../queries/start_claimed.sql"),
+            include_str!("../../queries/claim_start.sql"),
             &[
                 &args.now,
                 &args.claim.node.0,

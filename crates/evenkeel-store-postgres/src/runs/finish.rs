@@ -175,7 +175,7 @@ impl FinishColumns {
 
     async fn find_ended(&self, connection: &Connection, node: i32) -> Tried<HashSet<i64>> {
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &self.keys;
-        let sql = include_str!("../../queries/find_ended.sql");
+        let sql = include_str!("../../queries/finish_classify.sql");
         let rows = connection
             .rows(sql, &[&node, job_no, scheduled_at, sequence, attempt, &self.fence])
             .await?;

@@ -56,8 +56,10 @@ async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Run, RunK
             include_str!("../../queries/list_runs.sql"),
             &[&args.tenant, &at, &job, &bits, &nth, &reach],
         ),
-        connection
-            .row(include_str!("../../queries/count_runs.sql"), &[&args.tenant, &TENANT_COUNT_MAX]),
+        connection.row(
+            include_str!("../../queries/list_runs_count.sql"),
+            &[&args.tenant, &TENANT_COUNT_MAX],
+        ),
     )
     .await?;
     let found = rows.iter().map(read_run).collect::<Tried<Vec<Run>>>()?;
@@ -66,7 +68,7 @@ async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Run, RunK
 }
 
 async fn of_job(connection: &Connection, args: &Args, job: JobId) -> Tried<Page<Run, RunKey>> {
-    let sql = include_str!("../../queries/find_job.sql");
+    let sql = include_str!("../../queries/list_runs_job.sql");
     let Some(row) = connection.maybe_row(sql, &[&job.0, &args.tenant]).await? else {
         return Ok(cut(Vec::new(), args, 0, false));
     };
@@ -96,14 +98,14 @@ async fn walk(
     let from_at = after.map(|key| key.scheduled_at.as_micros());
     let from_sequence = after.map(|key| sequence(key.sequence));
     let before_attempt = after.map_or(i16::MAX, attempt);
-    let sql = include_str!("../../queries/list_job_runs.sql");
+    let sql = include_str!("../../queries/list_runs_of_job.sql");
     let rows =
         connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
     let mut found = rows.iter().map(read_run).collect::<Tried<Vec<Run>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
         // The links end where history was forgotten, but for two attempts.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
-        let sql = include_str!("../../queries/list_kept_runs.sql");
+        let sql = include_str!("../../queries/list_runs_kept.sql");
         let kept = connection.rows(sql, &[&job_no, &oldest.unwrap_or(i64::MAX)]).await?;
         for row in &kept {
             found.push(read_run(row)?);

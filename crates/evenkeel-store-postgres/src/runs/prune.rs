@@ -90,7 +90,7 @@ impl Forgotten {
 async fn relink(connection: &Connection, forgotten: Forgotten) -> Tried<()> {
     let jobs: BTreeSet<i64> = forgotten.0.keys().map(|(job, _, _)| *job).collect();
     for job in jobs {
-        let sql = include_str!("../../queries/end_of_links.sql");
+        let sql = include_str!("../../queries/prune_end_of_links.sql");
         while let Some(last) = connection.maybe_row(sql, &[&job]).await? {
             let (at, sequence): (i64, i32) = (get(&last, 0)?, get(&last, 1)?);
             let prev_at: Option<i64> = get(&last, 2)?;
@@ -99,7 +99,7 @@ async fn relink(connection: &Connection, forgotten: Forgotten) -> Tried<()> {
             let (prev_at, prev_sequence) = beyond.unzip();
             connection
                 .change(
-                    include_str!("../../queries/relink.sql"),
+                    include_str!("../../queries/prune_relink.sql"),
                     &[&job, &at, &sequence, &prev_at, &prev_sequence],
                 )
                 .await?;

@@ -47,16 +47,20 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Fired> {
     }
     let fired: HashSet<i64> = fired.into_iter().collect();
     // A node that is no longer alive is told nothing but that all is stale.
-    let unchanged: HashMap<i64, i32> = if alive {
+    let unchanged: HashMap<i64, (i32, bool)> = if alive {
         let rows = columns.classify(connection).await?;
-        rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Tried<_>>()?
+        rows.iter()
+            .map(|row| Ok((get(row, 0)?, (get(row, 1)?, get(row, 2)?))))
+            .collect::<Tried<_>>()?
     } else {
         HashMap::new()
     };
     let result = |fire: &Fire| match unchanged.get(&fire.job.0) {
         _ if fired.contains(&fire.job.0) => fired_result(fire),
         Some(_) if starts_at(fire) > now => FireResult::Early,
-        Some(live) if fire.idle_only && *live > 0 => FireResult::Busy,
+        Some(&(live, retry_pending)) if fire.idle_only && live > 0 => {
+            FireResult::Busy { retry_pending }
+        }
         // As decided on by now, but not when it was tried: the next try will do.
         Some(_) | None => FireResult::Stale,
     };
@@ -171,7 +175,7 @@ impl FireColumns {
     }
 
     async fn classify(&self, connection: &Connection) -> Tried<Vec<Row>> {
-        let sql = include_str!("../../queries/classify_fires.sql");
+        let sql = include_str!("../../queries/fire_classify.sql");
         connection
             .rows(
                 sql,

@@ -62,9 +62,11 @@ pub(super) async fn look_ahead(
             let (now, changed, wakes) = try_join3(
                 connection.row(include_str!("../../queries/now.sql"), &[now]),
                 connection
-                    .rows(include_str!("../../queries/take_changed_jobs.sql"), &[shards, limit]),
-                connection
-                    .rows(include_str!("../../queries/due_wakes.sql"), &[shards, until, limit]),
+                    .rows(include_str!("../../queries/look_ahead_changed.sql"), &[shards, limit]),
+                connection.rows(
+                    include_str!("../../queries/look_ahead_wakes.sql"),
+                    &[shards, until, limit],
+                ),
             )
             .await?;
             Ok(LookAhead {

@@ -94,7 +94,7 @@ async fn fire_round(
         get::<Option<Vec<i64>>>(&row, 2)?.unwrap_or_default().into_iter().collect();
     let mut there = HashSet::new();
     if alive && fired.len() < round.len() {
-        let sql = include_str!("../../queries/classify_wakes.sql");
+        let sql = include_str!("../../queries/fire_wakes_classify.sql");
         let rows = connection
             .rows(sql, &[&keys.job_no, &due, &keys.scheduled_at, &keys.sequence, &keys.attempt])
             .await?;

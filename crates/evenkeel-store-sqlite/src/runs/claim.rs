@@ -116,7 +116,7 @@ fn start(
         attempt
     ])?;
     connection
-        .prepare_cached(include_str!("../../queries/count_execution.sql"))?
+        .prepare_cached(include_str!("../../queries/claim_count_execution.sql"))?
         .execute([job_no])?;
     let restarted = candidate.fence != Fence::NONE
         && connection.prepare_cached(include_str!("../../queries/claim_restart.sql"))?.execute(

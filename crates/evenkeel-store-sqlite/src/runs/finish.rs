@@ -100,7 +100,7 @@ fn chain_is_over(connection: &Connection, finish: &Finish) -> Answer<bool> {
     if finish.key.attempt >= Attempt::MAX || is_deleted(connection, job_no)? {
         return Ok(true);
     }
-    connection.prepare_cached(include_str!("../../queries/insert_wake.sql"))?.execute(params![
+    connection.prepare_cached(include_str!("../../queries/trigger_wake.sql"))?.execute(params![
         Shard::of(finish.key.job_no).0,
         due.as_micros(),
         scheduled_at,
@@ -113,7 +113,9 @@ fn chain_is_over(connection: &Connection, finish: &Finish) -> Answer<bool> {
 }
 
 pub(super) fn is_deleted(connection: &Connection, job_no: i64) -> Answer<bool> {
-    Ok(connection.prepare_cached(include_str!("../../queries/is_deleted.sql"))?.exists([job_no])?)
+    Ok(connection
+        .prepare_cached(include_str!("../../queries/finish_is_deleted.sql"))?
+        .exists([job_no])?)
 }
 
 fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<FinishResult> {

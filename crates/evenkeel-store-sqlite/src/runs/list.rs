@@ -38,7 +38,18 @@ pub(crate) fn get(connection: &Connection, tenant: TenantNo, key: RunKey) -> Ans
         .into_iter()
         .map(|(run, _)| run)
         .find(|run| key.attempt == Attempt::FIRST || run.key.attempt == key.attempt);
-    Ok(found)
+    match found {
+        Some(run) => Ok(Some(run)),
+        None => get_wake(connection, tenant, key),
+    }
+}
+
+fn get_wake(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option<Run>> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    let mut statement =
+        connection.prepare_cached(include_str!("../../queries/get_run_wake.sql"))?;
+    let which = params![scheduled_at, job_no, sequence, attempt, tenant.0];
+    statement.query(which)?.next()?.map(run_from).transpose()
 }
 
 /// The chains of one job.
@@ -53,7 +64,7 @@ struct Chains<'c> {
 impl<'c> Chains<'c> {
     fn open(connection: &'c Connection, tenant: TenantNo, job: JobNo) -> Answer<Self> {
         let mut statement =
-            connection.prepare_cached(include_str!("../../queries/list_ready_of_job.sql"))?;
+            connection.prepare_cached(include_str!("../../queries/list_runs_ready_of_job.sql"))?;
         let ready = collect(statement.query(params![tenant.0, job.0])?)?;
         Ok(Self { connection, tenant, job, ready })
     }
@@ -61,7 +72,7 @@ impl<'c> Chains<'c> {
     /// The attempts of a chain, newest first.
     fn attempts(&self, chain: RunLink) -> Answer<Vec<Linked>> {
         let mut statement =
-            self.connection.prepare_cached(include_str!("../../queries/chain_runs.sql"))?;
+            self.connection.prepare_cached(include_str!("../../queries/list_runs_chain.sql"))?;
         let which = params![
             chain.scheduled_at.as_micros(),
             self.job.0,
@@ -106,8 +117,9 @@ impl<'c> Chains<'c> {
 
     /// The chain before one whose first attempt, and with it the link, is forgotten.
     fn before_cut(&self, chain: RunLink) -> Answer<Option<RunLink>> {
-        let mut statement =
-            self.connection.prepare_cached(include_str!("../../queries/chain_before.sql"))?;
+        let mut statement = self
+            .connection
+            .prepare_cached(include_str!("../../queries/list_runs_before_cut.sql"))?;
         let which = params![chain.scheduled_at.as_micros(), self.job.0, SEARCHED_MAX];
         let found = statement.query_row(which, |row| Ok(link(row.get(0)?, row.get(1)?)));
         Ok(found.optional()?.flatten())
@@ -116,7 +128,7 @@ impl<'c> Chains<'c> {
     /// How many attempts there are from `head` on, at least `most` if there are more.
     fn count(&self, head: RunLink, most: usize) -> Answer<usize> {
         let mut statement =
-            self.connection.prepare_cached(include_str!("../../queries/chain_attempts.sql"))?;
+            self.connection.prepare_cached(include_str!("../../queries/list_runs_attempts.sql"))?;
         let (mut count, mut next, mut oldest) = (0, Some(head), head.scheduled_at);
         while let Some(chain) = next
             && count < most
@@ -210,9 +222,10 @@ pub(crate) fn of_all(
         page.after.map_or((i64::MAX, i64::MAX, u32::MAX, u16::MAX), key_params);
     let limit = enough(page) as i64;
     let mut runs = Vec::new();
-    for sql in
-        [include_str!("../../queries/list_runs.sql"), include_str!("../../queries/list_ready.sql")]
-    {
+    for sql in [
+        include_str!("../../queries/list_runs.sql"),
+        include_str!("../../queries/list_runs_ready.sql"),
+    ] {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query(params![tenant.0, at, job_no, sequence, attempt, limit])?;
         runs.extend(collect(rows)?.into_iter().map(|(run, _)| run));
@@ -224,16 +237,16 @@ pub(crate) fn of_all(
 
 fn count_all(connection: &Connection, tenant: TenantNo) -> Answer<(u64, bool)> {
     let (seen, ours): (i64, i64) = connection
-        .prepare_cached(include_str!("../../queries/count_runs.sql"))?
+        .prepare_cached(include_str!("../../queries/list_runs_count.sql"))?
         .query_row(params![tenant.0, COUNTED_MAX + 1], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let waiting: i64 = connection
-        .prepare_cached(include_str!("../../queries/count_ready.sql"))?
+        .prepare_cached(include_str!("../../queries/list_runs_count_ready.sql"))?
         .query_row(params![tenant.0, COUNTED_MAX + 1], |row| row.get(0))?;
     if seen <= COUNTED_MAX && waiting <= COUNTED_MAX {
         return Ok(((ours + waiting).unsigned_abs(), false));
     }
     let started: i64 = connection
-        .prepare_cached(include_str!("../../queries/estimate_runs.sql"))?
+        .prepare_cached(include_str!("../../queries/list_runs_estimate.sql"))?
         .query_row([tenant.0], |row| row.get(0))?;
     Ok(((started.max(ours) + waiting).unsigned_abs(), true))
 }

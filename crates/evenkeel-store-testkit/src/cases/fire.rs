@@ -115,17 +115,32 @@ pub async fn a_live_job_that_must_be_idle_is_busy(opened: Opened) {
     rig.start(job, 60).await;
     let fire = fire_of(&rig.due(job).await, at(120), Begin::Claimed);
     assert!(fire.idle_only);
-    assert_eq!(refused(&rig, fire, 120).await, FireResult::Busy);
+    assert_eq!(refused(&rig, fire, 120).await, FireResult::Busy { retry_pending: false });
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }
 
-pub async fn a_job_with_a_waiting_retry_is_busy(opened: Opened) {
+pub async fn a_job_with_a_waiting_retry_is_busy_and_says_so(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
+    let other = rig.add(new_job("other").build()).await;
     let held = rig.start(job, 60).await;
-    rig.finish(rig.retry(held, at(500))).await;
+    rig.start(other, 60).await;
+    rig.finish(rig.retry(held, at(130))).await;
     let fire = fire_of(&rig.due(job).await, at(120), Begin::Queued);
-    assert_eq!(refused(&rig, fire, 120).await, FireResult::Busy);
+    assert_eq!(refused(&rig, fire.clone(), 120).await, FireResult::Busy { retry_pending: true });
+    let beside = fire_of(&rig.due(other).await, at(120), Begin::Queued);
+    assert_eq!(refused(&rig, beside, 120).await, FireResult::Busy { retry_pending: false });
+    // Once it is in the queue it waits for a worker, not for its time.
+    rig.fire_wakes(&rig.wakes(130).await, Begin::Queued, 130).await;
+    assert_eq!(refused(&rig, fire, 130).await, FireResult::Busy { retry_pending: false });
+}
+
+pub async fn a_job_whose_trigger_waits_is_busy_without_a_retry(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.trigger(job, 0, 50).await;
+    let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
+    assert_eq!(refused(&rig, fire, 60).await, FireResult::Busy { retry_pending: false });
 }
 
 pub async fn a_live_job_that_need_not_be_idle_runs_beside_itself(opened: Opened) {
@@ -192,7 +207,13 @@ pub async fn jobs_of_a_batch_do_not_spoil_each_other(opened: Opened) {
     let good = FireResult::Fired(Fence(1));
     assert_eq!(
         rig.fire(batch, 120).await,
-        [good, FireResult::Stale, FireResult::Early, FireResult::Busy, good]
+        [
+            good,
+            FireResult::Stale,
+            FireResult::Early,
+            FireResult::Busy { retry_pending: false },
+            good
+        ]
     );
     let census = rig.census().await;
     assert_eq!((census.running, census.live), (3, 3));

@@ -21,9 +21,10 @@
 //! back into the queue. An attempt's number is `executions` after its start, a skip record's is
 //! `executions` as it was. A generation starts at 1 and only `update` and `delete` raise it.
 //!
-//! **Wakes.** A wake is no run: neither `get_run` nor `list_runs` shows it. `fire_wakes` checks
-//! node, key and due time. A retry of a deleted job ends its chain; so does a `requeue`, which
-//! records the attempt as cancelled and answers `true`.
+//! **Wakes.** To `get_run` a wake is an attempt that nobody has had: no node, no number, fence 0;
+//! `list_runs` and its totals leave it out. `fire_wakes` checks node, key and due time. A retry of
+//! a deleted job ends its chain; so does a `requeue`, which records the attempt as cancelled and
+//! answers `true`.
 //!
 //! **Finish.** History is counted in the order of the batch. Keys for deduplication and concurrency
 //! are carried, but no verb judges them yet. Signals come from `announce` alone as far as the suite

@@ -186,6 +186,31 @@ pub async fn a_deletion_and_a_fire_agree_on_what_runs(opened: Opened) {
     assert_eq!(census.live, census.running);
 }
 
+pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (place, job) in jobs(&rig, 40, OverlapPolicy::Allow).await.into_iter().enumerate() {
+        let scope = rig.scope;
+        at_once(&rig, 2, |n, store| async move {
+            if n == 0 {
+                // The first request meets the deletion at another moment each time.
+                for _ in 0..place % 10 {
+                    store.get(&scope, job.id).await.unwrap();
+                }
+                for number in 0..10 {
+                    let asked = store.trigger(&scope, job.id, number, now(70)).await.unwrap();
+                    assert!(matches!(asked, Triggered::Accepted(_) | Triggered::NotFound));
+                }
+            } else {
+                let deleted = store.delete(&scope, job.id, now(70)).await.unwrap();
+                assert_eq!(deleted, Deleted::Done(Vec::new()));
+            }
+        })
+        .await;
+    }
+    let census = rig.census().await;
+    assert_eq!((census.wakes, census.ready, census.live), (0, 0, 0));
+}
+
 pub async fn of_an_end_and_a_return_one_wins(opened: Opened) {
     let rig = Rig::new(opened).await;
     for job in jobs(&rig, 20, OverlapPolicy::Skip).await {

@@ -144,6 +144,17 @@ pub async fn an_attempt_that_went_back_is_listed_once(opened: Opened) {
     assert_eq!(all.items.len(), 2);
 }
 
+pub async fn an_attempt_that_went_back_shows_the_node_that_had_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    assert!(rig.requeue(rig.requeue_of(held, job, false).await, 70).await);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.fence), (RunStatus::Pending, held.fence.next()));
+    assert_eq!(run.node, Some((rig.node, "node-1".into())));
+    assert_eq!((run.number, run.started_at), (Some(1), Some(at(60))));
+}
+
 pub async fn its_place_in_the_queue_is_that_of_its_new_ticket(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (a, b) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);

@@ -62,7 +62,9 @@ pub async fn a_run_of_another_tenant_is_not_there(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let ended = rig.run_well(job, 60).await;
     let waits = rig.queue(job, 120).await;
-    for key in [ended, waits] {
+    let manual = rig.add(new_job("manual").never().build()).await;
+    let triggered = rig.trigger(manual, 0, 121).await;
+    for key in [ended, waits, triggered] {
         assert_eq!(rig.store.get_run(&other, key).await.unwrap(), None);
     }
     assert_eq!(rig.run(waits).await.status, RunStatus::Pending);

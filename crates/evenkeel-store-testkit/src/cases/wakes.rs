@@ -3,7 +3,7 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{NodeNo, RunKey};
-use evenkeel_store::{FinishResult, FireResult, RunLink, WakeFire};
+use evenkeel_store::{FinishResult, FireResult, PageRequest, Results, Run, RunLink, WakeFire};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -161,12 +161,33 @@ pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
     assert_eq!(due(rig.look(35, 10).await), [10, 20, 30].map(at));
 }
 
-pub async fn a_wake_is_no_run_until_it_is_fired(opened: Opened) {
+/// An attempt that nobody has had yet.
+fn assert_untouched(run: &Run, key: RunKey, job: Known) {
+    assert_eq!((run.key, run.job, run.status), (key, job.id, RunStatus::Pending));
+    assert_eq!((run.fence, run.crashes, &run.node), (Fence::NONE, 0, &None));
+    assert_eq!((run.number, run.started_at, run.finished_at), (None, None, None));
+    assert_eq!((&run.results, run.skipped), (&Results::default(), None));
+}
+
+pub async fn a_waiting_trigger_is_shown_as_pending_but_not_listed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("manual").never().build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    assert_eq!(rig.find_run(key).await, None);
+    assert_untouched(&rig.run(key).await, key, job);
+    assert_eq!(rig.find_run(next_attempt(key)).await, None);
     assert_eq!(rig.runs_of(job).await, []);
+    assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items, []);
     rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
-    assert_eq!(rig.run(key).await.status, RunStatus::Pending);
+    assert_untouched(&rig.run(key).await, key, job);
+    assert_eq!(rig.times_of(job).await, [(10, 0)]);
+}
+
+pub async fn a_waiting_retry_is_shown_as_pending_to_those_who_ask_for_its_key(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, retry) = failed(&rig, "crawl").await;
+    assert_untouched(&rig.run(retry).await, retry, job);
+    assert_eq!(rig.find_run(next_attempt(retry)).await, None);
+    let first = RunKey::regular(job.no, at(60));
+    assert_eq!(rig.run(first).await.key, first, "what has started comes before what waits");
+    assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }

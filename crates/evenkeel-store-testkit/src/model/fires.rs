@@ -97,7 +97,7 @@ impl Data {
             return FireResult::Early;
         }
         if fire.idle_only && job.live > 0 {
-            return FireResult::Busy;
+            return FireResult::Busy { retry_pending: self.retry_pending(fire.job) };
         }
         let (tenant, executions) = (job.tenant, job.executions);
         if let Some(skip) = fire.skip {
@@ -133,6 +133,12 @@ impl Data {
         job.next_at = fire.next_at;
         self.place(fire.job);
         FireResult::Fired(fence)
+    }
+
+    fn retry_pending(&self, job: JobNo) -> bool {
+        self.waiting_of(job).any(|(key, waiting)| {
+            key.attempt > Attempt::FIRST && matches!(waiting, Waiting::Wake { .. })
+        })
     }
 
     pub fn fire_wakes(&mut self, node: NodeNo, batch: Vec<WakeFire>, now: Timestamp) -> Fired {

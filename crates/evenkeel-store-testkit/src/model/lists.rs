@@ -101,10 +101,18 @@ impl Data {
             return None;
         }
         let key = match key.attempt {
-            Attempt::FIRST => *self.attempts_seen(key).last()?,
+            Attempt::FIRST => self.latest_attempt(key)?,
             _ => key,
         };
         self.run(key)
+    }
+
+    /// What attempt 0 stands for: what has started or is in the queue, else what waits for its time.
+    fn latest_attempt(&self, key: RunKey) -> Option<RunKey> {
+        let (first, last) = attempts_of(key).into_inner();
+        let mut waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));
+        let latest = self.attempts_seen(key).last().copied();
+        latest.or_else(|| waiting.next_back().map(|((_, key), _)| *key))
     }
 
     fn run(&self, key: RunKey) -> Option<Run> {
@@ -128,7 +136,7 @@ impl Data {
             });
         }
         match self.waiting.get(&(key.job_no, key))? {
-            Waiting::Wake { .. } => None,
+            Waiting::Wake { .. } => Some(pending(key, job, Fence::NONE, 0)),
             Waiting::Ready(ready) => Some(pending(key, job, ready.fence, ready.crashes)),
         }
     }

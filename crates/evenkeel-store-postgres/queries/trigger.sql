@@ -1,0 +1,23 @@
+-- The common case in one statement: the job is idle, so it may start whatever its policy, and the
+-- number is free. Whoever opens another chain or deletes the job locks its row in job_state; the
+-- conditions on that row are judged again once it is free.
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), opened AS (
+    UPDATE job_state s SET live = s.live + 1
+      FROM job j, clock c
+     WHERE j.id = $2 AND j.tenant_no = $3 AND j.standing IN (0, 1) AND s.job_no = j.job_no
+       AND s.live = 0 AND NOT s.deleted
+       -- one NOT around them all: looked up one by one, never joined
+       AND NOT (EXISTS (SELECT FROM run r
+                         WHERE r.scheduled_at = c.now AND r.job_no = s.job_no AND r.sequence = $4)
+             OR EXISTS (SELECT FROM ready q
+                         WHERE q.scheduled_at = c.now AND q.job_no = s.job_no AND q.sequence = $4)
+             OR EXISTS (SELECT FROM wake w
+                         WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = $4))
+ RETURNING s.shard, s.job_no, s.tenant_no, c.now
+), waits AS (
+    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
+    SELECT shard, now, now, job_no, $4, 0, tenant_no FROM opened
+)
+SELECT job_no, now FROM opened;
