@@ -14,9 +14,10 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 32] = [
+const VERBS: [&str; 33] = [
     "announce",
     "begin_steal",
+    "cancellations",
     "census",
     "claim",
     "delete",
@@ -43,10 +44,10 @@ const VERBS: [&str; 32] = [
     "retire",
     "setting",
     "steal",
-    "take_cancellations",
     "tenant",
     "trigger",
     "update",
+    "waiting",
 ];
 
 /// What a store does before any verb.

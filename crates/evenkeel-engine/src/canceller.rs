@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_executors::CancelReason;
 use evenkeel_store::{Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::incarnation::Incarnation;
 
@@ -22,9 +22,9 @@ impl Canceller {
 
     /// Asks the store once what is to end.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
-        let wanted = self.life.store.take_cancellations(self.life.node).await?;
+        let wanted = self.life.store.cancellations(self.life.node).await?;
         for key in &wanted {
-            info!(run.id = %key.execution_id(), "a run is ended on request");
+            // They are told until they have ended; the body hears it once.
             self.life.worker.cancel(*key, CancelReason::Requested);
         }
         Ok(wanted.len())

@@ -1,14 +1,17 @@
 -- The places that each lane has for itself. A row that somebody else is taking is passed over.
-DELETE FROM ready r
- USING (SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt,
-               row_number() OVER (PARTITION BY l.lane ORDER BY c.priority DESC, c.should_start_by,
-                                  c.ready_at, c.job_no) AS place, l.places
-          FROM unnest($2::int2[], $3::int8[]) AS l(lane, places)
-         CROSS JOIN unnest($1::text[]) AS p(pool)
-         CROSS JOIN LATERAL (SELECT * FROM ready
-                              WHERE pool = p.pool AND lane = l.lane
-                              ORDER BY priority DESC, should_start_by, ready_at, job_no
-                              LIMIT l.places FOR UPDATE SKIP LOCKED) AS c) AS t
+-- Found once, whatever the planner thinks of a queue that is empty most of the time.
+WITH t AS MATERIALIZED (
+    SELECT c.scheduled_at, c.job_no, c.sequence, c.attempt,
+           row_number() OVER (PARTITION BY l.lane ORDER BY c.priority DESC, c.should_start_by,
+                              c.ready_at, c.job_no) AS place, l.places
+      FROM unnest($2::int2[], $3::int8[]) AS l(lane, places)
+     CROSS JOIN unnest($1::text[]) AS p(pool)
+     CROSS JOIN LATERAL (SELECT * FROM ready
+                          WHERE pool = p.pool AND lane = l.lane
+                          ORDER BY priority DESC, should_start_by, ready_at, job_no
+                          LIMIT l.places FOR UPDATE SKIP LOCKED) AS c
+)
+DELETE FROM ready r USING t
  WHERE t.place <= t.places AND r.scheduled_at = t.scheduled_at AND r.job_no = t.job_no
    AND r.sequence = t.sequence AND r.attempt = t.attempt
 RETURNING r.lane, r.priority, r.should_start_by, r.ready_at, r.scheduled_at, r.job_no, r.sequence,

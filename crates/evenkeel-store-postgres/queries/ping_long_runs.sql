@@ -14,4 +14,6 @@ INSERT INTO long_run (node_no, scheduled_at, job_no, sequence, attempt, fence, s
 SELECT $1, scheduled_at, job_no, sequence, attempt, fence, started_at, $2 FROM d
     ON CONFLICT (node_no, scheduled_at, job_no, sequence, attempt) DO UPDATE
    SET fence = excluded.fence, started_at = excluded.started_at,
-       last_ping_at = excluded.last_ping_at;
+       last_ping_at = excluded.last_ping_at
+ WHERE (long_run.fence, long_run.started_at)
+       IS DISTINCT FROM (excluded.fence, excluded.started_at);

@@ -190,12 +190,17 @@ impl RunStore for SqliteStore {
         self.readers.read(move |db| runs::owned::all(db, node, limit)).await
     }
 
-    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
         self.writer
             .write(Command, 1, move |session| {
-                runs::owned::take_cancellations(session.connection(), node)
+                runs::owned::cancellations(session.connection(), node)
             })
             .await
+    }
+
+    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+        let pools = pools.to_vec();
+        self.readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

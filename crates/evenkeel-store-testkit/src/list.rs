@@ -13,6 +13,7 @@ macro_rules! store_conformance {
         }
         $crate::__conformance_module! { $open => claim:
             a_claim_starts_the_attempt,
+            what_waits_is_counted_by_pool_up_to_a_limit,
             no_attempt_is_given_twice,
             a_worker_gets_no_more_than_it_has_room_for,
             order_is_lane_then_priority_then_deadline_then_age,
@@ -36,7 +37,7 @@ macro_rules! store_conformance {
             a_retry_that_waits_is_recorded_as_cancelled,
             a_trigger_that_waits_is_recorded_as_cancelled,
             an_attempt_back_in_the_queue_is_recorded_as_cancelled,
-            what_runs_is_asked_to_end_once,
+            what_runs_is_asked_to_end_until_it_has,
             what_runs_may_still_end,
             a_retry_of_it_ends_the_chain_instead,
             an_attempt_of_it_that_goes_back_is_cancelled_instead,

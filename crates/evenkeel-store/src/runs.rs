@@ -249,8 +249,11 @@ pub trait RunStore: Send + Sync {
     /// All attempts that run on `node`, at most `limit`.
     async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError>;
 
-    /// Attempts of `node` that somebody wants ended. They are told once.
-    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError>;
+    /// Attempts of `node` that somebody wants ended. They are told until they have ended.
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError>;
+
+    /// How many attempts of these pools wait for a worker, counted no further than `limit`.
+    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
 
     /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started
     /// or is in the queue. A retry or trigger that waits for its time is pending: it is shown to

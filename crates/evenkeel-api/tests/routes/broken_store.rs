@@ -58,7 +58,8 @@ broken!(RunStore {
     requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
     find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
     owned(node: NodeNo, limit: u32) -> Vec<Owned>;
-    take_cancellations(node: NodeNo) -> Vec<RunKey>;
+    cancellations(node: NodeNo) -> Vec<RunKey>;
+    waiting(pools: &[String], limit: u32) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;
     list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
     prune(prune: Prune) -> Pruned;
@@ -78,6 +79,10 @@ broken!(NodeStore {
 impl Store for BrokenStore {
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn appetite(&self) -> Appetite {
+        Appetite { batch: 1, side_by_side: 1 }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -1,5 +1,6 @@
 //! Turns due jobs into runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::advance::{WhenBusy, advance, skip_due, when_busy};
@@ -14,6 +15,11 @@ use super::Scheduler;
 use crate::attempt::Attempt;
 use crate::incarnation::{Backoff, Incarnation};
 use crate::near_future::Entry;
+
+/// The queue holds so many batches.
+const QUEUED_BATCHES: usize = 4;
+/// Full and untouched for this long, nobody takes from it.
+const QUEUE_STUCK: Duration = Duration::from_secs(2);
 
 /// A busy job that must wait is looked at again after this time, then after twice as long…
 const BUSY_WAIT: Span = Span::from_millis(100);
@@ -38,7 +44,7 @@ impl Scheduler {
         if total == 0 {
             return Ok((0, false));
         }
-        let room = self.room_for(total.min(self.life.store.appetite().batch));
+        let room = self.room_for(total.min(self.life.store.appetite().batch)).await?;
         let count = room.places.max(room.queue);
         let mut places = room.places;
         let (mut batch, mut taken) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -55,7 +61,7 @@ impl Scheduler {
             return Ok((0, true));
         }
         let oldest = batch.iter().map(|fire| fire.due).min().unwrap_or(now);
-        let life = std::sync::Arc::clone(&self.life);
+        let life = Arc::clone(&self.life);
         let under_way = life.bound.set_out(oldest).await;
         let fired = match life.store.fire(life.node, batch.clone(), Incarnation::NOW).await {
             Ok(fired) => fired,
@@ -68,13 +74,10 @@ impl Scheduler {
 
     /// Takes places for up to `wanted` bodies. Without any, and with none coming free for a while,
     /// what is due goes into the queue, where other nodes find it too.
-    pub(super) fn room_for(&mut self, wanted: usize) -> Room {
-        let life = &self.life;
-        if !life.settings.roles.worker {
-            return Room { places: 0, queue: wanted };
-        }
-        if life.worker.has_backlog() {
-            return Room { places: 0, queue: wanted };
+    pub(super) async fn room_for(&mut self, wanted: usize) -> Result<Room, StoreError> {
+        let life = Arc::clone(&self.life);
+        if !life.settings.roles.worker || life.worker.has_backlog() {
+            return Ok(Room { places: 0, queue: self.queue_room(wanted).await? });
         }
         let places = life.worker.take_places(wanted);
         let (returned, now) = (life.worker.slots.returned(), life.clock.monotonic());
@@ -82,7 +85,24 @@ impl Scheduler {
             self.room_seen = (returned, now);
         }
         let stalled = now.saturating_sub(self.room_seen.1) >= life.settings.stall;
-        Room { places, queue: if places == 0 && stalled { wanted } else { 0 } }
+        let queue = if places == 0 && stalled { self.queue_room(wanted).await? } else { 0 };
+        Ok(Room { places, queue })
+    }
+
+    /// How many may go into the queue. It holds what workers take in a moment and no more: what is
+    /// due beyond that waits in memory, where it is not yet anybody's and cannot be in the way of
+    /// its own next time. A queue that nobody takes from does not hold up what others would.
+    async fn queue_room(&mut self, wanted: usize) -> Result<usize, StoreError> {
+        let life = &self.life;
+        let most = QUEUED_BATCHES * life.store.appetite().batch;
+        let waiting = life.store.waiting(&life.settings.pools, most as u32).await? as usize;
+        let now = life.clock.monotonic();
+        if waiting < most || waiting != self.queue_seen.0 {
+            self.queue_seen = (waiting, now);
+        }
+        let stuck = now.saturating_sub(self.queue_seen.1) >= QUEUE_STUCK;
+        self.queue_is_full = waiting >= most && !stuck;
+        Ok(if stuck { wanted } else { wanted.min(most - waiting) })
     }
 
     /// What to ask of the store for a due job. Takes one of `places` if a body will start here.
@@ -164,7 +184,7 @@ impl Scheduler {
                 key: RunKey::regular(fire.job, scheduled),
                 fence,
                 tenant: fire.tenant,
-                definition: std::sync::Arc::clone(&entry.definition),
+                definition: Arc::clone(&entry.definition),
                 started_at: now,
                 checkpoint: None,
             });
@@ -209,7 +229,7 @@ impl Scheduler {
 
     /// Tells workers that attempts wait, without making firing wait for it.
     pub(super) fn announce_ready(&self) {
-        let store = std::sync::Arc::clone(&self.life.store);
+        let store = Arc::clone(&self.life.store);
         tokio::spawn(async move {
             // A lost wake-up costs one poll.
             let _ = store.announce(Signal::Ready).await;

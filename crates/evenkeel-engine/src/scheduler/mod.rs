@@ -18,6 +18,8 @@ use tracing::{debug, info, warn};
 use crate::incarnation::{Backoff, Incarnation};
 use crate::near_future::NearFuture;
 
+/// Between two looks at a full queue.
+const QUEUE_WAIT: Duration = Duration::from_millis(20);
 /// After a batch of which nothing was as it was known.
 const STALE_WAIT: Duration = Duration::from_millis(20);
 
@@ -45,6 +47,10 @@ pub struct Scheduler {
     looked_at: Option<Duration>,
     /// Places given back and the moment, when the last one was.
     room_seen: (u64, Duration),
+    /// How many waited in the queue when it was last seen to change, and when that was.
+    queue_seen: (usize, Duration),
+    /// There is no room in the queue.
+    queue_is_full: bool,
     /// How many the last batch fired: many means load.
     last_batch: usize,
 }
@@ -76,6 +82,8 @@ impl Scheduler {
             reload: Vec::new(),
             looked_at: None,
             room_seen: (0, Duration::ZERO),
+            queue_seen: (0, Duration::ZERO),
+            queue_is_full: false,
             last_batch: 0,
         }
     }
@@ -129,6 +137,7 @@ impl Scheduler {
         let all_loaded = self.load_shards().await?;
         self.reload_stale().await?;
         self.look_ahead_if_needed().await?;
+        self.queue_is_full = false;
         let (woken, wakes_want_room) = self.fire_wakes().await?;
         let (fired, due_wants_room) = self.fire_due().await?;
         self.last_batch = woken + fired;
@@ -136,11 +145,15 @@ impl Scheduler {
         let again_in = if !all_loaded || !self.reload.is_empty() {
             // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
+        } else if self.queue_is_full {
+            QUEUE_WAIT
         } else if wants_room {
             self.life.settings.stall
         } else {
             self.until_next().min(poll)
         };
+        // A free place is of no use to what waits for the queue.
+        let wants_room = wants_room && !self.queue_is_full && self.life.settings.roles.worker;
         Ok(Pass { fired: self.last_batch, again_in, wants_room })
     }
 

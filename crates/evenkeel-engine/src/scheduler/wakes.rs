@@ -22,7 +22,7 @@ impl Scheduler {
         if due == 0 {
             return Ok((0, false));
         }
-        let room = self.room_for(due.min(self.life.store.appetite().batch));
+        let room = self.room_for(due.min(self.life.store.appetite().batch)).await?;
         let mut places = room.places;
         let mut batch = Vec::new();
         for _ in 0..room.places.max(room.queue) {

@@ -139,7 +139,7 @@ macro_rules! by_ref {
 }
 
 by_ref!(
-    Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard],
+    Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
     Vec<RunKey> => [RunKey], NewNode => NewNode, String => str, JobFilter => JobFilter,
 );
 
@@ -306,8 +306,12 @@ impl RunStore for FaultyStore {
         Ok(self.bounds.found(node, owned))
     }
 
-    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
-        through!(self, take_cancellations(node = Own(node)))
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+        through!(self, cancellations(node = Own(node)))
+    }
+
+    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+        through!(self, waiting(pools = Ref(pools.to_vec()), limit = Own(limit)))
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

@@ -49,8 +49,12 @@ impl RunStore for PostgresStore {
         owned::owned(self, node, limit).await
     }
 
-    async fn take_cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
-        owned::take_cancellations(self, node).await
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+        owned::cancellations(self, node).await
+    }
+
+    async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
+        owned::waiting(self, pools, limit).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

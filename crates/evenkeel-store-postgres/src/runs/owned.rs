@@ -43,16 +43,31 @@ pub(super) async fn owned(
         .await
 }
 
-pub(super) async fn take_cancellations(
+pub(super) async fn cancellations(
     store: &PostgresStore,
     node: NodeNo,
 ) -> Result<Vec<RunKey>, StoreError> {
     store
         .hot
         .run(node.0, |connection, node| async move {
-            let sql = include_str!("../../queries/take_cancellations.sql");
+            let sql = include_str!("../../queries/cancellations.sql");
             let rows = connection.rows(sql, &[&*node]).await?;
             rows.iter().map(|row| Ok(key(row, 0)?)).collect()
+        })
+        .await
+}
+
+pub(super) async fn waiting(
+    store: &PostgresStore,
+    pools: &[String],
+    limit: u32,
+) -> Result<u32, StoreError> {
+    store
+        .hot
+        .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
+            let sql = include_str!("../../queries/waiting.sql");
+            let row = connection.row(sql, &[&args.0, &args.1]).await?;
+            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
         })
         .await
 }

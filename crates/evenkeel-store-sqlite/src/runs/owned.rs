@@ -49,22 +49,25 @@ pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<V
 }
 
 /// Attempts that have ended in the meantime need not be told.
-pub(crate) fn take_cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<RunKey>> {
+pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<RunKey>> {
+    let forget = include_str!("../../queries/cancellations_forget.sql");
+    connection.prepare_cached(forget)?.execute([node.0])?;
     let mut statement =
-        connection.prepare_cached(include_str!("../../queries/take_cancellations.sql"))?;
+        connection.prepare_cached(include_str!("../../queries/cancellations.sql"))?;
     let mut rows = statement.query([node.0])?;
-    let mut asked = Vec::new();
+    let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
-        asked.push(key_from(row)?);
-    }
-    let mut check =
-        connection.prepare_cached(include_str!("../../queries/take_cancellations_check.sql"))?;
-    let mut keys = Vec::with_capacity(asked.len());
-    for key in asked {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-        if check.exists(params![scheduled_at, job_no, sequence, attempt, node.0])? {
-            keys.push(key);
-        }
+        keys.push(key_from(row)?);
     }
     Ok(keys)
+}
+
+/// How many attempts wait in these pools, up to `limit`.
+pub(crate) fn waiting(connection: &Connection, pools: &[String], limit: u32) -> Answer<u32> {
+    let mut statement = connection.prepare_cached(include_str!("../../queries/waiting.sql"))?;
+    let mut count = 0;
+    for pool in pools {
+        count += statement.query_row(params![pool, limit - count], |row| row.get::<_, u32>(0))?;
+    }
+    Ok(count)
 }

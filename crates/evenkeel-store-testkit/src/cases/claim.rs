@@ -44,6 +44,23 @@ async fn shares(rig: &Rig, counts: [usize; 3], room: usize, guaranteed: [usize; 
     got
 }
 
+pub async fn what_waits_is_counted_by_pool_up_to_a_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (name, pool) in [("a", "big"), ("b", "big"), ("c", "small")] {
+        queue(&rig, new_job(name).pool(pool), 100, 60).await;
+    }
+    let (big, small) = ("big".to_owned(), "small".to_owned());
+    for (pools, limit, count) in [
+        (vec![], 9, 0),
+        (vec![big.clone()], 9, 2),
+        (vec![big.clone(), small.clone()], 9, 3),
+        (vec![big.clone(), small], 1, 1),
+        (vec![big], 0, 0),
+    ] {
+        assert_eq!(rig.store.waiting(&pools, limit).await.unwrap(), count, "{pools:?} {limit}");
+    }
+}
+
 pub async fn a_claim_starts_the_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;

@@ -164,12 +164,15 @@ impl Data {
         })
     }
 
-    pub fn take_cancellations(&mut self, node: NodeNo) -> Vec<RunKey> {
-        let keys: Vec<RunKey> = keys_of(&self.cancellations, node).collect();
-        for key in &keys {
-            self.cancellations.remove(&(node, *key));
-        }
-        keys
+    pub fn cancellations(&mut self, node: NodeNo) -> Vec<RunKey> {
+        let running = &self.running;
+        self.cancellations.retain(|held| held.0 != node || running.contains(held));
+        keys_of(&self.cancellations, node).collect()
+    }
+
+    pub fn waiting(&self, pools: &[String], limit: u32) -> u32 {
+        let lanes = pools.iter().filter_map(|pool| self.queue.get(pool)).flatten();
+        lanes.map(|lane| lane.len() as u32).sum::<u32>().min(limit)
     }
 }
 

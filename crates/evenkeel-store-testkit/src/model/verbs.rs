@@ -118,8 +118,12 @@ impl RunStore for ModelStore {
         Ok(self.lock().owned(node, limit))
     }
 
-    async fn take_cancellations(&self, node: NodeNo) -> Answer<Vec<RunKey>> {
-        Ok(self.lock().take_cancellations(node))
+    async fn cancellations(&self, node: NodeNo) -> Answer<Vec<RunKey>> {
+        Ok(self.lock().cancellations(node))
+    }
+
+    async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {
+        Ok(self.lock().waiting(pools, limit))
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Answer<Option<Run>> {

@@ -1,2 +1,0 @@
-DELETE FROM cancellation WHERE node_no = ?1
-RETURNING scheduled_at, job_no, sequence, attempt
