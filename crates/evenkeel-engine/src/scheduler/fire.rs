@@ -81,11 +81,21 @@ impl Scheduler {
         }
         let places = life.worker.take_places(wanted);
         let (returned, now) = (life.worker.slots.returned(), life.clock.monotonic());
-        if places > 0 || returned != self.room_seen.0 {
-            self.room_seen = (returned, now);
-        }
-        let stalled = now.saturating_sub(self.room_seen.1) >= life.settings.stall;
-        let queue = if places == 0 && stalled { self.queue_room(wanted).await? } else { 0 };
+        // A claim takes all places for a moment: only none coming free for a while is a stall.
+        let stalled = match self.no_place_since {
+            _ if places > 0 => {
+                self.no_place_since = None;
+                false
+            }
+            Some((seen, since)) if seen == returned => {
+                now.saturating_sub(since) >= life.settings.stall
+            }
+            Some(_) | None => {
+                self.no_place_since = Some((returned, now));
+                false
+            }
+        };
+        let queue = if stalled { self.queue_room(wanted).await? } else { 0 };
         Ok(Room { places, queue })
     }
 

@@ -45,8 +45,8 @@ pub struct Scheduler {
     reload: Vec<JobNo>,
     /// When the store was last asked for what is new.
     looked_at: Option<Duration>,
-    /// Places given back and the moment, when the last one was.
-    room_seen: (u64, Duration),
+    /// Since when no place could be had, and how many had been given back then.
+    no_place_since: Option<(u64, Duration)>,
     /// How many waited in the queue when it was last seen to change, and when that was.
     queue_seen: (usize, Duration),
     /// There is no room in the queue.
@@ -81,7 +81,7 @@ impl Scheduler {
             look: true,
             reload: Vec::new(),
             looked_at: None,
-            room_seen: (0, Duration::ZERO),
+            no_place_since: None,
             queue_seen: (0, Duration::ZERO),
             queue_is_full: false,
             last_batch: 0,
