@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles, Scope};
@@ -92,7 +93,7 @@ impl Bench {
         // Time enough to register the busy ones and to load them.
         let lead = Span::from_millis(5_000 + busy / 8);
         let start = self.now().await?.saturating_add(lead);
-        let plan = registrar.busy(busy, longest, start).await?;
+        let plan = registrar.busy(busy, longest, start, OverlapPolicy::default()).await?;
         progress.finish_and_clear();
         let until = start.saturating_add(Span::from_secs(seconds));
         let report = self.measure(plan, start, until, false).await?;
@@ -129,7 +130,8 @@ impl Bench {
         registrar.idle(idle, now).await?;
         let behind = MORE_THAN_CAN_BE_DONE * seconds as f64 / natural_rate(jobs);
         let start = now.saturating_sub(Span::from_secs(behind.ceil() as u64));
-        let plan = registrar.busy(jobs, 60, start).await?;
+        // Each time must run, one after the other: what is due is never skipped.
+        let plan = registrar.busy(jobs, 60, start, OverlapPolicy::Queue).await?;
         progress.finish_and_clear();
         let until = self.now().await?.saturating_add(Span::from_secs(seconds));
         let report = self.measure(plan, now, until, split).await?;

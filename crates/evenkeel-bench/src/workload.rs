@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use evenkeel_core::chance::Chance;
+use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, Definition, JobId, JobNo, Span, Timestamp};
 use evenkeel_store::{NewJob, Now, Registered, Scope, Store};
@@ -96,7 +97,13 @@ impl Registrar<'_> {
 
     /// `count` jobs with periods from 1 s to `longest` and phases spread over them, from `start`.
     /// A time may be as late as it likes: it is late, not missed.
-    pub async fn busy(&self, count: u64, longest: u64, start: Timestamp) -> anyhow::Result<Plan> {
+    pub async fn busy(
+        &self,
+        count: u64,
+        longest: u64,
+        start: Timestamp,
+        overlap: OverlapPolicy,
+    ) -> anyhow::Result<Plan> {
         let mut plan = Plan::default();
         let mut index = 0;
         while index < count {
@@ -109,6 +116,7 @@ impl Registrar<'_> {
                 let first = start.saturating_add(phase);
                 let definition = Definition {
                     misfire_after: Span::from_secs(100 * 365 * 86_400),
+                    overlap,
                     ..Definition::noop(Schedule::Interval(Interval::new(every, None)?))
                 };
                 jobs.push(self.job(&definition, first, start));

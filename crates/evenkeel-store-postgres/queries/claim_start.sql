@@ -8,17 +8,20 @@ WITH clock AS MATERIALIZED (
                   $9::int2[], $10::int8[], $11::int4[])
            AS d(job_no, scheduled_at, sequence, attempt, tenant_no, fence, crashes, prev_at,
                 prev_sequence)
+), locked AS MATERIALIZED (
+    SELECT d.*, s.executions
+      FROM (SELECT * FROM d ORDER BY job_no) AS d JOIN job_state s USING (job_no)
+       FOR NO KEY UPDATE OF s
 ), counted AS (
-    UPDATE job_state s SET executions = s.executions + c.n
-      FROM (SELECT job_no, count(*) AS n FROM d GROUP BY job_no ORDER BY job_no) AS c
-     WHERE s.job_no = c.job_no
- RETURNING s.job_no, s.executions - c.n AS before
+    UPDATE job_state s SET executions = s.executions + l.n
+      FROM (SELECT job_no, count(*) AS n FROM locked GROUP BY job_no ORDER BY job_no) AS l
+     WHERE s.job_no = l.job_no
 ), started AS (
     INSERT INTO run AS r (scheduled_at, job_no, sequence, attempt, tenant_no, status, crashes,
                           fence, node_no, prev_at, prev_sequence, number, started_at)
-    SELECT d.scheduled_at, d.job_no, d.sequence, d.attempt, d.tenant_no, 1, d.crashes, d.fence + 1,
-           $2, d.prev_at, d.prev_sequence, c.before + d.nth, (SELECT now FROM clock)
-      FROM d JOIN counted c USING (job_no)
+    SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, crashes, fence + 1, $2, prev_at,
+           prev_sequence, executions + nth, (SELECT now FROM clock)
+      FROM locked
         ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
        SET status = 1, fence = excluded.fence, crashes = excluded.crashes, node_no = excluded.node_no,
            number = excluded.number, started_at = excluded.started_at

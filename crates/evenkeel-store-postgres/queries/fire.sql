@@ -49,8 +49,10 @@ WITH clock AS MATERIALIZED (
            (SELECT now FROM clock)
       FROM fired WHERE start_at IS NOT NULL AND pool IS NULL
 ), reached AS (
-    UPDATE node SET oldest_open = least(oldest_open, earliest), reached_back_to = least(reached_back_to, earliest)
+    UPDATE node SET oldest_open = least(oldest_open, earliest),
+                    reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(start_at) AS earliest FROM fired WHERE pool IS NULL) AS f
-     WHERE node_no = $2 AND (oldest_open > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
+     WHERE node_no = $2
+       AND (oldest_open > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;

@@ -25,8 +25,10 @@ WITH clock AS MATERIALIZED (
            (SELECT now FROM clock)
       FROM fired
 ), reached AS (
-    UPDATE node SET oldest_open = least(oldest_open, earliest), reached_back_to = least(reached_back_to, earliest)
+    UPDATE node SET oldest_open = least(oldest_open, earliest),
+                    reached_back_to = least(reached_back_to, earliest)
       FROM (SELECT min(due) AS earliest FROM fired) AS f
-     WHERE node_no = $2 AND (oldest_open > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
+     WHERE node_no = $2
+       AND (oldest_open > earliest OR reached_back_to IS NULL OR reached_back_to > earliest)
 )
 SELECT (SELECT now FROM clock), EXISTS (SELECT FROM alive), array_agg(job_no) FROM fired;
