@@ -108,6 +108,17 @@ impl Interrupted {
     }
 }
 
+/// An attempt of a node goes back into the queue; it counts if its worker `crashed`.
+pub fn requeue_of(owned: &Owned, definition: &Definition, crashed: bool) -> Requeue {
+    Requeue {
+        key: owned.key,
+        fence: owned.fence,
+        tenant: owned.tenant,
+        crashed,
+        ticket: Ticket::new(definition, owned.key.scheduled_at),
+    }
+}
+
 /// What to store of a body's end. `draw` is the chance in its retry.
 pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64) -> Finish {
     let finished_at = open.started_at.saturating_add(took);

@@ -16,6 +16,7 @@ mod finisher;
 mod heartbeat;
 mod incarnation;
 mod lease_keeper;
+mod life;
 mod near_future;
 mod open_bound;
 mod pruner;

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
 use evenkeel_core::run::{Event, RunState, step};
 use evenkeel_core::{Definition, NodeNo, Timestamp};
-use evenkeel_store::{
-    Finish, FinishResult, Member, NodeState, Owned, Requeue, Signal, StoreError, Ticket,
-};
+use evenkeel_store::{Finish, FinishResult, Member, NodeState, Owned, Requeue, Signal, StoreError};
 use tracing::{error, info, warn};
 
-use crate::attempt::{end_of_failed_chain, refused};
+use crate::attempt::{end_of_failed_chain, refused, requeue_of};
 use crate::incarnation::Incarnation;
 
 /// Attempts taken over in one step.
@@ -141,13 +139,9 @@ impl Reaper {
                 step(state, Event::Stolen { from: dead.node, then, max_crashes }).ok()
             });
             match (next, definition) {
-                (Some(RunState::Ready { .. }), Some(definition)) => requeues.push(Requeue {
-                    key: attempt.key,
-                    fence: attempt.fence,
-                    tenant: attempt.tenant,
-                    crashed: true,
-                    ticket: Ticket::new(&definition, attempt.key.scheduled_at),
-                }),
+                (Some(RunState::Ready { .. }), Some(definition)) => {
+                    requeues.push(requeue_of(&attempt, &definition, true));
+                }
                 (_, definition) => {
                     finishes.push(self.give_up(dead, &attempt, definition.as_deref()));
                 }

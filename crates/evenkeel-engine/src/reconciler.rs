@@ -11,9 +11,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::RunKey;
-use evenkeel_store::{Owned, Requeue, Signal, StoreError, Ticket};
+use evenkeel_store::{Owned, Signal, StoreError};
 use tracing::{info, warn};
 
+use crate::attempt::requeue_of;
 use crate::incarnation::Incarnation;
 
 /// After doubt, a pass this often; what nobody abandoned must be missing in two.
@@ -56,13 +57,7 @@ impl Reconciler {
                 continue;
             }
             match life.definitions.read(attempt.key.job_no, &attempt.definition) {
-                Ok(definition) => given_back.push(Requeue {
-                    key: attempt.key,
-                    fence: attempt.fence,
-                    tenant: attempt.tenant,
-                    crashed: false,
-                    ticket: Ticket::new(&definition, attempt.key.scheduled_at),
-                }),
+                Ok(definition) => given_back.push(requeue_of(&attempt, &definition, false)),
                 Err(fault) => life.worker.refuse(&attempt, &fault.to_string()),
             }
         }

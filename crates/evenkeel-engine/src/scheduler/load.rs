@@ -13,7 +13,7 @@ const LOAD_AHEAD: Span = Span::from_secs(60);
 /// Jobs in one answer of the store.
 const PAGE: u32 = 5000;
 /// Shards loaded in one pass, so that what is due already fires between.
-const SHARDS_A_PASS: usize = 16;
+const SHARDS_A_PASS: usize = 4;
 
 impl Scheduler {
     /// Loads shards that are not loaded far enough. Says whether all are now.

@@ -118,8 +118,10 @@ impl Scheduler {
         let settled = self.life.clock.monotonic() + handed_over;
         let before = std::mem::take(&mut self.shards);
         self.load_again.retain(|shard, _| mine.contains(shard));
-        let new = mine.iter().filter(|shard| !before.contains_key(shard));
-        self.load_again.extend(new.map(|shard| (*shard, settled)));
+        if self.life.store.is_shared() {
+            let new = mine.iter().filter(|shard| !before.contains_key(shard));
+            self.load_again.extend(new.map(|shard| (*shard, settled)));
+        }
         self.shards =
             mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
         self.future.retain_shards(|shard| self.shards.contains_key(&shard));

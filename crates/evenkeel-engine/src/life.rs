@@ -1,0 +1,208 @@
+//! One life of a node: its loops, from joining to leaving.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_executors::CancelReason;
+use evenkeel_store::{Finish, NewNode, Requeue, Signal, StoreError};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::attempt::{Interrupted, requeue_of};
+use crate::canceller::Canceller;
+use crate::db_clock::DbClock;
+use crate::definitions::Definitions;
+use crate::dispatcher::Dispatcher;
+use crate::engine::Parts;
+use crate::finisher::Finisher;
+use crate::heartbeat::Heartbeat;
+use crate::incarnation::{Backoff, Incarnation, instant_now};
+use crate::lease_keeper::LeaseKeeper;
+use crate::open_bound::OpenBound;
+use crate::pruner::Pruner;
+use crate::reaper::Reaper;
+use crate::reconciler::Reconciler;
+use crate::scheduler::Scheduler;
+use crate::slots::Slots;
+use crate::worker::Worker;
+
+/// After the grace, bodies and the store have this long.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// One life and its tasks. Dropping it ends them.
+pub struct Life {
+    /// What its loops share.
+    pub shared: Arc<Incarnation>,
+    /// These end with the life.
+    always: JoinSet<()>,
+    /// Ends when the node stops.
+    until_stop: JoinSet<()>,
+}
+
+impl Life {
+    /// Joins the cluster and starts all loops.
+    pub async fn begin(parts: &Parts) -> Result<Self, StoreError> {
+        let Parts { store, registry, settings, clock, chance } = parts;
+        let joined_at = instant_now();
+        let node = NewNode {
+            name: settings.node_name.clone(),
+            identity: settings.identity,
+            roles: settings.roles,
+        };
+        let joined = store.join(&node, Incarnation::NOW).await?;
+        info!(
+            node.no = joined.node.0,
+            node.name = settings.node_name,
+            "node {} joined as number {}",
+            settings.node_name,
+            joined.node
+        );
+        let holds = Duration::from(settings.leases.bodies_must_end_after());
+        let lease = LeaseKeeper::new(joined_at + holds, store.is_shared());
+        let (ended_in, ended_out) = mpsc::unbounded_channel();
+        let worker = Worker::new(
+            Arc::new(Slots::new(settings.workers)),
+            Arc::clone(registry),
+            lease.watch(),
+            Arc::clone(clock),
+            Arc::clone(chance),
+            ended_in,
+        );
+        let db_clock = DbClock::new(Arc::clone(clock));
+        db_clock.observe(joined.now);
+        let shared = Arc::new(Incarnation {
+            node: joined.node,
+            store: Arc::clone(store),
+            settings: Arc::new(settings.clone()),
+            clock: Arc::clone(clock),
+            db_clock,
+            chance: Arc::clone(chance),
+            worker: Arc::new(worker),
+            bound: OpenBound::default(),
+            definitions: Definitions::default(),
+            lease,
+            members: watch::Sender::new(Vec::new()),
+            stopping: watch::Sender::new(false),
+            fenced: Notify::new(),
+            hold_bound: false.into(),
+            shards_away: 0.into(),
+        });
+        let _ = store.announce(Signal::Nodes).await;
+        Ok(Self::with_tasks(shared, ended_out))
+    }
+
+    fn with_tasks(life: Arc<Incarnation>, ended: mpsc::UnboundedReceiver<Finish>) -> Self {
+        let (mut always, mut until_stop) = (JoinSet::new(), JoinSet::new());
+        let share = || Arc::clone(&life);
+        always.spawn(Heartbeat::new(share()).run());
+        always.spawn(Canceller::new(share()).run());
+        let ended = Arc::new(tokio::sync::Mutex::new(ended));
+        let side_by_side = life.store.appetite().side_by_side.max(1);
+        for _ in 0..side_by_side {
+            always.spawn(Finisher::new(share(), Arc::clone(&ended)).run());
+        }
+        until_stop.spawn(Reaper::new(share()).run());
+        until_stop.spawn(Reconciler::new(share()).run());
+        if life.settings.roles.scheduler {
+            for index in 0..side_by_side {
+                until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
+            }
+            until_stop.spawn(Pruner::new(share()).run());
+        }
+        if life.settings.roles.worker {
+            until_stop.spawn(Dispatcher::new(share()).run());
+        }
+        Self { shared: life, always, until_stop }
+    }
+
+    /// Leaves in order: see [`Engine::drain`](crate::Engine::drain).
+    pub async fn drain(mut self, grace: Duration) {
+        let life = Arc::clone(&self.shared);
+        info!(bodies.count = life.worker.slots.busy(), "draining");
+        life.stopping.send_replace(true);
+        life.worker.slots.close();
+        if let Err(error) = life.store.drain(life.node).await {
+            warn!(error = &error as &dyn std::error::Error, "others were not told of the drain");
+        }
+        let _ = life.store.announce(Signal::Nodes).await;
+        let deadline = instant_now() + grace.max(Duration::from_secs(1));
+        let _ = tokio::time::timeout_at(deadline, async {
+            while self.until_stop.join_next().await.is_some() {}
+        })
+        .await;
+        // Whoever still waits for the store would start something; what it left is handed back.
+        self.until_stop.shutdown().await;
+        wait_until(deadline, || life.worker.busy_count() == 0).await;
+        life.worker.cancel_all(CancelReason::ShuttingDown);
+        let last = instant_now() + LAST_WORDS;
+        wait_until(last, || life.worker.busy_count() == 0).await;
+        self.hand_back(last).await;
+    }
+
+    /// Gives back what could not end, trying until `deadline`.
+    async fn hand_back(&self, deadline: Instant) {
+        let life = &self.shared;
+        let interrupted = life.worker.take_interrupted();
+        let mut backoff = Backoff::default();
+        loop {
+            match self.try_hand_back(interrupted.iter().map(Interrupted::requeue).collect()).await {
+                Ok(()) => return,
+                Err(error) if instant_now() >= deadline => {
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        "what was interrupted could not be handed back; others will take it over"
+                    );
+                    return;
+                }
+                Err(_) => tokio::time::sleep(backoff.next()).await,
+            }
+        }
+    }
+
+    async fn try_hand_back(&self, mut batch: Vec<Requeue>) -> Result<(), StoreError> {
+        let life = &self.shared;
+        // What was claimed and not started, too: an answer may have come too late, or never.
+        for owned in life.store.owned(life.node, u32::MAX >> 1).await? {
+            let known = batch.iter().any(|requeue| requeue.key == owned.key);
+            if known || life.worker.has(owned.key) {
+                continue;
+            }
+            if let Ok(definition) = life.definitions.read(owned.key.job_no, &owned.definition) {
+                batch.push(requeue_of(&owned, &definition, false));
+            }
+        }
+        let count = batch.len();
+        if count > 0 {
+            life.store.requeue(life.node, batch, Incarnation::NOW).await?;
+            let _ = life.store.announce(Signal::Ready).await;
+        }
+        let retired = life.store.retire(life.node).await?;
+        info!(runs.count = count, node.retired = retired, "drained; {count} runs handed back");
+        Ok(())
+    }
+
+    /// Waits until a loop ends that should not have.
+    pub async fn loop_broke(&mut self) {
+        tokio::select! {
+            biased;
+            Some(_) = self.always.join_next() => {}
+            Some(_) = self.until_stop.join_next() => {}
+            else => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.shared.stopping.send_replace(true);
+        self.shared.worker.abort_all();
+    }
+}
+
+async fn wait_until(deadline: Instant, done: impl Fn() -> bool) {
+    while !done() && instant_now() < deadline {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
