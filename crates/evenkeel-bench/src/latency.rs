@@ -26,7 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct AnyConfig;
 
 impl ExecutorCheck for AnyConfig {
-    fn check(&self, _kind: &str, _config: &Value) -> Result<(), (String, String)> {
+    fn check(
+        &self,
+        _kind: &str,
+        _config: &Value,
+        _payload: &Value,
+    ) -> Result<(), (String, String)> {
         Ok(())
     }
 

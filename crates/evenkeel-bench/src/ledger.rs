@@ -84,7 +84,7 @@ impl Executor for LedgerExecutor {
         "noop"
     }
 
-    fn check(&self, _config: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 

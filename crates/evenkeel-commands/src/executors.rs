@@ -7,7 +7,7 @@ use serde_json::Value;
 pub trait ExecutorCheck: Send + Sync {
     /// Refuses a bad configuration with the field to blame, like `executor_config.url`, and what
     /// is wrong with it. It is only asked about the kinds it names.
-    fn check(&self, kind: &str, config: &Value) -> Result<(), (String, String)>;
+    fn check(&self, kind: &str, config: &Value, payload: &Value) -> Result<(), (String, String)>;
 
     /// The kinds there are.
     fn kinds(&self) -> Vec<String>;

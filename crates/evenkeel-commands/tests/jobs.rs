@@ -23,7 +23,7 @@ impl Chance for Counting {
 struct OnlyNoop;
 
 impl ExecutorCheck for OnlyNoop {
-    fn check(&self, _: &str, _: &Value) -> Result<(), (String, String)> {
+    fn check(&self, _: &str, _: &Value, _: &Value) -> Result<(), (String, String)> {
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl History {
     pub fn after(self, outcome: Outcome, start: Timestamp, end: Timestamp, alpha: f64) -> Self {
         let ended = Self { last_start_at: Some(start), last_end_at: Some(end), ..self };
         match outcome {
-            Outcome::Completed => {
+            Outcome::Completed | Outcome::PartlyFailed => {
                 let took = end.since(start).as_micros() as f64;
                 let old = self.average_good_duration.map(|span| span.as_micros() as f64);
                 let off = old.map_or(0.0, |old| took - old);

@@ -4,6 +4,8 @@
 //! number drawn, nothing is written: the engine asks, the stores obey.
 
 pub mod advance;
+pub mod attempt_token;
+pub mod chain;
 pub mod chance;
 pub mod history;
 pub mod ids;
@@ -12,19 +14,26 @@ pub mod lease;
 pub mod misfire;
 pub mod order;
 pub mod overlap;
+pub mod page;
+pub mod progress;
 pub mod retry;
 pub mod run;
 pub mod schedule;
+pub mod search;
 pub mod shard;
 pub mod slot;
 pub mod status;
 pub mod time;
 pub mod window;
 
+pub use attempt_token::AttemptTokens;
 pub use history::History;
 pub use ids::{Attempt, JobId, JobNo, NodeNo, Origin, RunId, RunKey, Sequence, TenantNo};
 pub use job::{About, Definition};
+pub use page::PageId;
+pub use progress::Progress;
 pub use schedule::Schedule;
+pub use search::SearchQuery;
 pub use shard::Shard;
 pub use slot::Slot;
 pub use time::{Span, Timestamp};

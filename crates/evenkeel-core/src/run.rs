@@ -18,9 +18,20 @@ pub enum Outcome {
     TimedOut,
     /// Somebody ended it.
     Cancelled,
+    /// It did its work, but for some of its items.
+    PartlyFailed,
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled, Self::PartlyFailed];
+
+    /// Did it do its work, if not for all of its items? Then it counts for the job's rhythm.
+    pub const fn is_good(self) -> bool {
+        matches!(self, Self::Completed | Self::PartlyFailed)
+    }
+
     /// May the run be tried again after this?
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut)
@@ -45,11 +56,13 @@ pub enum RunStatus {
     TimedOut,
     /// It never ran, for a recorded reason.
     Skipped,
+    /// It did its work, but for some of its items.
+    PartlyFailed,
 }
 
 impl RunStatus {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Running,
         Self::Completed,
@@ -57,6 +70,7 @@ impl RunStatus {
         Self::Cancelled,
         Self::TimedOut,
         Self::Skipped,
+        Self::PartlyFailed,
     ];
 
     /// The number it is stored as.
@@ -79,6 +93,7 @@ impl RunStatus {
             Self::Cancelled => "cancelled",
             Self::TimedOut => "timed_out",
             Self::Skipped => "skipped",
+            Self::PartlyFailed => "partly_failed",
         }
     }
 }
@@ -90,6 +105,7 @@ impl From<Outcome> for RunStatus {
             Outcome::Failed => Self::Failed,
             Outcome::TimedOut => Self::TimedOut,
             Outcome::Cancelled => Self::Cancelled,
+            Outcome::PartlyFailed => Self::PartlyFailed,
         }
     }
 }
@@ -275,6 +291,6 @@ mod tests {
         for status in RunStatus::ALL {
             assert_eq!(RunStatus::from_code(status.code()), Some(status));
         }
-        assert_eq!(RunStatus::from_code(7), None);
+        assert_eq!(RunStatus::from_code(8), None);
     }
 }

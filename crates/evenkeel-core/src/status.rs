@@ -84,7 +84,7 @@ impl JobFacts {
         } else {
             match self.last_outcome {
                 None => JobStatus::Pending,
-                Some(Outcome::Completed) => JobStatus::Completed,
+                Some(Outcome::Completed | Outcome::PartlyFailed) => JobStatus::Completed,
                 Some(Outcome::Failed | Outcome::TimedOut) => JobStatus::Failed,
                 Some(Outcome::Cancelled) => JobStatus::Cancelled,
             }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::job::OnExhausted;
+use evenkeel_core::chain::after_end;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::retry::Verdict;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
-use evenkeel_executors::{CancelHandle, Report};
-use evenkeel_store::{Finish, LongRun, Owned, Requeue, Results, Then, Ticket};
+use evenkeel_executors::{CancelHandle, Report, Wire};
+use evenkeel_store::{
+    CheckpointFate, Finish, LongRun, Note, Owned, Requeue, Results, Then, Ticket, Traces,
+};
 use tokio::task::AbortHandle;
 
 /// An attempt that this node has claimed and must start. It has a place in
@@ -53,6 +54,10 @@ pub struct Open {
     pub since: Duration,
     /// Ends its body.
     pub cancel: CancelHandle,
+    /// What its body says.
+    pub wire: Wire,
+    /// Was it given a checkpoint?
+    had_checkpoint: bool,
     /// Where it stands.
     pub stage: Stage,
     /// Its body.
@@ -61,7 +66,7 @@ pub struct Open {
 
 impl Open {
     /// An attempt whose body is about to run.
-    pub fn new(attempt: &Attempt, cancel: CancelHandle, since: Duration) -> Self {
+    pub fn new(attempt: &Attempt, cancel: CancelHandle, wire: Wire, since: Duration) -> Self {
         Self {
             fence: attempt.fence,
             tenant: attempt.tenant,
@@ -69,9 +74,36 @@ impl Open {
             started_at: attempt.started_at,
             since,
             cancel,
+            wire,
+            had_checkpoint: attempt.checkpoint.is_some(),
             stage: Stage::Running,
             task: None,
         }
+    }
+
+    /// What its body has said since the last time, if anything.
+    pub fn note(&self, key: RunKey) -> Option<(Note, u64)> {
+        let news = self.wire.take_news()?;
+        let note = Note {
+            key,
+            fence: self.fence,
+            progress: news.progress,
+            log: news.log,
+            checkpoint: news.checkpoint,
+        };
+        Some((note, news.version))
+    }
+
+    /// What becomes of what its body has said, when `then` follows.
+    fn traces(&self, then: Then) -> Traces {
+        let noted = self.wire.was_taken();
+        let unsaved = self.wire.take_unstored();
+        let checkpoint = match then {
+            Then::Retry { .. } => unsaved.map_or(CheckpointFate::AsIs, CheckpointFate::Save),
+            Then::EndChain { .. } if noted || self.had_checkpoint => CheckpointFate::Forget,
+            Then::EndChain { .. } => CheckpointFate::AsIs,
+        };
+        Traces { noted, checkpoint }
     }
 
     /// What is written down of it when it has been open for long.
@@ -122,11 +154,8 @@ pub fn requeue_of(owned: &Owned, definition: &Definition, crashed: bool) -> Requ
 /// What to store of a body's end. `draw` is the chance in its retry.
 pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64) -> Finish {
     let finished_at = open.started_at.saturating_add(took);
-    let then = match open.definition.retry.after_failure(key.attempt, draw) {
-        _ if !report.outcome.is_failure() => Then::EndChain { stop_job: false },
-        Verdict::RetryAfter(wait) => Then::Retry { due: finished_at.saturating_add(wait) },
-        Verdict::Exhausted => end_of_failed_chain(&open.definition),
-    };
+    let then =
+        after_end(&open.definition, key.attempt, report.outcome, report.again, finished_at, draw);
     Finish {
         key,
         fence: open.fence,
@@ -143,12 +172,8 @@ pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64
             memory_peak_kb: report.memory_peak_kb,
         },
         then,
+        traces: open.traces(then),
     }
-}
-
-/// What follows a failure without further retries.
-pub fn end_of_failed_chain(definition: &Definition) -> Then {
-    Then::EndChain { stop_job: definition.on_exhausted == OnExhausted::Stop }
 }
 
 /// The failure of an attempt that no body was or will be started for.
@@ -162,5 +187,6 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         finished_at: attempt.started_at,
         results: Results { error: Some(why.to_owned()), ..Results::default() },
         then: Then::EndChain { stop_job: false },
+        traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
     }
 }

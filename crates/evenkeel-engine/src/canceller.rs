@@ -44,7 +44,7 @@ impl Canceller {
                     biased;
                     signal = signals.recv() => match signal {
                         Ok(Signal::Cancel) | Err(RecvError::Lagged(_)) => break,
-                        Ok(Signal::Jobs | Signal::Ready | Signal::Nodes) => {}
+                        Ok(Signal::Jobs | Signal::Ready | Signal::Nodes | Signal::Letters) => {}
                         Err(RecvError::Closed) => return,
                     },
                     () = &mut poll => break,

@@ -129,7 +129,7 @@ async fn ready(signals: &mut tokio::sync::broadcast::Receiver<Signal>) {
     loop {
         match signals.recv().await {
             Ok(Signal::Ready) | Err(RecvError::Lagged(_)) => return,
-            Ok(Signal::Jobs | Signal::Cancel | Signal::Nodes) => {}
+            Ok(Signal::Jobs | Signal::Cancel | Signal::Nodes | Signal::Letters) => {}
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }

@@ -117,6 +117,7 @@ fn count_outcomes(batch: &[Finish]) {
         (Outcome::Failed, "failed"),
         (Outcome::TimedOut, "timed_out"),
         (Outcome::Cancelled, "cancelled"),
+        (Outcome::PartlyFailed, "partly_failed"),
     ] {
         let count = batch.iter().filter(|finish| finish.outcome == outcome).count();
         if count > 0 {

@@ -148,7 +148,8 @@ async fn nodes_changed(signals: &mut tokio::sync::broadcast::Receiver<Signal>) {
     loop {
         match signals.recv().await {
             Ok(Signal::Nodes) => return,
-            Ok(Signal::Jobs | Signal::Ready | Signal::Cancel) | Err(RecvError::Lagged(_)) => {}
+            Ok(Signal::Jobs | Signal::Ready | Signal::Cancel | Signal::Letters)
+            | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => std::future::pending().await,
         }
     }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use evenkeel_core::chain::end_of_failed;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
 use evenkeel_core::run::{Event, RunState, step};
 use evenkeel_core::{Definition, NodeNo, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Member, NodeState, Owned, Requeue, Signal, StoreError};
 use tracing::{error, info, warn};
 
-use crate::attempt::{end_of_failed_chain, refused, requeue_of};
+use crate::attempt::{refused, requeue_of};
 use crate::incarnation::Incarnation;
 
 /// Attempts taken over in one step.
@@ -156,7 +157,7 @@ impl Reaper {
         let refused = refused(attempt, &why);
         Finish {
             finished_at: self.life.db_now().max(attempt.started_at),
-            then: definition.map_or(refused.then, end_of_failed_chain),
+            then: definition.map_or(refused.then, end_of_failed),
             ..refused
         }
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Timestamp};
-use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, cancellation};
-use evenkeel_store::{Finish, LongRun};
+use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
+use evenkeel_store::{Finish, Letter, LongRun, Note, Word};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
@@ -86,7 +86,8 @@ impl Worker {
     pub fn start(self: &Arc<Self>, attempt: Attempt) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
-        let mut open = Open::new(&attempt, handle, self.clock.monotonic());
+        let wire = Wire::default();
+        let mut open = Open::new(&attempt, handle, wire.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
         if let Some(known) = all.get(&key)
             && known.stage != Stage::Abandoned
@@ -106,10 +107,13 @@ impl Worker {
         let invocation = Invocation {
             key,
             fence,
+            tenant: attempt.tenant,
+            started_at: attempt.started_at,
             definition: Arc::clone(&attempt.definition),
             checkpoint: attempt.checkpoint,
             cancel,
             lease: self.lease.clone(),
+            wire,
         };
         let worker = Arc::clone(self);
         // Spawned under the lock: its end cannot be looked for before it is there.
@@ -157,6 +161,9 @@ impl Worker {
                 open.stage = Stage::Abandoned;
                 self.doubt.store(true, Ordering::Release);
             }
+            Some(CancelReason::Settled) => {
+                all.remove(&key);
+            }
             Some(CancelReason::ShuttingDown) if was_ended => {
                 let interrupted = Interrupted::of(key, open);
                 all.remove(&key);
@@ -191,6 +198,25 @@ impl Worker {
     /// Attempts without a body went back into the queue, or never were this node's any more.
     pub fn forget_abandoned(&self, keep: impl Fn(RunKey) -> bool) {
         lock(&self.open).retain(|key, open| open.stage != Stage::Abandoned || keep(*key));
+    }
+
+    /// What running bodies have said since the last time, each with its version.
+    pub fn notes(&self) -> Vec<(Note, u64)> {
+        let open = lock(&self.open);
+        let running = open.iter().filter(|(_, open)| open.stage == Stage::Running);
+        running.filter_map(|(key, open)| open.note(*key)).collect()
+    }
+
+    /// Passes a word from afar on to a body, if it still runs under that fence.
+    pub fn deliver(&self, letter: Letter) {
+        let all = lock(&self.open);
+        let Some(open) = all.get(&letter.key).filter(|open| open.fence == letter.fence) else {
+            return;
+        };
+        match letter.word {
+            Word::Heartbeat => open.wire.sign_of_life(),
+            Word::Settled => open.cancel.cancel(CancelReason::Settled),
+        }
     }
 
     /// Asks a body to end; if it has not started yet, as soon as it does.

@@ -13,6 +13,8 @@ pub enum CancelReason {
     ShuttingDown,
     /// It went on for longer than the job allows.
     TooLong,
+    /// Whoever was called has reported its end, and the store knows.
+    Settled,
 }
 
 /// The ear of a cancellation. Cheap to clone.

@@ -22,6 +22,9 @@ mod report;
 mod shell;
 pub mod supervisor;
 mod tail;
+#[allow(dead_code, clippy::allow_attributes, reason = "STUB until used")]
+mod template;
+mod wire;
 
 use std::sync::Arc;
 
@@ -29,13 +32,14 @@ use async_trait::async_trait;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
-pub use http::{HttpExecutor, HttpSettings, HttpSetupError};
+pub use http::HttpExecutor;
 pub use lease::Lease;
 pub use noop::NoopExecutor;
 pub use registry::Registry;
 pub use report::Report;
 pub use shell::{ShellExecutor, ShellSettings, SupervisorCommand};
 pub use tail::TAIL_BYTES_MAX;
+pub use wire::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, News, Wire};
 
 /// Something that can run a job.
 #[async_trait]
@@ -43,8 +47,13 @@ pub trait Executor: Send + Sync + 'static {
     /// The word jobs name it by: `noop`, `http`, `shell`.
     fn kind(&self) -> &'static str;
 
-    /// Refuses a bad configuration when the job is created, naming the field.
-    fn check(&self, config: &serde_json::Value) -> Result<(), ConfigFault>;
+    /// Refuses a bad configuration when the job is created, naming the field. The payload is what
+    /// templates in it may refer to.
+    fn check(
+        &self,
+        config: &serde_json::Value,
+        payload: &serde_json::Value,
+    ) -> Result<(), ConfigFault>;
 
     /// Runs one attempt to its end. It ends early, and the body with it, when the invocation is
     /// cancelled or its lease runs out, and also if the future is dropped.
@@ -58,6 +67,10 @@ pub struct Invocation {
     pub key: evenkeel_core::RunKey,
     /// The right to write results, for those the body talks to.
     pub fence: evenkeel_core::lease::Fence,
+    /// Whose it is.
+    pub tenant: evenkeel_core::TenantNo,
+    /// When it was claimed.
+    pub started_at: evenkeel_core::Timestamp,
     /// What to run.
     pub definition: Arc<evenkeel_core::Definition>,
     /// What an earlier attempt left behind.
@@ -66,6 +79,15 @@ pub struct Invocation {
     pub cancel: Cancel,
     /// Says until when this node may run it.
     pub lease: Lease,
+    /// Takes what the body says while it runs.
+    pub wire: Wire,
+}
+
+impl Invocation {
+    /// When it will be ended if it is not done by then, if ever.
+    pub fn deadline(&self) -> Option<evenkeel_core::Timestamp> {
+        self.definition.max_allowed_duration.map(|allowed| self.started_at.saturating_add(allowed))
+    }
 }
 
 /// Resolves when a body has to end although it isn't done, with the reason.

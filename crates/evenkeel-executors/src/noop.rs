@@ -46,7 +46,7 @@ impl Executor for NoopExecutor {
         "noop"
     }
 
-    fn check(&self, config: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         NoopConfig::parse(config).map(drop)
     }
 

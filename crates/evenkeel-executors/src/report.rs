@@ -1,6 +1,7 @@
 //! How an attempt went.
 
 use evenkeel_core::Span;
+use evenkeel_core::chain::Again;
 use evenkeel_core::run::Outcome;
 
 use crate::cancel::CancelReason;
@@ -23,6 +24,8 @@ pub struct Report {
     pub cpu_time: Option<Span>,
     /// Resident memory of its largest process at its largest.
     pub memory_peak_kb: Option<i64>,
+    /// What it says about trying again, if it failed.
+    pub again: Again,
 }
 
 impl Report {
@@ -47,6 +50,7 @@ impl Report {
             CancelReason::Requested => (Outcome::Cancelled, "cancelled on request"),
             CancelReason::LeaseLost => (Outcome::Cancelled, "the node lost its lease"),
             CancelReason::ShuttingDown => (Outcome::Cancelled, "the node is shutting down"),
+            CancelReason::Settled => (Outcome::Cancelled, "its end was reported from afar"),
             CancelReason::TooLong => (Outcome::TimedOut, "it ran longer than the job allows"),
         };
         Self::new(outcome, Some(error.into()))
@@ -61,6 +65,7 @@ impl Report {
             items_indexed: None,
             cpu_time: None,
             memory_peak_kb: None,
+            again: Again::AsUsual,
         }
     }
 }

@@ -23,9 +23,15 @@ impl Tail {
     }
 
     /// What was kept, as text; `None` if there was nothing.
-    pub(crate) fn into_text(mut self) -> Option<String> {
+    pub(crate) fn to_text(&mut self) -> Option<String> {
+        let left_out = self.left_out;
         let bytes = self.kept.make_contiguous();
-        (!bytes.is_empty()).then(|| text(bytes, self.left_out))
+        (!bytes.is_empty()).then(|| text(bytes, left_out))
+    }
+
+    /// The same, when nothing more comes.
+    pub(crate) fn into_text(mut self) -> Option<String> {
+        self.to_text()
     }
 }
 

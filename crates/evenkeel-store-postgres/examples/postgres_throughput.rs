@@ -29,7 +29,7 @@ use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, RunKey, Sequence, S
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
     Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered,
-    Results, Role, Roles, RunLink, RunStore, ScheduleStore, Scope, Start, Store, Then,
+    Results, Role, Roles, RunLink, RunStore, ScheduleStore, Scope, Start, Store, Then, Traces,
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use tokio_postgres::NoTls;
@@ -226,6 +226,7 @@ async fn work(
             finished_at: now.saturating_add(Span::from_millis(5)),
             results: Results::default(),
             then: Then::EndChain { stop_job: false },
+            traces: Traces::default(),
         });
         let answer = store.finish(node, finishes.collect(), DEFAULT_ALPHA).await.unwrap();
         assert!(answer.iter().all(|one| *one == FinishResult::Done));

@@ -15,7 +15,7 @@ use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, RunKey, Span, Times
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
     Finish, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered, Results, Role,
-    Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then, Triggered,
+    Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then, Traces, Triggered,
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use tokio_postgres::Client;
@@ -87,6 +87,7 @@ fn finish(fire: &Fire) -> Finish {
         finished_at: fire.due,
         results: Results::default(),
         then: Then::EndChain { stop_job: false },
+        traces: Traces::default(),
     }
 }
 

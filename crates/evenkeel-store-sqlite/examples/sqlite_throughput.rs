@@ -27,7 +27,7 @@ use evenkeel_core::{
 };
 use evenkeel_store::{
     Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered,
-    Results, Role, Roles, RunLink, RunStore, ScheduleStore, Scope, Start, Store, Then,
+    Results, Role, Roles, RunLink, RunStore, ScheduleStore, Scope, Start, Store, Then, Traces,
 };
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -174,6 +174,7 @@ impl Flow {
             finished_at: time(round).saturating_add(Span::from_millis(7)),
             results: Results::default(),
             then: Then::EndChain { stop_job: false },
+            traces: Traces::default(),
         });
         let ended = self.store.finish(self.node, finishes.collect(), DEFAULT_ALPHA).await?;
         anyhow::ensure!(ended.iter().all(|it| *it == FinishResult::Done));

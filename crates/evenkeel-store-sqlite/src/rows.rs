@@ -158,6 +158,8 @@ pub(crate) fn run_from(row: &Row<'_>) -> Answer<Run> {
             memory_peak_kb: row.get("memory_kb")?,
         },
         skipped: skipped_from(row, key)?,
+        progress: None,
+        log: None,
     })
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn due_wakes(
     let mut wakes = Vec::with_capacity(found.len());
     for (due, key) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DueWake { due, key, job: due_job_from(row)? });
+            wakes.push(DueWake { due, key, has_checkpoint: false, job: due_job_from(row)? });
         }
     }
     Ok(wakes)

@@ -10,7 +10,7 @@ use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestam
 use evenkeel_store::{
     Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire, FireResult, Job,
     LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results, Role, Run,
-    RunFilter, Scope, Store, Then, Ticket, Triggered, WakeFire,
+    RunFilter, Scope, Store, Then, Ticket, Traces, Triggered, WakeFire,
 };
 
 use crate::fixtures::{Begin, at, definition_of, fire_of, new_node, now};
@@ -206,6 +206,7 @@ impl Rig {
             finished_at: held.key.scheduled_at.saturating_add(Span::from_secs(5)),
             results: Results::default(),
             then,
+            traces: Traces::default(),
         }
     }
 

@@ -11,7 +11,9 @@
 mod error;
 mod jobs;
 mod nodes;
+mod notes;
 mod page;
+mod pages;
 mod row;
 mod runs;
 mod schedules;
@@ -23,13 +25,15 @@ pub use jobs::{
     Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Registered, Standing, Triggered,
 };
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
+pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};
 pub use page::{Page, PageRequest};
+pub use pages::{MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, Shelf, StoredPage};
 pub use row::{
     outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
 };
 pub use runs::{
     Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune, Pruned, Requeue,
-    Results, Run, RunFilter, RunStore, Then,
+    Results, Run, RunFilter, RunStore,
 };
 pub use schedules::{
     DueJob, DueWake, Fire, FireResult, Fired, LookAhead, RunLink, ScheduleStore, Start, Ticket,
@@ -37,6 +41,8 @@ pub use schedules::{
 };
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};
+
+pub use evenkeel_core::chain::Then;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
@@ -62,7 +68,9 @@ impl Now {
 
 /// A database with all its verbs.
 #[async_trait]
-pub trait Store: JobStore + ScheduleStore + RunStore + NodeStore + 'static {
+pub trait Store:
+    JobStore + ScheduleStore + RunStore + NoteStore + NodeStore + PageStore + 'static
+{
     /// Do several nodes share it? If not, nobody can take a lease over.
     fn is_shared(&self) -> bool;
 

@@ -39,6 +39,7 @@ pub fn outcome_from_code(code: i16) -> Option<Outcome> {
         RunStatus::Failed => Some(Outcome::Failed),
         RunStatus::Cancelled => Some(Outcome::Cancelled),
         RunStatus::TimedOut => Some(Outcome::TimedOut),
+        RunStatus::PartlyFailed => Some(Outcome::PartlyFailed),
         RunStatus::Pending | RunStatus::Running | RunStatus::Skipped => None,
     }
 }

@@ -5,9 +5,9 @@ use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobId, NodeNo, RunKey, Span, TenantNo, Timestamp};
+use evenkeel_core::{JobId, NodeNo, Progress, RunKey, Span, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError, Ticket};
+use crate::{Now, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces};
 
 /// What a worker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,21 +63,6 @@ pub struct Results {
     pub memory_peak_kb: Option<i64>,
 }
 
-/// What follows an attempt's end.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Then {
-    /// The chain is over.
-    EndChain {
-        /// The job gets no further regular time.
-        stop_job: bool,
-    },
-    /// The next attempt may start at `due`; the chain stays live.
-    Retry {
-        /// Then.
-        due: Timestamp,
-    },
-}
-
 /// The end of an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finish {
@@ -97,6 +82,8 @@ pub struct Finish {
     pub results: Results,
     /// What follows.
     pub then: Then,
+    /// What becomes of what it said while it ran.
+    pub traces: Traces,
 }
 
 /// What became of a finish.
@@ -178,6 +165,10 @@ pub struct Run {
     pub results: Results,
     /// The times it stands for, if they were skipped.
     pub skipped: Option<SkippedTimes>,
+    /// How far it has come, if it runs and has said so. Lists leave it out.
+    pub progress: Option<Progress>,
+    /// The end of what it has printed, if it runs. Lists leave it out.
+    pub log: Option<String>,
 }
 
 /// Which runs to list.

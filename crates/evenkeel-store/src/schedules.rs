@@ -48,6 +48,8 @@ pub struct DueWake {
     pub due: Timestamp,
     /// The attempt it is.
     pub key: RunKey,
+    /// Has an earlier attempt saved a checkpoint? Only a claim hands it over.
+    pub has_checkpoint: bool,
     /// Its job.
     pub job: DueJob,
 }

@@ -13,11 +13,13 @@ pub enum Signal {
     Cancel,
     /// A node has come or gone.
     Nodes,
+    /// A letter for a running attempt has come.
+    Letters,
 }
 
 impl Signal {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes];
+    pub const ALL: [Self; 5] = [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Letters];
 
     /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -26,6 +28,7 @@ impl Signal {
             Self::Ready => "ready",
             Self::Cancel => "cancel",
             Self::Nodes => "nodes",
+            Self::Letters => "letters",
         }
     }
 }

@@ -42,7 +42,7 @@ impl Chance for Counting {
 struct Executors;
 
 impl ExecutorCheck for Executors {
-    fn check(&self, kind: &str, config: &Value) -> Result<(), (String, String)> {
+    fn check(&self, kind: &str, config: &Value, _payload: &Value) -> Result<(), (String, String)> {
         if kind == "http" && config.get("url").is_none() {
             return Err(("executor_config.url".into(), "is missing".into()));
         }

@@ -9,7 +9,11 @@ use super::limits::{EXECUTOR_CONFIG_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::ExecutorCheck;
 use crate::fault::shown;
 
-pub(super) fn read(fields: &mut Fields<'_>, executors: &dyn ExecutorCheck) -> Option<ExecutorSpec> {
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    payload: &Value,
+    executors: &dyn ExecutorCheck,
+) -> Option<ExecutorSpec> {
     let faults_before = fields.faults.count();
     let config = object(fields, "executor_config", EXECUTOR_CONFIG_BYTES_MAX);
     let known = executors.kinds();
@@ -38,7 +42,7 @@ pub(super) fn read(fields: &mut Fields<'_>, executors: &dyn ExecutorCheck) -> Op
     if fields.faults.count() > faults_before {
         return None;
     }
-    match executors.check(kind, &config) {
+    match executors.check(kind, &config, payload) {
         Ok(()) => Some(ExecutorSpec { kind: kind.into(), config }),
         Err((field, message)) => {
             fields.faults.add(field, message);

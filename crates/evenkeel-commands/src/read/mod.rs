@@ -42,8 +42,8 @@ pub fn read_job(document: &Value, executors: &dyn ExecutorCheck) -> Result<JobSp
     let about = about::read(&mut fields);
     let schedule = schedule::read(&mut fields);
     let timezone = schedule::timezone(&mut fields);
-    let executor = executor::read(&mut fields, executors);
     let payload = executor::payload(&mut fields);
+    let executor = executor::read(&mut fields, &payload, executors);
     let policies = policy::read(&mut fields);
     let faults = fields.finish(strangers::reason);
     let spec = schedule.zip(executor).map(|(schedule, executor)| JobSpec {

@@ -223,7 +223,7 @@ impl Scheduler {
                 _ = members.changed() => members.mark_changed(),
                 signal = signals.recv() => match signal {
                     Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look = true,
-                    Ok(Signal::Ready | Signal::Cancel | Signal::Nodes) => {}
+                    Ok(Signal::Ready | Signal::Cancel | Signal::Nodes | Signal::Letters) => {}
                     Err(RecvError::Closed) => return,
                 },
                 () = life.worker.slots.freed(pass.again_in), if pass.wants_room => {}

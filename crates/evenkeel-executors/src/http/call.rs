@@ -1,5 +1,6 @@
 //! The call a job's configuration describes.
 
+use evenkeel_outbound::reqwest;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;

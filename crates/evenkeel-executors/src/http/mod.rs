@@ -1,56 +1,20 @@
 //! The executor that makes one HTTP call.
 
 mod call;
-mod guard;
 
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::{Definition, RunKey, lease::Fence};
+use evenkeel_outbound::Outbound;
+use evenkeel_outbound::reqwest;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, redirect};
-use rustls::RootCertStore;
-use rustls_platform_verifier::BuilderVerifierExt;
+use reqwest::{Request, Response};
 use serde_json::Value;
 
 use crate::tail::Tail;
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 use call::Call;
-use guard::Guard;
-
-/// How HTTP calls are made.
-#[derive(Clone, Debug)]
-pub struct HttpSettings {
-    /// Networks that are not public and may be called all the same.
-    pub allow_networks: Vec<ipnet::IpNet>,
-    /// How long a connection may take to be made; the job's own timeout may be shorter.
-    pub connect_timeout: Duration,
-    /// What calls name themselves.
-    pub user_agent: String,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        Self {
-            allow_networks: Vec::new(),
-            connect_timeout: Duration::from_secs(10),
-            user_agent: concat!("evenkeel/", env!("CARGO_PKG_VERSION")).into(),
-        }
-    }
-}
-
-/// An HTTP client that can't be made.
-#[derive(Debug, thiserror::Error)]
-pub enum HttpSetupError {
-    /// Its TLS side.
-    #[error("the TLS client can't be made")]
-    Tls(#[from] rustls::Error),
-    /// Any other side of it.
-    #[error("the HTTP client can't be made")]
-    Client(#[from] reqwest::Error),
-}
 
 /// Makes one HTTP call.
 ///
@@ -64,39 +28,16 @@ pub enum HttpSetupError {
 /// allow more, and no proxy is used: a proxy would look names up where no guard sees it.
 #[derive(Debug)]
 pub struct HttpExecutor {
-    client: Client,
-    guard: Guard,
-    /// Why no https call can work, if so. Plain calls do, so it is no reason not to start.
-    tls_fault: Option<rustls::Error>,
+    outbound: Outbound,
 }
 
 /// No answer is read further than this: its status is known, and its end could be far.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 impl HttpExecutor {
-    /// Makes the executor with one client, whose connections all calls share.
-    pub fn new(settings: HttpSettings) -> Result<Self, HttpSetupError> {
-        let guard = Guard::new(settings.allow_networks);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?;
-        let (tls, tls_fault) = match tls.clone().with_platform_verifier() {
-            Ok(tls) => (tls, None),
-            // A small container often comes without any certificates.
-            Err(fault) => (tls.with_root_certificates(RootCertStore::empty()), Some(fault)),
-        };
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls.with_no_client_auth())
-            .dns_resolver(guard.clone())
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .retry(reqwest::retry::never())
-            .connect_timeout(settings.connect_timeout)
-            // Shorter than what servers usually keep: a connection closed under a call fails it.
-            .pool_idle_timeout(Duration::from_secs(30))
-            .user_agent(settings.user_agent)
-            .build()?;
-        Ok(Self { client, guard, tls_fault })
+    /// Makes the executor.
+    pub const fn new(outbound: Outbound) -> Self {
+        Self { outbound }
     }
 
     async fn call(&self, key: RunKey, fence: Fence, definition: &Definition) -> Report {
@@ -104,25 +45,20 @@ impl HttpExecutor {
             Ok(call) => call,
             Err(fault) => return Report::failed(fault.to_string()),
         };
-        if let Err(refused) = self.guard.judge_literal(&call.url) {
-            return Report::failed(refused.to_string());
-        }
-        if let (Some(fault), "https") = (&self.tls_fault, call.url.scheme()) {
-            return Report::failed(format!("https can't be used on this node: {fault}"));
-        }
         let silence = Duration::from(definition.timeout);
-        let mut request =
-            self.client.request(call.method.clone(), call.url.clone()).headers(headers(key, fence));
+        let mut request = Request::new(call.method.clone(), call.url.clone());
+        *request.headers_mut() = headers(key, fence);
         if !definition.payload.is_null() {
-            request = request
-                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-                .body(definition.payload.to_string());
+            request
+                .headers_mut()
+                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *request.body_mut() = Some(definition.payload.to_string().into());
         }
         // After the content type, which a job may know better.
-        request = request.headers(call.headers.clone());
-        let response = match tokio::time::timeout(silence, request.send()).await {
+        request.headers_mut().extend(call.headers.clone());
+        let response = match tokio::time::timeout(silence, self.outbound.send(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Report::failed(describe(error)),
+            Ok(Err(error)) => return Report::failed(error.to_string()),
             Err(_) => return no_answer(definition),
         };
         judge(&call, response, definition).await
@@ -135,7 +71,7 @@ impl Executor for HttpExecutor {
         "http"
     }
 
-    fn check(&self, config: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Call::parse(config).map(drop)
     }
 
@@ -160,7 +96,7 @@ async fn judge(call: &Call, mut response: Response, definition: &Definition) -> 
             }
             Ok(Ok(None)) => break,
             Ok(Err(error)) => {
-                let error = format!("the answer ({status}) broke off: {}", describe(error));
+                let error = format!("the answer ({status}) broke off: {}", error.without_url());
                 return Report { output: body.into_text(), ..Report::failed(error) };
             }
             Err(_) => return Report { output: body.into_text(), ..no_answer(definition) },
@@ -197,20 +133,4 @@ fn headers(key: RunKey, fence: Fence) -> HeaderMap {
         }
     }
     headers
-}
-
-/// An error with all its causes. Without the URL, which may hold a secret.
-fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        let message = source.to_string();
-        // Some layers repeat what they wrap.
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        cause = source.source();
-    }
-    text
 }

@@ -109,7 +109,7 @@ impl Executor for ShellExecutor {
         "shell"
     }
 
-    fn check(&self, config: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         ShellConfig::parse(config).map(drop)
     }
 

@@ -10,16 +10,18 @@ use axum::routing::{any, get, post};
 use evenkeel_core::Span;
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{
-    CancelReason, Executor, HttpExecutor, HttpSettings, Invocation, Registry, Report,
-    TAIL_BYTES_MAX, cancellation,
+    CancelReason, Executor, HttpExecutor, Invocation, Registry, Report, TAIL_BYTES_MAX,
+    cancellation,
 };
+use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
 
 use crate::support::{invocation, with};
 
 fn executor(allow_networks: &[&str]) -> HttpExecutor {
     let allow_networks = allow_networks.iter().map(|net| net.parse().unwrap()).collect();
-    HttpExecutor::new(HttpSettings { allow_networks, ..HttpSettings::default() }).unwrap()
+    let settings = OutboundSettings { allow_networks, ..OutboundSettings::default() };
+    HttpExecutor::new(Outbound::new(settings).unwrap())
 }
 
 /// One that may call this machine.

@@ -53,9 +53,9 @@ fn a_bad_configuration_names_the_field_to_blame() {
         (json!({"sleep": 1}), "executor_config.sleep"),
         (json!(1), "executor_config"),
     ] {
-        assert_eq!(NoopExecutor.check(&config).unwrap_err().field, field, "{config}");
+        assert_eq!(NoopExecutor.check(&config, &Value::Null).unwrap_err().field, field, "{config}");
     }
-    assert_eq!(NoopExecutor.check(&json!({"sleep_ms": 1, "fail": "x"})), Ok(()));
+    assert_eq!(NoopExecutor.check(&json!({"sleep_ms": 1, "fail": "x"}), &Value::Null), Ok(()));
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ async fn what_it_used_is_measured() {
 
 #[test]
 fn a_bad_configuration_is_refused() {
-    let fault = executor().check(&json!({"argv": "echo hello"})).unwrap_err();
+    let fault = executor().check(&json!({"argv": "echo hello"}), &Value::Null).unwrap_err();
     assert_eq!(fault.field, "executor_config.argv");
-    assert_eq!(executor().check(&Value::Null).unwrap_err().message, "is required");
+    assert_eq!(executor().check(&Value::Null, &Value::Null).unwrap_err().message, "is required");
 }

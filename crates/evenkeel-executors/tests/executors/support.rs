@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
-use evenkeel_core::{Attempt, Definition, JobNo, RunKey, Schedule, Span};
-use evenkeel_executors::{Cancel, Invocation, Lease};
+use evenkeel_core::{Attempt, Definition, JobNo, RunKey, Schedule, Span, TenantNo};
+use evenkeel_executors::{Cancel, Invocation, Lease, Wire};
 use serde_json::Value;
 
 /// Third attempt of a run of job 7, with the fence 5.
@@ -20,10 +20,13 @@ pub fn invocation(kind: &str, config: Value) -> Invocation {
         key: RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap())
             .with_attempt(Attempt(2)),
         fence: Fence(5),
+        tenant: TenantNo(1),
+        started_at: "2026-12-01T09:00:01Z".parse().unwrap(),
         definition: Arc::new(definition),
         checkpoint: None,
         cancel: Cancel::none(),
         lease: Lease::endless(),
+        wire: Wire::default(),
     }
 }
 

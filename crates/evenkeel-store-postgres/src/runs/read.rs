@@ -63,6 +63,8 @@ pub(super) fn read_run(row: &Row) -> Tried<Run> {
             memory_peak_kb: get(row, 18)?,
         },
         skipped: read_skipped(row, key)?,
+        progress: None,
+        log: None,
     })
 }
 

@@ -24,7 +24,8 @@ impl Data {
             RunStatus::Completed
             | RunStatus::Failed
             | RunStatus::Cancelled
-            | RunStatus::TimedOut => return FinishResult::AlreadyDone,
+            | RunStatus::TimedOut
+            | RunStatus::PartlyFailed => return FinishResult::AlreadyDone,
         }
         run.status = finish.outcome.into();
         run.finished_at = Some(finish.finished_at);
@@ -37,7 +38,7 @@ impl Data {
         job.last_outcome = Some(outcome);
         if outcome.is_failure() {
             job.newest_failed = Some(key);
-        } else if RunStatus::from(outcome) == RunStatus::Completed {
+        } else if outcome.is_good() {
             job.newest_good = Some(key);
         }
         match finish.then {

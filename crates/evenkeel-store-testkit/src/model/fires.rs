@@ -73,7 +73,12 @@ impl Data {
         wakes
             .into_iter()
             .filter_map(|(due, key)| {
-                self.find(key.job_no).map(|job| DueWake { due, key, job: job.due_job() })
+                self.find(key.job_no).map(|job| DueWake {
+                    due,
+                    key,
+                    has_checkpoint: false,
+                    job: job.due_job(),
+                })
             })
             .collect()
     }

@@ -133,6 +133,8 @@ impl Data {
                 finished_at: run.finished_at,
                 results: run.results.clone(),
                 skipped: run.skipped,
+                progress: None,
+                log: None,
             });
         }
         match self.waiting.get(&(key.job_no, key))? {
@@ -156,6 +158,8 @@ fn pending(key: RunKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -
         finished_at: never,
         results: Results::default(),
         skipped: None,
+        progress: None,
+        log: None,
     }
 }
 

@@ -11,6 +11,8 @@ mod fires;
 mod jobs;
 mod lists;
 mod nodes;
+mod notes;
+mod pages;
 mod prune;
 mod queue;
 mod verbs;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use evenkeel_commands::ExecutorCheck;
 use evenkeel_executors::{
-    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings,
-    SupervisorCommand,
+    HttpExecutor, NoopExecutor, Registry, ShellExecutor, ShellSettings, SupervisorCommand,
 };
+use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::Value;
 
 use crate::config::ServeConfig;
@@ -16,11 +16,12 @@ use crate::{Failure, SUPERVISE};
 
 /// The executors that the configuration allows.
 pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, Failure> {
-    let http = HttpExecutor::new(HttpSettings {
+    let outbound = Outbound::new(OutboundSettings {
         allow_networks: config.allow_networks.clone(),
-        ..HttpSettings::default()
+        ..OutboundSettings::default()
     })
     .map_err(|error| Failure::because("HTTP jobs can't be run", &error))?;
+    let http = HttpExecutor::new(outbound);
     let registry = Registry::new().with(Arc::new(NoopExecutor)).with(Arc::new(http));
     if !config.enable_shell {
         return Ok(registry);
@@ -42,9 +43,12 @@ pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, 
 pub struct Checks(pub Arc<Registry>);
 
 impl ExecutorCheck for Checks {
-    fn check(&self, kind: &str, config: &Value) -> Result<(), (String, String)> {
+    fn check(&self, kind: &str, config: &Value, payload: &Value) -> Result<(), (String, String)> {
         match self.0.get(kind) {
-            Some(executor) => executor.check(config).map_err(|fault| (fault.field, fault.message)),
+            Some(executor) => {
+                let checked = executor.check(config, payload);
+                checked.map_err(|fault| (fault.field, fault.message))
+            }
             None => Err(("executor_type".into(), "is not known here".into())),
         }
     }

@@ -1,7 +1,5 @@
-//! Keeping calls away from the inside of the network.
-//!
-//! Whoever can create a job chooses a URL that this node then calls from where it stands. Without a
-//! guard that reaches the cloud's metadata service, the database's admin port and the neighbours.
+//! Keeping calls away from the inside of the network: the cloud's metadata service, the
+//! database's admin port and the neighbours.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,23 +11,24 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 /// A call to an address that jobs may not reach.
 #[derive(Debug, thiserror::Error)]
 #[error("{host} is at {address}, which is not public; --allow-network can open such a network")]
-pub(super) struct Refused {
+pub struct Refused {
     host: String,
     address: IpAddr,
 }
 
 /// Decides which addresses may be called. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Guard(Arc<[IpNet]>);
+pub struct Guard(Arc<[IpNet]>);
 
 impl Guard {
-    pub(super) fn new(allow_networks: Vec<IpNet>) -> Self {
+    /// One that lets through public addresses and these networks.
+    pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self(allow_networks.into())
     }
 
     /// Judges a URL whose host is an address: such a one is never looked up. The URL's parser has
     /// already turned decimal, octal and hexadecimal forms into the usual one.
-    pub(super) fn judge_literal(&self, url: &Url) -> Result<(), Refused> {
+    pub fn judge_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
             Ok(address) => self.judge(host, address),

@@ -1,0 +1,57 @@
+//! How far a body has come.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a body has come, as far as it says so.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// So much is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<u64>,
+    /// So much there is to do, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// How many items it has looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_crawled: Option<i64>,
+    /// How many of them it has kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_indexed: Option<i64>,
+    /// What it is doing, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Characters in a message; what is longer is cut.
+pub const MESSAGE_CHARS_MAX: usize = 500;
+
+impl Progress {
+    /// This with what `news` adds or says anew.
+    pub fn update(&mut self, news: Self) {
+        let Self { done, total, items_crawled, items_indexed, message } = news;
+        self.done = done.or(self.done);
+        self.total = total.or(self.total);
+        self.items_crawled = items_crawled.or(self.items_crawled);
+        self.items_indexed = items_indexed.or(self.items_indexed);
+        if let Some(message) = message {
+            let fits = |c: &char| !c.is_control();
+            self.message = Some(message.chars().filter(fits).take(MESSAGE_CHARS_MAX).collect());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_replace_only_what_they_mention() {
+        let mut progress = Progress { done: Some(1), total: Some(9), ..Progress::default() };
+        let message = Some(format!("a\0b\n{}", "x".repeat(2 * MESSAGE_CHARS_MAX)));
+        progress.update(Progress { done: Some(2), message, ..Progress::default() });
+        assert_eq!((progress.done, progress.total), (Some(2), Some(9)));
+        let message = progress.message.unwrap();
+        assert!(message.starts_with("abx"));
+        assert_eq!(message.len(), MESSAGE_CHARS_MAX);
+    }
+}

@@ -1,0 +1,114 @@
+//! What people type to find pages.
+
+/// A search: every wanted term must be on a page, no unwanted one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SearchQuery {
+    /// Must be there.
+    pub wanted: Vec<Term>,
+    /// Must not be there.
+    pub unwanted: Vec<Term>,
+}
+
+/// Words that must stand one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// Letters and digits only, in lower case; never empty.
+    pub words: Vec<String>,
+    /// Is the last word only the beginning of one?
+    pub prefix: bool,
+}
+
+/// A search that finds nothing to look for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SearchError {
+    /// No word is wanted.
+    #[error("names no word to look for; write words, \"a phrase\", begin* or -without")]
+    NothingWanted,
+    /// More than a search may have.
+    #[error("has too many words; at most {WORDS_MAX} are looked for")]
+    TooManyWords,
+}
+
+/// Words in a search.
+pub const WORDS_MAX: usize = 32;
+
+impl SearchQuery {
+    /// Reads `rust "job scheduler" sched* -python`.
+    ///
+    /// Nothing in it is syntax for a database: a term is made of words, and words of letters and
+    /// digits. What else stands between them separates, so `foo-bar` is the phrase `foo bar`.
+    pub fn parse(text: &str) -> Result<Self, SearchError> {
+        let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let (negated, after) = match rest.strip_prefix('-') {
+                Some(after) => (true, after),
+                None => (false, rest),
+            };
+            let (term, after) = match after.strip_prefix('"') {
+                Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+                None => after.split_at(after.find(char::is_whitespace).unwrap_or(after.len())),
+            };
+            if let Some(term) = Term::read(term) {
+                if negated { &mut query.unwanted } else { &mut query.wanted }.push(term);
+            }
+            rest = after.trim_start();
+        }
+        let words = |terms: &[Term]| terms.iter().map(|term| term.words.len()).sum::<usize>();
+        if query.wanted.is_empty() {
+            Err(SearchError::NothingWanted)
+        } else if words(&query.wanted) + words(&query.unwanted) > WORDS_MAX {
+            Err(SearchError::TooManyWords)
+        } else {
+            Ok(query)
+        }
+    }
+}
+
+impl Term {
+    fn read(text: &str) -> Option<Self> {
+        let words: Vec<String> = text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect();
+        (!words.is_empty()).then(|| Self { words, prefix: text.ends_with('*') })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(words: &[&str], prefix: bool) -> Term {
+        Term { words: words.iter().map(ToString::to_string).collect(), prefix }
+    }
+
+    #[test]
+    fn words_phrases_beginnings_and_exclusions_are_read() {
+        let query =
+            SearchQuery::parse("  Rust \"Job  scheduler\" sched* -python -\"a b\"").unwrap();
+        assert_eq!(
+            query.wanted,
+            [term(&["rust"], false), term(&["job", "scheduler"], false), term(&["sched"], true)]
+        );
+        assert_eq!(query.unwanted, [term(&["python"], false), term(&["a", "b"], false)]);
+    }
+
+    #[test]
+    fn nothing_is_syntax_for_a_database() {
+        let query = SearchQuery::parse("NEAR(a,b) title:x \"un'closed & | ! <-> ^").unwrap();
+        let all = query.wanted.iter().flat_map(|term| &term.words);
+        assert!(all.clone().all(|word| word.chars().all(char::is_alphanumeric)));
+        assert_eq!(all.count(), 7);
+    }
+
+    #[test]
+    fn a_search_for_nothing_and_one_for_too_much_are_refused() {
+        for text in ["", "   ", "-only", "***", "\"\""] {
+            assert_eq!(SearchQuery::parse(text), Err(SearchError::NothingWanted), "{text}");
+        }
+        let long = "w ".repeat(WORDS_MAX + 1);
+        assert_eq!(SearchQuery::parse(&long), Err(SearchError::TooManyWords));
+    }
+}

@@ -1,0 +1,1 @@
+//! Crawls one site politely.

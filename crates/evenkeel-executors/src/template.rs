@@ -1,0 +1,202 @@
+//! Values in a job's configuration that are filled in when it runs.
+
+use evenkeel_core::{RunKey, lease::Fence};
+use serde_json::Value;
+
+/// A text with places to be filled in: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
+/// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for what the payload holds there. Texts go in as
+/// they are, everything else as JSON. Nothing else is special, so `{` alone is only that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Template(Vec<Piece>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Piece {
+    Text(String),
+    RunId,
+    ExecutionId,
+    Attempt,
+    Fence,
+    ScheduledAt,
+    Payload(Vec<String>),
+}
+
+/// What templates are filled with.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Values<'a> {
+    pub(crate) key: RunKey,
+    pub(crate) fence: Fence,
+    pub(crate) payload: &'a Value,
+}
+
+/// What is done to values so that they can't change the meaning of what is around them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Escape {
+    /// Nothing: the text has no syntax.
+    None,
+    /// They become one part of a URL's path or query.
+    Url,
+}
+
+impl Template {
+    /// Reads a template. The message says what is wrong.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (name, after) = after
+                .split_once("}}")
+                .ok_or_else(|| "has {{ without }}; close it, or leave it out".to_string())?;
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.into()));
+            }
+            pieces.push(Piece::parse(name.trim())?);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.into()));
+        }
+        Ok(Self(pieces))
+    }
+
+    /// Refuses a template that asks for what the payload does not have.
+    pub(crate) fn check(&self, payload: &Value) -> Result<(), String> {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Payload(path) => find(payload, path).map(drop),
+            _ => Ok(()),
+        })
+    }
+
+    /// Has it any place to be filled in?
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.iter().all(|piece| matches!(piece, Piece::Text(_)))
+    }
+
+    /// The text with everything filled in.
+    pub(crate) fn fill(&self, values: &Values<'_>, escape: Escape) -> Result<String, String> {
+        let mut text = String::new();
+        for piece in &self.0 {
+            let value = match piece {
+                Piece::Text(plain) => {
+                    text.push_str(plain);
+                    continue;
+                }
+                Piece::RunId => values.key.run_id().to_string(),
+                Piece::ExecutionId => values.key.execution_id().to_string(),
+                Piece::Attempt => values.key.attempt.to_string(),
+                Piece::Fence => values.fence.0.to_string(),
+                Piece::ScheduledAt => values.key.scheduled_at.to_string(),
+                Piece::Payload(path) => match find(values.payload, path)? {
+                    Value::String(string) => string.clone(),
+                    other => other.to_string(),
+                },
+            };
+            match escape {
+                Escape::None => text.push_str(&value),
+                Escape::Url => push_escaped(&mut text, &value),
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl Piece {
+    fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "run_id" => Ok(Self::RunId),
+            "execution_id" => Ok(Self::ExecutionId),
+            "attempt" => Ok(Self::Attempt),
+            "fence" => Ok(Self::Fence),
+            "scheduled_at" => Ok(Self::ScheduledAt),
+            "payload" => Ok(Self::Payload(Vec::new())),
+            _ => match name.strip_prefix("payload.") {
+                Some(path) if path.split('.').all(|step| !step.is_empty()) => {
+                    Ok(Self::Payload(path.split('.').map(String::from).collect()))
+                }
+                _ => Err(format!(
+                    "has {{{{{name}}}}}, which is none of run_id, execution_id, attempt, fence, \
+                     scheduled_at, payload.…"
+                )),
+            },
+        }
+    }
+}
+
+fn find<'a>(payload: &'a Value, path: &[String]) -> Result<&'a Value, String> {
+    path.iter()
+        .try_fold(payload, |value, step| match value {
+            Value::Object(fields) => fields.get(step),
+            Value::Array(items) => step.parse().ok().and_then(|n: usize| items.get(n)),
+            _ => None,
+        })
+        .ok_or_else(|| format!("asks for payload.{}, which the payload lacks", path.join(".")))
+}
+
+/// All but the characters that mean nothing anywhere in a URL are written as `%xx`.
+fn push_escaped(text: &mut String, value: &str) {
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
+            _ => {
+                const HEX: &[u8; 16] = b"0123456789ABCDEF";
+                text.push('%');
+                text.push(char::from(HEX[usize::from(byte >> 4)]));
+                text.push(char::from(HEX[usize::from(byte & 15)]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::{Attempt, JobNo};
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(text: &str, payload: &Value, escape: Escape) -> Result<String, String> {
+        let scheduled_at = "2026-12-01T09:00:00Z".parse().unwrap();
+        let key = RunKey::regular(JobNo(7), scheduled_at).with_attempt(Attempt(2));
+        let template = Template::parse(text)?;
+        assert_eq!(
+            template.check(payload).is_ok(),
+            template.fill(&Values { key, fence: Fence(5), payload }, escape).is_ok()
+        );
+        template.fill(&Values { key, fence: Fence(5), payload }, escape)
+    }
+
+    #[test]
+    fn places_are_filled_in() {
+        let payload = json!({"a": {"b": [10, "x y"]}, "list": [1, {"c": null}]});
+        let filled = |text: &str| fill(text, &payload, Escape::None).unwrap();
+        assert_eq!(filled("{ {{attempt}} } {{ fence }}}"), "{ 2 } 5}");
+        assert_eq!(filled("{{payload.a.b.1}}|{{payload.a.b.0}}"), "x y|10");
+        assert_eq!(filled("{{payload.list}}"), r#"[1,{"c":null}]"#);
+        assert_eq!(filled("{{scheduled_at}}"), "2026-12-01T09:00:00.000000Z");
+        assert_ne!(filled("{{run_id}}"), filled("{{execution_id}}"));
+        assert!(Template::parse("no places }} { here").unwrap().is_plain());
+    }
+
+    #[test]
+    fn a_value_cannot_leave_its_part_of_a_url() {
+        let payload = json!({"x": "../a?b=c&d#é"});
+        let url = fill("https://e.com/{{payload.x}}/y", &payload, Escape::Url).unwrap();
+        assert_eq!(url, "https://e.com/..%2Fa%3Fb%3Dc%26d%23%C3%A9/y");
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_is_refused_by_name() {
+        for (text, part) in [
+            ("{{run_id", "without }}"),
+            ("{{job}}", "{{job}}"),
+            ("{{payload.}}", "{{payload.}}"),
+            ("{{payload..a}}", "{{payload..a}}"),
+            ("{{payload.a.9}}", "payload.a.9"),
+            ("{{payload.b}}", "payload.b"),
+        ] {
+            let message = fill(text, &json!({"a": [1]}), Escape::None).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Verbs of running attempts: what they say before they end, and what is said to them.
+
+use async_trait::async_trait;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{NodeNo, Progress, RunKey};
+
+use crate::{Now, Owned, StoreError};
+
+/// What a running attempt says. What is `None` stays as it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// Which one.
+    pub key: RunKey,
+    /// The right to say so.
+    pub fence: Fence,
+    /// How far it has come.
+    pub progress: Option<Progress>,
+    /// The end of what it has printed so far; at most 64 KiB, without NUL.
+    pub log: Option<String>,
+    /// What the next attempt of the run is to be given.
+    pub checkpoint: Option<Vec<u8>>,
+}
+
+/// What becomes of what an attempt said while it ran.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Traces {
+    /// It has notes in the store. They go: its results say more.
+    pub noted: bool,
+    /// What becomes of its run's checkpoint.
+    pub checkpoint: CheckpointFate,
+}
+
+/// What becomes of a run's checkpoint when an attempt ends.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum CheckpointFate {
+    /// It stays as it is, or there is none.
+    #[default]
+    AsIs,
+    /// This takes its place.
+    Save(Vec<u8>),
+    /// Nobody needs it any more.
+    Forget,
+}
+
+/// Who runs an attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Running {
+    /// This node.
+    pub node: NodeNo,
+    /// And this is what it runs.
+    pub attempt: Owned,
+}
+
+/// Something somebody far away says to the node that runs an attempt.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Word {
+    /// The body lives.
+    Heartbeat,
+    /// The attempt's end is in the store: its body can be let go.
+    Settled,
+}
+
+impl Word {
+    /// All of them, in the order of their stored numbers.
+    pub const ALL: [Self; 2] = [Self::Heartbeat, Self::Settled];
+}
+
+/// A word for the body of an attempt.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Letter {
+    /// Which attempt.
+    pub key: RunKey,
+    /// Under this fence.
+    pub fence: Fence,
+    /// The word.
+    pub word: Word,
+}
+
+/// What attempts say while they run, and what is said to them.
+#[async_trait]
+pub trait NoteStore: Send + Sync {
+    /// Writes down what attempts of `node` say, each if it runs there under the fence. Says which
+    /// do. Attempts do not spoil each other's chances. An attempt is in the batch once.
+    ///
+    /// [`get_run`](crate::RunStore::get_run) shows it while the attempt runs. A checkpoint is
+    /// handed to whoever next claims an attempt of the run, and stays until a
+    /// [`Finish`](crate::Finish) says otherwise or the run is forgotten.
+    async fn note(&self, node: NodeNo, batch: Vec<Note>, now: Now)
+    -> Result<Vec<bool>, StoreError>;
+
+    /// Who runs the attempt, if anybody does.
+    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError>;
+
+    /// Leaves a letter for `node`. The same one again changes nothing. One that says
+    /// [`Word::Settled`] wakes the node ([`Signal::Letters`](crate::Signal)).
+    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError>;
+
+    /// Takes the letters for `node`, at most `limit`. Nobody gets them again: each may be lost,
+    /// and nothing may depend on one. Those of a node that has gone are forgotten.
+    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError>;
+}
