@@ -117,6 +117,7 @@ impl Open {
 pub struct Interrupted {
     key: RunKey,
     fence: Fence,
+    wire: Wire,
     tenant: TenantNo,
     definition: Arc<Definition>,
 }
@@ -125,7 +126,14 @@ impl Interrupted {
     /// An attempt whose body was ended.
     pub fn of(key: RunKey, open: &Open) -> Self {
         let definition = Arc::clone(&open.definition);
-        Self { key, fence: open.fence, tenant: open.tenant, definition }
+        let wire = open.wire.clone();
+        Self { key, fence: open.fence, wire, tenant: open.tenant, definition }
+    }
+
+    /// What its body has saved and the store may not have.
+    pub fn unsaved(&self) -> Option<Note> {
+        let checkpoint = Some(self.wire.take_unstored()?);
+        Some(Note { key: self.key, fence: self.fence, progress: None, log: None, checkpoint })
     }
 
     /// Back into the queue, unharmed.

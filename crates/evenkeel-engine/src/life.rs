@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_executors::CancelReason;
-use evenkeel_store::{Finish, NewNode, Requeue, Signal, StoreError};
+use evenkeel_store::{Finish, NewNode, Note, Requeue, Signal, StoreError};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,9 +21,11 @@ use crate::heartbeat::Heartbeat;
 use crate::incarnation::{Backoff, Incarnation, instant_now};
 use crate::lease_keeper::LeaseKeeper;
 use crate::open_bound::OpenBound;
+use crate::postman::Postman;
 use crate::pruner::Pruner;
 use crate::reaper::Reaper;
 use crate::reconciler::Reconciler;
+use crate::recorder::Recorder;
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::worker::Worker;
@@ -98,6 +100,8 @@ impl Life {
         let share = || Arc::clone(&life);
         always.spawn(Heartbeat::new(share()).run());
         always.spawn(Canceller::new(share()).run());
+        always.spawn(Postman::new(share()).run());
+        always.spawn(Recorder::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
         let side_by_side = life.store.appetite().side_by_side.max(1);
         for _ in 0..side_by_side {
@@ -145,9 +149,11 @@ impl Life {
     async fn hand_back(&self, deadline: Instant) {
         let life = &self.shared;
         let interrupted = life.worker.take_interrupted();
+        let unsaved: Vec<Note> = interrupted.iter().filter_map(Interrupted::unsaved).collect();
         let mut backoff = Backoff::default();
         loop {
-            match self.try_hand_back(interrupted.iter().map(Interrupted::requeue).collect()).await {
+            let batch = interrupted.iter().map(Interrupted::requeue).collect();
+            match self.try_hand_back(&unsaved, batch).await {
                 Ok(()) => return,
                 Err(error) if instant_now() >= deadline => {
                     warn!(
@@ -161,8 +167,16 @@ impl Life {
         }
     }
 
-    async fn try_hand_back(&self, mut batch: Vec<Requeue>) -> Result<(), StoreError> {
+    async fn try_hand_back(
+        &self,
+        unsaved: &[Note],
+        mut batch: Vec<Requeue>,
+    ) -> Result<(), StoreError> {
         let life = &self.shared;
+        // First, while the attempts are still this node's: whoever takes them goes on from there.
+        if !unsaved.is_empty() {
+            life.store.note(life.node, unsaved.to_vec(), Incarnation::NOW).await?;
+        }
         // What was claimed and not started, too: an answer may have come too late, or never.
         for owned in life.store.owned(life.node, u32::MAX >> 1).await? {
             let known = batch.iter().any(|requeue| requeue.key == owned.key);

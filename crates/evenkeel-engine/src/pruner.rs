@@ -12,6 +12,9 @@ use crate::incarnation::Incarnation;
 /// Between two steps, so that forgetting never keeps firing waiting.
 const BREATH: Duration = Duration::from_millis(20);
 
+/// Pages forgotten in one step: they are larger than runs.
+const PAGES_STEP: u32 = 100;
+
 /// Goes round the history again and again.
 pub struct Pruner {
     life: Arc<Incarnation>,
@@ -38,7 +41,22 @@ impl Pruner {
         self.forgotten += pruned.forgotten;
         metrics::counter!("evenkeel_runs_forgotten_total").increment(pruned.forgotten);
         self.at = pruned.next;
-        Ok(pruned.next.is_none())
+        let is_over = pruned.next.is_none();
+        if is_over {
+            self.clear_pages().await?;
+        }
+        Ok(is_over)
+    }
+
+    /// Forgets what crawls of deleted jobs have kept.
+    async fn clear_pages(&self) -> Result<(), StoreError> {
+        loop {
+            let cleared = self.life.store.clear_pages(PAGES_STEP).await?;
+            metrics::counter!("evenkeel_pages_forgotten_total").increment(cleared);
+            if cleared < u64::from(PAGES_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
     }
 
     /// Runs until the node stops.

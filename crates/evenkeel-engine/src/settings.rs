@@ -34,6 +34,8 @@ pub struct Settings {
     pub stall: Duration,
     /// Weight of the newest duration in a job's average.
     pub alpha: f64,
+    /// What bodies say while they run is stored this often.
+    pub note_every: Duration,
     /// An attempt that runs for longer is written down as a long one.
     pub long_run_after: Duration,
     /// What history is kept.
@@ -79,6 +81,7 @@ impl Settings {
             linger: Duration::from_millis(5),
             stall: Duration::from_millis(50),
             alpha: DEFAULT_ALPHA,
+            note_every: Duration::from_secs(1),
             long_run_after: Duration::from_secs(30),
             retention: Retention::default(),
         }

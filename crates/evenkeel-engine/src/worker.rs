@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
+use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Timestamp};
 use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
@@ -149,7 +150,7 @@ impl Worker {
     }
 
     /// Passes on how a body ended, and frees its place.
-    fn body_ended(&self, key: RunKey, fence: evenkeel_core::lease::Fence, report: Report) {
+    fn body_ended(&self, key: RunKey, fence: Fence, report: Report) {
         let mut all = lock(&self.open);
         self.slots.give(1);
         let Some(open) = all.get_mut(&key).filter(|open| open.fence == fence) else { return };
@@ -205,6 +206,13 @@ impl Worker {
         let open = lock(&self.open);
         let running = open.iter().filter(|(_, open)| open.stage == Stage::Running);
         running.filter_map(|(key, open)| open.note(*key)).collect()
+    }
+
+    /// The store has what a body said up to this version.
+    pub fn noted(&self, key: RunKey, fence: Fence, version: u64) {
+        if let Some(open) = lock(&self.open).get(&key).filter(|open| open.fence == fence) {
+            open.wire.stored(version);
+        }
     }
 
     /// Passes a word from afar on to a body, if it still runs under that fence.

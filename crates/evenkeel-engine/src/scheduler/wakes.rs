@@ -58,7 +58,8 @@ impl Scheduler {
             }
         };
         let direct = self.life.worker.takes_directly(&definition, &self.life.settings.pools);
-        let start = if *places > 0 && direct {
+        // A checkpoint is handed over by a claim alone.
+        let start = if *places > 0 && direct && !wake.has_checkpoint {
             *places -= 1;
             Start::Claimed
         } else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{RunId, RunKey, Timestamp};
 use evenkeel_executors::{ConfigFault, Executor, Invocation, Report};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -28,6 +28,8 @@ pub struct Lived {
     pub ended: Duration,
     /// How it ended, if it did by itself.
     pub outcome: Option<Outcome>,
+    /// Whose checkpoint it was given: the attempt and its fence.
+    pub given: Option<(RunKey, u32)>,
 }
 
 /// The book that all bodies of all nodes write in.
@@ -57,7 +59,7 @@ impl Executor for SimExecutor {
         "noop"
     }
 
-    fn check(&self, _config: &Value) -> Result<(), ConfigFault> {
+    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
         Ok(())
     }
 
@@ -82,9 +84,12 @@ impl Executor for SimExecutor {
                 began: self.time.truth(),
                 ended: Duration::MAX,
                 outcome: None,
+                given: invocation.checkpoint.as_deref().map(read_checkpoint),
             });
             book.len() - 1
         };
+        let mine = format!("{} {}", invocation.key.execution_id(), invocation.fence.0);
+        invocation.wire.checkpoint(mine.into_bytes()).unwrap();
         // However it ends, also when its process does: the book says when.
         let mut end = End { executor: self, place, outcome: None };
         let mut lease = invocation.lease.clone();
@@ -106,6 +111,12 @@ impl Executor for SimExecutor {
         end.outcome = Some(report.outcome).filter(|outcome| *outcome != Outcome::Cancelled);
         report
     }
+}
+
+fn read_checkpoint(data: &[u8]) -> (RunKey, u32) {
+    let text = std::str::from_utf8(data).unwrap();
+    let (id, fence) = text.split_once(' ').unwrap();
+    (id.parse::<RunId>().unwrap().key(), fence.parse().unwrap())
 }
 
 struct End<'a> {

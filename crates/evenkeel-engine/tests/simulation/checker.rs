@@ -36,6 +36,7 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     no_job_overlaps_itself(evidence, &mut violations);
     stored_ends_are_the_last_owners(evidence, &runs, &mut violations);
     nothing_starts_early(evidence, &mut violations);
+    checkpoints_reach_the_next_attempt(evidence, &mut violations);
     nothing_is_left_behind(evidence, &mut violations).await;
     let census = evidence.model.census().await.unwrap();
     let latest = latest_first_attempt(evidence);
@@ -206,6 +207,26 @@ fn stored_ends_are_the_last_owners(evidence: &Evidence<'_>, runs: &[Run], bad: &
         };
         if said != Some(&stored) {
             bad.push(format!("I4: {:?} is stored as {stored:?}, its owner said {said:?}", run.key));
+        }
+    }
+}
+
+/// Every body saves a checkpoint when it begins. A retry gets that of the attempt before it, or of
+/// an earlier life of itself; a first attempt at most the latter.
+fn checkpoints_reach_the_next_attempt(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+    for lived in evidence.book {
+        let attempt = lived.key.attempt.0;
+        let right = match lived.given {
+            None => attempt == 0,
+            Some((giver, fence)) if giver.attempt.0 == attempt => {
+                giver == lived.key && fence < lived.fence
+            }
+            Some((giver, _)) => {
+                giver.run_id() == lived.key.run_id() && giver.attempt.0 + 1 == attempt
+            }
+        };
+        if !right {
+            bad.push(format!("{:?} was given the checkpoint of {:?}", lived.key, lived.given));
         }
     }
 }

@@ -1,0 +1,58 @@
+//! Passes on to running bodies what is said to them from afar.
+
+use std::sync::Arc;
+
+use evenkeel_store::{Signal, StoreError};
+use tokio::sync::broadcast::error::RecvError;
+use tracing::warn;
+
+use crate::incarnation::Incarnation;
+
+/// Letters taken at once.
+const LIMIT: u32 = 1000;
+
+/// Fetches the letters for this node's bodies.
+pub struct Postman {
+    life: Arc<Incarnation>,
+}
+
+impl Postman {
+    /// A postman of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life }
+    }
+
+    /// Delivers what has come. Says whether there may be more.
+    pub async fn run_once(&self) -> Result<bool, StoreError> {
+        let letters = self.life.store.take_letters(self.life.node, LIMIT).await?;
+        letters.iter().for_each(|letter| self.life.worker.deliver(*letter));
+        Ok(letters.len() >= LIMIT as usize)
+    }
+
+    /// Runs until its task is ended: bodies of a draining node still want to hear.
+    pub async fn run(self) {
+        let mut signals = self.life.store.signals().subscribe();
+        loop {
+            match self.run_once().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    warn!(error = &error as &dyn std::error::Error, "letters wait for the store");
+                }
+            }
+            let poll = tokio::time::sleep(self.life.settings.poll);
+            tokio::pin!(poll);
+            loop {
+                tokio::select! {
+                    biased;
+                    signal = signals.recv() => match signal {
+                        Ok(Signal::Letters) | Err(RecvError::Lagged(_)) => break,
+                        Ok(Signal::Jobs | Signal::Ready | Signal::Cancel | Signal::Nodes) => {}
+                        Err(RecvError::Closed) => return,
+                    },
+                    () = &mut poll => break,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes down what running bodies say, now and then and many at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use evenkeel_core::RunKey;
+use evenkeel_store::{Note, StoreError};
+use tracing::warn;
+
+use crate::incarnation::{Backoff, Incarnation};
+
+/// Checkpoints and logs of one batch together, so that no statement grows beyond reason.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A note and how many checkpoints its body had made by then.
+pub type Noted = (Note, u64);
+
+/// Stores progress, output and checkpoints of bodies that run.
+pub struct Recorder {
+    life: Arc<Incarnation>,
+    /// What the store has not taken yet. The bodies will not say it again.
+    unsaved: BTreeMap<RunKey, Noted>,
+}
+
+impl Recorder {
+    /// A recorder of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life, unsaved: BTreeMap::new() }
+    }
+
+    /// Stores what is new. Says of how many bodies.
+    pub async fn run_once(&mut self) -> Result<usize, StoreError> {
+        let life = Arc::clone(&self.life);
+        for (note, version) in life.worker.notes() {
+            add(&mut self.unsaved, note, version);
+        }
+        // Those that have ended said all of it in their report.
+        self.unsaved.retain(|key, _| life.worker.has(*key));
+        let count = self.unsaved.len();
+        while !self.unsaved.is_empty() {
+            let batch = first_batch(&self.unsaved, life.store.appetite().batch);
+            let notes = batch.iter().map(|(note, _)| note.clone()).collect();
+            // A note that is refused is one of an attempt that has ended or is somebody else's.
+            let stored = life.store.note(life.node, notes, Incarnation::NOW).await?;
+            for ((note, version), stored) in batch.iter().zip(stored) {
+                self.unsaved.remove(&note.key);
+                if stored {
+                    life.worker.noted(note.key, note.fence, *version);
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Runs until its task is ended: bodies of a draining node go on speaking.
+    pub async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        let mut wait = self.life.settings.note_every;
+        loop {
+            tokio::time::sleep(wait).await;
+            wait = match self.run_once().await {
+                Ok(_) => {
+                    backoff.reset();
+                    self.life.settings.note_every
+                }
+                Err(error) => {
+                    warn!(error = &error as &dyn std::error::Error, "notes wait for the store");
+                    self.life.settings.note_every.max(backoff.next())
+                }
+            };
+        }
+    }
+}
+
+/// Puts a newer note in the place of an older one, which still says what the newer leaves out.
+fn add(unsaved: &mut BTreeMap<RunKey, Noted>, newer: Note, version: u64) {
+    let older = unsaved.remove(&newer.key).map(|(older, _)| older);
+    let Note { progress, log, checkpoint, .. } = match older {
+        Some(older) if older.fence == newer.fence => older,
+        _ => Note { progress: None, log: None, checkpoint: None, ..newer.clone() },
+    };
+    let key = newer.key;
+    let merged = Note {
+        progress: newer.progress.or(progress),
+        log: newer.log.or(log),
+        checkpoint: newer.checkpoint.or(checkpoint),
+        ..newer
+    };
+    unsaved.insert(key, (merged, version));
+}
+
+/// As many as fit into a batch, one at least.
+fn first_batch(unsaved: &BTreeMap<RunKey, Noted>, rows_max: usize) -> Vec<Noted> {
+    let mut bytes = 0;
+    let size = |note: &Note| {
+        note.log.as_ref().map_or(0, String::len) + note.checkpoint.as_ref().map_or(0, Vec::len)
+    };
+    unsaved
+        .values()
+        .take(rows_max)
+        .enumerate()
+        .take_while(|(at, (note, _))| {
+            bytes += size(note);
+            *at == 0 || bytes <= BATCH_BYTES_MAX
+        })
+        .map(|(_, noted)| noted.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::lease::Fence;
+    use evenkeel_core::{JobNo, Progress, Timestamp};
+
+    use super::*;
+
+    fn note(job: i64, fence: u32) -> Note {
+        let key = RunKey::regular(JobNo(job), Timestamp::from_micros(1));
+        Note { key, fence: Fence(fence), progress: None, log: None, checkpoint: None }
+    }
+
+    #[test]
+    fn a_newer_note_keeps_what_it_leaves_out() {
+        let mut unsaved = BTreeMap::new();
+        let log = Some("one".to_string());
+        add(&mut unsaved, Note { log: log.clone(), checkpoint: Some(vec![1]), ..note(1, 1) }, 1);
+        let progress = Some(Progress { done: Some(1), ..Progress::default() });
+        let newer = Note { checkpoint: Some(vec![2]), progress: progress.clone(), ..note(1, 1) };
+        add(&mut unsaved, newer, 2);
+        let (merged, version) = &unsaved[&note(1, 1).key];
+        assert_eq!((&merged.log, &merged.progress), (&log, &progress));
+        assert_eq!((merged.checkpoint.as_deref(), *version), (Some(&[2_u8][..]), 2));
+        add(&mut unsaved, note(1, 2), 0);
+        assert_eq!(unsaved[&note(1, 1).key].0, note(1, 2));
+    }
+
+    #[test]
+    fn a_batch_is_bounded_in_rows_and_bytes_and_never_empty() {
+        let large = |job| Note { checkpoint: Some(vec![0; BATCH_BYTES_MAX]), ..note(job, 1) };
+        let mut unsaved = BTreeMap::new();
+        (1..=3).for_each(|job| add(&mut unsaved, large(job), 1));
+        assert_eq!(first_batch(&unsaved, 100).len(), 1);
+        let mut unsaved = BTreeMap::new();
+        (1..=30).for_each(|job| add(&mut unsaved, note(job, 1), 0));
+        assert_eq!(first_batch(&unsaved, 20).len(), 20);
+    }
+}
