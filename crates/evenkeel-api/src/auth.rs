@@ -55,7 +55,7 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem>
 }
 
 /// The token, from its header and from nowhere else: addresses end up in logs and histories.
-fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         let detail = "send one Authorization header: Bearer, a space, and the token";

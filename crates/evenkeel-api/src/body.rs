@@ -30,6 +30,28 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     }
 }
 
+/// JSON, or nothing at all.
+pub(crate) struct MaybeJson(pub(crate) Option<Value>);
+
+impl<S: Send + Sync> FromRequest<S> for MaybeJson {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let says_json = says_json(request.headers());
+        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self(None));
+        }
+        if !says_json {
+            let detail = "send the header Content-Type: application/json";
+            return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
+        }
+        let value = serde_json::from_slice(&bytes)
+            .map_err(|error| Problem::new(ProblemType::MalformedJson, error.to_string()))?;
+        Ok(Self(Some(value)))
+    }
+}
+
 /// No body, or an empty object, which some clients can't help sending.
 pub(crate) struct NoBody;
 

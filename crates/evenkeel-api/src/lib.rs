@@ -13,23 +13,27 @@ mod metrics;
 mod observe;
 mod openapi;
 mod page;
+mod pages;
 mod params;
 mod problem;
 mod routes;
+mod runs;
 mod state;
 mod tenants;
 mod tokens;
 
 pub use auth::Caller;
 pub use body::BODY_BYTES_MAX;
-pub use executions::{ExecutionList, ExecutionView, SkippedView};
+pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     DeletedView, JobDocument, JobList, JobView, ScheduleForm, ScheduleView, TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
+pub use pages::{PageHitView, PageList, PageView};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use routes::{openapi, router};
+pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
 pub use state::{App, Clock, RenderMetrics, Settings};
 pub use tenants::{DEFAULT_TENANT, Tenants};
 pub use tokens::{

@@ -40,6 +40,8 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
     tags(
         (name = "jobs", description = "What is to run, and when"),
         (name = "executions", description = "What ran, and how it went"),
+        (name = "pages", description = "What crawls have kept"),
+        (name = "callbacks", description = "For those who were called and answered 202"),
         (name = "operations", description = "For those who run the server"),
     ),
     components(schemas(Problem, FieldError, ProblemType)),
@@ -58,6 +60,13 @@ impl Modify for Bearer {
             .components
             .get_or_insert_default()
             .add_security_scheme("bearer", SecurityScheme::Http(scheme));
+        let mut attempt = Http::new(HttpAuthScheme::Bearer);
+        attempt.description =
+            Some("The token that came with the call, in X-Evenkeel-Callback-Token".into());
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("attempt", SecurityScheme::Http(attempt));
     }
 }
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::{JobNo, RunId, RunKey};
-use evenkeel_store::PageRequest;
+use evenkeel_store::{PageNo, PageRequest};
 use utoipa::IntoParams;
 
 use crate::params::Params;
@@ -87,6 +87,18 @@ impl CursorKey for RunKey {
 
     fn from_bits(bits: u128) -> Option<Self> {
         uuid::Uuid::from_u128(bits).to_string().parse::<RunId>().ok().map(RunId::key)
+    }
+}
+
+impl CursorKey for PageNo {
+    const TAG: u8 = b'p';
+
+    fn bits(self) -> u128 {
+        self.0.unsigned_abs().into()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        i64::try_from(bits).ok().map(Self)
     }
 }
 

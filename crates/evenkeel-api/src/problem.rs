@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-cancelled` | 409 | the job was ended for good |
+/// | `run-over` | 409 | the run or attempt has ended, or was taken over |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
@@ -54,6 +55,9 @@ pub enum ProblemType {
     /// The job was ended for good.
     #[serde(rename = "/problems/job-cancelled")]
     JobCancelled,
+    /// The run or attempt has ended, or was taken over.
+    #[serde(rename = "/problems/run-over")]
+    RunOver,
     /// The body is too large.
     #[serde(rename = "/problems/body-too-large")]
     BodyTooLarge,
@@ -86,7 +90,9 @@ impl ProblemType {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NameTaken | Self::JobBusy | Self::JobCancelled => StatusCode::CONFLICT,
+            Self::NameTaken | Self::JobBusy | Self::JobCancelled | Self::RunOver => {
+                StatusCode::CONFLICT
+            }
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InvalidJob | Self::InvalidParameter => StatusCode::UNPROCESSABLE_ENTITY,
@@ -106,6 +112,7 @@ impl ProblemType {
             Self::NameTaken => "Another job has this name",
             Self::JobBusy => "The job is busy",
             Self::JobCancelled => "The job was cancelled",
+            Self::RunOver => "The run has ended or was taken over",
             Self::BodyTooLarge => "The body is too large",
             Self::UnsupportedMediaType => "The body must be application/json",
             Self::InvalidJob => "The job is not acceptable",
@@ -223,6 +230,10 @@ impl From<CommandError> for Problem {
             CommandError::Conflict(Conflict::Cancelled) => {
                 Self::new(ProblemType::JobCancelled, detail)
             }
+            CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
+                Self::new(ProblemType::RunOver, detail)
+            }
+            CommandError::BadAttemptToken => Self::new(ProblemType::Unauthorized, detail),
             CommandError::Store(error) => error.into(),
         }
     }

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use crate::body::BODY_BYTES_MAX;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
-use crate::{auth, executions, guard, health, jobs, metrics, observe};
+use crate::{auth, executions, guard, health, jobs, metrics, observe, pages, runs};
 
 /// All of the HTTP interface.
 pub fn router(app: App) -> Router {
@@ -39,15 +39,24 @@ pub fn openapi() -> OpenApi {
 
 /// The routes anybody may use, those that need a token, and the document of both.
 fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
-    let mut public =
-        OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz));
+    let mut public = OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        // These check a token of their own.
+        .routes(routes!(runs::complete))
+        .routes(routes!(runs::fail))
+        .routes(routes!(runs::heartbeat))
+        .routes(routes!(runs::progress));
     let mut closed = OpenApiRouter::with_openapi(crate::openapi::frame())
         .routes(routes!(jobs::list, jobs::create))
         .routes(routes!(jobs::get, jobs::delete))
         .routes(routes!(jobs::trigger))
         .routes(routes!(executions::list_of_job))
         .routes(routes!(executions::list))
-        .routes(routes!(executions::get));
+        .routes(routes!(executions::get))
+        .routes(routes!(executions::cancel))
+        .routes(routes!(pages::list))
+        .routes(routes!(pages::get));
     for (is_open, route) in [
         (settings.open_metrics, routes!(metrics::metrics)),
         (settings.open_openapi, routes!(crate::openapi::document)),

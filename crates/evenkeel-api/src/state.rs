@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_commands::{Jobs, Runs};
+use evenkeel_commands::{Callbacks, Jobs, Pages, Runs};
 use evenkeel_core::Timestamp;
 use evenkeel_store::Store;
 
@@ -26,6 +26,10 @@ pub struct App {
     pub jobs: Jobs,
     /// Questions about runs.
     pub runs: Runs,
+    /// Words from those who were called.
+    pub callbacks: Callbacks,
+    /// Questions about crawled pages.
+    pub pages: Pages,
     /// Issues and checks tokens.
     pub tokens: Arc<Tokens>,
     /// Knows tenants by name.

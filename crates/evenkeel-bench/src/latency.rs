@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
-use evenkeel_commands::{ExecutorCheck, Jobs, Runs};
-use evenkeel_core::{RunId, Span};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::{AttemptTokens, RunId, Span};
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles};
 use serde_json::{Value, json};
@@ -77,6 +78,13 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
     let app = App {
         store: Arc::clone(&store),
         jobs: Jobs::new(Arc::clone(&store), Arc::clone(&sources.chance), Arc::new(AnyConfig)),
+        callbacks: Callbacks::new(
+            Arc::clone(&store),
+            Arc::clone(&sources.chance),
+            AttemptTokens::new(b"of a bench"),
+            DEFAULT_ALPHA,
+        ),
+        pages: Pages::new(Arc::clone(&store)),
         runs: Runs::new(Arc::clone(&store)),
         tokens,
         tenants: Arc::new(evenkeel_api::Tenants::new(Arc::clone(&store))),

@@ -9,7 +9,7 @@ use crate::Fault;
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no such thing, or not for this tenant: nobody learns which.
-    #[error("there is no such job or execution")]
+    #[error("there is no such job, execution or page")]
     NotFound,
     /// The document is wrong.
     #[error("the document is not acceptable")]
@@ -23,6 +23,9 @@ pub enum CommandError {
     /// The job is in a state that does not allow it.
     #[error("{0}")]
     Conflict(Conflict),
+    /// The token is not one of this attempt.
+    #[error("the token is not the one that came with this attempt's call")]
+    BadAttemptToken,
     /// The store failed. Whether the command took effect is unknown if it did not answer.
     #[error("the store failed")]
     Store(#[from] StoreError),
@@ -40,4 +43,16 @@ pub enum Conflict {
     /// Somebody ended it for good.
     #[error("this job was cancelled and runs no more; create it anew")]
     Cancelled,
+    /// The attempt has ended.
+    #[error("this attempt does not run any more; its end is stored and there is nothing to do")]
+    NotRunning,
+    /// Another worker runs the attempt.
+    #[error(
+        "this attempt was taken over and its work was asked for again; whoever got the newer call \
+         reports it"
+    )]
+    TakenOver,
+    /// The run has ended.
+    #[error("this run has ended; there is nothing to cancel")]
+    Over,
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use evenkeel_core::{JobId, RunId, RunKey};
-use evenkeel_store::{Page, PageRequest, Run, RunFilter, Scope, Store};
+use evenkeel_store::{Now, Page, PageRequest, Run, RunCancelled, RunFilter, Scope, Signal, Store};
 
-use crate::CommandError;
+use crate::{CommandError, Conflict};
 
 /// What people ask about runs.
 #[derive(Clone)]
@@ -22,6 +22,21 @@ impl Runs {
     /// The attempt with this id, or the latest attempt of the run with this id.
     pub async fn get(&self, scope: &Scope, id: RunId) -> Result<Run, CommandError> {
         self.store.get_run(scope, id.key()).await?.ok_or(CommandError::NotFound)
+    }
+
+    /// Ends a run, given its id or that of one of its attempts; its job goes on. Says which attempt
+    /// was asked to end, or withdrawn before it ran.
+    pub async fn cancel(&self, scope: &Scope, id: RunId) -> Result<RunCancelled, CommandError> {
+        match self.store.cancel_run(scope, id.key(), Now::Database).await? {
+            RunCancelled::NotFound => Err(CommandError::NotFound),
+            RunCancelled::Over => Err(CommandError::Conflict(Conflict::Over)),
+            cancelled @ RunCancelled::Asked(_) => {
+                // The wake-up may be lost: the node also looks now and then.
+                let _ = self.store.announce(Signal::Cancel).await;
+                Ok(cancelled)
+            }
+            cancelled @ RunCancelled::Withdrawn(_) => Ok(cancelled),
+        }
     }
 
     /// The scope's attempts and skip records, newest first.

@@ -102,8 +102,9 @@ impl Wire {
         self.0.heard.notified().await;
     }
 
-    /// Passes on a sign of life.
+    /// Passes on a sign of life. Whoever sent it may have left notes in the store.
     pub fn sign_of_life(&self) {
+        self.said().was_taken = true;
         self.0.heard.notify_one();
     }
 
@@ -123,7 +124,7 @@ impl Wire {
         })
     }
 
-    /// Has the node ever taken anything?
+    /// May there be notes of the body in the store?
     pub fn was_taken(&self) -> bool {
         self.said().was_taken
     }

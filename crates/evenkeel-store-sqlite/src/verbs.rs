@@ -198,6 +198,15 @@ impl RunStore for SqliteStore {
             .await
     }
 
+    async fn cancel_run(
+        &self,
+        _: &Scope,
+        _: RunKey,
+        _: Now,
+    ) -> Result<evenkeel_store::RunCancelled, StoreError> {
+        Err(StoreError::Refused("STUB".into()))
+    }
+
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         let pools = pools.to_vec();
         self.readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await

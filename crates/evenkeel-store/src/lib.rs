@@ -33,7 +33,7 @@ pub use row::{
 };
 pub use runs::{
     Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune, Pruned, Requeue,
-    Results, Run, RunFilter, RunStore,
+    Results, Run, RunCancelled, RunFilter, RunStore,
 };
 pub use schedules::{
     DueJob, DueWake, Fire, FireResult, Fired, LookAhead, RunLink, ScheduleStore, Start, Ticket,

@@ -178,6 +178,19 @@ pub struct RunFilter {
     pub job: Option<JobId>,
 }
 
+/// What became of the wish to end a run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RunCancelled {
+    /// It waited, and is recorded as cancelled.
+    Withdrawn(RunKey),
+    /// This attempt of it runs and was asked to end.
+    Asked(RunKey),
+    /// It had ended before.
+    Over,
+    /// There is no such run in the scope.
+    NotFound,
+}
+
 /// One bounded step of forgetting.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Prune {
@@ -242,6 +255,17 @@ pub trait RunStore: Send + Sync {
 
     /// Attempts of `node` that somebody wants ended. They are told until they have ended.
     async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError>;
+
+    /// Ends the run that the attempt belongs to, for good: what runs of it is asked to end (and
+    /// told by [`cancellations`](Self::cancellations) until it has), what waits (in the queue, for
+    /// the time of its retry, or as a trigger) is recorded as cancelled, which ends the chain. The
+    /// job goes on with its next time.
+    async fn cancel_run(
+        &self,
+        scope: &Scope,
+        key: RunKey,
+        now: Now,
+    ) -> Result<RunCancelled, StoreError>;
 
     /// How many attempts of these pools wait for a worker, counted no further than `limit`.
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;

@@ -2,12 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_core::RunId;
 
-use super::ExecutionView;
+use super::{ExecutionView, read_id};
 use crate::auth::Caller;
 use crate::params::{Params, PathId};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::state::App;
 
 /// One execution, or the latest execution of a run.
@@ -33,10 +32,6 @@ pub(crate) async fn get(
     params: Params,
 ) -> Result<Json<ExecutionView>, Problem> {
     params.finish()?;
-    let id: RunId = id.parse().map_err(|error| {
-        let detail = format!("there is no such execution: the id in the path is {error}");
-        Problem::new(ProblemType::NotFound, detail)
-    })?;
-    let run = app.runs.get(&caller.scope, id).await?;
+    let run = app.runs.get(&caller.scope, read_id(&id)?).await?;
     Ok(Json(run.into()))
 }

@@ -1,11 +1,26 @@
 //! `/api/v1/executions…`, a file per endpoint.
 
+mod cancel;
 mod get;
 mod list;
 mod view;
 
-pub use list::ExecutionList;
-pub use view::{ExecutionView, SkippedView};
+use evenkeel_core::RunId;
 
+use crate::problem::{Problem, ProblemType};
+
+pub use cancel::CancelledView;
+pub use list::ExecutionList;
+pub use view::{ExecutionView, ProgressView, SkippedView};
+
+pub(crate) use cancel::*;
 pub(crate) use get::*;
 pub(crate) use list::*;
+
+/// The id of an execution or run in a path.
+fn read_id(text: &str) -> Result<RunId, Problem> {
+    text.parse().map_err(|error| {
+        let detail = format!("there is no such execution: the id in the path is {error}");
+        Problem::new(ProblemType::NotFound, detail)
+    })
+}

@@ -30,6 +30,17 @@ impl From<SkippedTimes> for SkippedView {
     }
 }
 
+/// How far an execution has come.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct ProgressView {
+    /// So much is done.
+    pub done: Option<u64>,
+    /// So much there is to do, as far as is known.
+    pub total: Option<u64>,
+    /// What it is doing.
+    pub message: Option<String>,
+}
+
 /// One try of a run, or a record of times that did not run.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ExecutionView {
@@ -44,7 +55,8 @@ pub struct ExecutionView {
     pub job_id: JobId,
     /// Which one of the job's life it was, counted from 1.
     pub execution_number: Option<u64>,
-    /// `pending`, `running`, `completed`, `failed`, `cancelled`, `timed_out` or `skipped`.
+    /// `pending`, `running`, `completed`, `failed`, `cancelled`, `timed_out`, `skipped` or
+    /// `partly_failed`.
     #[schema(value_type = String)]
     pub status: RunStatus,
     /// The time it is for.
@@ -81,8 +93,10 @@ pub struct ExecutionView {
     pub error_message: Option<String>,
     /// Where it went wrong; no executor tells yet.
     pub stack_trace: Option<String>,
-    /// The end of what it printed.
+    /// The end of what it printed; while it runs, what it has printed so far.
     pub output: Option<String>,
+    /// How far it has come, while it runs and if it says so. Lists leave it out.
+    pub progress: Option<ProgressView>,
     /// CPU time it took.
     pub cpu_time_ms: Option<u64>,
     /// The most memory it had, rounded up.
@@ -96,6 +110,8 @@ pub struct ExecutionView {
 
 impl From<Run> for ExecutionView {
     fn from(run: Run) -> Self {
+        let is_told = run.progress.is_some();
+        let progress = run.progress.unwrap_or_default();
         let is_first_try = run.key.attempt == Attempt::FIRST;
         let lateness = run.started_at.map(|start| start.since(run.key.scheduled_at));
         let duration = run.started_at.zip(run.finished_at).map(|(start, end)| end.since(start));
@@ -116,11 +132,16 @@ impl From<Run> for ExecutionView {
             fence: run.fence.0,
             crashes: run.crashes,
             node: run.node.map(|(_, name)| name),
-            items_crawled: run.results.items_crawled,
-            items_indexed: run.results.items_indexed,
+            items_crawled: run.results.items_crawled.or(progress.items_crawled),
+            items_indexed: run.results.items_indexed.or(progress.items_indexed),
             error_message: run.results.error,
             stack_trace: None,
-            output: run.results.output,
+            output: run.results.output.or(run.log),
+            progress: is_told.then_some(ProgressView {
+                done: progress.done,
+                total: progress.total,
+                message: progress.message,
+            }),
             cpu_time_ms: run.results.cpu_time.map(Span::as_millis),
             memory_peak_mb: run.results.memory_peak_kb.map(|kb| kb.saturating_add(1023) / 1024),
             skipped: run.skipped.map(SkippedView::from),

@@ -1,7 +1,8 @@
 //! A store that fails at everything but knowing tenants.
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::page::{Kept, KnownPage, PageContent};
+use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::*;
 
 pub struct BrokenStore {
@@ -52,7 +53,26 @@ broken!(ScheduleStore {
     fire_wakes(node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Fired;
 });
 
+broken!(NoteStore {
+    note(node: NodeNo, batch: Vec<Note>, now: Now) -> Vec<bool>;
+    find_running(key: RunKey) -> Option<Running>;
+    send_letter(node: NodeNo, letter: Letter) -> ();
+    take_letters(node: NodeNo, limit: u32) -> Vec<Letter>;
+});
+
+broken!(PageStore {
+    known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
+    keep_pages(shelf: Shelf, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
+    see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
+    forget_pages(job: JobNo, pages: &[PageId]) -> u64;
+    clear_pages(limit: u32) -> u64;
+    list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
+        -> Page<PageHit, PageNo>;
+    get_page(scope: &Scope, id: PageId) -> Option<StoredPage>;
+});
+
 broken!(RunStore {
+    cancel_run(scope: &Scope, key: RunKey, now: Now) -> RunCancelled;
     claim(claim: &Claim, now: Now) -> Claimed;
     finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
     requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;

@@ -11,9 +11,10 @@ use evenkeel_api::{
     App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Tenants, TokenRequest,
     Tokens, router,
 };
-use evenkeel_commands::{ExecutorCheck, Jobs, Runs};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{JobId, Span, Timestamp};
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::{AttemptTokens, JobId, Span, Timestamp};
 use evenkeel_store::{Role, Store};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::START;
@@ -50,7 +51,7 @@ impl ExecutorCheck for Executors {
     }
 
     fn kinds(&self) -> Vec<String> {
-        vec!["http".into(), "noop".into()]
+        vec!["crawl".into(), "http".into(), "noop".into()]
     }
 }
 
@@ -73,6 +74,10 @@ impl Readiness for Engine {
         };
         vec![Check { name: "engine".into(), ok, detail: "was looked at".into() }]
     }
+}
+
+pub fn attempt_tokens() -> AttemptTokens {
+    AttemptTokens::new(b"of attempts")
 }
 
 pub fn tokens() -> Tokens {
@@ -205,6 +210,13 @@ pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Set
     router(App {
         jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
         runs: Runs::new(store.clone()),
+        callbacks: Callbacks::new(
+            store.clone(),
+            Arc::new(Counting::new()),
+            attempt_tokens(),
+            DEFAULT_ALPHA,
+        ),
+        pages: Pages::new(store.clone()),
         tokens: Arc::new(tokens()),
         tenants: Arc::new(Tenants::new(store.clone())),
         clock,

@@ -1,7 +1,7 @@
 //! What runs a job.
 
 use evenkeel_core::job::ExecutorSpec;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::about::{fits, object};
 use super::fields::Fields;
@@ -9,8 +9,12 @@ use super::limits::{EXECUTOR_CONFIG_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::ExecutorCheck;
 use crate::fault::shown;
 
+/// The executor of a job that names none and has an address.
+const CRAWL: &str = "crawl";
+
 pub(super) fn read(
     fields: &mut Fields<'_>,
+    about_url: Option<&str>,
     payload: &Value,
     executors: &dyn ExecutorCheck,
 ) -> Option<ExecutorSpec> {
@@ -23,16 +27,18 @@ pub(super) fn read(
         Some("http_callback") => "http",
         Some(kind) => kind,
         None if named => return None,
+        // What a source is there for.
+        None if about_url.is_some() => CRAWL,
         None => {
             let message = format!(
-                "is missing; a job without one will be a crawl of its url once there is a crawler, \
-                 until then name one of {}",
+                "is missing; give a url and the job is a crawl of it, or name one of {}",
                 known.join(", "),
             );
             fields.fault("executor_type", message);
             return None;
         }
     };
+    let config = if kind == CRAWL { with_start(config, about_url) } else { config };
     if !known.iter().any(|known| known == kind) {
         let off = if kind == "shell" { "; shell is off unless the server enables it" } else { "" };
         let message = format!("{} is not one of {}{off}", shown(&kind.into()), known.join(", "));
@@ -49,6 +55,19 @@ pub(super) fn read(
             None
         }
     }
+}
+
+/// A crawl that is not told where to start starts at what the job is about.
+fn with_start(config: Value, url: Option<&str>) -> Value {
+    let mut fields = match config {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let told = fields.contains_key("url") || fields.contains_key("start_urls");
+    if let (false, Some(url)) = (told, url) {
+        fields.insert("url".into(), url.into());
+    }
+    Value::Object(fields)
 }
 
 /// Whatever the executor is to pass on.

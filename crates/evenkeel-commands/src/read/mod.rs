@@ -43,7 +43,7 @@ pub fn read_job(document: &Value, executors: &dyn ExecutorCheck) -> Result<JobSp
     let schedule = schedule::read(&mut fields);
     let timezone = schedule::timezone(&mut fields);
     let payload = executor::payload(&mut fields);
-    let executor = executor::read(&mut fields, &payload, executors);
+    let executor = executor::read(&mut fields, about.url.as_deref(), &payload, executors);
     let policies = policy::read(&mut fields);
     let faults = fields.finish(strangers::reason);
     let spec = schedule.zip(executor).map(|(schedule, executor)| JobSpec {

@@ -311,6 +311,15 @@ impl RunStore for FaultyStore {
         through!(self, cancellations(node = Own(node)))
     }
 
+    async fn cancel_run(
+        &self,
+        scope: &Scope,
+        key: RunKey,
+        now: Now,
+    ) -> Result<RunCancelled, StoreError> {
+        through!(self, cancel_run(scope = Ref(*scope), key = Own(key), now = Own(now)))
+    }
+
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         through!(self, waiting(pools = Ref(pools.to_vec()), limit = Own(limit)))
     }

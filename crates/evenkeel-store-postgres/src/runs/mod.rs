@@ -53,6 +53,15 @@ impl RunStore for PostgresStore {
         owned::cancellations(self, node).await
     }
 
+    async fn cancel_run(
+        &self,
+        _: &Scope,
+        _: RunKey,
+        _: Now,
+    ) -> Result<evenkeel_store::RunCancelled, StoreError> {
+        Err(StoreError::Refused("STUB".into()))
+    }
+
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         owned::waiting(self, pools, limit).await
     }

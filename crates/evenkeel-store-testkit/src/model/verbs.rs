@@ -122,6 +122,15 @@ impl RunStore for ModelStore {
         Ok(self.lock().cancellations(node))
     }
 
+    async fn cancel_run(
+        &self,
+        _: &Scope,
+        _: RunKey,
+        _: Now,
+    ) -> Result<evenkeel_store::RunCancelled, StoreError> {
+        Err(StoreError::Refused("STUB".into()))
+    }
+
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {
         Ok(self.lock().waiting(pools, limit))
     }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::Context;
+use crate::config::RawExecutors;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
 use crate::{Failure, config, serve};
 
@@ -13,8 +14,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve --store postgres://evenkeel@db/evenkeel --data-dir /var/lib/evenkeel
   evenkeel serve --config evenkeel.toml
 
-Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine
-(see --help) are in its table [engine]. Flags win over variables, variables over the file.";
+Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine and
+Executors (see --help) are in its tables [engine] and [executors]. Flags win over variables, variables over the file.";
 
 /// How to serve.
 #[derive(Args, Clone)]
@@ -25,6 +26,8 @@ pub struct ServeArgs {
     server: RawServer,
     #[command(flatten)]
     engine: RawEngine,
+    #[command(flatten)]
+    executors: RawExecutors,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
@@ -35,6 +38,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
         &args.store.or(&file.store),
         args.server.or(&file.server),
         &args.engine.or(&file.engine),
+        args.executors.or(&file.executors),
         &machine,
     )?;
     context.runtime_of_many()?.block_on(serve::serve(config))

@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::{Args as _, Command};
 use serde::Deserialize;
 
-use super::ConfigError;
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
+use super::{ConfigError, RawExecutors};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -21,6 +21,8 @@ pub struct ConfigFile {
     pub server: RawServer,
     /// The table `[engine]`.
     pub engine: RawEngine,
+    /// The table `[executors]`.
+    pub executors: RawExecutors,
 }
 
 /// Reads the file, if there is to be one.
@@ -42,23 +44,28 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         hint: hint(&key, known),
         key,
     };
-    let (top, engine) = known_keys();
+    let (top, tables) = known_keys();
     for (key, value) in &table {
-        match value {
-            toml::Value::Table(inner) if key == "engine" => {
-                if let Some(key) = inner.keys().find(|key| !engine.contains(key)) {
-                    return Err(unknown(key.clone(), &engine));
+        let inner_keys = tables.iter().find(|(name, _)| name == key).map(|(_, keys)| keys);
+        match (value, inner_keys) {
+            (toml::Value::Table(inner), Some(known)) => {
+                if let Some(key) = inner.keys().find(|key| !known.contains(key)) {
+                    return Err(unknown(key.clone(), known));
                 }
             }
-            _ if top.contains(key) || key == "engine" => {}
-            _ if engine.contains(key) => {
-                return Err(ConfigError::UnknownKey {
-                    path: path.into(),
-                    hint: format!("{key} belongs into the table [engine]"),
-                    key: key.clone(),
-                });
-            }
-            _ => return Err(unknown(key.clone(), &top)),
+            // What is no table is refused below, with its line.
+            (_, Some(_)) => {}
+            (_, None) if top.contains(key) => {}
+            (_, None) => match tables.iter().find(|(_, keys)| keys.contains(key)) {
+                Some((table, _)) => {
+                    return Err(ConfigError::UnknownKey {
+                        path: path.into(),
+                        hint: format!("{key} belongs into the table [{table}]"),
+                        key: key.clone(),
+                    });
+                }
+                None => return Err(unknown(key.clone(), &top)),
+            },
         }
     }
     // One reading for each part, which passes over the keys of the others: in one reading of all
@@ -69,6 +76,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         store: toml::from_str(text).map_err(malformed)?,
         server: toml::from_str(text).map_err(malformed)?,
         engine: toml::from_str::<EngineOnly>(text).map_err(malformed)?.engine,
+        executors: toml::from_str::<ExecutorsOnly>(text).map_err(malformed)?.executors,
     })
 }
 
@@ -76,6 +84,12 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
 struct EngineOnly {
     #[serde(default)]
     engine: RawEngine,
+}
+
+#[derive(Deserialize)]
+struct ExecutorsOnly {
+    #[serde(default)]
+    executors: RawExecutors,
 }
 
 /// On one line, without the picture of the place, which may hold a password.
@@ -90,8 +104,8 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-/// The keys of the file and of its table `[engine]`: the names of the flags.
-fn known_keys() -> (Vec<String>, Vec<String>) {
+/// The keys of the file and of each of its tables: the names of the flags.
+fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 2]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
         arguments.filter(|key| key != "config").collect()
@@ -100,7 +114,9 @@ fn known_keys() -> (Vec<String>, Vec<String>) {
     let top = RawServer::augment_args(RawStore::augment_args(RawClient::augment_args(top)));
     let mut top = keys(top);
     top.sort();
-    (top, keys(RawEngine::augment_args(Command::new(""))))
+    let engine = keys(RawEngine::augment_args(Command::new("")));
+    let executors = keys(RawExecutors::augment_args(Command::new("")));
+    (top, [("engine", engine), ("executors", executors)])
 }
 
 /// What was probably meant.
@@ -148,7 +164,8 @@ mod tests {
         let file = read(
             "listen = '127.0.0.1:0'\nroles = ['api', 'worker']\ndrain_grace = '5s'\n\
              enable_shell = true\nallow_network = ['127.0.0.0/8']\nstore = 'sqlite:x.db'\n\
-             url = 'http://a'\n[engine]\nlease_seconds = 30",
+             url = 'http://a'\n[engine]\nlease_seconds = 30\n\
+             [executors]\nshell_env = ['TZ', 'LANG']",
         )
         .unwrap();
         assert_eq!(file.server.listen.as_deref(), Some("127.0.0.1:0"));
@@ -159,6 +176,7 @@ mod tests {
         assert_eq!(file.store.store.as_deref(), Some("sqlite:x.db"));
         assert_eq!(file.client.url.as_deref(), Some("http://a"));
         assert_eq!(file.engine.lease_seconds, Some(30));
+        assert_eq!(file.executors.shell_env.unwrap(), ["TZ", "LANG"]);
     }
 
     #[test]
@@ -167,6 +185,7 @@ mod tests {
             ("lisen = 'x'", "did you mean listen?"),
             ("[engine]\nlease_second = 3", "did you mean lease_seconds?"),
             ("lease_seconds = 3", "lease_seconds belongs into the table [engine]"),
+            ("shell_env = ['A']", "shell_env belongs into the table [executors]"),
             ("config = 'x'", "the keys are allow_network, data_dir"),
         ] {
             let way_out = read(text).err().unwrap().way_out.unwrap();

@@ -4,12 +4,14 @@
 //! one field, so that none of them can be forgotten.
 
 mod error;
+mod executors;
 mod file;
 pub mod raw;
 mod resolve;
 mod store;
 
 pub use error::ConfigError;
+pub use executors::{Cgroup, ExecutorsConfig, IdentityFiles, RawExecutors};
 pub use file::{ConfigFile, read_file};
 pub use resolve::{LogConfig, ServeConfig, data_dir, resolve, store_of};
 pub use store::{StoreChoice, StoreChoiceError};

@@ -183,6 +183,8 @@ macro_rules! fill {
     };
 }
 
+pub(super) use fill;
+
 impl RawGlobal {
     /// With what the file says where flags and environment are silent.
     #[must_use]

@@ -14,6 +14,7 @@ use evenkeel_store::Roles;
 use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
+use super::executors::{self, ExecutorsConfig, RawExecutors};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
 use super::{ConfigError, StoreChoice};
 
@@ -38,6 +39,8 @@ pub struct ServeConfig {
     pub enable_shell: bool,
     /// Networks HTTP jobs may call although they are not public.
     pub allow_networks: Vec<IpNet>,
+    /// What executors may do.
+    pub executors: ExecutorsConfig,
     /// How long jobs may go on after the word to stop.
     pub drain_grace: Duration,
     /// The log.
@@ -87,6 +90,7 @@ pub fn resolve(
     store: &RawStore,
     server: RawServer,
     engine: &RawEngine,
+    executors: RawExecutors,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
     let data_dir = data_dir(global);
@@ -105,6 +109,7 @@ pub fn resolve(
         pools: pools(server.pools)?,
         enable_shell: server.enable_shell == Some(true),
         allow_networks: server.allow_network.unwrap_or_default(),
+        executors: executors::resolve(executors)?,
         drain_grace: drain_grace(server.drain_grace)?,
         log: log(server.log_format.as_deref(), server.log)?,
         open_metrics: server.open_metrics == Some(true),
@@ -260,7 +265,8 @@ mod tests {
 
     fn with(server: RawServer, engine: RawEngine) -> Result<ServeConfig, Failure> {
         let (global, store) = (RawGlobal::default(), RawStore::default());
-        resolve(&global, &store, server, &engine, "box").map_err(Failure::from)
+        resolve(&global, &store, server, &engine, RawExecutors::default(), "box")
+            .map_err(Failure::from)
     }
 
     fn refusal(server: RawServer) -> String {

@@ -48,6 +48,7 @@ fn text(config: &ServeConfig, url: &str, is_first: bool, bold: (&str, &str)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::RawExecutors;
     use crate::config::raw::{RawEngine, RawGlobal, RawServer, RawStore};
 
     #[test]
@@ -57,6 +58,7 @@ mod tests {
             &RawStore::default(),
             RawServer::default(),
             &RawEngine::default(),
+            RawExecutors::default(),
             "box",
         )
         .unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_api::{DEFAULT_TENANT, SECRET_BYTES_MIN, TokenRequest, Tokens};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{Span, Timestamp};
+use evenkeel_core::{AttemptTokens, Span, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_store::{Role, Store};
 
@@ -20,14 +20,42 @@ const RENEW_AT: Span = Span::from_secs(6 * 3600);
 
 /// The tokens of a store: its secret is made once, and all its nodes share it.
 pub async fn tokens(store: &dyn Store, chance: &dyn Chance) -> Result<Tokens, Failure> {
-    let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
-    debug_assert!(fresh.len() >= SECRET_BYTES_MIN);
-    let secret = store
-        .setting("token_secret", &fresh)
-        .await
-        .map_err(|error| Failure::because("the store's secret can't be read", &error))?;
+    let secret = secret(store, "token_secret", chance).await?;
+    debug_assert!(secret.len() >= SECRET_BYTES_MIN);
     Tokens::new(secret.as_bytes())
         .map_err(|error| Failure::because("the store's secret can't be used", &error))
+}
+
+/// The tokens that receivers of HTTP calls show: all nodes of a store know each other's.
+pub async fn attempt_tokens(
+    store: &dyn Store,
+    chance: &dyn Chance,
+) -> Result<AttemptTokens, Failure> {
+    let secret = secret(store, "attempt_secret", chance).await?;
+    Ok(AttemptTokens::new(secret.as_bytes()))
+}
+
+/// The secrets that keys for signing HTTP calls are made from: those of the configuration, or else
+/// the store's own.
+pub async fn signing_secrets(
+    configured: &[String],
+    store: &dyn Store,
+    chance: &dyn Chance,
+) -> Result<Vec<String>, Failure> {
+    if configured.is_empty() {
+        Ok(vec![secret(store, "signing_secret", chance).await?])
+    } else {
+        Ok(configured.to_vec())
+    }
+}
+
+/// A secret that is made once, and is the same for all nodes ever after.
+async fn secret(store: &dyn Store, key: &str, chance: &dyn Chance) -> Result<String, Failure> {
+    let fresh: String = (0..4).map(|_| format!("{:016x}", chance.bits())).collect();
+    store
+        .setting(key, &fresh)
+        .await
+        .map_err(|error| Failure::because("the store's secret can't be read", &error))
 }
 
 /// Keeps a good token in the data directory.

@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use axum::Router;
 use evenkeel_api::{App, DEFAULT_TENANT, Tenants};
-use evenkeel_commands::{Jobs, Runs};
+use evenkeel_commands::{Callbacks, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
+use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
 use evenkeel_store::{Role, Scope, Store};
@@ -156,6 +157,13 @@ async fn router(
         store: Arc::clone(store),
         jobs,
         runs: Runs::new(Arc::clone(store)),
+        callbacks: Callbacks::new(
+            Arc::clone(store),
+            Arc::clone(chance),
+            credentials::attempt_tokens(&**store, &**chance).await?,
+            DEFAULT_ALPHA,
+        ),
+        pages: Pages::new(Arc::clone(store)),
         tokens,
         tenants,
         clock: Arc::new(move || wall.wall()),

@@ -1,0 +1,63 @@
+//! `POST /api/v1/executions/{id}/cancel`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use evenkeel_core::RunId;
+use evenkeel_store::RunCancelled;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::read_id;
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// A run that ends, or has not begun and never will.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct CancelledView {
+    /// The execution that was asked to end, or withdrawn.
+    #[schema(value_type = uuid::Uuid)]
+    pub execution_id: RunId,
+    /// Does it still run? It ends within seconds then.
+    pub running: bool,
+}
+
+/// Ends one run: what runs of it is stopped, what waits is withdrawn. Its job goes on.
+#[utoipa::path(
+    post,
+    path = "/api/v1/executions/{id}/cancel",
+    operation_id = "cancel_execution",
+    tag = "executions",
+    params(("id" = uuid::Uuid, Path, description = "The id of an execution or of a run")),
+    responses(
+        (status = 202, description = "It ends", body = CancelledView),
+        (status = 404, description = "There is no such execution", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 409, description = "It has ended", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<(StatusCode, Json<CancelledView>), Problem> {
+    params.finish()?;
+    let (key, running) = match app.runs.cancel(&caller.scope, read_id(&id)?).await? {
+        RunCancelled::Asked(key) => (key, true),
+        RunCancelled::Withdrawn(key) => (key, false),
+        RunCancelled::Over | RunCancelled::NotFound => {
+            return Err(Problem::new(ProblemType::NotFound, "there is no such execution"));
+        }
+    };
+    let view = CancelledView { execution_id: key.execution_id(), running };
+    Ok((StatusCode::ACCEPTED, Json(view)))
+}

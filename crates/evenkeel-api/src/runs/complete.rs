@@ -1,0 +1,78 @@
+//! `POST /api/v1/runs/{id}/complete`
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use evenkeel_commands::Ending;
+use evenkeel_core::chain::Again;
+use evenkeel_core::run::Outcome;
+use evenkeel_store::Results;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{AttemptCaller, Said, tail};
+use crate::body::MaybeJson;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A good end. Every field may be left out.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
+pub struct CompleteDocument {
+    /// `completed` (the default), or `partly_failed` if some items failed.
+    pub outcome: Option<String>,
+    /// What to keep of what was printed; its last 64 KiB are.
+    pub output: Option<String>,
+    /// Items that were found.
+    pub items_crawled: Option<i64>,
+    /// Items that were kept.
+    pub items_indexed: Option<i64>,
+}
+
+/// Ends an attempt well: for receivers that answered its call with 202. When this answers 204, the
+/// end is stored. A 409 says that there is nothing to do any more.
+#[utoipa::path(
+    post,
+    path = "/api/v1/runs/{id}/complete",
+    operation_id = "complete_run",
+    tag = "callbacks",
+    params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
+    request_body = Option<CompleteDocument>,
+    responses(
+        (status = 204, description = "Its end is stored"),
+        (status = 409, description = "It has ended, or was taken over", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A field is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("attempt" = [])),
+)]
+pub(crate) async fn complete(
+    State(app): State<App>,
+    caller: AttemptCaller,
+    params: Params,
+    body: MaybeJson,
+) -> Result<StatusCode, Problem> {
+    params.finish()?;
+    let ending = read(Said::new(body)?)?;
+    app.callbacks.end(caller.id, &caller.token, ending).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn read(mut said: Said) -> Result<Ending, Problem> {
+    let outcome = match said.text("outcome")?.as_deref() {
+        None | Some("completed") => Outcome::Completed,
+        Some("partly_failed") => Outcome::PartlyFailed,
+        Some(_) => {
+            let message = "must be completed or partly_failed; failures go to …/fail";
+            return Err(Problem::parameter("outcome", message));
+        }
+    };
+    let results = Results {
+        output: said.text("output")?.map(tail),
+        items_crawled: said.number("items_crawled")?,
+        items_indexed: said.number("items_indexed")?,
+        ..Results::default()
+    };
+    said.finish(&["outcome", "output", "items_crawled", "items_indexed"])?;
+    Ok(Ending { outcome, results, again: Again::AsUsual })
+}

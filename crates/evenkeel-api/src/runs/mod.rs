@@ -1,0 +1,126 @@
+//! `/api/v1/runs/{id}/…`: what those who were called say about their attempt. The token is the one
+//! that came with the call, so these routes stand outside the guard for users' tokens and check
+//! it themselves.
+
+mod complete;
+mod fail;
+mod heartbeat;
+mod progress;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use evenkeel_core::RunId;
+use serde_json::{Map, Value};
+
+use crate::auth::bearer;
+use crate::body::MaybeJson;
+use crate::params::PathId;
+use crate::problem::{Problem, ProblemType};
+
+pub use complete::CompleteDocument;
+pub use fail::{FailDocument, FailedView};
+pub use progress::ProgressDocument;
+
+pub(crate) use complete::*;
+pub(crate) use fail::*;
+pub(crate) use heartbeat::*;
+pub(crate) use progress::*;
+
+/// An attempt and what claims to be its token.
+pub(crate) struct AttemptCaller {
+    id: RunId,
+    token: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AttemptCaller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let token = bearer(&parts.headers)?.to_owned();
+        let PathId(id) = PathId::from_request_parts(parts, state).await?;
+        let id = id.parse().map_err(|error| {
+            let detail = format!("there is no such attempt: the id in the path is {error}");
+            Problem::new(ProblemType::NotFound, detail)
+        })?;
+        Ok(Self { id, token })
+    }
+}
+
+/// The fields of a body, if it has any. All are optional, and none is ignored.
+struct Said(Map<String, Value>);
+
+impl Said {
+    fn new(MaybeJson(body): MaybeJson) -> Result<Self, Problem> {
+        match body {
+            None | Some(Value::Null) => Ok(Self(Map::new())),
+            Some(Value::Object(fields)) => Ok(Self(fields)),
+            Some(_) => Err(Problem::parameter("", "the body must be an object, or absent")),
+        }
+    }
+
+    fn value(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, Problem> {
+        match self.value(name) {
+            None => Ok(None),
+            // PostgreSQL keeps every character but this one.
+            Some(Value::String(text)) => Ok(Some(text.replace('\0', "\u{fffd}"))),
+            Some(_) => Err(Problem::parameter(name, "must be a text")),
+        }
+    }
+
+    fn number(&mut self, name: &str) -> Result<Option<i64>, Problem> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(value) => match value.as_i64().filter(|number| *number >= 0) {
+                Some(number) => Ok(Some(number)),
+                None => Err(Problem::parameter(name, "must be a whole number from 0 up")),
+            },
+        }
+    }
+
+    fn flag(&mut self, name: &str) -> Result<Option<bool>, Problem> {
+        match self.value(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
+            Some(_) => Err(Problem::parameter(name, "must be true or false")),
+        }
+    }
+
+    fn finish(self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("is not known here; the fields are {}", known.join(", "));
+                Err(Problem::parameter(name, &message))
+            }
+        }
+    }
+}
+
+/// The end of a long text.
+fn tail(text: String) -> String {
+    const BYTES_MAX: usize = 64 * 1024;
+    if text.len() <= BYTES_MAX {
+        return text;
+    }
+    let mut start = text.len() - BYTES_MAX;
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("… {start} bytes left out\n{}", &text[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_end() {
+        assert_eq!(tail("short".into()), "short");
+        let long = tail("ü".repeat(64 * 1024));
+        assert!(long.starts_with("… 65536 bytes left out\nü"));
+    }
+}

@@ -1,0 +1,82 @@
+//! `POST /api/v1/runs/{id}/progress`
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use evenkeel_core::Progress;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{AttemptCaller, Said};
+use crate::body::MaybeJson;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::state::App;
+
+/// How far the work has come. Every field may be left out.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+pub struct ProgressDocument {
+    /// So much is done.
+    pub done: Option<i64>,
+    /// So much there is to do.
+    pub total: Option<i64>,
+    /// Items that were found.
+    pub items_crawled: Option<i64>,
+    /// Items that were kept.
+    pub items_indexed: Option<i64>,
+    /// What is being done, for people.
+    pub message: Option<String>,
+    /// What the next attempt should know, if there is one: any JSON of up to 4 KiB. It comes with
+    /// that attempt's call in the header `X-Evenkeel-Checkpoint`.
+    pub checkpoint: Option<Value>,
+}
+
+/// A header has to hold it.
+const CHECKPOINT_BYTES_MAX: usize = 4096;
+
+/// Says how far the work has come. Counts as a heartbeat.
+#[utoipa::path(
+    post,
+    path = "/api/v1/runs/{id}/progress",
+    operation_id = "progress_run",
+    tag = "callbacks",
+    params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
+    request_body = ProgressDocument,
+    responses(
+        (status = 204, description = "It was noted"),
+        (status = 409, description = "It has ended, or was taken over: stop working on it",
+         body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "A field is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("attempt" = [])),
+)]
+pub(crate) async fn progress(
+    State(app): State<App>,
+    caller: AttemptCaller,
+    params: Params,
+    body: MaybeJson,
+) -> Result<StatusCode, Problem> {
+    params.finish()?;
+    let (progress, checkpoint) = read(Said::new(body)?)?;
+    app.callbacks.progress(caller.id, &caller.token, progress, checkpoint).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn read(mut said: Said) -> Result<(Progress, Option<Vec<u8>>), Problem> {
+    let progress = Progress {
+        done: said.number("done")?.map(i64::unsigned_abs),
+        total: said.number("total")?.map(i64::unsigned_abs),
+        items_crawled: said.number("items_crawled")?,
+        items_indexed: said.number("items_indexed")?,
+        message: said.text("message")?,
+    };
+    let checkpoint = said.value("checkpoint").map(|value| value.to_string().into_bytes());
+    if checkpoint.as_ref().is_some_and(|data| data.len() > CHECKPOINT_BYTES_MAX) {
+        let message = format!("has more than {CHECKPOINT_BYTES_MAX} bytes of JSON");
+        return Err(Problem::parameter("checkpoint", &message));
+    }
+    let known = ["done", "total", "items_crawled", "items_indexed", "message", "checkpoint"];
+    said.finish(&known)?;
+    Ok((progress, checkpoint))
+}

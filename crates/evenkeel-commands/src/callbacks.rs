@@ -1,0 +1,129 @@
+//! What those who were called say about their attempt.
+
+use std::sync::Arc;
+
+use evenkeel_core::chain::{Again, Then, after_end};
+use evenkeel_core::chance::Chance;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{AttemptTokens, Definition, Progress, RunId, RunKey};
+use evenkeel_store::{
+    CheckpointFate, Finish, FinishResult, Letter, Note, Now, Results, Running, Signal, Store,
+    StoreError, Traces, Word,
+};
+
+use crate::{CommandError, Conflict};
+
+/// The end of an attempt, as reported from afar.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ending {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong and what it printed, how many items it found and kept.
+    pub results: Results,
+    /// What it says about trying again.
+    pub again: Again,
+}
+
+/// Takes words from those who accepted a call and do the work later. Each must show the token that
+/// came with the call; it is good for that attempt alone, and only as long as the attempt runs.
+#[derive(Clone)]
+pub struct Callbacks {
+    store: Arc<dyn Store>,
+    chance: Arc<dyn Chance>,
+    tokens: AttemptTokens,
+    alpha: f64,
+}
+
+impl Callbacks {
+    /// Callbacks to attempts of `store` with tokens of `tokens`. `alpha` weighs the newest duration
+    /// in a job's average.
+    pub fn new(
+        store: Arc<dyn Store>,
+        chance: Arc<dyn Chance>,
+        tokens: AttemptTokens,
+        alpha: f64,
+    ) -> Self {
+        Self { store, chance, tokens, alpha }
+    }
+
+    /// Ends an attempt. When this returns, the end is stored.
+    pub async fn end(&self, id: RunId, token: &str, ending: Ending) -> Result<Then, CommandError> {
+        let (key, fence, running) = self.find(id, token).await?;
+        let attempt = running.attempt;
+        let definition: Definition = serde_json::from_str(&attempt.definition)
+            .map_err(|fault| StoreError::corrupt(key.job_no, "definition", fault))?;
+        let finished_at = self.store.now().await?.max(attempt.started_at);
+        let draw = self.chance.unit();
+        let Ending { outcome, results, again } = ending;
+        let then = after_end(&definition, key.attempt, outcome, again, finished_at, draw);
+        let checkpoint = match then {
+            Then::Retry { .. } => CheckpointFate::AsIs,
+            Then::EndChain { .. } => CheckpointFate::Forget,
+        };
+        let finish = Finish {
+            key,
+            fence,
+            tenant: attempt.tenant,
+            outcome,
+            started_at: attempt.started_at,
+            finished_at,
+            results,
+            then,
+            traces: Traces { noted: true, checkpoint },
+        };
+        let results = self.store.finish(running.node, vec![finish], self.alpha).await?;
+        if results != [FinishResult::Done] {
+            return Err(CommandError::Conflict(Conflict::NotRunning));
+        }
+        // If it gets lost, the node lets the body go when it has been silent for too long.
+        let letter = Letter { key, fence, word: Word::Settled };
+        if let Err(error) = self.store.send_letter(running.node, letter).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a node was not told");
+        }
+        if let Then::Retry { .. } = then {
+            let _ = self.store.announce(Signal::Jobs).await;
+        }
+        Ok(then)
+    }
+
+    /// Says that the work goes on: the job's time-out begins anew.
+    pub async fn heartbeat(&self, id: RunId, token: &str) -> Result<(), CommandError> {
+        let (key, fence, running) = self.find(id, token).await?;
+        let letter = Letter { key, fence, word: Word::Heartbeat };
+        Ok(self.store.send_letter(running.node, letter).await?)
+    }
+
+    /// Says how far the work has come, and leaves a checkpoint for the next attempt if there is
+    /// one. Counts as a heartbeat.
+    pub async fn progress(
+        &self,
+        id: RunId,
+        token: &str,
+        progress: Progress,
+        checkpoint: Option<Vec<u8>>,
+    ) -> Result<(), CommandError> {
+        let (key, fence, running) = self.find(id, token).await?;
+        let mut said = Progress::default();
+        said.update(progress);
+        let note = Note { key, fence, progress: Some(said), log: None, checkpoint };
+        let noted = self.store.note(running.node, vec![note], Now::Database).await?;
+        if noted != [true] {
+            return Err(CommandError::Conflict(Conflict::NotRunning));
+        }
+        let letter = Letter { key, fence, word: Word::Heartbeat };
+        Ok(self.store.send_letter(running.node, letter).await?)
+    }
+
+    /// The attempt a token is for, if it still runs under the token's fence.
+    async fn find(&self, id: RunId, token: &str) -> Result<(RunKey, Fence, Running), CommandError> {
+        let key = id.key();
+        let fence = self.tokens.verify(key, token).ok_or(CommandError::BadAttemptToken)?;
+        let running = self.store.find_running(key).await?;
+        match running {
+            Some(running) if running.attempt.fence == fence => Ok((key, fence, running)),
+            Some(_) => Err(CommandError::Conflict(Conflict::TakenOver)),
+            None => Err(CommandError::Conflict(Conflict::NotRunning)),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What executors may do: the table `[executors]` of the file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use serde::Deserialize;
+
+use super::ConfigError;
+
+/// What was written about executors.
+#[derive(Args, Deserialize, Clone, Default)]
+#[serde(default)]
+pub struct RawExecutors {
+    /// The address under which receivers of HTTP jobs reach this server's API
+    /// [default: the address it listens on]
+    #[arg(long, env = "EVENKEEL_PUBLIC_URL", value_name = "URL")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub public_url: Option<String>,
+
+    /// The secret that keys for signing HTTP calls are made from; a second one is the former, while
+    /// receivers change over [default: one that is kept in the store]
+    #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
+    #[arg(hide_short_help = true, help_heading = "Executors", value_name = "SECRETS")]
+    pub signing_secrets: Option<Vec<String>>,
+
+    /// A client certificate that HTTP jobs may show by its name: NAME=CERT.pem:KEY.pem; repeatable
+    #[arg(long, env = "EVENKEEL_CLIENT_IDENTITY", value_delimiter = ',')]
+    #[arg(hide_short_help = true, help_heading = "Executors", value_name = "NAME=FILES")]
+    pub client_identity: Option<Vec<String>>,
+
+    /// Let HTTP jobs trust any certificate if they ask to
+    #[arg(long, env = "EVENKEEL_ALLOW_UNVERIFIED_TLS", value_parser = BoolishValueParser::new())]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
+    pub allow_unverified_tls: Option<bool>,
+
+    /// How many programs may run at once [default: 256]
+    #[arg(long, env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_workers: Option<u32>,
+
+    /// Variables of the server's environment that programs see, beside PATH
+    #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_env: Option<Vec<String>>,
+
+    /// Users that shell jobs may name to run as; the server has to be root for that
+    #[arg(long, env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_users: Option<Vec<String>>,
+
+    /// Put programs into control groups of their own: auto, off or required [default: auto]
+    #[arg(long, env = "EVENKEEL_SHELL_CGROUP", value_name = "MODE")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_cgroup: Option<String>,
+
+    /// The least time between two requests of crawls to one host, in milliseconds [default: 0]
+    #[arg(long, env = "EVENKEEL_CRAWL_MIN_DELAY_MS", value_name = "MS")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub crawl_min_delay_ms: Option<u64>,
+
+    /// Let crawls write their pages as files into this folder if they ask to
+    #[arg(long, env = "EVENKEEL_CRAWL_EXPORT_DIR", value_name = "DIR")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub crawl_export_dir: Option<PathBuf>,
+
+    /// Let crawls ignore robots.txt if they ask to; for sites of your own
+    #[arg(long, env = "EVENKEEL_CRAWL_IGNORE_ROBOTS", value_parser = BoolishValueParser::new())]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
+    pub crawl_ignore_robots: Option<bool>,
+}
+
+/// What executors may do.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ExecutorsConfig {
+    /// Where receivers reach this server, if that was said.
+    pub public_url: Option<String>,
+    /// The secrets of signatures: the new one, and the former if there is one. Empty for the store's.
+    pub signing_secrets: Vec<String>,
+    /// Client certificates by name.
+    pub identities: Vec<IdentityFiles>,
+    /// May jobs trust any certificate?
+    pub allow_unverified_tls: bool,
+    /// Programs at once.
+    pub shell_workers: usize,
+    /// Variables that programs see, beside PATH.
+    pub shell_env: Vec<String>,
+    /// Users that jobs may run as.
+    pub shell_users: Vec<String>,
+    /// Are programs put into control groups?
+    pub shell_cgroup: Cgroup,
+    /// The least time between two requests of crawls to one host.
+    pub crawl_min_delay_ms: u64,
+    /// Where crawls may write files.
+    pub crawl_export_dir: Option<PathBuf>,
+    /// May crawls ignore robots.txt?
+    pub crawl_ignore_robots: bool,
+}
+
+/// A client certificate in two files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdentityFiles {
+    /// What jobs call it.
+    pub name: String,
+    /// The certificate chain.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Whether programs are put into control groups.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Cgroup {
+    /// If the system allows it.
+    Auto,
+    /// Never.
+    Off,
+    /// Always; a system that does not allow it runs no programs.
+    Required,
+}
+
+impl std::fmt::Debug for ExecutorsConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without the secrets.
+        f.debug_struct("ExecutorsConfig")
+            .field("public_url", &self.public_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What it means.
+pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError> {
+    let shell_workers = raw.shell_workers.unwrap_or(256);
+    if !(1..=100_000).contains(&shell_workers) {
+        let message = format!("{shell_workers} is not between 1 and 100000");
+        return Err(bad("[executors] shell_workers", message, "leave it out for 256"));
+    }
+    Ok(ExecutorsConfig {
+        public_url: raw.public_url.map(public_url).transpose()?,
+        signing_secrets: signing_secrets(raw.signing_secrets.unwrap_or_default())?,
+        identities: identities(raw.client_identity.unwrap_or_default())?,
+        allow_unverified_tls: raw.allow_unverified_tls == Some(true),
+        shell_workers: shell_workers as usize,
+        shell_env: raw.shell_env.unwrap_or_default(),
+        shell_users: raw.shell_users.unwrap_or_default(),
+        shell_cgroup: cgroup(raw.shell_cgroup.as_deref())?,
+        crawl_min_delay_ms: raw.crawl_min_delay_ms.unwrap_or(0).min(3_600_000),
+        crawl_export_dir: raw.crawl_export_dir,
+        crawl_ignore_robots: raw.crawl_ignore_robots == Some(true),
+    })
+}
+
+fn bad(key: &'static str, message: impl Into<String>, way_out: impl Into<String>) -> ConfigError {
+    ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
+}
+
+fn public_url(text: String) -> Result<String, ConfigError> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['?', '#', '@', ' '])) {
+        let message = format!("{text:?} is not the address of a server");
+        return Err(bad(
+            "[executors] public_url",
+            message,
+            "write it like https://jobs.example.com",
+        ));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn signing_secrets(secrets: Vec<String>) -> Result<Vec<String>, ConfigError> {
+    const BYTES_MIN: usize = 24;
+    if secrets.len() > 2 || secrets.iter().any(|secret| secret.trim().len() < BYTES_MIN) {
+        // Not the secret itself: messages end up in logs.
+        let message = format!("must be one or two secrets of at least {BYTES_MIN} characters");
+        let way_out = "leave it out for one that is made and kept in the store";
+        return Err(bad("[executors] signing_secrets", message, way_out));
+    }
+    Ok(secrets)
+}
+
+fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
+    texts
+        .into_iter()
+        .map(|text| {
+            let parts = text.split_once('=').and_then(|(name, files)| {
+                let (cert, key) = files.split_once(':')?;
+                (![name, cert, key].contains(&"")).then(|| IdentityFiles {
+                    name: name.into(),
+                    cert: cert.into(),
+                    key: key.into(),
+                })
+            });
+            parts.ok_or_else(|| {
+                let message = format!("{text:?} is not a name and two files");
+                let way_out = "write it like partner=client.pem:client.key";
+                bad("[executors] client_identity", message, way_out)
+            })
+        })
+        .collect()
+}
+
+fn cgroup(text: Option<&str>) -> Result<Cgroup, ConfigError> {
+    match text.unwrap_or("auto") {
+        "auto" => Ok(Cgroup::Auto),
+        "off" => Ok(Cgroup::Off),
+        "required" => Ok(Cgroup::Required),
+        other => {
+            let message = format!("{other:?} is not a mode");
+            Err(bad("[executors] shell_cgroup", message, "the modes are auto, off and required"))
+        }
+    }
+}
+
+impl RawExecutors {
+    /// With what the file says where flags and environment are silent.
+    #[must_use]
+    pub fn or(mut self, file: &Self) -> Self {
+        super::raw::fill!(
+            self,
+            file,
+            public_url,
+            signing_secrets,
+            client_identity,
+            allow_unverified_tls,
+            shell_workers,
+            shell_env,
+            shell_users,
+            shell_cgroup,
+            crawl_min_delay_ms,
+            crawl_export_dir,
+            crawl_ignore_robots,
+        );
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    fn refusal(raw: RawExecutors) -> String {
+        let failure = resolve(raw).map_err(Failure::from).unwrap_err();
+        format!("{} | {}", failure.what, failure.way_out.unwrap_or_default())
+    }
+
+    #[test]
+    fn without_any_word_nothing_dangerous_is_allowed() {
+        let config = resolve(RawExecutors::default()).unwrap();
+        assert!(!config.allow_unverified_tls && !config.crawl_ignore_robots);
+        assert!(config.shell_users.is_empty() && config.crawl_export_dir.is_none());
+        assert_eq!(config.shell_cgroup, Cgroup::Auto);
+    }
+
+    #[test]
+    fn each_refusal_names_the_key_and_never_the_secret() {
+        let default = RawExecutors::default;
+        let secret =
+            RawExecutors { signing_secrets: Some(vec!["short-s3cret".into()]), ..default() };
+        let text = refusal(secret);
+        assert!(text.contains("signing_secrets") && !text.contains("s3cret"), "{text}");
+        let url = RawExecutors { public_url: Some("example.com".into()), ..default() };
+        assert!(refusal(url).contains("https://jobs.example.com"));
+        let identity = RawExecutors { client_identity: Some(vec!["a=b".into()]), ..default() };
+        assert!(refusal(identity).contains("partner=client.pem:client.key"));
+        let cgroup = RawExecutors { shell_cgroup: Some("on".into()), ..default() };
+        assert!(refusal(cgroup).contains("auto, off and required"));
+    }
+
+    #[test]
+    fn an_identity_is_a_name_and_two_files() {
+        let raw = RawExecutors {
+            client_identity: Some(vec!["partner=/a/c.pem:/a/k.pem".into()]),
+            public_url: Some("https://jobs.example.com/".into()),
+            ..RawExecutors::default()
+        };
+        let config = resolve(raw).unwrap();
+        assert_eq!(config.identities[0].key, PathBuf::from("/a/k.pem"));
+        assert_eq!(config.public_url.as_deref(), Some("https://jobs.example.com"));
+    }
+}
