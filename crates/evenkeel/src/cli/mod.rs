@@ -6,6 +6,7 @@ mod context;
 mod job;
 mod migrate;
 mod next;
+mod page;
 mod run;
 mod serve;
 mod token;
@@ -47,6 +48,8 @@ pub enum Command {
     Job(job::JobArgs),
     /// See what has run, runs and will run
     Run(run::RunArgs),
+    /// Search and read the pages that crawls have kept
+    Page(page::PageArgs),
     /// Show the next times of a schedule; needs no server
     #[command(after_help = next::EXAMPLES)]
     Next(next::NextArgs),
@@ -69,6 +72,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(&context, *args),
         Command::Job(args) => job::run(&context, args),
         Command::Run(args) => run::run(&context, args),
+        Command::Page(args) => page::run(&context, args),
         Command::Next(args) => next::run(&context, &args),
         Command::Token(args) => token::run(&context, args),
         Command::Migrate(args) => migrate::run(&context, args),

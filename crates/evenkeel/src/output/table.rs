@@ -25,7 +25,7 @@ pub fn tone_of(status: &str) -> Tone {
     match status {
         "completed" => Tone::Good,
         "running" => Tone::Busy,
-        "failed" | "timed_out" => Tone::Bad,
+        "failed" | "timed_out" | "partly_failed" => Tone::Bad,
         "cancelled" | "skipped" | "paused" => Tone::Quiet,
         _ => Tone::Plain,
     }

@@ -17,6 +17,7 @@ use crate::output::{ago, clean, quoted};
 pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --name hello --every 10s --noop
   evenkeel job create --name ping --every 5m --http https://example.com/ --method GET
+  evenkeel job create --name news --every 30m --crawl https://example.com/ --max-pages 500
   evenkeel job create --name backup --schedule '@every 24h' --shell -- tar -czf /tmp/b.tgz /etc
   evenkeel job create --name later --at +10m --http https://example.com/hook --payload '{\"a\": 1}'
   evenkeel job create --file job.json
@@ -25,7 +26,7 @@ pub(super) const EXAMPLES: &str = "Examples:
 /// The job to create.
 #[derive(Args, Clone)]
 #[command(group = clap::ArgGroup::new("when").args(["every", "at", "now", "schedule"]))]
-#[command(group = clap::ArgGroup::new("what").args(["noop", "http", "shell", "file"]).required(true))]
+#[command(group = clap::ArgGroup::new("what").args(["noop", "http", "crawl", "shell", "file"]).required(true))]
 pub(super) struct CreateArgs {
     /// What people call it; unique
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
@@ -59,18 +60,29 @@ pub(super) struct CreateArgs {
     // The conflicts are said as well: a requirement that a conflict rules out is passed over.
     /// With this method
     #[arg(long, value_name = "METHOD", requires = "http", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "shell", "file"])]
+    #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file"])]
     method: Option<String>,
     /// With this header, like 'X-Team: blue'; repeatable
     #[arg(long, value_name = "NAME: VALUE", requires = "http", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "shell", "file"])]
+    #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file"])]
     header: Vec<String>,
+    /// Crawl the site that starts here, politely, and keep its pages
+    #[arg(long, value_name = "URL", help_heading = "What")]
+    crawl: Option<String>,
+    /// Following so many links from the start [default: 2]
+    #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
+    #[arg(conflicts_with_all = ["noop", "http", "shell", "file"])]
+    depth: Option<u32>,
+    /// And no more pages than this [default: 100]
+    #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
+    #[arg(conflicts_with_all = ["noop", "http", "shell", "file"])]
+    max_pages: Option<u32>,
     /// Run the program after --, as it is: no shell reads its arguments
     #[arg(long, requires = "argv", help_heading = "What")]
     shell: bool,
     /// The program of --shell and its arguments
     #[arg(last = true, value_name = "PROGRAM", requires = "shell", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "http", "file"])]
+    #[arg(conflicts_with_all = ["noop", "http", "crawl", "file"])]
     argv: Vec<String>,
     /// Pass this JSON on, or that of a file with @PATH
     #[arg(long, value_name = "JSON", conflicts_with = "file", help_heading = "What")]
@@ -158,6 +170,14 @@ impl CreateArgs {
                 settings["headers"] = Value::Object(read_headers(&self.header)?);
             }
             Ok(("http", Some(settings)))
+        } else if let Some(url) = &self.crawl {
+            let mut settings = json!({"url": url});
+            for (name, value) in [("depth", self.depth), ("max_pages", self.max_pages)] {
+                if let Some(value) = value {
+                    settings[name] = value.into();
+                }
+            }
+            Ok(("crawl", Some(settings)))
         } else if self.shell {
             Ok(("shell", Some(json!({"argv": self.argv}))))
         } else {

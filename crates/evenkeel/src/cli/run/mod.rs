@@ -1,5 +1,7 @@
 //! `evenkeel run`
 
+mod watch;
+
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
@@ -38,6 +40,20 @@ enum RunCommand {
         /// The id of a run or of one of its attempts
         id: String,
     },
+    /// Follow one run until it ends; fails if it does
+    #[command(after_help = "Examples:
+  evenkeel run watch $(evenkeel job trigger hello --json | jq -r .run_id)")]
+    Watch {
+        /// The id of a run or of one of its attempts
+        id: String,
+    },
+    /// End one run; its job goes on
+    #[command(after_help = "Examples:
+  evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000")]
+    Cancel {
+        /// The id of a run or of one of its attempts
+        id: String,
+    },
 }
 
 /// Which runs.
@@ -60,6 +76,8 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
         match args.command {
             RunCommand::List(args) => list(context, &client, args).await,
             RunCommand::Show { id } => show(context, &client, &id).await,
+            RunCommand::Watch { id } => watch::watch(context, &client, &id).await,
+            RunCommand::Cancel { id } => cancel(context, &client, &id).await,
         }
     })
 }
@@ -151,6 +169,17 @@ async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failur
     context.output.line(&details(&answer.value, context.now()))
 }
 
+async fn cancel(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
+    let answer = client.post(&["executions", id, "cancel"], None).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(match answer.value["running"].as_bool() {
+        Some(true) => "It was asked to end, and will within seconds.",
+        _ => "It was waiting, and will not run.",
+    })
+}
+
 fn details(run: &Value, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: Option<String>| {
@@ -171,6 +200,8 @@ fn details(run: &Value, now: Timestamp) -> String {
     line("late", run["lateness_ms"].as_u64().map(duration_ms));
     line("took", run["duration_ms"].as_u64().map(duration_ms));
     line("node", string("node"));
+    line("progress", progress(&run["progress"]));
+    line("crawled", items(run));
     line("cpu", run["cpu_time_ms"].as_u64().map(duration_ms));
     line("memory", run["memory_peak_mb"].as_u64().map(|mb| format!("{mb} MiB at most")));
     if let Value::Object(skipped) = &run["skipped"] {
@@ -185,6 +216,23 @@ fn details(run: &Value, now: Timestamp) -> String {
         }
     }
     text
+}
+
+fn progress(progress: &Value) -> Option<String> {
+    let amount = match (progress["done"].as_u64(), progress["total"].as_u64()) {
+        (Some(done), Some(total)) => Some(format!("{done} of {total}")),
+        (Some(done), None) => Some(done.to_string()),
+        (None, _) => None,
+    };
+    let words = [amount, progress["message"].as_str().map(String::from)];
+    let words: Vec<_> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(": "))
+}
+
+fn items(run: &Value) -> Option<String> {
+    let crawled = run["items_crawled"].as_i64()?;
+    let indexed = run["items_indexed"].as_i64().unwrap_or(0);
+    Some(format!("{crawled} items, {indexed} of them new or changed"))
 }
 
 /// A moment in an answer.
