@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::super::Context;
 use super::details;
+use crate::Failure;
 use crate::client::Client;
 use crate::output::clean;
-use crate::Failure;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);

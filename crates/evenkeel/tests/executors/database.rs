@@ -1,0 +1,65 @@
+//! A database for each test.
+
+use std::sync::LazyLock;
+
+use evenkeel_private_postgres::{Options, PrivatePostgres};
+
+use crate::support::Server;
+
+/// A server for this process, unless there is one for all.
+static SERVER: LazyLock<PrivatePostgres> =
+    LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());
+
+/// Where a server of a test keeps its data.
+pub struct Database {
+    store: Option<String>,
+}
+
+impl Database {
+    /// In its folder.
+    pub fn sqlite() -> Self {
+        Self { store: None }
+    }
+
+    /// In a PostgreSQL database of its own.
+    pub fn postgres() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
+        let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
+        let url = shared.unwrap_or_else(|_| SERVER.url().to_owned());
+        let name = format!("executors_{}", std::process::id());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            let connection = tokio::spawn(connection);
+            // An earlier process may have had the same number.
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            client.batch_execute(&drop).await.unwrap();
+            client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+            drop_client(client, connection).await;
+        });
+        Self { store: Some(with_database(&url, &name)) }
+    }
+
+    /// Starts a server on it.
+    pub fn serve(&self, args: &[&str]) -> Server {
+        match &self.store {
+            Some(store) => Server::start(&[args, &["--store", store]].concat()),
+            None => Server::start(args),
+        }
+    }
+}
+
+async fn drop_client<T>(client: tokio_postgres::Client, connection: tokio::task::JoinHandle<T>) {
+    drop(client);
+    let _ = connection.await;
+}
+
+/// The address of another database of the same server.
+fn with_database(url: &str, name: &str) -> String {
+    let (before, query) = url.split_once('?').map_or((url, None), |(a, b)| (a, Some(b)));
+    let scheme = before.find("://").unwrap() + 3;
+    let authority = before[scheme..].find('/').map_or(before.len(), |at| scheme + at);
+    let query = query.map_or_else(String::new, |query| format!("?{query}"));
+    format!("{}/{name}{query}", &before[..authority])
+}

@@ -1,0 +1,33 @@
+//! Every executor through the real program on both stores: it succeeds, fails, takes too long, is
+//! cancelled in the middle, and loses its worker to `kill -9`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
+
+mod crawl;
+mod database;
+mod http;
+mod http_later;
+mod receiver;
+mod shell;
+#[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "shared with the tests of the command line")]
+mod support;
+
+/// Makes a test of each function on each store.
+macro_rules! on_both_stores {
+    ($($name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::database::Database::sqlite());
+            })*
+        }
+        mod on_postgres {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::database::Database::postgres());
+            })*
+        }
+    };
+}
+pub(crate) use on_both_stores;

@@ -1,0 +1,127 @@
+//! A small web server whose answers a test decides, one thread per connection.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub method: String,
+    pub path: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: String,
+}
+
+impl Got {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", String::as_str)
+    }
+}
+
+/// An answer.
+pub enum Reply {
+    /// A status, headers (each with its line end) and a body.
+    Now(u16, &'static str, String),
+    /// None: the connection is held until the caller goes away.
+    Never,
+}
+
+impl Reply {
+    pub fn ok(body: impl Into<String>) -> Self {
+        Self::Now(200, "", body.into())
+    }
+
+    pub fn html(body: impl Into<String>) -> Self {
+        Self::Now(200, "content-type: text/html; charset=utf-8\r\n", body.into())
+    }
+}
+
+/// A server that notes what it gets.
+pub struct Receiver {
+    pub url: String,
+    got: Arc<Mutex<Vec<Got>>>,
+    gone: Arc<Mutex<usize>>,
+}
+
+impl Receiver {
+    /// Starts one that answers with what `reply` says; the number is that of the request, from 0.
+    pub fn start(reply: impl Fn(&Got, usize) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (got, gone) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+        let (all, left, reply) = (Arc::clone(&got), Arc::clone(&gone), Arc::new(reply));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (all, left, reply) = (Arc::clone(&all), Arc::clone(&left), Arc::clone(&reply));
+                std::thread::spawn(move || serve(stream, &all, &left, &*reply));
+            }
+        });
+        Self { url, got, gone }
+    }
+
+    /// What has come so far.
+    pub fn got(&self) -> Vec<Got> {
+        self.got.lock().unwrap().clone()
+    }
+
+    /// How many callers went away without an answer.
+    pub fn gone(&self) -> usize {
+        *self.gone.lock().unwrap()
+    }
+}
+
+fn serve(
+    stream: TcpStream,
+    all: &Mutex<Vec<Got>>,
+    gone: &Mutex<usize>,
+    reply: &(impl Fn(&Got, usize) -> Reply + ?Sized),
+) {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    while let Some(got) = read(&mut reader) {
+        let number = {
+            let mut all = all.lock().unwrap();
+            all.push(got.clone());
+            all.len() - 1
+        };
+        match reply(&got, number) {
+            Reply::Now(status, headers, body) => {
+                let length = body.len();
+                let body = if got.method == "HEAD" { "" } else { body.as_str() };
+                let head = format!(
+                    "HTTP/1.1 {status} As told\r\ncontent-length: {length}\r\n{headers}\r\n"
+                );
+                if writer.write_all(format!("{head}{body}").as_bytes()).is_err() {
+                    return;
+                }
+            }
+            Reply::Never => {
+                let _ = reader.read(&mut [0; 1]);
+                *gone.lock().unwrap() += 1;
+                return;
+            }
+        }
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Got> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    let mut words = line.split(' ').map(String::from);
+    let (method, path) = (words.next()?, words.next()?);
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Got { method, path, headers, body: String::from_utf8(body).ok()? })
+}
