@@ -1,0 +1,2 @@
+SELECT EXISTS (SELECT FROM run
+                WHERE scheduled_at = $1 AND job_no = $2 AND sequence = $3 AND tenant_no = $4);

@@ -1,0 +1,109 @@
+//! Ends one run: what waits of it is withdrawn, what runs is asked to end.
+
+use evenkeel_core::{Attempt, RunKey};
+use evenkeel_store::{Now, RunCancelled, Scope, StoreError};
+
+use crate::PostgresStore;
+use crate::columns::{get, key, micros, sequence};
+use crate::error::Tried;
+use crate::jobs::delete::{Withdrawn, record};
+use crate::pool::Connection;
+
+struct Args {
+    scheduled_at: i64,
+    job_no: i64,
+    sequence: i32,
+    tenant: i32,
+    now: Option<i64>,
+}
+
+/// Between two looks the run may change its place, but only so often: from the wakes to the queue,
+/// to a worker, and back once.
+const LOOKS: usize = 4;
+
+pub(super) async fn cancel_run(
+    store: &PostgresStore,
+    scope: &Scope,
+    key: RunKey,
+    now: Now,
+) -> Result<RunCancelled, StoreError> {
+    let args = Args {
+        scheduled_at: key.scheduled_at.as_micros(),
+        job_no: key.job_no.0,
+        sequence: sequence(key.sequence),
+        tenant: scope.tenant.0,
+        now: micros(now.literal()),
+    };
+    store
+        .api
+        .run(args, |connection, args| async move {
+            connection.transaction(run(&connection, &args)).await
+        })
+        .await
+}
+
+async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
+    // Each statement waits for whoever moves the run at that moment, and sees where it went only
+    // in the next one.
+    for _ in 0..LOOKS {
+        if let Some(withdrawn) = withdraw(connection, args).await? {
+            return close(connection, args, withdrawn).await;
+        }
+        if let Some(key) = ask(connection, args).await? {
+            return Ok(RunCancelled::Asked(key));
+        }
+    }
+    let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
+    let sql = include_str!("../../queries/cancel_run_is_there.sql");
+    let row = connection.row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    Ok(if get(&row, 0)? { RunCancelled::Over } else { RunCancelled::NotFound })
+}
+
+async fn withdraw(connection: &Connection, args: &Args) -> Tried<Option<Withdrawn>> {
+    let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
+    let sql = include_str!("../../queries/cancel_run_ready.sql");
+    let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    if let Some(row) = row {
+        return Ok(Some(Withdrawn {
+            key: key(&row, 0)?,
+            was_wake: false,
+            fence: get(&row, 4)?,
+            crashes: get(&row, 5)?,
+            prev: (get(&row, 6)?, get(&row, 7)?),
+        }));
+    }
+    let sql = include_str!("../../queries/cancel_run_wake.sql");
+    let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    row.map(|row| {
+        let key = key(&row, 0)?;
+        Ok(Withdrawn { key, was_wake: true, fence: 0, crashes: 0, prev: (None, None) })
+    })
+    .transpose()
+}
+
+/// The chain is over: its attempt never ran, or will not again.
+async fn close(
+    connection: &Connection,
+    args: &Args,
+    mut withdrawn: Withdrawn,
+) -> Tried<RunCancelled> {
+    // A trigger has its place among the job's chains when it is fired; this one never was.
+    let is_new = withdrawn.was_wake && withdrawn.key.attempt == Attempt::FIRST;
+    let sql = include_str!("../../queries/cancel_run_close_chain.sql");
+    let row = connection
+        .row(sql, &[&args.job_no, &is_new, &args.scheduled_at, &args.sequence, &args.now])
+        .await?;
+    if is_new {
+        withdrawn.prev = (get(&row, 0)?, get(&row, 1)?);
+    }
+    let (now, key): (i64, RunKey) = (get(&row, 2)?, withdrawn.key);
+    record(connection, args.tenant, now, &[withdrawn]).await?;
+    Ok(RunCancelled::Withdrawn(key))
+}
+
+async fn ask(connection: &Connection, args: &Args) -> Tried<Option<RunKey>> {
+    let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
+    let sql = include_str!("../../queries/cancel_run_ask.sql");
+    let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    row.map(|row| Ok(key(&row, 0)?)).transpose()
+}

@@ -1,0 +1,71 @@
+//! Ends one run: what waits of it is withdrawn, what runs is asked to end.
+
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{RunKey, TenantNo};
+use evenkeel_store::{Now, RunCancelled, run_key_from_columns};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::clock::resolve;
+use crate::delete::record_withdrawn;
+use crate::error::Answer;
+use crate::fire::link_in;
+use crate::rows::{key_params, link};
+
+pub(crate) fn cancel_run(
+    connection: &Connection,
+    tenant: TenantNo,
+    key: RunKey,
+    now: Now,
+) -> Answer<RunCancelled> {
+    let (scheduled_at, job_no, sequence, _) = key_params(key);
+    let chain = params![scheduled_at, job_no, sequence, tenant.0];
+    let wake: Option<i16> = connection
+        .prepare_cached(include_str!("../../queries/cancel_run_wake.sql"))?
+        .query_row(chain, |row| row.get(0))
+        .optional()?;
+    let ready: Option<(i16, Option<i64>, Option<i64>)> = connection
+        .prepare_cached(include_str!("../../queries/cancel_run_ready.sql"))?
+        .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let withdrawn = match (wake, ready) {
+        (Some(attempt), _) => {
+            let key = run_key_from_columns(scheduled_at, job_no, sequence, attempt)?;
+            Some((key, link_in(connection, key)?))
+        }
+        (None, Some((attempt, prev_at, prev_sequence))) => {
+            let key = run_key_from_columns(scheduled_at, job_no, sequence, attempt)?;
+            Some((key, link(prev_at, prev_sequence)))
+        }
+        (None, None) => None,
+    };
+    if let Some((key, prev)) = withdrawn {
+        record_withdrawn(connection, key, tenant, prev, resolve(now))?;
+        connection
+            .prepare_cached("UPDATE job_state SET live = max(live - 1, 0) WHERE job_no = ?1")?
+            .execute([job_no])?;
+        return Ok(RunCancelled::Withdrawn(key));
+    }
+    let last: Option<(i16, i16, Option<i32>)> = connection
+        .prepare_cached(include_str!("../../queries/cancel_run_last.sql"))?
+        .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    match last {
+        None => Ok(RunCancelled::NotFound),
+        Some((attempt, status, Some(node))) if status == RunStatus::Running.code() => {
+            connection
+                .prepare_cached(include_str!("../../queries/delete_cancel_running.sql"))?
+                .execute(params![node, scheduled_at, job_no, sequence, attempt])?;
+            let key = run_key_from_columns(scheduled_at, job_no, sequence, attempt)?;
+            Ok(RunCancelled::Asked(key))
+        }
+        Some(_) => Ok(RunCancelled::Over),
+    }
+}
+
+/// Does somebody want the attempt ended?
+pub(super) fn is_asked_to_end(connection: &Connection, node: i32, key: RunKey) -> Answer<bool> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    Ok(connection
+        .prepare_cached(include_str!("../../queries/cancel_run_is_asked.sql"))?
+        .exists(params![node, scheduled_at, job_no, sequence, attempt])?)
+}
