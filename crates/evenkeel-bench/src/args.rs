@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 /// Measure what Evenkeel does on this machine: the same engine, defaults and durability as
-/// `serve`, with bodies that do nothing.
+/// `serve`, with bodies that do nothing, or with the real ones.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   evenkeel bench max --jobs 100000 --seconds 20
   evenkeel bench steady --jobs 1000000 --rate 10000 --seconds 60 --store postgres
   evenkeel bench burst --jobs 100000 --json
-  evenkeel bench latency --store postgres://user@host/database")]
+  evenkeel bench latency --store postgres://user@host/database
+  evenkeel bench executors --store postgres")]
 pub struct BenchArgs {
     /// The load.
     #[command(subcommand)]
@@ -69,6 +70,21 @@ pub enum Load {
         /// How many times.
         #[arg(long, default_value_t = 1000)]
         count: u64,
+    },
+    /// The real executors: calls received, programs run, pages of a local site crawled.
+    Executors {
+        /// HTTP calls due per second.
+        #[arg(long, default_value_t = 5000)]
+        rate: u64,
+        /// For this long; 0 leaves them out.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+        /// Runs of /bin/true; 0 leaves them out.
+        #[arg(long, default_value_t = 3000)]
+        programs: u64,
+        /// Pages of the site; 0 leaves it out.
+        #[arg(long, default_value_t = 2000)]
+        pages: usize,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

@@ -3,6 +3,7 @@
 //! What was lost or doubled is told from what the bodies wrote down, never from the store.
 
 mod args;
+mod executors;
 mod latency;
 mod ledger;
 mod machine;
@@ -14,17 +15,51 @@ mod target;
 mod workload;
 
 pub use args::{BenchArgs, Load};
+pub use executors::ExecutorsReport;
 pub use report::{Quantiles, Report};
 
+use evenkeel_executors::SupervisorCommand;
+use executors::Amounts;
 use run::Bench;
 
-/// Measures. `quiet` shows no progress. The second node of a split has nothing to report.
-pub async fn run(args: &BenchArgs, quiet: bool) -> anyhow::Result<Option<Report>> {
+/// What was measured.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(untagged)]
+pub enum Measured {
+    /// A load on the hot path.
+    Load(Box<Report>),
+    /// The real executors.
+    Executors(Box<ExecutorsReport>),
+}
+
+impl Measured {
+    /// A table for people.
+    pub fn table(&self) -> String {
+        match self {
+            Self::Load(report) => report.table(),
+            Self::Executors(report) => report.table(),
+        }
+    }
+}
+
+/// Measures. `quiet` shows no progress, `supervisor` starts one for a program. The second node of a
+/// split has nothing to report.
+pub async fn run(
+    args: &BenchArgs,
+    quiet: bool,
+    supervisor: SupervisorCommand,
+) -> anyhow::Result<Option<Measured>> {
     if let Load::Worker { ledger } = &args.load {
         second_node::work(&args.store, args.workers, ledger).await?;
         return Ok(None);
     }
     let mut bench = Bench::open(args, quiet).await?;
+    if let Load::Executors { rate, seconds, programs, pages } = args.load {
+        let amounts = Amounts { rate, seconds, programs, pages };
+        let report = executors::measure(&mut bench, &amounts, supervisor).await?;
+        bench.close(args.keep);
+        return Ok(Some(Measured::Executors(Box::new(report))));
+    }
     let mut report = match &args.load {
         Load::Steady { jobs, rate, seconds } => bench.steady(*jobs, *rate, *seconds).await?,
         Load::Max { jobs, idle, seconds, split } => {
@@ -32,8 +67,8 @@ pub async fn run(args: &BenchArgs, quiet: bool) -> anyhow::Result<Option<Report>
         }
         Load::Burst { jobs } => bench.burst(*jobs).await?,
         Load::Latency { count } => latency::measure(&mut bench, *count).await?,
-        Load::Worker { .. } => return Ok(None),
+        Load::Executors { .. } | Load::Worker { .. } => return Ok(None),
     };
     report.kept = bench.close(args.keep);
-    Ok(Some(report))
+    Ok(Some(Measured::Load(Box::new(report))))
 }

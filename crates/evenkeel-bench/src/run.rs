@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Span, Timestamp};
+use evenkeel_engine::Clock;
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles, Scope};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -71,7 +72,7 @@ impl Bench {
         bar
     }
 
-    fn registrar<'a>(&'a self, progress: &'a ProgressBar) -> Registrar<'a> {
+    pub(crate) fn registrar<'a>(&'a self, progress: &'a ProgressBar) -> Registrar<'a> {
         Registrar {
             store: &*self.target.store,
             scope: self.scope,
@@ -80,7 +81,17 @@ impl Bench {
         }
     }
 
-    async fn now(&self) -> anyhow::Result<Timestamp> {
+    /// Time that only goes on.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.sources.clock.monotonic()
+    }
+
+    /// The clocks.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.sources.clock)
+    }
+
+    pub(crate) async fn now(&self) -> anyhow::Result<Timestamp> {
         Ok(self.target.store.now().await?)
     }
 
@@ -93,7 +104,9 @@ impl Bench {
         // Time enough to register the busy ones and to load them.
         let lead = Span::from_millis(5_000 + busy / 8);
         let start = self.now().await?.saturating_add(lead);
-        let plan = registrar.busy(busy, longest, start, OverlapPolicy::default()).await?;
+        let plan = registrar
+            .busy(busy, longest, start, OverlapPolicy::default(), std::convert::identity)
+            .await?;
         progress.finish_and_clear();
         let until = start.saturating_add(Span::from_secs(seconds));
         let report = self.measure(plan, start, until, false).await?;
@@ -105,7 +118,7 @@ impl Bench {
         let progress = self.progress(jobs, "registering");
         let lead = Span::from_millis(5_000 + jobs / 8);
         let at = self.now().await?.saturating_add(lead);
-        let plan = self.registrar(&progress).at_once(jobs, at).await?;
+        let plan = self.registrar(&progress).at_once(jobs, at, std::convert::identity).await?;
         progress.finish_and_clear();
         let until = at.saturating_add(Span::from_micros(1));
         let report = self.measure(plan, at, until, false).await?;
@@ -131,7 +144,9 @@ impl Bench {
         let behind = MORE_THAN_CAN_BE_DONE * seconds as f64 / natural_rate(jobs);
         let start = now.saturating_sub(Span::from_secs(behind.ceil() as u64));
         // Each time must run, one after the other: what is due is never skipped.
-        let plan = registrar.busy(jobs, 60, start, OverlapPolicy::Queue).await?;
+        let plan = registrar
+            .busy(jobs, 60, start, OverlapPolicy::Queue, std::convert::identity)
+            .await?;
         progress.finish_and_clear();
         let until = self.now().await?.saturating_add(Span::from_secs(seconds));
         let report = self.measure(plan, now, until, split).await?;

@@ -96,13 +96,15 @@ impl Registrar<'_> {
     }
 
     /// `count` jobs with periods from 1 s to `longest` and phases spread over them, from `start`.
-    /// A time may be as late as it likes: it is late, not missed.
+    /// A time may be as late as it likes: it is late, not missed. They do what `like` makes of
+    /// nothing.
     pub async fn busy(
         &self,
         count: u64,
         longest: u64,
         start: Timestamp,
         overlap: OverlapPolicy,
+        like: impl Fn(Definition) -> Definition,
     ) -> anyhow::Result<Plan> {
         let mut plan = Plan::default();
         let mut index = 0;
@@ -114,11 +116,11 @@ impl Registrar<'_> {
                 let every = Span::from_secs(index % longest + 1);
                 let phase = Span::from_micros(self.chance.bits() % every.as_micros());
                 let first = start.saturating_add(phase);
-                let definition = Definition {
+                let definition = like(Definition {
                     misfire_after: Span::from_secs(100 * 365 * 86_400),
                     overlap,
                     ..Definition::noop(Schedule::Interval(Interval::new(every, None)?))
-                };
+                });
                 jobs.push(self.job(&definition, first, start));
                 planned.push((first, every));
                 index += 1;
@@ -129,9 +131,14 @@ impl Registrar<'_> {
     }
 
     /// `count` jobs that are due at `at` and then not for a year.
-    pub async fn at_once(&self, count: u64, at: Timestamp) -> anyhow::Result<Plan> {
+    pub async fn at_once(
+        &self,
+        count: u64,
+        at: Timestamp,
+        like: impl Fn(Definition) -> Definition,
+    ) -> anyhow::Result<Plan> {
         let year = Span::from_secs(365 * 86_400);
-        let definition = Definition::noop(Schedule::Interval(Interval::new(year, None)?));
+        let definition = like(Definition::noop(Schedule::Interval(Interval::new(year, None)?)));
         let mut plan = Plan::default();
         let mut left = count;
         while left > 0 {

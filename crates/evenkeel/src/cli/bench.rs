@@ -4,12 +4,14 @@ use evenkeel_bench::BenchArgs;
 
 use super::Context;
 use crate::Failure;
+use crate::serve::executors::supervisor_command;
 
 /// Measures, with a progress bar for people and one object for programs.
 pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
+    let supervisor = supervisor_command()?;
     let runtime = context.runtime_of_many()?;
     let report = runtime
-        .block_on(evenkeel_bench::run(args, context.output.is_json()))
+        .block_on(evenkeel_bench::run(args, context.output.is_json(), supervisor))
         .map_err(|error| Failure::because("the measurement failed", error.as_ref()))?;
     match report {
         None => Ok(()),

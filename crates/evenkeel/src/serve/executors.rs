@@ -26,9 +26,7 @@ pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, 
     if !config.enable_shell {
         return Ok(registry);
     }
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::because("this program can't be found", &error))?;
-    let supervisor = SupervisorCommand { program, args: vec![SUPERVISE.into()] };
+    let supervisor = supervisor_command()?;
     // A body may outlive its lease by this much, and must be gone before others can have it.
     let half_grace = Duration::from(config.leases.grace) / 2;
     let settings = ShellSettings {
@@ -37,6 +35,13 @@ pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, 
         ..ShellSettings::new(supervisor)
     };
     Ok(registry.with(Arc::new(ShellExecutor::new(settings))))
+}
+
+/// How this program starts a supervisor: as itself.
+pub fn supervisor_command() -> Result<SupervisorCommand, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::because("this program can't be found", &error))?;
+    Ok(SupervisorCommand { program, args: vec![SUPERVISE.into()] })
 }
 
 /// Lets commands ask the executors.

@@ -4,7 +4,7 @@ mod banner;
 pub mod credentials;
 pub mod data_dir;
 mod demo;
-mod executors;
+pub mod executors;
 mod http;
 mod logging;
 mod metrics;

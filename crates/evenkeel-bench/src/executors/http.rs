@@ -1,0 +1,108 @@
+//! HTTP callbacks, their receiver included.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::{Definition, Span, Timestamp};
+use evenkeel_engine::Clock;
+use evenkeel_executors::{HttpExecutor, HttpSettings};
+use evenkeel_outbound::{Outbound, OutboundSettings};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::report::HttpFigures;
+use super::watched::Watched;
+use super::{Amounts, PATIENCE, soon, start};
+use crate::machine;
+use crate::report::Quantiles;
+use crate::run::Bench;
+use crate::workload::share;
+
+/// What the receiver writes down: how late each call was, in microseconds.
+struct Received {
+    clock: Arc<dyn Clock>,
+    late: Mutex<Vec<u32>>,
+}
+
+impl Received {
+    fn count(&self) -> usize {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+async fn receive(State(received): State<Arc<Received>>, headers: HeaderMap) {
+    let now = received.clock.wall();
+    let scheduled_at = headers
+        .get("x-evenkeel-scheduled-at")
+        .and_then(|value| value.to_str().ok()?.parse::<Timestamp>().ok());
+    let late = scheduled_at.map_or(u64::MAX, |at| now.since(at).as_micros());
+    let mut all = received.late.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push(u32::try_from(late).unwrap_or(u32::MAX));
+}
+
+/// `rate` calls due each second for `seconds`.
+pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Result<HttpFigures> {
+    let Amounts { rate, seconds, .. } = *amounts;
+    let received =
+        Arc::new(Received { clock: bench.clock(), late: Mutex::new(Vec::with_capacity(1 << 20)) });
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/callback", listener.local_addr()?);
+    let router = Router::new()
+        .route("/callback", axum::routing::post(receive))
+        .with_state(Arc::clone(&received));
+    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+
+    let outbound = Outbound::new(OutboundSettings {
+        allow_networks: vec!["127.0.0.0/8".parse()?],
+        ..OutboundSettings::default()
+    })?;
+    let executor = Watched::new(Arc::new(HttpExecutor::new(HttpSettings::new(outbound))));
+    let (jobs, longest) = share(rate * 60, rate)?;
+    let begin = soon(bench, jobs).await?;
+    let progress = bench.progress(jobs, "registering");
+    let like = |definition: Definition| Definition {
+        executor: ExecutorSpec { kind: "http".into(), config: json!({"url": url}) },
+        payload: json!({"hello": "world"}),
+        ..definition
+    };
+    let registrar = bench.registrar(&progress);
+    let plan = registrar.busy(jobs, longest, begin, OverlapPolicy::default(), like).await?;
+    progress.finish_and_clear();
+    let until = begin.saturating_add(Span::from_secs(seconds));
+    let expected = plan.count(until);
+
+    let engine = start(bench, &executor).await?;
+    let wait = |moment: Timestamp| async move {
+        let now = bench.now().await?;
+        tokio::time::sleep(Duration::from(moment.since(now))).await;
+        anyhow::Ok(())
+    };
+    wait(begin).await?;
+    let began = bench.monotonic();
+    wait(begin.saturating_add(Span::from_secs(seconds / 5))).await?;
+    let rss_early_mb = machine::rss_mb();
+    wait(until).await?;
+    let deadline = bench.monotonic() + PATIENCE;
+    while received.count() < expected as usize && bench.monotonic() < deadline {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let (took, rss_late_mb) = (bench.monotonic() - began, machine::rss_mb());
+    engine.drain(Duration::from_secs(30)).await;
+    server.abort();
+    executor.must_have_succeeded()?;
+    let late = std::mem::take(&mut *received.late.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(HttpFigures {
+        calls: late.len() as u64,
+        expected,
+        seconds: took.as_secs_f64(),
+        calls_per_s: late.len() as f64 / took.as_secs_f64(),
+        lateness_ms: Quantiles::of_micros(late.into_iter().map(u64::from)),
+        rss_early_mb,
+        rss_late_mb,
+    })
+}

@@ -1,0 +1,45 @@
+//! Programs that do nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::Definition;
+use evenkeel_core::job::ExecutorSpec;
+use evenkeel_executors::{ShellExecutor, ShellSettings, SupervisorCommand};
+use serde_json::json;
+
+use super::report::ShellFigures;
+use super::watched::Watched;
+use super::{soon, start, until_ended};
+use crate::machine;
+use crate::run::Bench;
+
+/// `count` runs of `/bin/true`, all due at once.
+pub(super) async fn measure(
+    bench: &mut Bench,
+    count: u64,
+    supervisor: SupervisorCommand,
+) -> anyhow::Result<ShellFigures> {
+    let executor = Watched::new(Arc::new(ShellExecutor::new(ShellSettings::new(supervisor))));
+    let at = soon(bench, count).await?;
+    let progress = bench.progress(count, "registering");
+    let like = |definition: Definition| Definition {
+        executor: ExecutorSpec { kind: "shell".into(), config: json!({"argv": ["/bin/true"]}) },
+        ..definition
+    };
+    bench.registrar(&progress).at_once(count, at, like).await?;
+    progress.finish_and_clear();
+    let engine = start(bench, &executor).await?;
+    let now = bench.now().await?;
+    tokio::time::sleep(Duration::from(at.since(now))).await;
+    let began = bench.monotonic();
+    until_ended(bench, &executor, count).await?;
+    let took = bench.monotonic() - began;
+    engine.drain(Duration::from_secs(30)).await;
+    Ok(ShellFigures {
+        runs: count,
+        seconds: took.as_secs_f64(),
+        runs_per_s: count as f64 / took.as_secs_f64(),
+        rss_mb: machine::rss_mb(),
+    })
+}
