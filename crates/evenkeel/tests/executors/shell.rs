@@ -73,7 +73,7 @@ fn exit_codes_mean_what_the_documentation_says(database: &Database) {
         create(&server, &format!("echo no >&2; exit {code}"), &more);
     };
     named("partly", 100);
-    named("hopeless", 101);
+    named("hopeless", 102);
     named("bad", 3);
     server.wait_for_run("partly", "partly_failed");
     let hopeless = server.wait_for_run("hopeless", "failed");
