@@ -5,8 +5,10 @@
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod liar;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod spellings;
 #[cfg(test)]
-mod traps;
+mod trap;

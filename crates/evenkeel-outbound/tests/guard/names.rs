@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::corpus;
-use crate::traps::{Liar, Trap, count};
+use crate::liar::Liar;
+use crate::trap::{Trap, count};
 
 /// The one address of the inside that may be called in these tests.
 const ALLOWED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));

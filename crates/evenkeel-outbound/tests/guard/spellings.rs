@@ -2,7 +2,7 @@ use evenkeel_outbound::reqwest::{Method, Request, Url};
 use evenkeel_outbound::{CallError, Outbound, OutboundSettings};
 
 use crate::corpus;
-use crate::traps::Trap;
+use crate::trap::Trap;
 
 #[tokio::test]
 async fn ten_thousand_urls_make_not_one_connection() {

@@ -1,12 +1,10 @@
-//! Servers that nobody may reach, and look-ups that lie.
+//! Servers that nobody may reach.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use evenkeel_outbound::{Found, LookUp};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// Listens on every address of the machine, on one port, and counts who comes.
@@ -61,24 +59,5 @@ fn listen_v6(port: u16) -> Option<TcpListener> {
 pub async fn count(listener: TcpListener, connections: Arc<AtomicUsize>) {
     while listener.accept().await.is_ok() {
         connections.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// Answers each look-up of a name with the next of its lists, round and round, and counts.
-#[derive(Debug, Default)]
-pub struct Liar {
-    pub answers: HashMap<String, Vec<Vec<IpAddr>>>,
-    pub asked: AtomicUsize,
-}
-
-impl LookUp for Liar {
-    fn look_up(&self, host: &str) -> Found {
-        let turn = self.asked.fetch_add(1, Ordering::SeqCst);
-        let answer = self.answers.get(host).map(|lists| lists[turn % lists.len()].clone());
-        Box::pin(async move {
-            let addresses = answer.ok_or(std::io::ErrorKind::NotFound)?;
-            // A port of its own must not move the call to another one.
-            Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, 9)).collect())
-        })
     }
 }
