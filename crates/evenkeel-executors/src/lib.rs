@@ -5,7 +5,7 @@
 //!
 //! | kind | does |
 //! |---|---|
-//! | `noop` | nothing, at once; see [`NoopExecutor`] |
+//! | `noop` | nothing, at once or as told; see [`NoopExecutor`] |
 //! | `http`, also `http_callback` | one HTTP call; see [`HttpExecutor`] |
 //! | `shell` | one program under a [`supervisor`]; see [`ShellExecutor`] |
 //!

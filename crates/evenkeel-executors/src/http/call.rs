@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
             redirects: usize::try_from(redirects).unwrap_or_default(),
             max_response_bytes: number(&fields, "max_response_bytes", RESPONSE_BYTES_MAX)?
                 .unwrap_or(RESPONSE_BYTES_DEFAULT),
-            tls,
+            tls: tls.filter(TlsChoice::matters),
         })
     }
 

@@ -14,6 +14,7 @@ mod url;
 use async_trait::async_trait;
 use evenkeel_core::Definition;
 use evenkeel_outbound::Outbound;
+use evenkeel_outbound::reqwest::{Response, header::HeaderMap};
 use serde_json::Value;
 
 use crate::template::Values;
@@ -132,9 +133,9 @@ impl HttpExecutor {
 async fn send(
     client: &Outbound,
     journey: &Journey,
-    headers: evenkeel_outbound::reqwest::header::HeaderMap,
+    headers: HeaderMap,
     definition: &Definition,
-) -> Result<evenkeel_outbound::reqwest::Response, Report> {
+) -> Result<Response, Report> {
     let sent = client.send(journey.request(headers));
     match tokio::time::timeout(definition.timeout.into(), sent).await {
         Ok(Ok(response)) => Ok(response),

@@ -19,6 +19,12 @@ pub(super) struct TlsChoice {
     verify: bool,
 }
 
+impl Default for TlsChoice {
+    fn default() -> Self {
+        Self { ca_pem: None, only_tls13: false, identity: None, verify: true }
+    }
+}
+
 /// A job's certificates may be this long together.
 const CA_PEM_BYTES_MAX: usize = 64 * 1024;
 
@@ -30,7 +36,7 @@ impl TlsChoice {
         let Some(value) = value else { return Ok(None) };
         let object = value.as_object();
         let fields = object.ok_or_else(|| ConfigFault::new("tls", "must be an object"))?;
-        let mut choice = Self { ca_pem: None, only_tls13: false, identity: None, verify: true };
+        let mut choice = Self::default();
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
             let fault = |message: &str| ConfigFault::new(&format!("tls.{name}"), message);
             let text = || value.as_str().ok_or_else(|| fault("must be a string"));
@@ -53,6 +59,11 @@ impl TlsChoice {
             }
         }
         Ok(Some(choice))
+    }
+
+    /// Does it ask for anything that the shared client does not do?
+    pub(super) fn matters(&self) -> bool {
+        *self != Self::default()
     }
 }
 

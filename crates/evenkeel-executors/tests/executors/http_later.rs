@@ -62,7 +62,7 @@ async fn an_accepted_run_ends_when_its_end_is_reported() {
 }
 
 #[tokio::test]
-async fn the_node_may_call_accepted_the_last_word() {
+async fn accepted_may_be_the_last_word() {
     let url = accepting().await;
     let named = json!({"url": url, "expected_status": [200, 202]});
     let report = reporting().run(invocation("http", named)).await;

@@ -117,6 +117,7 @@ fn spellings(ip: Ipv4Addr) -> Vec<String> {
         percent_encoded(&dotted),
         dotted.replace('.', "%2e"),
         full_width(&dotted),
+        circled(&dotted),
         dotted.replace('.', "\u{3002}"),
         dotted.replace('.', "\u{ff0e}"),
         format!("{}.", full_width(&n.to_string())),
@@ -147,6 +148,16 @@ fn percent_encoded(text: &str) -> String {
 fn full_width(text: &str) -> String {
     let wide = |c: char| char::from_u32(u32::from(c) - u32::from('0') + 0xff10);
     text.chars().map(|c| if c.is_ascii_digit() { wide(c).unwrap() } else { c }).collect()
+}
+
+/// `127` as `①②⑦`, which names are rid of before they are looked up.
+fn circled(text: &str) -> String {
+    let circle = |c: char| match c {
+        '0' => '\u{24ea}',
+        '1'..='9' => char::from_u32(u32::from(c) - u32::from('1') + 0x2460).unwrap(),
+        other => other,
+    };
+    text.chars().map(circle).collect()
 }
 
 /// URLs that lead to `host` and pretend not to, or look odd.

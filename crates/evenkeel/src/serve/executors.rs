@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use evenkeel_commands::ExecutorCheck;
 use evenkeel_executors::{
-    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings, SupervisorCommand,
+    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings,
+    SupervisorCommand,
 };
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::Value;
