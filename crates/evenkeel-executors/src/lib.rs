@@ -5,7 +5,7 @@
 //!
 //! | kind | does |
 //! |---|---|
-//! | `noop` | nothing, at once; see [`NoopExecutor`] |
+//! | `noop` | nothing, at once or as told; see [`NoopExecutor`] |
 //! | `http`, also `http_callback` | one HTTP call; see [`HttpExecutor`] |
 //! | `shell` | one program under a [`supervisor`]; see [`ShellExecutor`] |
 //!
@@ -22,7 +22,6 @@ mod report;
 mod shell;
 pub mod supervisor;
 mod tail;
-#[allow(dead_code, clippy::allow_attributes, reason = "STUB until used")]
 mod template;
 mod wire;
 
@@ -32,7 +31,7 @@ use async_trait::async_trait;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
-pub use http::HttpExecutor;
+pub use http::{HttpExecutor, HttpSettings, SigningKeys, WallClock};
 pub use lease::Lease;
 pub use noop::NoopExecutor;
 pub use registry::Registry;

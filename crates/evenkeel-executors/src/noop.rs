@@ -3,14 +3,23 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use evenkeel_core::RunKey;
 use serde_json::Value;
 
 use crate::config::Fields;
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 
-/// Does nothing, at once: for measuring, for demonstrations, for tests.
+/// Does nothing, at once: for measuring, for rehearsals, for tests.
 ///
-/// `{"sleep_ms": 250}` takes that long, a day at most; `{"fail": "message"}` fails with it.
+/// | field | |
+/// |---|---|
+/// | `sleep_ms` | takes that long, a day at most |
+/// | `jitter_ms` | and up to that much longer |
+/// | `fail` | fails with this message |
+/// | `fail_rate` | only so many of its attempts fail, from 0 for none to 1 for all |
+///
+/// Which attempts fail, and how much longer each takes, follows from the run and the attempt
+/// alone: a rehearsal can be repeated.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct NoopExecutor;
 
@@ -18,8 +27,10 @@ const SLEEP_MS_MAX: u64 = 24 * 3600 * 1000;
 
 #[derive(Default)]
 struct NoopConfig<'a> {
-    sleep: Duration,
+    sleep_ms: u64,
+    jitter_ms: u64,
     fail: Option<&'a str>,
+    fail_rate: f64,
 }
 
 impl<'a> NoopConfig<'a> {
@@ -28,16 +39,67 @@ impl<'a> NoopConfig<'a> {
         if config.is_null() {
             return Ok(Self::default());
         }
-        let fields = Fields::read(config, &["sleep_ms", "fail"])?;
-        let sleep_ms = match fields.get("sleep_ms") {
-            None => 0,
-            Some(value) => value.as_u64().filter(|ms| *ms <= SLEEP_MS_MAX).ok_or_else(|| {
-                let message = format!("must be a whole number from 0 to {SLEEP_MS_MAX}");
-                ConfigFault::new("sleep_ms", message)
-            })?,
+        let fields = Fields::read(config, &["sleep_ms", "jitter_ms", "fail", "fail_rate"])?;
+        let fail = fields.text("fail")?;
+        let always = if fail.is_some() { 1.0 } else { 0.0 };
+        let fail_rate = match fields.get("fail_rate") {
+            None => always,
+            Some(value) => value
+                .as_f64()
+                .filter(|rate| (0.0..=1.0).contains(rate))
+                .ok_or_else(|| ConfigFault::new("fail_rate", "must be a number from 0 to 1"))?,
         };
-        Ok(Self { sleep: Duration::from_millis(sleep_ms), fail: fields.text("fail")? })
+        Ok(Self {
+            sleep_ms: millis(&fields, "sleep_ms")?,
+            jitter_ms: millis(&fields, "jitter_ms")?,
+            fail,
+            fail_rate,
+        })
     }
+
+    fn sleep(&self, key: RunKey) -> Duration {
+        let jitter = match self.jitter_ms {
+            0 => 0,
+            most => (unit(key, "jitter") * (most + 1) as f64) as u64,
+        };
+        Duration::from_millis(self.sleep_ms + jitter)
+    }
+
+    fn report(&self, key: RunKey) -> Report {
+        if self.fail_rate > 0.0 && unit(key, "fail") < self.fail_rate {
+            Report::failed(self.fail.unwrap_or("failed, as fail_rate wants some to"))
+        } else {
+            Report::completed()
+        }
+    }
+}
+
+fn millis(fields: &Fields<'_>, name: &str) -> Result<u64, ConfigFault> {
+    let Some(value) = fields.get(name) else { return Ok(0) };
+    value.as_u64().filter(|ms| *ms <= SLEEP_MS_MAX).ok_or_else(|| {
+        ConfigFault::new(name, format!("must be a whole number from 0 to {SLEEP_MS_MAX}"))
+    })
+}
+
+/// A number from 0 up to 1 that looks random but follows from the attempt and the purpose alone.
+fn unit(key: RunKey, purpose: &str) -> f64 {
+    let numbers = [
+        key.scheduled_at.as_micros() as u64,
+        key.job_no.0 as u64,
+        u64::from(key.sequence.bits()),
+        u64::from(key.attempt.0),
+    ];
+    let purpose = purpose.bytes().map(u64::from);
+    let mixed = numbers.into_iter().chain(purpose).fold(0, |hash, number| mix(hash ^ number));
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Spreads any change of `x` over all its bits (the finisher of SplitMix64).
+const fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 #[async_trait]
@@ -55,14 +117,15 @@ impl Executor for NoopExecutor {
             Ok(config) => config,
             Err(fault) => return Report::failed(fault.to_string()),
         };
-        if !config.sleep.is_zero() {
+        let sleep = config.sleep(invocation.key);
+        if !sleep.is_zero() {
             tokio::select! {
-                () = tokio::time::sleep(config.sleep) => {}
+                () = tokio::time::sleep(sleep) => {}
                 reason = interrupted(&invocation.cancel, &mut invocation.lease) => {
                     return Report::cancelled(reason);
                 }
             }
         }
-        config.fail.map_or_else(Report::completed, Report::failed)
+        config.report(invocation.key)
     }
 }

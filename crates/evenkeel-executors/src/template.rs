@@ -20,6 +20,9 @@ enum Piece {
     Payload(Vec<String>),
 }
 
+/// No text becomes longer than this by being filled in: a payload can be asked for many times.
+pub(crate) const FILLED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// What templates are filled with.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Values<'a> {
@@ -71,6 +74,15 @@ impl Template {
         self.0.iter().all(|piece| matches!(piece, Piece::Text(_)))
     }
 
+    /// The value of the payload that a template of one such place alone stands for, as it is:
+    /// where JSON is made, a number stays a number.
+    pub(crate) fn whole<'v>(&self, values: &Values<'v>) -> Option<Result<&'v Value, String>> {
+        match &self.0[..] {
+            [Piece::Payload(path)] => Some(find(values.payload, path)),
+            _ => None,
+        }
+    }
+
     /// The text with everything filled in.
     pub(crate) fn fill(&self, values: &Values<'_>, escape: Escape) -> Result<String, String> {
         let mut text = String::new();
@@ -93,6 +105,9 @@ impl Template {
             match escape {
                 Escape::None => text.push_str(&value),
                 Escape::Url => push_escaped(&mut text, &value),
+            }
+            if text.len() > FILLED_BYTES_MAX {
+                return Err(format!("is longer than {FILLED_BYTES_MAX} bytes once filled in"));
             }
         }
         Ok(text)
@@ -183,6 +198,31 @@ mod tests {
         let payload = json!({"x": "../a?b=c&d#é"});
         let url = fill("https://e.com/{{payload.x}}/y", &payload, Escape::Url).unwrap();
         assert_eq!(url, "https://e.com/..%2Fa%3Fb%3Dc%26d%23%C3%A9/y");
+    }
+
+    #[test]
+    fn a_single_place_stands_for_the_value_itself() {
+        let payload = json!({"n": 5});
+        let key = RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
+        let values = Values { key, fence: Fence(5), payload: &payload };
+        let whole = |text: &str| Template::parse(text).unwrap().whole(&values).map(Result::ok);
+        assert_eq!(whole("{{ payload.n }}"), Some(Some(&json!(5))));
+        assert_eq!(whole("{{payload.m}}"), Some(None));
+        assert_eq!(whole("{{payload.n}} "), None);
+        assert_eq!(whole("{{attempt}}"), None);
+    }
+
+    #[test]
+    fn a_text_does_not_grow_without_bound() {
+        let payload = json!("x".repeat(1024 * 1024));
+        assert!(fill_only(&"{{payload}}".repeat(8), &payload).is_ok());
+        let message = fill_only(&"{{payload}}".repeat(9), &payload).unwrap_err();
+        assert!(message.contains("longer than"), "{message}");
+    }
+
+    fn fill_only(text: &str, payload: &Value) -> Result<String, String> {
+        let key = RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
+        Template::parse(text)?.fill(&Values { key, fence: Fence(5), payload }, Escape::None)
     }
 
     #[test]

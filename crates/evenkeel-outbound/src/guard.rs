@@ -1,15 +1,17 @@
 //! Keeping calls away from the inside of the network: the cloud's metadata service, the
 //! database's admin port and the neighbours.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use crate::LookUp;
+
 /// A call to an address that jobs may not reach.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{host} is at {address}, which is not public; --allow-network can open such a network")]
 pub struct Refused {
     host: String,
@@ -27,7 +29,8 @@ impl Guard {
     }
 
     /// Judges a URL whose host is an address: such a one is never looked up. The URL's parser has
-    /// already turned decimal, octal and hexadecimal forms into the usual one.
+    /// already turned decimal, octal and hexadecimal forms into the usual one, and the connector
+    /// reads it as it is read here.
     pub fn judge_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
@@ -47,16 +50,30 @@ impl Guard {
     }
 }
 
-impl Resolve for Guard {
+/// A look-up whose answers are judged before anybody sees them.
+pub(crate) struct Guarded {
+    guard: Guard,
+    look_up: Arc<dyn LookUp>,
+}
+
+impl Guarded {
+    pub(crate) fn new(guard: Guard, look_up: Arc<dyn LookUp>) -> Self {
+        Self { guard, look_up }
+    }
+}
+
+impl Resolve for Guarded {
     /// The addresses that were judged are the ones connected to, so a name can't change its mind
     /// in between. One bad address refuses them all: a name with both is up to no good.
     fn resolve(&self, name: Name) -> Resolving {
-        let guard = self.clone();
+        let guard = self.guard.clone();
+        let found = self.look_up.look_up(name.as_str());
         Box::pin(async move {
-            let host = name.as_str();
-            let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            for address in &addresses {
-                guard.judge(host, address.ip())?;
+            let mut addresses = found.await?;
+            for address in &mut addresses {
+                guard.judge(name.as_str(), address.ip())?;
+                // The port is the URL's; any other would be taken for one of the look-up's own.
+                address.set_port(0);
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -99,6 +116,8 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false, // Teredo, documentation
         [0x2002, ..] => false,                                              // 6to4 hides any IPv4
         [0x3fff, second, ..] if second < 0x1000 => false,                   // documentation
+        // ISATAP: an IPv4 of the inside, whatever the network before it.
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => false,
         // Global unicast is 2000::/3; loopback, mapped, link-local, ULA and multicast lie outside.
         [first, ..] => first & 0xe000 == 0x2000,
     }
@@ -149,6 +168,8 @@ mod tests {
             "2001:db8::1",
             "2002:7f00:1::",
             "3fff::1",
+            "2606:4700::5efe:10.0.0.1",
+            "2606:4700::200:5efe:a00:1",
             "5f00::1",
             "fc00::1",
             "fd00:ec2::254",

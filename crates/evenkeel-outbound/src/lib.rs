@@ -6,17 +6,21 @@
 //! proxy: a proxy would look names up where no guard sees it.
 
 mod guard;
+mod look_up;
+mod tls;
 
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use guard::{Guard, Refused};
+pub use look_up::{Found, LookUp, SystemLookUp};
 pub use reqwest;
+pub use tls::{Identity, PemError, Roots, TlsOptions};
 
+use guard::Guarded;
+use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Request, Response, redirect};
-use rustls::RootCertStore;
-use rustls_platform_verifier::BuilderVerifierExt;
 
 /// How calls are made.
 #[derive(Clone, Debug)]
@@ -29,6 +33,8 @@ pub struct OutboundSettings {
     pub user_agent: String,
     /// Are compressed answers asked for and unpacked?
     pub unpack: bool,
+    /// Where the addresses of names come from. The guard judges what it says.
+    pub look_up: Arc<dyn LookUp>,
 }
 
 impl Default for OutboundSettings {
@@ -38,6 +44,7 @@ impl Default for OutboundSettings {
             connect_timeout: Duration::from_secs(10),
             user_agent: concat!("evenkeel/", env!("CARGO_PKG_VERSION")).into(),
             unpack: false,
+            look_up: Arc::new(SystemLookUp),
         }
     }
 }
@@ -67,30 +74,44 @@ pub enum CallError {
     Failed(reqwest::Error),
 }
 
+/// Idle connections kept for one host: about as many as a node runs bodies.
+const IDLE_MAX: usize = 4096;
+
 /// Makes guarded calls. Cheap to clone; all clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     client: Client,
-    guard: Guard,
+    shared: Arc<Shared>,
     /// Why no https call can work, if so. Plain calls do, so it is no reason not to start.
     tls_fault: Option<rustls::Error>,
+}
+
+/// What clients with other TLS options have in common.
+#[derive(Debug)]
+struct Shared {
+    guard: Guard,
+    settings: OutboundSettings,
 }
 
 impl Outbound {
     /// Makes the client whose connections all calls share.
     pub fn new(settings: OutboundSettings) -> Result<Self, SetupError> {
-        let guard = Guard::new(settings.allow_networks);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?;
-        let (tls, tls_fault) = match tls.clone().with_platform_verifier() {
-            Ok(tls) => (tls, None),
-            // A small container often comes without any certificates.
-            Err(fault) => (tls.with_root_certificates(RootCertStore::empty()), Some(fault)),
-        };
+        let guard = Guard::new(settings.allow_networks.clone());
+        Self::build(Arc::new(Shared { guard, settings }), &TlsOptions::default())
+    }
+
+    /// One with the same guard and settings, but TLS options and connections of its own. Reads the
+    /// machine's certificates, which takes some milliseconds.
+    pub fn with_tls(&self, tls: &TlsOptions) -> Result<Self, SetupError> {
+        Self::build(Arc::clone(&self.shared), tls)
+    }
+
+    fn build(shared: Arc<Shared>, tls: &TlsOptions) -> Result<Self, SetupError> {
+        let settings = &shared.settings;
+        let (tls, tls_fault) = tls::config(tls)?;
         let client = Client::builder()
-            .tls_backend_preconfigured(tls.with_no_client_auth())
-            .dns_resolver(guard.clone())
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Guarded::new(shared.guard.clone(), Arc::clone(&settings.look_up)))
             .redirect(redirect::Policy::none())
             .no_proxy()
             .retry(reqwest::retry::never())
@@ -98,25 +119,53 @@ impl Outbound {
             .brotli(settings.unpack)
             .deflate(settings.unpack)
             .connect_timeout(settings.connect_timeout)
+            .tcp_nodelay(true)
+            .tcp_keepalive(Duration::from_secs(15))
+            .pool_max_idle_per_host(IDLE_MAX)
             // Shorter than what servers usually keep: a connection closed under a call fails it.
             .pool_idle_timeout(Duration::from_secs(30))
-            .user_agent(settings.user_agent)
+            .user_agent(&settings.user_agent)
             .build()?;
-        Ok(Self { client, guard, tls_fault })
+        Ok(Self { client, shared, tls_fault })
     }
 
-    /// Makes one call. A redirect is an answer like any other; whoever follows it calls again.
-    pub async fn send(&self, request: Request) -> Result<Response, CallError> {
-        self.guard.judge_literal(request.url())?;
+    /// Makes one call. A redirect is an answer like any other; whoever follows it calls again. A
+    /// name and password in the URL become an `Authorization`, unless there is one.
+    pub async fn send(&self, mut request: Request) -> Result<Response, CallError> {
+        self.take_credentials(&mut request)?;
+        self.shared.guard.judge_literal(request.url())?;
         if let (Some(fault), "https") = (&self.tls_fault, request.url().scheme()) {
             return Err(CallError::NoTls(fault.clone()));
         }
         self.client.execute(request).await.map_err(CallError::from_client)
     }
+
+    /// After this, there is nothing before the host for two parsers to disagree about.
+    fn take_credentials(&self, request: &mut Request) -> Result<(), CallError> {
+        if request.url().username().is_empty() && request.url().password().is_none() {
+            return Ok(());
+        }
+        // The client does it for requests that it builds itself.
+        let built = self.client.get(request.url().clone()).build();
+        let mut built = built.map_err(CallError::from_client)?;
+        *request.url_mut() = built.url().clone();
+        if let Some(credentials) = built.headers_mut().remove(AUTHORIZATION) {
+            request.headers_mut().entry(AUTHORIZATION).or_insert(credentials);
+        }
+        Ok(())
+    }
 }
 
 impl CallError {
+    /// A refusal of the guard comes out of the client's resolver wrapped in other errors.
     fn from_client(error: reqwest::Error) -> Self {
+        let mut cause = error.source();
+        while let Some(source) = cause {
+            if let Some(refused) = source.downcast_ref::<Refused>() {
+                return Self::Refused(refused.clone());
+            }
+            cause = source.source();
+        }
         Self::Failed(error.without_url())
     }
 }

@@ -1,30 +1,62 @@
 //! The call a job's configuration describes.
 
-use evenkeel_outbound::reqwest;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, StatusCode, Url};
+use evenkeel_core::{JobNo, RunKey, Timestamp, lease::Fence};
+use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use evenkeel_outbound::reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
+use super::body::{Body, Content};
+use super::status::Statuses;
+use super::tls::TlsChoice;
+use super::url::UrlTemplate;
 use crate::config::{ConfigFault, Fields};
+use crate::template::{Escape, Template, Values};
 
-/// What to call, and which answers are good.
+/// What to call, and what its answers mean.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct Call<'a> {
+    url: UrlTemplate,
+    method: Method,
+    headers: Vec<(HeaderName, Template)>,
+    body: Body<'a>,
+    expected: Option<Statuses>,
+    give_up_on: Option<Statuses>,
+    /// How many redirects are followed.
+    pub(super) redirects: usize,
+    /// An answer is not read further than this.
+    pub(super) max_response_bytes: u64,
+    /// TLS options of its own.
+    pub(super) tls: Option<TlsChoice>,
+}
+
+/// A call with everything filled in.
+#[derive(Debug)]
+pub(super) struct Filled {
     pub(super) url: Url,
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
-    expected: Expected,
+    pub(super) content: Option<Content>,
 }
 
-#[derive(Debug)]
-enum Expected {
-    AnySuccess,
-    OneOf(Vec<u16>),
-}
+const FIELDS: [&str; 10] = [
+    "url",
+    "method",
+    "headers",
+    "body",
+    "body_text",
+    "expected_status",
+    "give_up_on",
+    "redirects",
+    "max_response_bytes",
+    "tls",
+];
 
 /// Headers a job may not set: ours, and those that say where a message ends.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 11] = [
     "idempotency-key",
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
     "connection",
     "content-length",
     "keep-alive",
@@ -34,34 +66,74 @@ const RESERVED: [&str; 8] = [
     "upgrade",
 ];
 
-impl Call {
-    pub(super) fn parse(config: &Value) -> Result<Self, ConfigFault> {
-        let known = ["url", "method", "headers", "expected_status"];
-        let fields = Fields::read(config, &known)?;
+const REDIRECTS_MAX: u64 = 10;
+const RESPONSE_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
+const RESPONSE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+impl<'a> Call<'a> {
+    pub(super) fn parse(config: &'a Value) -> Result<Self, ConfigFault> {
+        let fields = Fields::read(config, &FIELDS)?;
+        let url = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
+        let method = parse_method(&fields)?;
+        // Asking twice does no harm; doing twice may.
+        let usual = if matches!(method, Method::GET | Method::HEAD) { 5 } else { 0 };
+        let redirects = number(&fields, "redirects", REDIRECTS_MAX)?.unwrap_or(usual);
+        let tls = TlsChoice::parse(fields.get("tls"))?;
+        if tls.is_some() && !url.get(..8).is_some_and(|s| s.eq_ignore_ascii_case("https://")) {
+            return Err(ConfigFault::new("tls", "needs a url that starts with https://"));
+        }
         Ok(Self {
-            url: parse_url(&fields)?,
-            method: parse_method(&fields)?,
+            url: UrlTemplate::parse(url).map_err(|message| ConfigFault::new("url", message))?,
+            method,
             headers: parse_headers(&fields)?,
-            expected: parse_expected(&fields)?,
+            body: Body::parse(&fields)?,
+            expected: Statuses::parse(&fields, "expected_status")?,
+            give_up_on: Statuses::parse(&fields, "give_up_on")?,
+            redirects: usize::try_from(redirects).unwrap_or_default(),
+            max_response_bytes: number(&fields, "max_response_bytes", RESPONSE_BYTES_MAX)?
+                .unwrap_or(RESPONSE_BYTES_DEFAULT),
+            tls: tls.filter(TlsChoice::matters),
         })
     }
 
-    pub(super) fn is_expected(&self, status: StatusCode) -> bool {
-        match &self.expected {
-            Expected::AnySuccess => status.is_success(),
-            Expected::OneOf(statuses) => statuses.contains(&status.as_u16()),
-        }
+    /// Refuses a call that can't be made with this payload.
+    pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
+        self.url.check(payload).map_err(|message| ConfigFault::new("url", message))?;
+        // What a run brings is always legal, so any run will do to see the rest.
+        let key = RunKey::regular(JobNo(0), Timestamp::MIN);
+        self.fill(&Values { key, fence: Fence(0), payload }).map(drop)
     }
-}
 
-fn parse_url(fields: &Fields<'_>) -> Result<Url, ConfigFault> {
-    let text = fields.text("url")?.ok_or_else(|| ConfigFault::new("url", "is required"))?;
-    let url: Url =
-        text.parse().map_err(|error| ConfigFault::new("url", format!("is not a URL: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(ConfigFault::new("url", "must start with http:// or https://"));
+    /// Fills everything in. The fault names the field that asks for what there is not.
+    pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
+        let url = self.url.fill(values).map_err(|message| ConfigFault::new("url", message))?;
+        let mut headers = HeaderMap::with_capacity(self.headers.len());
+        for (name, template) in &self.headers {
+            let fault = |message| ConfigFault::new(&format!("headers.{name}"), message);
+            let text = template.fill(values, Escape::None).map_err(fault)?;
+            let value = HeaderValue::from_str(&text).map_err(|_| {
+                fault("is no header value: it holds a line break or the like".into())
+            })?;
+            headers.insert(name, value);
+        }
+        let content = self.body.fill(values)?;
+        Ok(Filled { url, method: self.method.clone(), headers, content })
     }
-    Ok(url)
+
+    pub(super) fn is_expected(&self, status: StatusCode) -> bool {
+        self.expected.as_ref().map_or(status.is_success(), |good| good.contains(status))
+    }
+
+    /// Does the job say by itself that this status is a good end?
+    pub(super) fn expects_by_name(&self, status: StatusCode) -> bool {
+        self.expected.as_ref().is_some_and(|good| good.names(status))
+    }
+
+    /// Is another try of no use after this answer?
+    pub(super) fn gives_up_on(&self, status: StatusCode) -> bool {
+        status == StatusCode::GONE
+            || self.give_up_on.as_ref().is_some_and(|hopeless| hopeless.contains(status))
+    }
 }
 
 fn parse_method(fields: &Fields<'_>) -> Result<Method, ConfigFault> {
@@ -75,94 +147,27 @@ fn parse_method(fields: &Fields<'_>) -> Result<Method, ConfigFault> {
     upper.parse().map_err(|_| ConfigFault::new("method", "is not an HTTP method"))
 }
 
-fn parse_headers(fields: &Fields<'_>) -> Result<HeaderMap, ConfigFault> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in fields.texts("headers")? {
+fn parse_headers(fields: &Fields<'_>) -> Result<Vec<(HeaderName, Template)>, ConfigFault> {
+    let header = |(name, value): (&str, &str)| {
         let fault = |message: &str| ConfigFault::new(&format!("headers.{name}"), message);
-        let name: HeaderName = name.parse().map_err(|_| fault("is not a header name"))?;
-        if RESERVED.contains(&name.as_str()) || name.as_str().starts_with("x-evenkeel-") {
+        let parsed: HeaderName = name.parse().map_err(|_| fault("is not a header name"))?;
+        if RESERVED.contains(&parsed.as_str()) || parsed.as_str().starts_with("x-evenkeel-") {
             return Err(fault("is set by Evenkeel"));
         }
-        let value = HeaderValue::from_str(value).map_err(|_| fault("is not a header value"))?;
-        headers.insert(name, value);
-    }
-    Ok(headers)
+        Ok((parsed, Template::parse(value).map_err(|message| fault(&message))?))
+    };
+    fields.texts("headers")?.into_iter().map(header).collect()
 }
 
-fn parse_expected(fields: &Fields<'_>) -> Result<Expected, ConfigFault> {
-    let Some(value) = fields.get("expected_status") else { return Ok(Expected::AnySuccess) };
-    let status = |value: &Value| {
-        let status = value.as_u64().filter(|n| (100..=599).contains(n));
-        status.and_then(|n| u16::try_from(n).ok())
-    };
-    let statuses: Option<Vec<u16>> = match value {
-        Value::Array(list) => list.iter().map(status).collect(),
-        one => status(one).map(|n| vec![n]),
-    };
-    match statuses {
-        Some(statuses) if !statuses.is_empty() => Ok(Expected::OneOf(statuses)),
-        _ => {
-            let message = "must be a status from 100 to 599, or a list of them";
-            Err(ConfigFault::new("expected_status", message))
-        }
-    }
+fn number(fields: &Fields<'_>, name: &str, max: u64) -> Result<Option<u64>, ConfigFault> {
+    let Some(value) = fields.get(name) else { return Ok(None) };
+    value
+        .as_u64()
+        .filter(|n| *n <= max)
+        .map(Some)
+        .ok_or_else(|| ConfigFault::new(name, format!("must be a whole number from 0 to {max}")))
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_bad_configuration_names_the_field_to_blame() {
-        let url = "https://example.com/";
-        for (config, field) in [
-            (json!({}), "executor_config.url"),
-            (json!(null), "executor_config.url"),
-            (json!([]), "executor_config"),
-            (json!({"url": 1}), "executor_config.url"),
-            (json!({"url": "example.com"}), "executor_config.url"),
-            (json!({"url": "ftp://example.com/"}), "executor_config.url"),
-            (json!({"url": "http://"}), "executor_config.url"),
-            (json!({"url": url, "verb": "GET"}), "executor_config.verb"),
-            (json!({"url": url, "method": "BREW"}), "executor_config.method"),
-            (json!({"url": url, "method": "CONNECT"}), "executor_config.method"),
-            (json!({"url": url, "headers": []}), "executor_config.headers"),
-            (json!({"url": url, "headers": {"a b": "c"}}), "executor_config.headers.a b"),
-            (json!({"url": url, "headers": {"a": 1}}), "executor_config.headers.a"),
-            (json!({"url": url, "headers": {"a": "b\nc"}}), "executor_config.headers.a"),
-            (
-                json!({"url": url, "headers": {"Content-Length": "0"}}),
-                "executor_config.headers.Content-Length",
-            ),
-            (
-                json!({"url": url, "headers": {"X-Evenkeel-Fence": "9"}}),
-                "executor_config.headers.X-Evenkeel-Fence",
-            ),
-            (json!({"url": url, "expected_status": 99}), "executor_config.expected_status"),
-            (json!({"url": url, "expected_status": []}), "executor_config.expected_status"),
-            (json!({"url": url, "expected_status": [200, "x"]}), "executor_config.expected_status"),
-        ] {
-            assert_eq!(Call::parse(&config).unwrap_err().field, field, "{config}");
-        }
-    }
-
-    #[test]
-    fn by_default_it_posts_and_takes_any_success() {
-        let call = Call::parse(&json!({"url": "https://example.com/"})).unwrap();
-        assert_eq!(call.method, Method::POST);
-        assert!(call.is_expected(StatusCode::NO_CONTENT));
-        assert!(!call.is_expected(StatusCode::FOUND));
-    }
-
-    #[test]
-    fn only_the_expected_statuses_are_good() {
-        let config =
-            json!({"url": "https://e.com/", "method": "get", "expected_status": [404, 302]});
-        let call = Call::parse(&config).unwrap();
-        assert_eq!(call.method, Method::GET);
-        assert!(call.is_expected(StatusCode::NOT_FOUND) && call.is_expected(StatusCode::FOUND));
-        assert!(!call.is_expected(StatusCode::OK));
-    }
-}
+#[path = "call_tests.rs"]
+mod tests;

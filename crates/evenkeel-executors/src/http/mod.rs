@@ -1,67 +1,149 @@
-//! The executor that makes one HTTP call.
+//! The executor that makes HTTP calls.
 
+mod answer;
+mod body;
 mod call;
-
-use std::time::Duration;
+mod journey;
+mod settings;
+mod sign;
+mod stamp;
+mod status;
+mod tls;
+mod url;
 
 use async_trait::async_trait;
-use evenkeel_core::{Definition, RunKey, lease::Fence};
+use evenkeel_core::Definition;
 use evenkeel_outbound::Outbound;
-use evenkeel_outbound::reqwest;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Request, Response};
+use evenkeel_outbound::reqwest::{Response, header::HeaderMap};
 use serde_json::Value;
 
-use crate::tail::Tail;
+use crate::template::Values;
 use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
-use call::Call;
+use answer::Answered;
+use call::{Call, Filled};
+use journey::Journey;
+pub use settings::{HttpSettings, WallClock};
+pub use sign::SigningKeys;
+use tls::Clients;
 
 /// Makes one HTTP call.
 ///
-/// Its configuration is `{"url", "method": "POST", "headers": {}, "expected_status": 200}`; the last
-/// may be a list and is any 2xx by default. A payload that is not null is sent as JSON. Every call
-/// carries `Idempotency-Key` (the run's id, the same for all attempts) and `X-Evenkeel-Run-Id`,
-/// `-Execution-Id`, `-Attempt`, `-Fence` and `-Scheduled-At`.
+/// | field | default | |
+/// |---|---|---|
+/// | `url` | | may hold places like `{{payload.id}}`, but not in its scheme or host |
+/// | `method` | `POST` | |
+/// | `headers` | none | values may hold places |
+/// | `body` | the payload | JSON whose texts may hold places; one that is nothing but `{{payload.x}}` becomes that very value |
+/// | `body_text` | | instead: a text with places, sent as it is; an empty one is no body |
+/// | `expected_status` | any 2xx | a status, a class like `"2xx"`, or a list |
+/// | `give_up_on` | none | the same; after these there is no retry, nor after 410 |
+/// | `redirects` | 5 for `GET` and `HEAD`, else 0 | how many are followed, 10 at most |
+/// | `max_response_bytes` | 64 MiB | an answer is not read further; its status counts all the same |
+/// | `tls.ca_pem` | | certificates to trust besides the machine's |
+/// | `tls.min_version` | `"1.2"` | or `"1.3"` |
+/// | `tls.identity` | | the name of a client certificate that the server's configuration holds |
+/// | `tls.verify` | `true` | `false` only where the server's configuration allows it |
 ///
-/// The job's timeout is the longest wait for the answer's head, and then for each further piece of
-/// it. Redirects are answers, not followed. Only public addresses are called, unless the settings
-/// allow more, and no proxy is used: a proxy would look names up where no guard sees it.
+/// **Sent along** are `Idempotency-Key` (the run's id, the same for all attempts) and
+/// `X-Evenkeel-Run-Id`, `-Execution-Id`, `-Attempt`, `-Fence` and `-Scheduled-At`; with signing
+/// keys, `webhook-id` (the execution's id), `webhook-timestamp` and `webhook-signature` of Standard
+/// Webhooks; with attempt tokens, `X-Evenkeel-Callback-Token` and `-Callback-Url`.
+///
+/// **A redirect** to another origin is followed without the job's headers (but `Accept`,
+/// `Accept-Language`, `Content-Type` and `User-Agent`), TLS options, signature and token. None is
+/// followed from https to http, and none whose status is expected. An answer 301, 302 or 303 turns
+/// `POST` into `GET`.
+///
+/// **202** means that the end comes later: the receiver reports it with the token, and the job's
+/// timeout is the longest silence until then. It is an end like any other if `expected_status`
+/// names 202 itself, or if no token was sent.
+///
+/// **`Retry-After`** of an answer that is not expected puts the next attempt off.
+///
+/// The job's timeout is the longest wait for an answer's head, and then for each further piece of
+/// it. Only public addresses are called, unless the settings allow more, and no proxy is used: a
+/// proxy would look names up where no guard sees it.
 #[derive(Debug)]
 pub struct HttpExecutor {
-    outbound: Outbound,
+    settings: HttpSettings,
+    clients: Clients,
 }
-
-/// No answer is read further than this: its status is known, and its end could be far.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 impl HttpExecutor {
     /// Makes the executor.
-    pub const fn new(outbound: Outbound) -> Self {
-        Self { outbound }
+    pub fn new(settings: HttpSettings) -> Self {
+        let clients = Clients::new(
+            settings.outbound.clone(),
+            settings.identities.clone(),
+            settings.allow_unverified_tls,
+        );
+        Self { settings, clients }
     }
 
-    async fn call(&self, key: RunKey, fence: Fence, definition: &Definition) -> Report {
-        let call = match Call::parse(&definition.executor.config) {
-            Ok(call) => call,
-            Err(fault) => return Report::failed(fault.to_string()),
+    async fn call(&self, invocation: &Invocation) -> Answered {
+        let definition = &*invocation.definition;
+        let values =
+            Values { key: invocation.key, fence: invocation.fence, payload: &definition.payload };
+        let read = Call::parse(&definition.executor.config)
+            .and_then(|call| call.fill(&values).map(|filled| (call, filled)));
+        let answered = match read {
+            Ok((call, filled)) => self.travel(invocation, &call, filled).await,
+            Err(fault) => Err(Report::failed(fault.to_string())),
         };
-        let silence = Duration::from(definition.timeout);
-        let mut request = Request::new(call.method.clone(), call.url.clone());
-        *request.headers_mut() = headers(key, fence);
-        if !definition.payload.is_null() {
-            request
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            *request.body_mut() = Some(definition.payload.to_string().into());
+        answered.unwrap_or_else(Answered::Ended)
+    }
+
+    /// Calls, and calls again where redirects lead.
+    async fn travel(
+        &self,
+        invocation: &Invocation,
+        call: &Call<'_>,
+        filled: Filled,
+    ) -> Result<Answered, Report> {
+        let definition = &*invocation.definition;
+        let own = match &call.tls {
+            Some(choice) => Some(self.clients.of(choice).await.map_err(Report::failed)?),
+            None => None,
+        };
+        let mut journey = Journey::new(filled);
+        loop {
+            let mut headers = stamp::ids(invocation);
+            let mut client = self.clients.shared();
+            if journey.at_home() {
+                stamp::proofs(&self.settings, invocation, journey.body(), &mut headers);
+                client = own.as_ref().unwrap_or(client);
+            }
+            let response = send(client, &journey, headers, definition).await?;
+            let status = response.status();
+            // A redirect that the job expects is the answer it wants.
+            let redirected = call.redirects > 0
+                && !call.is_expected(status)
+                && journey
+                    .follow(status, response.headers(), call.redirects)
+                    .map_err(Report::failed)?;
+            if !redirected {
+                let may_end_later = journey.at_home() && self.settings.attempt_tokens.is_some();
+                let now = self.settings.clock.now();
+                return Ok(answer::judge(call, response, definition, now, may_end_later).await);
+            }
         }
-        // After the content type, which a job may know better.
-        request.headers_mut().extend(call.headers.clone());
-        let response = match tokio::time::timeout(silence, self.outbound.send(request)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Report::failed(error.to_string()),
-            Err(_) => return no_answer(definition),
-        };
-        judge(&call, response, definition).await
+    }
+}
+
+async fn send(
+    client: &Outbound,
+    journey: &Journey,
+    headers: HeaderMap,
+    definition: &Definition,
+) -> Result<Response, Report> {
+    let sent = client.send(journey.request(headers));
+    match tokio::time::timeout(definition.timeout.into(), sent).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(error)) => Err(Report::failed(match journey.after_redirects() {
+            Some(hop) => format!("after a redirect to {hop}: {error}"),
+            None => error.to_string(),
+        })),
+        Err(_) => Err(answer::no_answer(definition)),
     }
 }
 
@@ -71,66 +153,100 @@ impl Executor for HttpExecutor {
         "http"
     }
 
-    fn check(&self, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
-        Call::parse(config).map(drop)
+    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+        let call = Call::parse(config)?;
+        call.check(payload)?;
+        call.tls.as_ref().map_or(Ok(()), |choice| self.clients.options(choice).map(drop))
     }
 
-    async fn run(&self, invocation: Invocation) -> Report {
-        let Invocation { key, fence, definition, cancel, mut lease, .. } = invocation;
+    async fn run(&self, mut invocation: Invocation) -> Report {
+        let cancel = invocation.cancel.clone();
+        let mut lease = invocation.lease.clone();
+        // HTTP has no use for it, and a run may wait for long.
+        invocation.checkpoint = None;
+        let answered = tokio::select! {
+            // In a box of its own: what follows a 202 must not hold room for it.
+            answered = Box::pin(self.call(&invocation)) => answered,
+            reason = interrupted(&cancel, &mut lease) => return Report::cancelled(reason),
+        };
+        match answered {
+            Answered::Ended(report) => report,
+            Answered::Accepted(output) => Report { output, ..wait(invocation).await },
+        }
+    }
+}
+
+/// Waits for the end of a run that was accepted. Whoever reports it has it stored and settles the
+/// run; any other sign of life starts the silence anew.
+async fn wait(mut invocation: Invocation) -> Report {
+    let silence = invocation.definition.timeout;
+    loop {
         tokio::select! {
-            report = self.call(key, fence, &definition) => report,
-            reason = interrupted(&cancel, &mut lease) => Report::cancelled(reason),
-        }
-    }
-}
-
-/// Reads the answer to its end and says what it means.
-async fn judge(call: &Call, mut response: Response, definition: &Definition) -> Report {
-    let status = response.status();
-    let (mut body, mut read) = (Tail::default(), 0);
-    while read < ANSWER_BYTES_MAX {
-        match tokio::time::timeout(definition.timeout.into(), response.chunk()).await {
-            Ok(Ok(Some(chunk))) => {
-                read += chunk.len() as u64;
-                body.push(&chunk);
+            biased;
+            reason = interrupted(&invocation.cancel, &mut invocation.lease) => {
+                return Report::cancelled(reason);
             }
-            Ok(Ok(None)) => break,
-            Ok(Err(error)) => {
-                let error = format!("the answer ({status}) broke off: {}", error.without_url());
-                return Report { output: body.into_text(), ..Report::failed(error) };
+            () = invocation.wire.heard() => {}
+            () = tokio::time::sleep(silence.into()) => {
+                return Report::timed_out(format!(
+                    "accepted with 202 and not heard of for {silence}; if 202 is this receiver's \
+                     last word, list it in expected_status"
+                ));
             }
-            Err(_) => return Report { output: body.into_text(), ..no_answer(definition) },
         }
     }
-    let report = if call.is_expected(status) {
-        Report::completed()
-    } else {
-        Report::failed(format!("the answer was {status}"))
-    };
-    Report { output: body.into_text(), ..report }
 }
 
-fn no_answer(definition: &Definition) -> Report {
-    Report::timed_out(format!("no answer for {}", definition.timeout))
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
 
-/// What the called side can tell a repeated call by.
-fn headers(key: RunKey, fence: Fence) -> HeaderMap {
-    let run_id = key.run_id().to_string();
-    let texts = [
-        ("idempotency-key", run_id.clone()),
-        ("x-evenkeel-run-id", run_id),
-        ("x-evenkeel-execution-id", key.execution_id().to_string()),
-        ("x-evenkeel-attempt", key.attempt.to_string()),
-        ("x-evenkeel-fence", fence.0.to_string()),
-        ("x-evenkeel-scheduled-at", key.scheduled_at.to_string()),
-    ];
-    let mut headers = HeaderMap::with_capacity(texts.len());
-    for (name, text) in texts {
-        // Ids, numbers and times are always legal in a header.
-        if let Ok(value) = HeaderValue::try_from(text) {
-            headers.insert(HeaderName::from_static(name), value);
+    use evenkeel_core::schedule::Once;
+    use evenkeel_core::{JobNo, RunKey, Schedule, Span, TenantNo, Timestamp, lease::Fence};
+
+    use super::*;
+    use crate::{Cancel, CancelReason, Lease, Wire, cancellation};
+
+    fn accepted(cancel: Cancel, wire: Wire) -> Invocation {
+        let definition = Definition {
+            timeout: Span::from_secs(300),
+            ..Definition::noop(Schedule::Once(Once { at: None }))
+        };
+        Invocation {
+            key: RunKey::regular(JobNo(7), Timestamp::from_micros(1)),
+            fence: Fence(5),
+            tenant: TenantNo(1),
+            started_at: Timestamp::from_micros(1),
+            definition: Arc::new(definition),
+            checkpoint: None,
+            cancel,
+            lease: Lease::endless(),
+            wire,
         }
     }
-    headers
+
+    #[tokio::test(start_paused = true)]
+    async fn every_sign_of_life_starts_the_silence_anew() {
+        let wire = Wire::default();
+        let (handle, cancel) = cancellation();
+        let receiver = async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(299)).await;
+                wire.sign_of_life();
+            }
+            tokio::time::sleep(Duration::from_secs(299)).await;
+            handle.cancel(CancelReason::Settled);
+        };
+        let (report, ()) = tokio::join!(wait(accepted(cancel, wire.clone())), receiver);
+        assert_eq!(report, Report::cancelled(CancelReason::Settled));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_an_accepted_run() {
+        let wire = Wire::default();
+        wire.sign_of_life();
+        let report = wait(accepted(Cancel::none(), wire)).await;
+        assert!(report.error.unwrap().contains("not heard of for 5m; "));
+    }
 }

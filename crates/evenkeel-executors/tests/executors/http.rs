@@ -1,106 +1,22 @@
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::response::Redirect;
-use axum::routing::{any, get, post};
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{StatusCode, header};
+use axum::routing::{get, post};
 use evenkeel_core::Span;
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{
-    CancelReason, Executor, HttpExecutor, Invocation, Registry, Report, TAIL_BYTES_MAX,
-    cancellation,
+    CancelReason, Executor, Invocation, Registry, Report, TAIL_BYTES_MAX, cancellation,
 };
-use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
 
+use crate::http_support::{call, counting, executor, local, serve};
 use crate::support::{invocation, with};
-
-fn executor(allow_networks: &[&str]) -> HttpExecutor {
-    let allow_networks = allow_networks.iter().map(|net| net.parse().unwrap()).collect();
-    let settings = OutboundSettings { allow_networks, ..OutboundSettings::default() };
-    HttpExecutor::new(Outbound::new(settings).unwrap())
-}
-
-/// One that may call this machine.
-fn local() -> HttpExecutor {
-    executor(&["127.0.0.0/8", "::1/128"])
-}
-
-async fn serve(router: Router) -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    address
-}
-
-/// A server that counts its calls.
-async fn counting() -> (SocketAddr, Arc<AtomicUsize>) {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&calls);
-    let count = any(move || async move {
-        counter.fetch_add(1, Ordering::SeqCst);
-    });
-    (serve(Router::new().route("/", count)).await, calls)
-}
-
-fn call(url: String) -> Invocation {
-    invocation("http", json!({"url": url}))
-}
-
-/// Answers with what it got.
-async fn echo(method: Method, headers: HeaderMap, body: Bytes) -> String {
-    let headers: serde_json::Map<String, Value> = headers
-        .iter()
-        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().into()))
-        .collect();
-    let body = String::from_utf8(body.to_vec()).unwrap();
-    json!({"method": method.as_str(), "headers": headers, "body": body}).to_string()
-}
-
-async fn echoed(config: Value, payload: Value) -> Value {
-    let address = serve(Router::new().route("/", any(echo))).await;
-    let mut config = config;
-    config["url"] = format!("http://{address}/").into();
-    let invocation = with(invocation("http", config), |definition| definition.payload = payload);
-    let report = local().run(invocation).await;
-    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
-    serde_json::from_str(&report.output.unwrap()).unwrap()
-}
-
-#[tokio::test]
-async fn the_called_side_can_tell_runs_and_attempts_apart() {
-    let seen = echoed(json!({"headers": {"Authorization": "Bearer x"}}), json!({"a": 1})).await;
-    let key = invocation("http", Value::Null).key;
-    let headers = &seen["headers"];
-    assert_eq!(headers["idempotency-key"], key.run_id().to_string());
-    assert_eq!(headers["x-evenkeel-run-id"], key.run_id().to_string());
-    assert_eq!(headers["x-evenkeel-execution-id"], key.execution_id().to_string());
-    assert_ne!(headers["x-evenkeel-execution-id"], headers["x-evenkeel-run-id"]);
-    assert_eq!(headers["x-evenkeel-attempt"], "2");
-    assert_eq!(headers["x-evenkeel-fence"], "5");
-    assert_eq!(headers["x-evenkeel-scheduled-at"], "2026-12-01T09:00:00.000000Z");
-    assert_eq!(headers["authorization"], "Bearer x");
-    assert_eq!(headers["content-type"], "application/json");
-    assert_eq!(seen["method"], "POST");
-    assert_eq!(seen["body"], r#"{"a":1}"#);
-}
-
-#[tokio::test]
-async fn no_payload_is_no_body() {
-    let seen = echoed(json!({"method": "get"}), Value::Null).await;
-    assert_eq!((&seen["method"], &seen["body"]), (&json!("GET"), &json!("")));
-    assert!(seen["headers"].get("content-type").is_none());
-}
-
-#[tokio::test]
-async fn a_job_may_name_its_content_type() {
-    let config = json!({"headers": {"Content-Type": "application/vnd.x+json"}});
-    let seen = echoed(config, json!([1])).await;
-    assert_eq!(seen["headers"]["content-type"], "application/vnd.x+json");
-}
 
 #[tokio::test]
 async fn the_status_decides() {
@@ -120,16 +36,6 @@ async fn the_status_decides() {
     }
     let other = local().run(invocation("http", config(json!(200)))).await;
     assert_eq!(other.outcome, Outcome::Failed);
-}
-
-#[tokio::test]
-async fn redirects_are_not_followed() {
-    let (target, calls) = counting().await;
-    let away = any(move || async move { Redirect::temporary(&format!("http://{target}/")) });
-    let address = serve(Router::new().route("/", away)).await;
-    let report = local().run(call(format!("http://{address}/"))).await;
-    assert_eq!(report.error.as_deref(), Some("the answer was 307 Temporary Redirect"));
-    assert_eq!(calls.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
@@ -222,6 +128,29 @@ async fn many_calls_at_once_all_get_their_answer() {
     }
     assert!(running.join_all().await.iter().all(|outcome| *outcome == Outcome::Completed));
     assert_eq!(calls.load(Ordering::SeqCst), 500);
+}
+
+#[tokio::test]
+async fn calls_one_after_the_other_share_a_connection() {
+    let peers = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&peers);
+    let note = post(move |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move {
+        seen.lock().unwrap().insert(peer);
+        "an answer"
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service =
+        Router::new().route("/", note).into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    let executor = local();
+    for _ in 0..200 {
+        let report = executor.run(call(format!("http://{address}/"))).await;
+        assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    }
+    let connections = peers.lock().unwrap().len();
+    // A connection comes back to the pool a moment after its answer: a second one may be made.
+    assert!(connections <= 20, "{connections}");
 }
 
 #[test]

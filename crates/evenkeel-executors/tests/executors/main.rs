@@ -3,7 +3,24 @@
 //! The modules say that they are tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
+#[path = "../../../evenkeel-outbound/tests/guard/corpus.rs"]
+mod corpus;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+mod http_answers;
+#[cfg(test)]
+mod http_guard;
+#[cfg(test)]
+mod http_later;
+#[cfg(test)]
+mod http_redirects;
+#[cfg(test)]
+mod http_sent;
+#[cfg(test)]
+mod http_support;
+#[cfg(test)]
+mod http_tls;
 #[cfg(test)]
 mod noop;
 #[cfg(test)]
@@ -14,3 +31,6 @@ mod shell_endings;
 mod supervisor;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+#[path = "../../../evenkeel-outbound/tests/guard/trap.rs"]
+mod trap;

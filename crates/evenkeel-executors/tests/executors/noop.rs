@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::run::Outcome;
+use evenkeel_core::{Attempt, RunKey, Timestamp};
 use evenkeel_executors::{
     CancelReason, Executor, Lease, NoopExecutor, Registry, Report, cancellation,
 };
@@ -44,6 +45,64 @@ async fn its_sleep_ends_with_the_lease() {
     assert_eq!(NoopExecutor.run(lost).await, Report::cancelled(CancelReason::LeaseLost));
 }
 
+/// The outcome of each of 20,000 attempts of a job that fails at this rate.
+async fn outcomes(rate: f64) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    let mut given = invocation("noop", json!({"fail_rate": rate}));
+    for run in 0..5_000_i64 {
+        given.key.job_no.0 = run % 10;
+        for attempt in 0..4 {
+            given.key = RunKey {
+                scheduled_at: Timestamp::from_micros(run * 60_000_000),
+                ..given.key.with_attempt(Attempt(attempt))
+            };
+            outcomes.push(NoopExecutor.run(given.clone()).await.outcome);
+        }
+    }
+    outcomes
+}
+
+#[tokio::test]
+async fn it_fails_at_the_rate_it_is_told_and_always_the_same_attempts() {
+    for rate in [0.0, 0.01, 0.3, 0.9, 1.0] {
+        let outcomes = outcomes(rate).await;
+        let failed = outcomes.iter().filter(|outcome| **outcome == Outcome::Failed).count();
+        let expected = rate * outcomes.len() as f64;
+        // Five standard deviations; and as the attempts are always the same, so is the outcome.
+        let slack = 5.0 * (expected * (1.0 - rate)).sqrt();
+        assert!((failed as f64 - expected).abs() <= slack, "{rate}: {failed}");
+    }
+    assert_eq!(outcomes(0.3).await, outcomes(0.3).await);
+    let outcomes = outcomes(0.5).await;
+    // Attempts of one run do not share their fate.
+    let mixed = outcomes.chunks(4).filter(|run| run.iter().any(|o| *o != run[0])).count();
+    assert!(mixed > 4_000, "{mixed}");
+}
+
+#[tokio::test]
+async fn what_fails_at_a_rate_says_what_it_is_told() {
+    let message = |config| async { NoopExecutor.run(invocation("noop", config)).await.error };
+    let told = message(json!({"fail": "boom", "fail_rate": 1})).await;
+    assert_eq!(told.as_deref(), Some("boom"));
+    assert_eq!(message(json!({"fail": "boom", "fail_rate": 0})).await, None);
+    assert!(message(json!({"fail_rate": 1})).await.unwrap().contains("fail_rate"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_makes_it_take_longer_by_a_share_of_its_own() {
+    let mut taken = std::collections::BTreeSet::new();
+    for attempt in 0..50 {
+        let mut given = invocation("noop", json!({"sleep_ms": 100, "jitter_ms": 50}));
+        given.key = given.key.with_attempt(Attempt(attempt));
+        let before = Lease::endless().until();
+        NoopExecutor.run(given).await;
+        let took = Lease::endless().until() - before;
+        assert!((100..=151).contains(&took.as_millis()), "{took:?}");
+        taken.insert(took);
+    }
+    assert!(taken.len() > 10, "{taken:?}");
+}
+
 #[test]
 fn a_bad_configuration_names_the_field_to_blame() {
     for (config, field) in [
@@ -51,6 +110,10 @@ fn a_bad_configuration_names_the_field_to_blame() {
         (json!({"sleep_ms": -1}), "executor_config.sleep_ms"),
         (json!({"fail": true}), "executor_config.fail"),
         (json!({"sleep": 1}), "executor_config.sleep"),
+        (json!({"jitter_ms": 0.5}), "executor_config.jitter_ms"),
+        (json!({"fail_rate": 1.1}), "executor_config.fail_rate"),
+        (json!({"fail_rate": -0.1}), "executor_config.fail_rate"),
+        (json!({"fail_rate": "all"}), "executor_config.fail_rate"),
         (json!(1), "executor_config"),
     ] {
         assert_eq!(NoopExecutor.check(&config, &Value::Null).unwrap_err().field, field, "{config}");

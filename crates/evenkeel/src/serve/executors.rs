@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use evenkeel_commands::ExecutorCheck;
 use evenkeel_executors::{
-    HttpExecutor, NoopExecutor, Registry, ShellExecutor, ShellSettings, SupervisorCommand,
+    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings,
+    SupervisorCommand,
 };
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::Value;
@@ -21,7 +22,7 @@ pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, 
         ..OutboundSettings::default()
     })
     .map_err(|error| Failure::because("HTTP jobs can't be run", &error))?;
-    let http = HttpExecutor::new(outbound);
+    let http = HttpExecutor::new(HttpSettings::new(outbound));
     let registry = Registry::new().with(Arc::new(NoopExecutor)).with(Arc::new(http));
     if !config.enable_shell {
         return Ok(registry);

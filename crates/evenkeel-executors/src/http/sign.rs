@@ -1,0 +1,114 @@
+//! Signatures by which a receiver knows that a call comes from here: Standard Webhooks.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use evenkeel_core::TenantNo;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// What calls are signed with. Every tenant has a key of its own, derived from the secret of all
+/// nodes, so that one tenant's receivers can't forge calls to another's. While the secret is
+/// changed there are two, and calls carry a signature by each.
+#[derive(Clone)]
+pub struct SigningKeys {
+    current: Hmac<Sha256>,
+    previous: Option<Hmac<Sha256>>,
+}
+
+/// Tells this use of a secret from its other uses.
+const PURPOSE: &[u8] = b"evenkeel webhook key 1";
+
+impl SigningKeys {
+    /// Keys of this secret.
+    pub fn new(secret: &[u8]) -> Self {
+        Self { current: hmac(secret), previous: None }
+    }
+
+    /// These, and those of an older secret that receivers may still know.
+    #[must_use]
+    pub fn with_previous(self, secret: &[u8]) -> Self {
+        Self { previous: Some(hmac(secret)), ..self }
+    }
+
+    /// What a tenant's receivers are configured with: `whsec_` and the key in Base64.
+    pub fn receiver_secret(&self, tenant: TenantNo) -> String {
+        format!("whsec_{}", STANDARD.encode(key_of(&self.current, tenant)))
+    }
+
+    /// The value of `webhook-signature`: one signature for each key, the current one's first.
+    pub fn sign(&self, tenant: TenantNo, id: &str, seconds: i64, body: &[u8]) -> String {
+        let mut signatures = signature(&key_of(&self.current, tenant), id, seconds, body);
+        if let Some(previous) = &self.previous {
+            signatures.push(' ');
+            signatures += &signature(&key_of(previous, tenant), id, seconds, body);
+        }
+        signatures
+    }
+}
+
+impl std::fmt::Debug for SigningKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SigningKeys")
+    }
+}
+
+fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    // HMAC takes keys of any length.
+    Hmac::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&Default::default()))
+}
+
+fn key_of(secret: &Hmac<Sha256>, tenant: TenantNo) -> [u8; 32] {
+    let mut mac = secret.clone();
+    mac.update(PURPOSE);
+    mac.update(&tenant.0.to_be_bytes());
+    mac.finalize().into_bytes().into()
+}
+
+fn signature(key: &[u8], id: &str, seconds: i64, body: &[u8]) -> String {
+    let mut mac = hmac(key);
+    mac.update(format!("{id}.{seconds}.").as_bytes());
+    mac.update(body);
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example that Standard Webhooks publishes with its libraries.
+    #[test]
+    fn it_signs_as_the_standard_does() {
+        let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let id = "msg_p5jXN8AQM9LWM0D4loKWxJek";
+        let body = br#"{"test": 2432232314}"#;
+        assert_eq!(
+            signature(&key, id, 1_614_265_330, body),
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        );
+    }
+
+    #[test]
+    fn a_receiver_verifies_with_what_it_was_given() {
+        let keys = SigningKeys::new(b"secret");
+        let given = keys.receiver_secret(TenantNo(7));
+        let key = STANDARD.decode(given.strip_prefix("whsec_").unwrap()).unwrap();
+        assert_eq!(key.len(), 32);
+        assert_eq!(signature(&key, "id", 5, b"x"), keys.sign(TenantNo(7), "id", 5, b"x"));
+    }
+
+    #[test]
+    fn tenants_have_keys_of_their_own() {
+        let keys = SigningKeys::new(b"secret");
+        assert_ne!(keys.receiver_secret(TenantNo(7)), keys.receiver_secret(TenantNo(8)));
+        assert_ne!(keys.sign(TenantNo(7), "id", 5, b"x"), keys.sign(TenantNo(8), "id", 5, b"x"));
+    }
+
+    #[test]
+    fn two_keys_in_rotation_both_sign() {
+        let (old, new) = (SigningKeys::new(b"old"), SigningKeys::new(b"new"));
+        let both = new.clone().with_previous(b"old");
+        let sign = |keys: &SigningKeys| keys.sign(TenantNo(7), "id", 5, b"x");
+        assert_eq!(sign(&both), format!("{} {}", sign(&new), sign(&old)));
+        assert_eq!(both.receiver_secret(TenantNo(7)), new.receiver_secret(TenantNo(7)));
+    }
+}

@@ -1,0 +1,62 @@
+//! Statuses that a job names.
+
+use evenkeel_outbound::reqwest::StatusCode;
+use serde_json::Value;
+
+use crate::config::{ConfigFault, Fields};
+
+/// Some statuses: single ones, and whole classes written like `"2xx"`.
+#[derive(Debug)]
+pub(super) struct Statuses(Vec<Pick>);
+
+#[derive(Debug)]
+enum Pick {
+    One(u16),
+    /// By the first digit.
+    Class(u16),
+}
+
+impl Statuses {
+    /// The field `name`: one status, or a list of them; `None` if it is not there.
+    pub(super) fn parse(fields: &Fields<'_>, name: &str) -> Result<Option<Self>, ConfigFault> {
+        let picks = match fields.get(name) {
+            None => return Ok(None),
+            Some(Value::Array(list)) => list.iter().map(Pick::parse).collect(),
+            Some(one) => Pick::parse(one).map(|pick| vec![pick]),
+        };
+        match picks {
+            Some(picks) if !picks.is_empty() => Ok(Some(Self(picks))),
+            _ => {
+                let message = "must be a status from 100 to 599, a class like \"2xx\", or a list";
+                Err(ConfigFault::new(name, message))
+            }
+        }
+    }
+
+    /// Is it among them?
+    pub(super) fn contains(&self, status: StatusCode) -> bool {
+        self.0.iter().any(|pick| match pick {
+            Pick::One(one) => *one == status.as_u16(),
+            Pick::Class(class) => *class == status.as_u16() / 100,
+        })
+    }
+
+    /// Is it among them by itself, not only by its class?
+    pub(super) fn names(&self, status: StatusCode) -> bool {
+        self.0.iter().any(|pick| matches!(pick, Pick::One(one) if *one == status.as_u16()))
+    }
+}
+
+impl Pick {
+    fn parse(value: &Value) -> Option<Self> {
+        if let Some(class) = value.as_str() {
+            let digit = class.strip_suffix("xx")?;
+            return ["1", "2", "3", "4", "5"]
+                .contains(&digit)
+                .then(|| digit.parse().map(Self::Class).ok())
+                .flatten();
+        }
+        let status = value.as_u64().filter(|n| (100..=599).contains(n))?;
+        u16::try_from(status).ok().map(Self::One)
+    }
+}

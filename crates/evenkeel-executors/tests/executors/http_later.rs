@@ -1,0 +1,99 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{any, post};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{AttemptTokens, Span};
+use evenkeel_executors::{
+    CancelReason, Executor, HttpExecutor, HttpSettings, Invocation, Report, cancellation,
+};
+use serde_json::{Value, json};
+
+use crate::http_support::{call, local, local_settings, serve, serve_at};
+use crate::support::{eventually, invocation, with};
+
+/// One that gives receivers tokens.
+fn reporting() -> HttpExecutor {
+    let attempt_tokens = Some(AttemptTokens::new(b"tokens"));
+    HttpExecutor::new(HttpSettings { attempt_tokens, ..local_settings() })
+}
+
+async fn accepting() -> String {
+    let accept = any(|| async { (StatusCode::ACCEPTED, "in the queue") });
+    format!("http://{}/", serve(Router::new().route("/", accept)).await)
+}
+
+fn hasty(url: &str) -> Invocation {
+    with(call(url.into()), |definition| definition.timeout = Span::from_millis(200))
+}
+
+#[tokio::test]
+async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
+    let report = reporting().run(hasty(&accepting().await)).await;
+    let error = "accepted with 202 and not heard of for 200ms; if 202 is this receiver's last \
+                 word, list it in expected_status";
+    let output = Some("in the queue".into());
+    assert_eq!(report, Report { output, ..Report::timed_out(error) });
+}
+
+#[tokio::test]
+async fn an_accepted_run_ends_when_its_end_is_reported() {
+    for reason in [CancelReason::Settled, CancelReason::Requested, CancelReason::LeaseLost] {
+        let (handle, cancel) = cancellation();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&calls);
+        let accept = post(move || async move {
+            counter.fetch_add(1, Ordering::SeqCst);
+            StatusCode::ACCEPTED
+        });
+        let address = serve(Router::new().route("/", accept)).await;
+        let executor = reporting();
+        let run = executor.run(Invocation { cancel, ..call(format!("http://{address}/")) });
+        let reporting = async {
+            eventually("it was called", || calls.load(Ordering::SeqCst) == 1).await;
+            handle.cancel(reason);
+        };
+        let (report, ()) = tokio::join!(run, reporting);
+        assert_eq!(report.outcome, Report::cancelled(reason).outcome);
+        assert_eq!(report.error, Report::cancelled(reason).error);
+    }
+}
+
+#[tokio::test]
+async fn accepted_may_be_the_last_word() {
+    let url = accepting().await;
+    let named = json!({"url": url, "expected_status": [200, 202]});
+    let report = reporting().run(invocation("http", named)).await;
+    assert_eq!(report.outcome, Outcome::Completed);
+    // A class is not a name.
+    let class = with(invocation("http", json!({"url": url, "expected_status": "2xx"})), |d| {
+        d.timeout = Span::from_millis(100);
+    });
+    assert_eq!(reporting().run(class).await.outcome, Outcome::TimedOut);
+    // Nobody can report back without a token.
+    assert_eq!(local().run(hasty(&url)).await.outcome, Outcome::Completed);
+}
+
+#[tokio::test]
+async fn whoever_got_no_token_is_not_waited_for() {
+    let target = any(|| async { StatusCode::ACCEPTED });
+    let elsewhere = serve_at("127.0.0.2", Router::new().route("/", target)).await;
+    let away = any(move || async move {
+        axum::response::Redirect::temporary(&format!("http://{elsewhere}/"))
+    });
+    let address = serve(Router::new().route("/", away)).await;
+    let config = json!({"url": format!("http://{address}/"), "redirects": 1});
+    let report = reporting().run(invocation("http", config)).await;
+    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_waiting_run_costs_little() {
+    let executor = reporting();
+    let future = executor.run(invocation("http", Value::Null));
+    let bytes = size_of_val(&*future);
+    println!("a waiting run takes {bytes} bytes");
+    assert!(bytes < 2048, "{bytes}");
+}

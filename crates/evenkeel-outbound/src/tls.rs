@@ -1,0 +1,163 @@
+//! The TLS side of a client.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_platform_verifier::Verifier;
+
+/// Whom a client trusts, and as whom it shows itself.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Trusted besides what the machine trusts.
+    pub extra_roots: Roots,
+    /// Nothing older than TLS 1.3 will do.
+    pub only_tls13: bool,
+    /// Shown to servers that ask for a certificate.
+    pub identity: Option<Identity>,
+    /// Are servers' certificates verified at all?
+    pub verify: bool,
+}
+
+impl Default for TlsOptions {
+    fn default() -> Self {
+        Self { extra_roots: Roots::default(), only_tls13: false, identity: None, verify: true }
+    }
+}
+
+/// Text that holds no certificate, or no key, or not both of one kind.
+#[derive(Debug, thiserror::Error)]
+pub enum PemError {
+    /// Not PEM.
+    #[error("is not PEM: {0}")]
+    Unreadable(rustls::pki_types::pem::Error),
+    /// PEM of something else.
+    #[error("holds no certificate")]
+    NoCertificate,
+    /// What it holds is of no use.
+    #[error("can't be used: {0}")]
+    Unusable(rustls::Error),
+}
+
+/// Certificates to trust.
+#[derive(Clone, Debug, Default)]
+pub struct Roots(Vec<CertificateDer<'static>>);
+
+impl Roots {
+    /// All certificates of a PEM text, one at least.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
+        let certificates = certificates(pem)?;
+        let mut store = RootCertStore::empty();
+        for certificate in &certificates {
+            store.add(certificate.clone()).map_err(PemError::Unusable)?;
+        }
+        Ok(Self(certificates))
+    }
+}
+
+/// A client certificate with its key.
+#[derive(Clone, Debug)]
+pub struct Identity(Arc<CertifiedKey>);
+
+impl Identity {
+    /// From a PEM text with the certificate, the ones above it if need be, and the private key.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, PemError> {
+        let chain = certificates(pem)?;
+        let key = PrivateKeyDer::from_pem_slice(pem).map_err(PemError::Unreadable)?;
+        let identity = CertifiedKey::from_der(chain, key, &provider());
+        Ok(Self(Arc::new(identity.map_err(PemError::Unusable)?)))
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(PemError::Unreadable)?;
+    if certificates.is_empty() { Err(PemError::NoCertificate) } else { Ok(certificates) }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// The configuration of a client; and why it can't verify anybody, if so.
+pub(crate) fn config(
+    options: &TlsOptions,
+) -> Result<(ClientConfig, Option<rustls::Error>), rustls::Error> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = if options.only_tls13 {
+        builder.with_protocol_versions(&[&rustls::version::TLS13])?
+    } else {
+        builder.with_safe_default_protocol_versions()?
+    };
+    let mut fault = None;
+    let builder = if options.verify {
+        let roots = options.extra_roots.0.iter().cloned();
+        match Verifier::new_with_extra_roots(roots, provider) {
+            Ok(verifier) => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            }
+            // A small container often comes without any certificates.
+            Err(error) => {
+                fault = Some(error);
+                builder.with_root_certificates(RootCertStore::empty())
+            }
+        }
+    } else {
+        let anyone = Arc::new(Anyone(provider));
+        builder.dangerous().with_custom_certificate_verifier(anyone)
+    };
+    let config = match &options.identity {
+        Some(Identity(key)) => {
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(key))))
+        }
+        None => builder.with_no_client_auth(),
+    };
+    Ok((config, fault))
+}
+
+/// Takes every server for the one it says it is.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
