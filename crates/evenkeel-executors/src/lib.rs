@@ -31,7 +31,7 @@ use async_trait::async_trait;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
-pub use http::{HttpExecutor, HttpSettings, SigningKeys, WallClock};
+pub use http::{HttpExecutor, HttpSettings, SigningKeys, TenantIdentity, WallClock};
 pub use lease::Lease;
 pub use noop::NoopExecutor;
 pub use registry::Registry;

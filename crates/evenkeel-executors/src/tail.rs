@@ -23,7 +23,7 @@ impl Tail {
     }
 
     /// What was kept, as text; `None` if there was nothing.
-    pub(crate) fn to_text(&mut self) -> Option<String> {
+    pub(crate) fn text_so_far(&mut self) -> Option<String> {
         let left_out = self.left_out;
         let bytes = self.kept.make_contiguous();
         (!bytes.is_empty()).then(|| text(bytes, left_out))
@@ -31,7 +31,7 @@ impl Tail {
 
     /// The same, when nothing more comes.
     pub(crate) fn into_text(mut self) -> Option<String> {
-        self.to_text()
+        self.text_so_far()
     }
 }
 

@@ -94,7 +94,7 @@ impl Wire {
 
     /// The end of what it has printed; `None` if it has not.
     pub fn log_so_far(&self) -> Option<String> {
-        self.said().log.to_text()
+        self.said().log.text_so_far()
     }
 
     /// Waits for a sign of life from whoever was called.
@@ -118,7 +118,7 @@ impl Wire {
         said.was_taken = true;
         Some(News {
             progress: new.progress.then(|| said.progress.clone()),
-            log: new.log.then(|| said.log.to_text()).flatten(),
+            log: new.log.then(|| said.log.text_so_far()).flatten(),
             checkpoint: new.checkpoint.then(|| said.checkpoint.clone()).flatten(),
             version: said.version,
         })

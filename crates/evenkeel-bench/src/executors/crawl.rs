@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::report::CrawlFigures;
 use super::watched::Watched;
-use super::{soon, start, until_ended};
+use super::{sleep_until, soon, start, until_ended};
 use crate::machine;
 use crate::run::Bench;
 
@@ -46,8 +46,7 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
     bench.registrar(&progress).at_once(1, at, like).await?;
     progress.finish_and_clear();
     let engine = start(bench, &executor).await?;
-    let now = bench.now().await?;
-    tokio::time::sleep(Duration::from(at.since(now))).await;
+    sleep_until(bench, at).await?;
     let began = bench.monotonic();
     until_ended(bench, &executor, 1).await?;
     let took = bench.monotonic() - began;

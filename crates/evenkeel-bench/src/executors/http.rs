@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use super::report::HttpFigures;
 use super::watched::Watched;
-use super::{Amounts, PATIENCE, soon, start};
+use super::{Amounts, PATIENCE, sleep_until, soon, start};
 use crate::machine;
 use crate::report::Quantiles;
 use crate::run::Bench;
@@ -77,16 +77,11 @@ pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     let expected = plan.count(until);
 
     let engine = start(bench, &executor).await?;
-    let wait = |moment: Timestamp| async move {
-        let now = bench.now().await?;
-        tokio::time::sleep(Duration::from(moment.since(now))).await;
-        anyhow::Ok(())
-    };
-    wait(begin).await?;
+    sleep_until(bench, begin).await?;
     let began = bench.monotonic();
-    wait(begin.saturating_add(Span::from_secs(seconds / 5))).await?;
+    sleep_until(bench, begin.saturating_add(Span::from_secs(seconds / 5))).await?;
     let rss_early_mb = machine::rss_mb();
-    wait(until).await?;
+    sleep_until(bench, until).await?;
     let deadline = bench.monotonic() + PATIENCE;
     while received.count() < expected as usize && bench.monotonic() < deadline {
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -16,7 +16,7 @@ use evenkeel_executors::{Executor, SupervisorCommand};
 use evenkeel_store::Roles;
 
 use crate::run::Bench;
-pub use report::{CrawlFigures, ExecutorsReport, HttpFigures, ShellFigures};
+pub use report::ExecutorsReport;
 use watched::Watched;
 
 /// How much of everything.
@@ -87,4 +87,11 @@ async fn until_ended(bench: &Bench, executor: &Watched, expected: u64) -> anyhow
 async fn soon(bench: &Bench, jobs: u64) -> anyhow::Result<Timestamp> {
     let lead = evenkeel_core::Span::from_millis(3_000 + jobs / 8);
     Ok(bench.now().await?.saturating_add(lead))
+}
+
+/// Waits for the store's clock.
+async fn sleep_until(bench: &Bench, moment: Timestamp) -> anyhow::Result<()> {
+    let now = bench.now().await?;
+    tokio::time::sleep(Duration::from(moment.since(now))).await;
+    Ok(())
 }

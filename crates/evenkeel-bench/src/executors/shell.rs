@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::report::ShellFigures;
 use super::watched::Watched;
-use super::{soon, start, until_ended};
+use super::{sleep_until, soon, start, until_ended};
 use crate::machine;
 use crate::run::Bench;
 
@@ -30,8 +30,7 @@ pub(super) async fn measure(
     bench.registrar(&progress).at_once(count, at, like).await?;
     progress.finish_and_clear();
     let engine = start(bench, &executor).await?;
-    let now = bench.now().await?;
-    tokio::time::sleep(Duration::from(at.since(now))).await;
+    sleep_until(bench, at).await?;
     let began = bench.monotonic();
     until_ended(bench, &executor, count).await?;
     let took = bench.monotonic() - began;

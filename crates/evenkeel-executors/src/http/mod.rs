@@ -22,7 +22,7 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 use answer::Answered;
 use call::{Call, Filled};
 use journey::Journey;
-pub use settings::{HttpSettings, WallClock};
+pub use settings::{HttpSettings, TenantIdentity, WallClock};
 pub use sign::SigningKeys;
 use tls::Clients;
 
@@ -102,7 +102,9 @@ impl HttpExecutor {
     ) -> Result<Answered, Report> {
         let definition = &*invocation.definition;
         let own = match &call.tls {
-            Some(choice) => Some(self.clients.of(choice).await.map_err(Report::failed)?),
+            Some(choice) => {
+                Some(self.clients.of(choice, invocation.tenant).await.map_err(Report::failed)?)
+            }
             None => None,
         };
         let mut journey = Journey::new(filled);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use evenkeel_core::{AttemptTokens, Timestamp};
+use evenkeel_core::{AttemptTokens, TenantNo, Timestamp};
 use evenkeel_outbound::{Identity, Outbound};
 
 use super::sign::SigningKeys;
@@ -21,12 +21,21 @@ pub struct HttpSettings {
     pub attempt_tokens: Option<AttemptTokens>,
     /// Where receivers reach this server's API, once that is known, without a slash at its end.
     pub public_url: Arc<OnceLock<String>>,
-    /// Client certificates that jobs may name. Every job may name every one. By default none.
-    pub identities: BTreeMap<String, Identity>,
+    /// Client certificates that jobs of their tenant may name. By default none.
+    pub identities: BTreeMap<String, TenantIdentity>,
     /// May jobs go without verifying servers? By default not.
     pub allow_unverified_tls: bool,
     /// The time of day, for signatures and for `Retry-After`. By default the machine's.
     pub clock: WallClock,
+}
+
+/// A client certificate that only jobs of one tenant may show.
+#[derive(Clone, Debug)]
+pub struct TenantIdentity {
+    /// Whose.
+    pub tenant: TenantNo,
+    /// The certificate and its key.
+    pub identity: Identity,
 }
 
 impl HttpSettings {

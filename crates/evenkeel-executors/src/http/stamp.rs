@@ -35,6 +35,9 @@ pub(super) fn proofs(
         put(headers, "webhook-timestamp", seconds.to_string());
         put(headers, "webhook-signature", signature);
     }
+    if let Some(checkpoint) = invocation.checkpoint.as_deref().and_then(header_json) {
+        put(headers, "x-evenkeel-checkpoint", checkpoint);
+    }
     if let Some(tokens) = &settings.attempt_tokens {
         let token = tokens.mint(invocation.key, invocation.fence);
         put(headers, "x-evenkeel-callback-token", token);
@@ -45,9 +48,45 @@ pub(super) fn proofs(
     }
 }
 
+/// JSON as a header can hold it: what is not ASCII is written as `\uxxxx`. `None` if it is no JSON
+/// or too long; receivers save theirs through the API, which refuses both.
+fn header_json(checkpoint: &[u8]) -> Option<String> {
+    const BYTES_MAX: usize = 4096;
+    let text = std::str::from_utf8(checkpoint).ok().filter(|text| text.len() <= BYTES_MAX)?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    let mut header = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii() {
+            header.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                header.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    Some(header)
+}
+
 fn put(headers: &mut HeaderMap, name: &'static str, text: String) {
     // Ids, numbers, times, Base64 and URLs are always legal in a header.
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(HeaderName::from_static(name), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_fits_into_a_header_and_reads_back() {
+        let text = r#"{"name":"grüße 😀","n":[1,null]}"#;
+        let header = header_json(text.as_bytes()).unwrap();
+        assert!(header.is_ascii());
+        let read: serde_json::Value = serde_json::from_str(&header).unwrap();
+        assert_eq!(read, serde_json::from_str::<serde_json::Value>(text).unwrap());
+        assert_eq!(header_json(b"not json"), None);
+        assert_eq!(header_json(&[b'1'; 5000]), None);
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use evenkeel_outbound::{Identity, Outbound, Roots, TlsOptions};
+use evenkeel_core::TenantNo;
+use evenkeel_outbound::{Outbound, Roots, TlsOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use super::settings::TenantIdentity;
 use crate::config::ConfigFault;
 
 /// The TLS options of a job.
@@ -72,7 +74,7 @@ impl TlsChoice {
 #[derive(Debug)]
 pub(super) struct Clients {
     shared: Outbound,
-    identities: BTreeMap<String, Identity>,
+    identities: BTreeMap<String, TenantIdentity>,
     allow_unverified: bool,
     made: Mutex<Made>,
 }
@@ -93,7 +95,7 @@ struct Kept {
 impl Clients {
     pub(super) fn new(
         shared: Outbound,
-        identities: BTreeMap<String, Identity>,
+        identities: BTreeMap<String, TenantIdentity>,
         allow_unverified: bool,
     ) -> Self {
         Self { shared, identities, allow_unverified, made: Mutex::default() }
@@ -112,10 +114,8 @@ impl Clients {
         }
         let extra_roots = choice.ca_pem.as_ref().map(|pem| Roots::from_pem(pem.as_bytes()));
         let identity = choice.identity.as_ref().map(|name| {
-            self.identities.get(name).cloned().ok_or_else(|| {
-                let message = "is no client certificate that this server's configuration names";
-                ConfigFault::new("tls.identity", message)
-            })
+            let known = self.identities.get(name).map(|known| known.identity.clone());
+            known.ok_or_else(unknown_identity)
         });
         Ok(TlsOptions {
             extra_roots: extra_roots
@@ -128,8 +128,17 @@ impl Clients {
         })
     }
 
-    /// The client of a choice, made if need be.
-    pub(super) async fn of(&self, choice: &TlsChoice) -> Result<Outbound, String> {
+    /// The client of a choice that a job of `tenant` made, made if need be.
+    pub(super) async fn of(
+        &self,
+        choice: &TlsChoice,
+        tenant: TenantNo,
+    ) -> Result<Outbound, String> {
+        let named = choice.identity.as_ref().and_then(|name| self.identities.get(name));
+        if named.is_some_and(|known| known.tenant != tenant) {
+            // As if there were none: whose it is, is nobody else's business.
+            return Err(unknown_identity().to_string());
+        }
         let client = self.kept(choice);
         let made = client.get_or_try_init(|| async {
             let options = self.options(choice).map_err(|fault| fault.to_string())?;
@@ -160,6 +169,11 @@ impl Clients {
         kept.last_use = now;
         Arc::clone(&kept.client)
     }
+}
+
+fn unknown_identity() -> ConfigFault {
+    let message = "is no client certificate that this server's configuration gives this tenant";
+    ConfigFault::new("tls.identity", message)
 }
 
 #[cfg(test)]

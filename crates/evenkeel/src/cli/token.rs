@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::config::raw::RawStore;
+use crate::serve::executors::signing_keys;
 use crate::serve::{credentials, data_dir, store};
 use crate::{Failure, config};
 
@@ -33,6 +34,28 @@ enum TokenCommand {
   export EVENKEEL_TOKEN=$(evenkeel token create --role operator --tenant acme)
   evenkeel token create --role admin --store postgres://evenkeel@db/evenkeel")]
     Create(CreateArgs),
+    /// Print the keys with which a tenant's HTTP calls are signed, the newest first
+    ///
+    /// A receiver that knows one can tell genuine calls (Standard Webhooks). It is made from the
+    /// secret in the store, or those of the configuration.
+    #[command(after_help = "Examples:
+  evenkeel token signing-key
+  evenkeel token signing-key --tenant acme --store postgres://evenkeel@db/evenkeel")]
+    SigningKey(SigningKeyArgs),
+}
+
+/// Whose keys.
+#[derive(Args, Clone)]
+struct SigningKeyArgs {
+    /// The tenant whose calls they sign
+    #[arg(long, value_name = "TENANT", default_value = DEFAULT_TENANT)]
+    tenant: String,
+    /// The secrets, if the server is given them rather than the store's
+    #[arg(long, env = "EVENKEEL_SIGNING_SECRETS", hide_env_values = true, value_delimiter = ',')]
+    #[arg(value_name = "SECRETS")]
+    signing_secrets: Option<Vec<String>>,
+    #[command(flatten)]
+    store: RawStore,
 }
 
 /// What a role may be.
@@ -76,7 +99,41 @@ struct CreateArgs {
 }
 
 pub(super) fn run(context: &Context, args: TokenArgs) -> Result<(), Failure> {
-    let TokenCommand::Create(args) = args.command;
+    match args.command {
+        TokenCommand::Create(args) => create(context, args),
+        TokenCommand::SigningKey(args) => signing_key(context, args),
+    }
+}
+
+fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
+    let data_dir = context.data_dir();
+    let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
+    data_dir::create_for(&choice, &data_dir)?;
+    let configured =
+        args.signing_secrets.or_else(|| context.file.executors.signing_secrets.clone());
+    let chance = RandomChance::from_system();
+    let (secrets, tenant) = context.runtime_of_many()?.block_on(async {
+        let store = store::open(&choice).await?;
+        let configured = configured.unwrap_or_default();
+        let secrets = credentials::signing_secrets(&configured, &*store, &chance).await?;
+        let tenant = store
+            .tenant(&args.tenant)
+            .await
+            .map_err(|error| Failure::because("the tenant can't be found", &error))?;
+        Ok::<_, Failure>((secrets, tenant))
+    })?;
+    let keys: Vec<String> = secrets
+        .iter()
+        .filter_map(|secret| signing_keys(std::slice::from_ref(secret)))
+        .map(|keys| keys.receiver_secret(tenant))
+        .collect();
+    if context.output.is_json() {
+        return context.output.json(&json!({"keys": keys}));
+    }
+    context.output.line(&keys.join("\n"))
+}
+
+fn create(context: &Context, args: CreateArgs) -> Result<(), Failure> {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
     data_dir::create_for(&choice, &data_dir)?;

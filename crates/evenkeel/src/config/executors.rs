@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
+use evenkeel_api::DEFAULT_TENANT;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -24,7 +25,8 @@ pub struct RawExecutors {
     #[arg(hide_short_help = true, help_heading = "Executors", value_name = "SECRETS")]
     pub signing_secrets: Option<Vec<String>>,
 
-    /// A client certificate that HTTP jobs may show by its name: NAME=CERT.pem:KEY.pem; repeatable
+    /// A client certificate that HTTP jobs of a tenant may show by its name:
+    /// TENANT/NAME=CERT.pem:KEY.pem, or NAME=… for the tenant default; repeatable
     #[arg(long, env = "EVENKEEL_CLIENT_IDENTITY", value_delimiter = ',')]
     #[arg(hide_short_help = true, help_heading = "Executors", value_name = "NAME=FILES")]
     pub client_identity: Option<Vec<String>>,
@@ -104,6 +106,8 @@ pub struct ExecutorsConfig {
 /// A client certificate in two files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdentityFiles {
+    /// Whose jobs may show it.
+    pub tenant: String,
     /// What jobs call it.
     pub name: String,
     /// The certificate chain.
@@ -188,7 +192,9 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
         .map(|text| {
             let parts = text.split_once('=').and_then(|(name, files)| {
                 let (cert, key) = files.split_once(':')?;
-                (![name, cert, key].contains(&"")).then(|| IdentityFiles {
+                let (tenant, name) = name.split_once('/').unwrap_or((DEFAULT_TENANT, name));
+                (![tenant, name, cert, key].contains(&"")).then(|| IdentityFiles {
+                    tenant: tenant.into(),
                     name: name.into(),
                     cert: cert.into(),
                     key: key.into(),
@@ -196,7 +202,7 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
             });
             parts.ok_or_else(|| {
                 let message = format!("{text:?} is not a name and two files");
-                let way_out = "write it like partner=client.pem:client.key";
+                let way_out = "write it like acme/partner=client.pem:client.key";
                 bad("[executors] client_identity", message, way_out)
             })
         })
@@ -266,7 +272,7 @@ mod tests {
         let url = RawExecutors { public_url: Some("example.com".into()), ..default() };
         assert!(refusal(url).contains("https://jobs.example.com"));
         let identity = RawExecutors { client_identity: Some(vec!["a=b".into()]), ..default() };
-        assert!(refusal(identity).contains("partner=client.pem:client.key"));
+        assert!(refusal(identity).contains("acme/partner=client.pem:client.key"));
         let cgroup = RawExecutors { shell_cgroup: Some("on".into()), ..default() };
         assert!(refusal(cgroup).contains("auto, off and required"));
     }
@@ -280,6 +286,7 @@ mod tests {
         };
         let config = resolve(raw).unwrap();
         assert_eq!(config.identities[0].key, PathBuf::from("/a/k.pem"));
+        assert_eq!(config.identities[0].tenant, DEFAULT_TENANT);
         assert_eq!(config.public_url.as_deref(), Some("https://jobs.example.com"));
     }
 }

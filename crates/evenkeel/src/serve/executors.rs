@@ -1,41 +1,118 @@
 //! What jobs of this node can do.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use evenkeel_commands::ExecutorCheck;
+use evenkeel_core::chance::Chance;
+use evenkeel_engine::Clock;
 use evenkeel_executors::{
-    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings,
-    SupervisorCommand,
+    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings, SigningKeys,
+    SupervisorCommand, TenantIdentity, WallClock,
 };
-use evenkeel_outbound::{Outbound, OutboundSettings};
+use evenkeel_outbound::{Identity, Outbound, OutboundSettings};
+use evenkeel_store::Store;
 use serde_json::Value;
 
-use crate::config::ServeConfig;
+use super::credentials;
+use crate::config::{IdentityFiles, ServeConfig};
 use crate::{Failure, SUPERVISE};
 
-/// The executors that the configuration allows.
-pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, Failure> {
-    let outbound = Outbound::new(OutboundSettings {
-        allow_networks: config.allow_networks.clone(),
-        ..OutboundSettings::default()
-    })
-    .map_err(|error| Failure::because("HTTP jobs can't be run", &error))?;
-    let http = HttpExecutor::new(HttpSettings::new(outbound));
-    let registry = Registry::new().with(Arc::new(NoopExecutor)).with(Arc::new(http));
-    if !config.enable_shell {
-        return Ok(registry);
+/// What executors are made from.
+pub struct Sources<'a> {
+    /// What the operator wants.
+    pub config: &'a ServeConfig,
+    /// The database.
+    pub store: &'a Arc<dyn Store>,
+    /// The clocks.
+    pub clock: &'a Arc<dyn Clock>,
+    /// Chance.
+    pub chance: &'a Arc<dyn Chance>,
+    /// The lock that says that programs run.
+    pub bodies_lock: PathBuf,
+    /// Where this server's API is reached.
+    pub public_url: String,
+}
+
+impl Sources<'_> {
+    /// The executors that the configuration allows. A new one is one line here.
+    pub async fn registry(&self) -> Result<Registry, Failure> {
+        let registry =
+            Registry::new().with(Arc::new(NoopExecutor)).with(Arc::new(self.http().await?));
+        Ok(if self.config.enable_shell { registry.with(Arc::new(self.shell()?)) } else { registry })
     }
-    let supervisor = supervisor_command()?;
-    // A body may outlive its lease by this much, and must be gone before others can have it.
-    let half_grace = Duration::from(config.leases.grace) / 2;
-    let settings = ShellSettings {
-        bodies_lock: Some(bodies_lock),
-        kill_grace: half_grace.min(Duration::from_secs(1)),
-        ..ShellSettings::new(supervisor)
-    };
-    Ok(registry.with(Arc::new(ShellExecutor::new(settings))))
+
+    async fn http(&self) -> Result<HttpExecutor, Failure> {
+        let Self { config, store, chance, .. } = self;
+        let outbound = outbound(OutboundSettings::default(), config)?;
+        let secrets = &config.executors.signing_secrets;
+        let secrets = credentials::signing_secrets(secrets, &***store, &***chance).await?;
+        let clock = Arc::clone(self.clock);
+        Ok(HttpExecutor::new(HttpSettings {
+            signing: signing_keys(&secrets),
+            attempt_tokens: Some(credentials::attempt_tokens(&***store, &***chance).await?),
+            public_url: Arc::new(OnceLock::from(self.public_url.clone())),
+            identities: self.identities().await?,
+            allow_unverified_tls: config.executors.allow_unverified_tls,
+            clock: WallClock::new(move || clock.wall()),
+            ..HttpSettings::new(outbound)
+        }))
+    }
+
+    async fn identities(&self) -> Result<BTreeMap<String, TenantIdentity>, Failure> {
+        let mut identities = BTreeMap::new();
+        for files in &self.config.executors.identities {
+            let tenant = self
+                .store
+                .tenant(&files.tenant)
+                .await
+                .map_err(|error| Failure::because("the store failed", &error))?;
+            identities
+                .insert(files.name.clone(), TenantIdentity { tenant, identity: read(files)? });
+        }
+        Ok(identities)
+    }
+
+    fn shell(&self) -> Result<ShellExecutor, Failure> {
+        // A body may outlive its lease by this much, and must be gone before others can have it.
+        let half_grace = Duration::from(self.config.leases.grace) / 2;
+        let settings = ShellSettings {
+            bodies_lock: Some(self.bodies_lock.clone()),
+            kill_grace: half_grace.min(Duration::from_secs(1)),
+            ..ShellSettings::new(supervisor_command()?)
+        };
+        Ok(ShellExecutor::new(settings))
+    }
+}
+
+fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound, Failure> {
+    let allow_networks = config.allow_networks.clone();
+    Outbound::new(OutboundSettings { allow_networks, ..settings })
+        .map_err(|error| Failure::because("calls to the outside can't be made", &error))
+}
+
+/// The keys of one or two secrets, the newer one first.
+pub fn signing_keys(secrets: &[String]) -> Option<SigningKeys> {
+    let (first, others) = secrets.split_first()?;
+    let keys = SigningKeys::new(first.as_bytes());
+    Some(match others.first() {
+        Some(former) => keys.with_previous(former.as_bytes()),
+        None => keys,
+    })
+}
+
+fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
+    let mut pem = Vec::new();
+    for path in [&files.cert, &files.key] {
+        let what = format!("{} can't be read", path.display());
+        pem.extend(std::fs::read(path).map_err(|error| Failure::because(what, &error))?);
+        pem.push(b'\n');
+    }
+    Identity::from_pem(&pem).map_err(|error| {
+        Failure::because(format!("the client certificate {} can't be used", files.name), &error)
+    })
 }
 
 /// How this program starts a supervisor: as itself.

@@ -33,7 +33,7 @@ use crate::client::LocalServer;
 use crate::config::ServeConfig;
 use credentials::LocalToken;
 use data_dir::DataDir;
-use executors::Checks;
+use executors::{Checks, Sources};
 use readiness::EngineReadiness;
 use shutdown::Stop;
 
@@ -59,7 +59,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let url = url_of(listener.local_addr()?);
 
     let starting = async {
-        let shared = prepare(config, Arc::clone(&dir)).await?;
+        let shared = prepare(config, Arc::clone(&dir), &url).await?;
         let engine = start_engine(&shared).await?;
         Ok::<_, Failure>((shared, engine))
     };
@@ -93,12 +93,20 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
 }
 
 /// Everything that comes before the node takes part.
-async fn prepare(config: ServeConfig, dir: Arc<DataDir>) -> Result<Shared, Failure> {
+async fn prepare(config: ServeConfig, dir: Arc<DataDir>, url: &str) -> Result<Shared, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
-    let registry = Arc::new(executors::registry(&config, dir.bodies_lock())?);
     dir.wait_for_bodies(&*clock).await?;
     let store = store::open_patiently(&config.store).await?;
+    let sources = Sources {
+        config: &config,
+        store: &store,
+        clock: &clock,
+        chance: &chance,
+        bodies_lock: dir.bodies_lock(),
+        public_url: config.executors.public_url.clone().unwrap_or_else(|| url.into()),
+    };
+    let registry = Arc::new(sources.registry().await?);
     Ok(Shared { config, dir, store, registry, clock, chance })
 }
 
