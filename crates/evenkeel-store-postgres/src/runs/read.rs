@@ -3,7 +3,7 @@
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobId, NodeNo, RunKey};
+use evenkeel_core::{JobId, NodeNo, Progress, RunKey};
 use evenkeel_store::{Results, Run, Scope, StoreError, skip_reason_from_code};
 use tokio_postgres::Row;
 
@@ -32,7 +32,8 @@ pub(super) async fn get_run(
                     ],
                 )
                 .await?;
-            row.as_ref().map(read_run).transpose()
+            let Some(row) = row else { return Ok(None) };
+            Ok(Some(Run { progress: read_progress(&row)?, log: get(&row, 23)?, ..read_run(&row)? }))
         })
         .await
 }
@@ -66,6 +67,15 @@ pub(super) fn read_run(row: &Row) -> Tried<Run> {
         progress: None,
         log: None,
     })
+}
+
+fn read_progress(row: &Row) -> Tried<Option<Progress>> {
+    let progress: Option<&str> = get(row, 22)?;
+    let read = progress.map(serde_json::from_str).transpose();
+    Ok(read.or_else(|cause| {
+        let which = format!("note {}", key(row, 0)?.execution_id());
+        Err(StoreError::corrupt(which, "progress", cause))
+    })?)
 }
 
 fn read_skipped(row: &Row, key: RunKey) -> Tried<Option<SkippedTimes>> {
