@@ -170,7 +170,7 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
     raw.execute("INSERT INTO schema_migration (version, applied_at) VALUES (99, 0)", []).unwrap();
     drop(raw);
     let refused = SqliteStore::open(SqliteOptions::new(&path)).await.err().unwrap();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 1 }), "{refused}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("version 99"), "{refused}");
 }
 
