@@ -105,20 +105,16 @@ fn save_checkpoint(
     now: Timestamp,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection.prepare_cached(include_str!("../queries/checkpoint_save.sql"))?.execute(params![
-        scheduled_at,
-        job_no,
-        sequence,
-        now.as_micros(),
-        data
-    ])?;
+    connection
+        .prepare_cached(include_str!("../queries/finish_save_checkpoints.sql"))?
+        .execute(params![scheduled_at, job_no, sequence, now.as_micros(), data])?;
     Ok(())
 }
 
 /// Forgets what an attempt has said: it ended, or starts anew.
 pub(crate) fn forget(connection: &Connection, key: RunKey) -> Answer<()> {
     connection
-        .prepare_cached(include_str!("../queries/note_forget.sql"))?
+        .prepare_cached(include_str!("../queries/finish_forget_notes.sql"))?
         .execute(key_params(key))?;
     Ok(())
 }
@@ -126,11 +122,9 @@ pub(crate) fn forget(connection: &Connection, key: RunKey) -> Answer<()> {
 /// Nobody needs the checkpoint of this run any more.
 pub(crate) fn forget_checkpoint(connection: &Connection, key: RunKey) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
-    connection.prepare_cached(include_str!("../queries/checkpoint_forget.sql"))?.execute((
-        scheduled_at,
-        job_no,
-        sequence,
-    ))?;
+    connection
+        .prepare_cached(include_str!("../queries/finish_forget_checkpoints.sql"))?
+        .execute((scheduled_at, job_no, sequence))?;
     Ok(())
 }
 
