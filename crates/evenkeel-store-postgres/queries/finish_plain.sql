@@ -8,7 +8,7 @@ WITH ended AS (
      WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
        AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
  RETURNING r.job_no, r.scheduled_at, d.status, d.started_at, d.finished_at,
-           greatest(d.finished_at - d.started_at, 0) AS took, d.status IN (2, 7) AS good
+           greatest(d.finished_at - d.started_at, 0) AS took
 ), told AS (
     UPDATE job_state s
        SET live = greatest(s.live - 1, 0),
@@ -31,7 +31,7 @@ WITH ended AS (
                           ELSE s.good_at END,
            failed_at = CASE WHEN e.status IN (3, 5) THEN e.scheduled_at
                             ELSE s.failed_at END
-      FROM ended e
+      FROM (SELECT *, status IN (2, 7) AS good FROM ended) AS e
      WHERE s.job_no = e.job_no
 )
 SELECT array_agg(job_no) FROM ended;

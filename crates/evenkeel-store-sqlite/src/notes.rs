@@ -153,9 +153,8 @@ pub(crate) fn show(connection: &Connection, run: &mut Run) -> Answer<()> {
         .optional()?;
     let Some((progress, log)) = found else { return Ok(()) };
     let progress = progress.map(|text| serde_json::from_str(&text)).transpose();
-    run.progress = progress.map_err(|cause| {
-        StoreError::corrupt(format_args!("note {}", run.key.execution_id()), "progress", cause)
-    })?;
+    run.progress =
+        progress.map_err(|cause| StoreError::corrupt(run.key.execution_id(), "progress", cause))?;
     run.log = log;
     Ok(())
 }

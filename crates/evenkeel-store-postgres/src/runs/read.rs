@@ -70,12 +70,10 @@ pub(super) fn read_run(row: &Row) -> Tried<Run> {
 }
 
 fn read_progress(row: &Row) -> Tried<Option<Progress>> {
-    let progress: Option<&str> = get(row, 22)?;
-    let read = progress.map(serde_json::from_str).transpose();
-    Ok(read.or_else(|cause| {
-        let which = format!("note {}", key(row, 0)?.execution_id());
-        Err(StoreError::corrupt(which, "progress", cause))
-    })?)
+    let Some(text) = get::<Option<&str>>(row, 22)? else { return Ok(None) };
+    let key = key(row, 0)?;
+    let read = serde_json::from_str(text);
+    Ok(read.map_err(|cause| StoreError::corrupt(key.execution_id(), "progress", cause))?)
 }
 
 fn read_skipped(row: &Row, key: RunKey) -> Tried<Option<SkippedTimes>> {
