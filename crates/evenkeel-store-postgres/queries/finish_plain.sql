@@ -13,24 +13,25 @@ WITH ended AS (
     UPDATE job_state s
        SET live = greatest(s.live - 1, 0),
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
-           last_good_start_at = CASE WHEN e.status = 2 THEN e.started_at
+           last_good_start_at = CASE WHEN e.good THEN e.started_at
                                      ELSE s.last_good_start_at END,
-           last_good_end_at = CASE WHEN e.status = 2 THEN e.finished_at
+           last_good_end_at = CASE WHEN e.good THEN e.finished_at
                                    ELSE s.last_good_end_at END,
-           failures = CASE e.status WHEN 2 THEN 0 WHEN 4 THEN s.failures ELSE s.failures + 1 END,
+           failures = CASE WHEN e.good THEN 0 WHEN e.status = 4 THEN s.failures
+                           ELSE s.failures + 1 END,
            -- half a microsecond is rounded up, where round() would look for an even number
-           average_us = CASE WHEN e.status <> 2 THEN s.average_us
+           average_us = CASE WHEN NOT e.good THEN s.average_us
                              WHEN s.average_us IS NULL THEN e.took
                              ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
-           variance = CASE WHEN e.status <> 2 THEN s.variance
+           variance = CASE WHEN NOT e.good THEN s.variance
                            WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
-           good_at = CASE WHEN e.status = 2 THEN e.scheduled_at
+           good_at = CASE WHEN e.good THEN e.scheduled_at
                           ELSE s.good_at END,
            failed_at = CASE WHEN e.status IN (3, 5) THEN e.scheduled_at
                             ELSE s.failed_at END
-      FROM ended e
+      FROM (SELECT *, status IN (2, 7) AS good FROM ended) AS e
      WHERE s.job_no = e.job_no
 )
 SELECT array_agg(job_no) FROM ended;

@@ -2,7 +2,8 @@
 -- if it is in neither, waiting for its time.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
        n.name, r.number, r.started_at, r.finished_at, r.error, r.output, r.items_crawled,
-       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
+       r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason,
+       t.progress, t.log
   FROM (SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
                skipped_to, skipped_count, skip_reason, false AS waits
@@ -24,5 +25,7 @@ SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence,
           FROM wake
          WHERE scheduled_at = $2 AND job_no = $3 AND sequence = $4 AND (attempt = $5 OR $5 = 0)) AS r
   JOIN job j USING (job_no) LEFT JOIN node n USING (node_no)
+  LEFT JOIN note t ON t.scheduled_at = r.scheduled_at AND t.job_no = r.job_no AND t.sequence = r.sequence
+                  AND t.attempt = r.attempt AND t.fence = r.fence AND r.status = 1
  WHERE j.tenant_no = $1
  ORDER BY r.waits, r.attempt DESC LIMIT 1;

@@ -13,21 +13,35 @@ WITH seen AS MATERIALIZED (
      WHERE r.scheduled_at = n.scheduled_at AND r.job_no = n.job_no AND r.sequence = n.sequence
        AND r.attempt = n.attempt AND r.status NOT IN (0, 1)
        AND (n.number <= s.executions - $6 OR n.finished_at < $7)
-       AND NOT (n.status = 2 AND n.scheduled_at = s.good_at
+       AND NOT (n.status IN (2, 7) AND n.scheduled_at = s.good_at
                 AND NOT EXISTS (SELECT FROM run l
                                  WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
-                                   AND l.status = 2))
+                                   AND l.status IN (2, 7)))
        AND NOT (n.status IN (3, 5) AND n.scheduled_at = s.failed_at
                 AND NOT EXISTS (SELECT FROM run l
                                  WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
                                    AND (l.sequence, l.attempt) > (n.sequence, n.attempt)
                                    AND l.status IN (3, 5)))
  RETURNING r.scheduled_at, r.job_no, r.sequence, r.attempt, r.prev_at, r.prev_sequence
+), unsaid AS (
+    -- an ended attempt needs no note,
+    DELETE FROM note t USING seen n
+     WHERE t.scheduled_at = n.scheduled_at AND t.job_no = n.job_no AND t.sequence = n.sequence
+       AND t.attempt = n.attempt AND n.status NOT IN (0, 1)
 ), unsaved AS (
-    DELETE FROM checkpoint c USING gone g
-     WHERE c.scheduled_at = g.scheduled_at AND c.job_no = g.job_no AND c.sequence = g.sequence
-       AND g.attempt = 0
+    -- and a run that is over no checkpoint
+    DELETE FROM checkpoint c USING seen n
+     WHERE c.scheduled_at = n.scheduled_at AND c.job_no = n.job_no AND c.sequence = n.sequence
+       AND NOT EXISTS (SELECT FROM run l
+                        WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
+                          AND l.sequence = n.sequence AND l.status IN (0, 1))
+       AND NOT EXISTS (SELECT FROM ready q
+                        WHERE q.scheduled_at = n.scheduled_at AND q.job_no = n.job_no
+                          AND q.sequence = n.sequence)
+       AND NOT EXISTS (SELECT FROM wake w
+                        WHERE w.scheduled_at = n.scheduled_at AND w.job_no = n.job_no
+                          AND w.sequence = n.sequence)
 ), cut_off AS (
     -- jobs of which something stays that only a forgotten row leads to; the newest good and the
     -- newest failed attempt are found without

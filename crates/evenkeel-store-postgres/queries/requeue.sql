@@ -28,6 +28,11 @@ WITH clock AS MATERIALIZED (
            sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence, dedup_key,
            concurrency_key
       FROM taken WHERE NOT deleted
+), unsaid AS (
+    -- it starts anew; as in finish_forget_notes
+    DELETE FROM note
+     WHERE ((scheduled_at, job_no, sequence, attempt) IN (
+               SELECT scheduled_at, job_no, sequence, attempt FROM taken)) IS TRUE
 ), over AS (
     UPDATE job_state s SET live = greatest(s.live - t.chains, 0)
       FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE deleted GROUP BY job_no) AS t

@@ -45,6 +45,11 @@ pub(crate) fn fence(fence: Fence) -> i32 {
     fence.0.cast_signed()
 }
 
+/// A text as a column: PostgreSQL keeps every character but one.
+pub(crate) fn text(text: &Option<String>) -> Option<String> {
+    text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
+}
+
 pub(crate) fn shards(shards: &[Shard]) -> Vec<i16> {
     shards.iter().map(|shard| i16::from(shard.0)).collect()
 }

@@ -1,22 +1,127 @@
-//! STUB.
+//! What attempts say while they run, and what is said to them.
+
+use std::collections::HashSet;
+
 use async_trait::async_trait;
+use evenkeel_core::lease::Fence;
 use evenkeel_core::{NodeNo, RunKey};
-use evenkeel_store::{Letter, Note, NoteStore, Now, Running, StoreError};
+use evenkeel_store::{Letter, Note, NoteStore, Now, Running, Signal, Store as _, StoreError, Word};
+use tokio_postgres::Row;
 
 use crate::PostgresStore;
+use crate::columns::{KeyColumns, attempt, fence, get, key, micros, sequence, text};
+use crate::error::Tried;
+use crate::pool::Connection;
+use crate::runs::owned::read_owned;
 
 #[async_trait]
 impl NoteStore for PostgresStore {
-    async fn note(&self, _: NodeNo, _: Vec<Note>, _: Now) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Refused("stub".into()))
+    async fn note(
+        &self,
+        node: NodeNo,
+        batch: Vec<Note>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError> {
+        let args = (node.0, batch, micros(now.literal()));
+        self.hot
+            .run(args, |connection, args| async move {
+                let (node, batch, now) = &*args;
+                note(&connection, *node, batch, *now).await
+            })
+            .await
     }
-    async fn find_running(&self, _: RunKey) -> Result<Option<Running>, StoreError> {
-        Err(StoreError::Refused("stub".into()))
+
+    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+        self.api
+            .run(key, |connection, key| async move {
+                let sql = include_str!("../queries/find_running.sql");
+                let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
+                let which = (sequence(key.sequence), attempt(*key));
+                let row = connection.maybe_row(sql, &[&at, &job, &which.0, &which.1]).await?;
+                let Some(row) = row else { return Ok(None) };
+                Ok(Some(Running { node: NodeNo(get(&row, 9)?), attempt: read_owned(&row)? }))
+            })
+            .await
     }
-    async fn send_letter(&self, _: NodeNo, _: Letter) -> Result<(), StoreError> {
-        Err(StoreError::Refused("stub".into()))
+
+    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
+        self.api
+            .run((node.0, letter), |connection, args| async move {
+                let (node, Letter { key, fence: under, word }) = &*args;
+                let sql = include_str!("../queries/send_letter.sql");
+                let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
+                let (nth, bits) = (attempt(*key), sequence(key.sequence));
+                let (under, word) = (fence(*under), *word as i16);
+                connection.change(sql, &[node, &at, &job, &bits, &nth, &under, &word]).await
+            })
+            .await?;
+        if letter.word == Word::Settled
+            && let Err(error) = self.announce(Signal::Letters).await
+        {
+            // The letter is there, and will be found by looking.
+            tracing::debug!(%error, "a wake-up was not sent");
+        }
+        Ok(())
     }
-    async fn take_letters(&self, _: NodeNo, _: u32) -> Result<Vec<Letter>, StoreError> {
-        Ok(Vec::new())
+
+    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
+        self.hot
+            .run((node.0, i64::from(limit)), |connection, args| async move {
+                let sql = include_str!("../queries/take_letters.sql");
+                let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
+                rows.iter().map(read_letter).collect()
+            })
+            .await
     }
+}
+
+async fn note(
+    connection: &Connection,
+    node: i32,
+    batch: &[Note],
+    now: Option<i64>,
+) -> Tried<Vec<bool>> {
+    // In the order in which ends lock them.
+    let mut sorted: Vec<&Note> = batch.iter().collect();
+    sorted.sort_unstable_by_key(|note| (note.key.job_no, note.key));
+    let all = || sorted.iter();
+    let keys: KeyColumns = all().map(|note| note.key).collect();
+    let fences: Vec<i32> = all().map(|note| fence(note.fence)).collect();
+    // As text, not as JSON of the database: that has no NUL, not even an escaped one.
+    let progress = all()
+        .map(|note| note.progress.as_ref().map(serde_json::to_string).transpose())
+        .collect::<Result<Vec<Option<String>>, _>>()
+        .map_err(|error| StoreError::Refused(error.into()))?;
+    let log: Vec<Option<String>> = all().map(|note| text(&note.log)).collect();
+    let checkpoint: Vec<Option<&[u8]>> = all().map(|note| note.checkpoint.as_deref()).collect();
+    let rows = connection
+        .rows(
+            include_str!("../queries/note.sql"),
+            &[
+                &now,
+                &node,
+                &keys.job_no,
+                &keys.scheduled_at,
+                &keys.sequence,
+                &keys.attempt,
+                &fences,
+                &progress,
+                &log,
+                &checkpoint,
+            ],
+        )
+        .await?;
+    let running = rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<RunKey>>>()?;
+    Ok(batch.iter().map(|note| running.contains(&note.key)).collect())
+}
+
+fn read_letter(row: &Row) -> Tried<Letter> {
+    let code: i16 = get(row, 5)?;
+    let word = usize::try_from(code).ok().and_then(|code| Word::ALL.get(code)).copied();
+    Ok(Letter {
+        key: key(row, 0)?,
+        fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
+        word: word
+            .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{code} is unknown")))?,
+    })
 }

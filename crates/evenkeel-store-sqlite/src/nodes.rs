@@ -131,6 +131,7 @@ pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
         "UPDATE node SET state = 3, steal_start_at = NULL WHERE node_no = ?1",
         "DELETE FROM long_run WHERE node_no = ?1",
         "DELETE FROM cancellation WHERE node_no = ?1",
+        "DELETE FROM letter WHERE node_no = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([node.0])?;
     }

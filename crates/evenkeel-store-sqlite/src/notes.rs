@@ -1,22 +1,206 @@
-//! STUB.
+//! What attempts say while they run, and what is said to them.
+
 use async_trait::async_trait;
-use evenkeel_core::{NodeNo, RunKey};
-use evenkeel_store::{Letter, Note, NoteStore, Now, Running, StoreError};
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{NodeNo, RunKey, Timestamp};
+use evenkeel_store::{
+    CheckpointFate, Finish, Letter, Note, NoteStore, Now, Run, Running, Signal, StoreError, Word,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::queue::Urgency::{Batch, Command};
+use crate::rows::{key_from, key_params};
+use crate::runs::owned::owned_from;
 
 #[async_trait]
 impl NoteStore for SqliteStore {
-    async fn note(&self, _: NodeNo, _: Vec<Note>, _: Now) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Refused("stub".into()))
+    async fn note(
+        &self,
+        node: NodeNo,
+        batch: Vec<Note>,
+        now: Now,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                note(session.connection(), node, &batch, resolve(now))
+            })
+            .await
     }
-    async fn find_running(&self, _: RunKey) -> Result<Option<Running>, StoreError> {
-        Err(StoreError::Refused("stub".into()))
+
+    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+        self.readers.read(move |db| find_running(db, key)).await
     }
-    async fn send_letter(&self, _: NodeNo, _: Letter) -> Result<(), StoreError> {
-        Err(StoreError::Refused("stub".into()))
+
+    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
+        self.writer
+            .write(Command, 1, move |session| send_letter(session.connection(), node, letter))
+            .await?;
+        if letter.word == Word::Settled {
+            self.signals.send(Signal::Letters);
+        }
+        Ok(())
     }
-    async fn take_letters(&self, _: NodeNo, _: u32) -> Result<Vec<Letter>, StoreError> {
-        Ok(Vec::new())
+
+    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
+        // Mostly there are none, and then the writer is left in peace.
+        if !self.readers.read(move |db| has_letters(db, node)).await? {
+            return Ok(Vec::new());
+        }
+        self.writer
+            .write(Command, 1, move |session| take_letters(session.connection(), node, limit))
+            .await
     }
+}
+
+fn note(
+    connection: &Connection,
+    node: NodeNo,
+    batch: &[Note],
+    now: Timestamp,
+) -> Answer<Vec<bool>> {
+    let mut is_running =
+        connection.prepare_cached(include_str!("../queries/note_is_running.sql"))?;
+    let mut said = Vec::with_capacity(batch.len());
+    for note in batch {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
+        let which = params![scheduled_at, job_no, sequence, attempt, node.0, note.fence.0];
+        let runs = is_running.exists(which)?;
+        if runs {
+            write_down(connection, note, now)?;
+        }
+        said.push(runs);
+    }
+    Ok(said)
+}
+
+fn write_down(connection: &Connection, note: &Note, now: Timestamp) -> Answer<()> {
+    if note.progress.is_some() || note.log.is_some() {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(note.key);
+        let progress = note.progress.as_ref().map(serde_json::to_string).transpose();
+        let progress = progress.map_err(|cause| StoreError::Refused(cause.into()))?;
+        connection.prepare_cached(include_str!("../queries/note.sql"))?.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            note.fence.0,
+            now.as_micros(),
+            progress,
+            note.log,
+        ])?;
+    }
+    match &note.checkpoint {
+        Some(data) => save_checkpoint(connection, note.key, data, now),
+        None => Ok(()),
+    }
+}
+
+fn save_checkpoint(
+    connection: &Connection,
+    key: RunKey,
+    data: &[u8],
+    now: Timestamp,
+) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, _) = key_params(key);
+    connection
+        .prepare_cached(include_str!("../queries/finish_save_checkpoints.sql"))?
+        .execute(params![scheduled_at, job_no, sequence, now.as_micros(), data])?;
+    Ok(())
+}
+
+/// Forgets what an attempt has said: it ended, or starts anew.
+pub(crate) fn forget(connection: &Connection, key: RunKey) -> Answer<()> {
+    connection
+        .prepare_cached(include_str!("../queries/finish_forget_notes.sql"))?
+        .execute(key_params(key))?;
+    Ok(())
+}
+
+/// Nobody needs the checkpoint of this run any more.
+pub(crate) fn forget_checkpoint(connection: &Connection, key: RunKey) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, _) = key_params(key);
+    connection
+        .prepare_cached(include_str!("../queries/finish_forget_checkpoints.sql"))?
+        .execute((scheduled_at, job_no, sequence))?;
+    Ok(())
+}
+
+/// What becomes of what an attempt said, once it has ended.
+pub(crate) fn settle(connection: &Connection, finish: &Finish) -> Answer<()> {
+    if finish.traces.noted {
+        forget(connection, finish.key)?;
+    }
+    match &finish.traces.checkpoint {
+        CheckpointFate::AsIs => Ok(()),
+        CheckpointFate::Save(data) => {
+            save_checkpoint(connection, finish.key, data, finish.finished_at)
+        }
+        CheckpointFate::Forget => forget_checkpoint(connection, finish.key),
+    }
+}
+
+/// Adds what a running attempt has said to what people see of it.
+pub(crate) fn show(connection: &Connection, run: &mut Run) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(run.key);
+    let found: Option<(Option<String>, Option<String>)> = connection
+        .prepare_cached(include_str!("../queries/get_run_note.sql"))?
+        .query_row(params![scheduled_at, job_no, sequence, attempt, run.fence.0], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((progress, log)) = found else { return Ok(()) };
+    let progress = progress.map(|text| serde_json::from_str(&text)).transpose();
+    run.progress =
+        progress.map_err(|cause| StoreError::corrupt(run.key.execution_id(), "progress", cause))?;
+    run.log = log;
+    Ok(())
+}
+
+fn find_running(connection: &Connection, key: RunKey) -> Answer<Option<Running>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/find_running.sql"))?;
+    let mut rows = statement.query(key_params(key))?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(Running { node: NodeNo(row.get("node_no")?), attempt: owned_from(row)? }))
+}
+
+fn send_letter(connection: &Connection, node: NodeNo, letter: Letter) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(letter.key);
+    connection.prepare_cached(include_str!("../queries/send_letter.sql"))?.execute(params![
+        node.0,
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        letter.fence.0,
+        letter.word as u8,
+    ])?;
+    Ok(())
+}
+
+fn has_letters(connection: &Connection, node: NodeNo) -> Answer<bool> {
+    let sql = "SELECT 1 FROM letter WHERE node_no = ?1 LIMIT 1";
+    Ok(connection.prepare_cached(sql)?.exists([node.0])?)
+}
+
+/// Oldest first.
+fn take_letters(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<Letter>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/take_letters.sql"))?;
+    let mut rows = statement.query(params![node.0, limit])?;
+    let mut taken: Vec<(i64, Letter)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        taken.push((row.get("letter_no")?, letter_from(row)?));
+    }
+    taken.sort_unstable_by_key(|(no, _)| *no);
+    Ok(taken.into_iter().map(|(_, letter)| letter).collect())
+}
+
+fn letter_from(row: &Row<'_>) -> Answer<Letter> {
+    let word: usize = row.get("word")?;
+    let word = *Word::ALL
+        .get(word)
+        .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{word} is unknown")))?;
+    Ok(Letter { key: key_from(row)?, fence: Fence(row.get("fence")?), word })
 }

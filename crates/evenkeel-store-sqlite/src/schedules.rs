@@ -44,20 +44,21 @@ pub(crate) fn due_wakes(
 ) -> Answer<Vec<DueWake>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/look_ahead_wakes.sql"))?;
-    let mut found: Vec<(Timestamp, RunKey)> = Vec::new();
+    let mut found: Vec<(Timestamp, RunKey, bool)> = Vec::new();
     for shard in shards {
         let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
         while let Some(row) = rows.next()? {
-            found.push((Timestamp::from_micros(row.get("due")?), key_from(row)?));
+            let due = Timestamp::from_micros(row.get("due")?);
+            found.push((due, key_from(row)?, row.get("has_checkpoint")?));
         }
     }
     found.sort_unstable();
     found.truncate(limit as usize);
     let mut load = connection.prepare_cached(include_str!("../queries/load_jobs.sql"))?;
     let mut wakes = Vec::with_capacity(found.len());
-    for (due, key) in found {
+    for (due, key, has_checkpoint) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DueWake { due, key, has_checkpoint: false, job: due_job_from(row)? });
+            wakes.push(DueWake { due, key, has_checkpoint, job: due_job_from(row)? });
         }
     }
     Ok(wakes)

@@ -235,13 +235,13 @@ impl RunStore for SqliteStore {
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
         let looked = self.readers.read(move |db| runs::prune::look(db, prune)).await?;
         let pruned = looked.pruned(0);
-        if looked.forget.is_empty() {
+        if looked.rows() == 0 {
             return Ok(pruned);
         }
         let forgotten = self
             .writer
-            .write(Batch, looked.forget.len(), move |session| {
-                runs::prune::forget(session.connection(), &looked.forget)
+            .write(Batch, looked.rows(), move |session| {
+                runs::prune::forget(session.connection(), &looked)
             })
             .await?;
         Ok(Pruned { forgotten, ..pruned })

@@ -11,6 +11,20 @@ macro_rules! store_conformance {
             a_thousand_attempts_go_through_the_queue_twice,
             a_thousand_retries_wait_and_fire,
         }
+        $crate::__conformance_module! { $open => checkpoints:
+            it_reaches_the_next_attempt,
+            it_reaches_the_same_attempt_after_a_return,
+            it_reaches_whoever_takes_over_after_a_steal,
+            the_last_one_counts,
+            an_end_may_save_the_first,
+            an_end_may_forget_it,
+            it_is_its_runs_alone,
+            a_refused_end_changes_nothing_of_it,
+            ends_with_and_without_traces_share_a_batch,
+            one_job_may_end_several_times_in_a_batch_with_traces,
+            pruning_keeps_what_a_live_run_will_ask_for,
+            of_a_note_and_an_end_at_once_the_end_has_the_last_word,
+        }
         $crate::__conformance_module! { $open => claim:
             a_claim_starts_the_attempt,
             what_waits_is_counted_by_pool_up_to_a_limit,
@@ -100,6 +114,16 @@ macro_rules! store_conformance {
             any_sequence_of_ends_gives_the_history_of_core,
             alpha_is_the_callers,
         }
+        $crate::__conformance_module! { $open => letters:
+            a_letter_is_delivered_once,
+            the_same_letter_again_changes_nothing,
+            a_letter_reaches_its_node_alone,
+            no_more_than_the_limit_is_taken,
+            letters_of_a_node_that_has_gone_are_forgotten,
+            a_settled_letter_wakes_those_who_listen,
+            of_those_who_take_at_once_each_letter_reaches_one,
+            of_a_retirement_and_a_letter_nothing_is_left,
+        }
         $crate::__conformance_module! { $open => list:
             jobs_come_oldest_first_and_as_they_are,
             pages_cover_all_exactly_once,
@@ -143,6 +167,23 @@ macro_rules! store_conformance {
             an_attempt_of_another_node_does_not_keep_one_from_retiring,
             a_run_names_the_node_that_had_it_even_when_that_is_gone,
         }
+        $crate::__conformance_module! { $open => notes:
+            a_note_is_shown_while_the_attempt_runs,
+            a_note_is_not_shown_after_an_end_that_did_not_know_of_it,
+            lists_leave_notes_out,
+            what_a_note_leaves_out_stays,
+            another_fence_or_node_says_nothing_and_is_told,
+            what_waits_or_has_ended_says_nothing,
+            notes_of_a_batch_do_not_spoil_each_other,
+            an_attempt_that_went_back_starts_with_nothing_said,
+            attempt_0_shows_what_the_latest_attempt_says,
+            a_text_with_a_nul_is_noted_all_the_same,
+            a_thousand_attempts_say_something_at_once,
+            an_empty_batch_is_fine,
+            a_refused_end_leaves_the_notes,
+            pruning_leaves_nothing_to_a_later_run_with_the_same_key,
+            who_runs_an_attempt_is_found,
+        }
         $crate::__conformance_module! { $open => owned:
             all_that_runs_on_a_node_is_found,
             an_owned_attempt_is_all_that_taking_it_over_needs,
@@ -162,6 +203,7 @@ macro_rules! store_conformance {
             only_the_newest_of_each_job_are_kept,
             nothing_that_ended_before_is_kept,
             the_newest_good_and_the_newest_failed_attempt_stay,
+            a_partly_failed_attempt_is_a_good_one,
             what_runs_or_waits_stays,
             skip_records_are_forgotten_too,
             an_attempt_cancelled_before_it_started_is_forgotten_by_age,

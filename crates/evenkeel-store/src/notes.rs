@@ -82,9 +82,11 @@ pub trait NoteStore: Send + Sync {
     /// Writes down what attempts of `node` say, each if it runs there under the fence. Says which
     /// do. Attempts do not spoil each other's chances. An attempt is in the batch once.
     ///
-    /// [`get_run`](crate::RunStore::get_run) shows it while the attempt runs. A checkpoint is
-    /// handed to whoever next claims an attempt of the run, and stays until a
-    /// [`Finish`](crate::Finish) says otherwise or the run is forgotten.
+    /// [`get_run`](crate::RunStore::get_run) shows it while the attempt runs under that fence: one
+    /// that goes back into the queue starts with nothing said. A checkpoint is handed to whoever
+    /// next claims an attempt of the run, and stays until a [`Finish`](crate::Finish) says
+    /// otherwise. What is left after the end, because whoever ended the attempt did not know of
+    /// it, [`prune`](crate::RunStore::prune) forgets.
     async fn note(&self, node: NodeNo, batch: Vec<Note>, now: Now)
     -> Result<Vec<bool>, StoreError>;
 
@@ -92,7 +94,8 @@ pub trait NoteStore: Send + Sync {
     async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError>;
 
     /// Leaves a letter for `node`. The same one again changes nothing. One that says
-    /// [`Word::Settled`] wakes the node ([`Signal::Letters`](crate::Signal)).
+    /// [`Word::Settled`] wakes the node ([`Signal::Letters`](crate::Signal)). One for a node that
+    /// has gone is dropped.
     async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError>;
 
     /// Takes the letters for `node`, at most `limit`. Nobody gets them again: each may be lost,

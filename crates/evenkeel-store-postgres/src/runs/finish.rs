@@ -1,14 +1,15 @@
-//! Finishing: results, history and retry in one statement.
+//! Finishing: results, history and retry in one statement, and what is left of notes in others.
 
 use std::collections::HashSet;
 
 use evenkeel_core::NodeNo;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Finish, FinishResult, Results, StoreError, Then};
+use evenkeel_store::{Finish, FinishResult, Results, StoreError, Then, Traces};
 use tokio_postgres::Row;
 
+use super::traces;
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, fence, get, micros, span_micros};
+use crate::columns::{KeyColumns, fence, get, micros, span_micros, text};
 use crate::error::Tried;
 use crate::pool::Connection;
 use crate::rounds::rounds;
@@ -30,9 +31,10 @@ pub(super) async fn finish(
         .hot
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |finish| finish.key.job_no);
+            let leaves_traces = args.batch.iter().any(|end| end.traces != Traces::default());
             match &rounds[..] {
                 // A lone statement is a transaction.
-                [] | [_] => run(&connection, &args, &rounds).await,
+                [] | [_] if !leaves_traces => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
         })
@@ -70,6 +72,7 @@ async fn run(
             }
         }
     }
+    traces::settle(connection, &args.batch, &results).await?;
     Ok(results)
 }
 
@@ -181,9 +184,4 @@ impl FinishColumns {
             .await?;
         rows.iter().map(|row| Ok(get(row, 0)?)).collect()
     }
-}
-
-/// PostgreSQL keeps every character but one.
-fn text(text: &Option<String>) -> Option<String> {
-    text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
 }

@@ -3,10 +3,11 @@
 mod claim;
 mod finish;
 mod list;
-mod owned;
+pub(crate) mod owned;
 mod prune;
 mod read;
 mod requeue;
+mod traces;
 
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, RunKey};

@@ -72,7 +72,8 @@ pub(super) async fn waiting(
         .await
 }
 
-fn read_owned(row: &Row) -> Tried<Owned> {
+/// The attempt in the first nine columns.
+pub(crate) fn read_owned(row: &Row) -> Tried<Owned> {
     Ok(Owned {
         key: key(row, 0)?,
         fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),

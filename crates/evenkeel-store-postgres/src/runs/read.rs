@@ -3,7 +3,7 @@
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobId, NodeNo, RunKey};
+use evenkeel_core::{JobId, NodeNo, Progress, RunKey};
 use evenkeel_store::{Results, Run, Scope, StoreError, skip_reason_from_code};
 use tokio_postgres::Row;
 
@@ -32,7 +32,8 @@ pub(super) async fn get_run(
                     ],
                 )
                 .await?;
-            row.as_ref().map(read_run).transpose()
+            let Some(row) = row else { return Ok(None) };
+            Ok(Some(Run { progress: read_progress(&row)?, log: get(&row, 23)?, ..read_run(&row)? }))
         })
         .await
 }
@@ -66,6 +67,13 @@ pub(super) fn read_run(row: &Row) -> Tried<Run> {
         progress: None,
         log: None,
     })
+}
+
+fn read_progress(row: &Row) -> Tried<Option<Progress>> {
+    let Some(text) = get::<Option<&str>>(row, 22)? else { return Ok(None) };
+    let key = key(row, 0)?;
+    let read = serde_json::from_str(text);
+    Ok(read.map_err(|cause| StoreError::corrupt(key.execution_id(), "progress", cause))?)
 }
 
 fn read_skipped(row: &Row, key: RunKey) -> Tried<Option<SkippedTimes>> {

@@ -81,5 +81,5 @@ pub(super) async fn look_ahead(
 fn due_wake(row: &Row) -> Tried<DueWake> {
     let job = due_job(row)?;
     let key = run_key_from_columns(get(row, 10)?, job.no.0, get(row, 11)?, get(row, 12)?)?;
-    Ok(DueWake { due: time(row, 9)?, key, has_checkpoint: false, job })
+    Ok(DueWake { due: time(row, 9)?, key, has_checkpoint: get(row, 13)?, job })
 }

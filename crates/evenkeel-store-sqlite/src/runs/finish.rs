@@ -1,12 +1,13 @@
 //! Ends attempts: their results, their job's history, and what follows, row by row.
 
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, History, NodeNo, Shard, Span, Timestamp};
-use evenkeel_store::{Finish, FinishResult, Then, sql_time};
+use evenkeel_store::{Finish, FinishResult, Then, Traces, sql_time};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::error::Answer;
 use crate::fire::by_job;
+use crate::notes;
 use crate::rows::{key_params, micros};
 
 /// The statements of the hot path, looked up once for a whole batch.
@@ -63,12 +64,15 @@ fn finish_one(
     if ended == 0 {
         return classify(connection, node, finish);
     }
+    if finish.traces != Traces::default() {
+        notes::settle(connection, finish)?;
+    }
     let over = chain_is_over(connection, finish)?;
     let before = statements.history.query_row([job_no], history).optional()?;
     // A job's row outlives its runs, so it is there; if not, there is no history to keep.
     let Some(before) = before else { return Ok(FinishResult::Done) };
     let after = before.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
-    let good_at = (finish.outcome == Outcome::Completed).then_some(scheduled_at);
+    let good_at = finish.outcome.is_good().then_some(scheduled_at);
     let failed_at = finish.outcome.is_failure().then_some(scheduled_at);
     statements.job.execute(params![
         job_no,

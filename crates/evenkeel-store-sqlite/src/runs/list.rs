@@ -1,5 +1,6 @@
 //! Looks at runs: one, those of a job along its links, those of all jobs by time.
 
+use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo};
 use evenkeel_store::{Page, PageRequest, Run, RunLink};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -39,7 +40,12 @@ pub(crate) fn get(connection: &Connection, tenant: TenantNo, key: RunKey) -> Ans
         .map(|(run, _)| run)
         .find(|run| key.attempt == Attempt::FIRST || run.key.attempt == key.attempt);
     match found {
-        Some(run) => Ok(Some(run)),
+        Some(mut run) => {
+            if run.status == RunStatus::Running {
+                crate::notes::show(connection, &mut run)?;
+            }
+            Ok(Some(run))
+        }
         None => get_wake(connection, tenant, key),
     }
 }

@@ -8,7 +8,8 @@ use rusqlite::{Connection, Row, params};
 use crate::error::Answer;
 use crate::rows::{key_from, key_params};
 
-fn owned_from(row: &Row<'_>) -> Answer<Owned> {
+/// The attempt of a row of `owned` and its relatives.
+pub(crate) fn owned_from(row: &Row<'_>) -> Answer<Owned> {
     Ok(Owned {
         key: key_from(row)?,
         fence: Fence(row.get("fence")?),

@@ -1,23 +1,34 @@
 //! Forgets the past, a bounded step at a time.
 //!
 //! What may be forgotten is found by a reader: an ended attempt stays ended, and one that is
-//! neither young nor among the newest never becomes so again, so the writer only has to delete.
+//! neither young nor among the newest never becomes so again, so the writer only has to delete. So
+//! it is with what attempts said: nobody adds to it once they have ended.
 
 use evenkeel_core::RunKey;
 use evenkeel_store::{Prune, Pruned};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
+use crate::notes;
 use crate::rows::{key_from, key_params};
 
 /// What a step looked at, and which of it may go.
 pub(crate) struct Looked {
     seen: u64,
-    pub(crate) forget: Vec<RunKey>,
+    forget: Vec<RunKey>,
+    /// Ended attempts that left notes.
+    noted: Vec<RunKey>,
+    /// Runs that are over and left a checkpoint.
+    saved: Vec<RunKey>,
     next: Option<RunKey>,
 }
 
 impl Looked {
+    /// How many rows are to go.
+    pub(crate) fn rows(&self) -> usize {
+        self.forget.len() + self.noted.len() + self.saved.len()
+    }
+
     pub(crate) fn pruned(&self, forgotten: u64) -> Pruned {
         Pruned { seen: self.seen, forgotten, next: self.next }
     }
@@ -35,13 +46,20 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
         prune.keep_per_job,
         prune.keep_since.as_micros(),
     ])?;
-    let mut looked = Looked { seen: 0, forget: Vec::new(), next: None };
+    let (forget, noted, saved) = (Vec::new(), Vec::new(), Vec::new());
+    let mut looked = Looked { seen: 0, forget, noted, saved, next: None };
     while let Some(row) = rows.next()? {
         let key = key_from(row)?;
         looked.seen += 1;
         looked.next = Some(key);
         if row.get("forget")? {
             looked.forget.push(key);
+        }
+        if row.get("forget_note")? {
+            looked.noted.push(key);
+        }
+        if row.get("forget_checkpoint")? {
+            looked.saved.push(key);
         }
     }
     if looked.seen < u64::from(prune.limit) {
@@ -50,17 +68,17 @@ pub(crate) fn look(connection: &Connection, prune: Prune) -> Answer<Looked> {
     Ok(looked)
 }
 
-pub(crate) fn forget(connection: &Connection, keys: &[RunKey]) -> Answer<u64> {
+pub(crate) fn forget(connection: &Connection, looked: &Looked) -> Answer<u64> {
     let mut forget = connection.prepare_cached(include_str!("../../queries/prune_forget.sql"))?;
-    let mut forget_saved =
-        connection.prepare_cached(include_str!("../../queries/prune_checkpoint.sql"))?;
     let mut forgotten = 0;
-    for key in keys {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        forgotten += forget.execute(params![scheduled_at, job_no, sequence, attempt])? as u64;
-        if attempt == 0 {
-            forget_saved.execute(params![scheduled_at, job_no, sequence])?;
-        }
+    for key in &looked.forget {
+        forgotten += forget.execute(key_params(*key))? as u64;
+    }
+    for key in &looked.noted {
+        notes::forget(connection, *key)?;
+    }
+    for key in &looked.saved {
+        notes::forget_checkpoint(connection, *key)?;
     }
     Ok(forgotten)
 }

@@ -8,6 +8,7 @@ use super::finish::is_deleted;
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::fire::by_job;
+use crate::notes;
 use crate::rows::{ReadyRow, key_params};
 
 pub(crate) fn requeue(
@@ -40,6 +41,7 @@ fn requeue_one(
     if taken == 0 {
         return Ok(false);
     }
+    notes::forget(connection, requeue.key)?;
     let crashes = connection
         .prepare_cached(include_str!("../../queries/requeue_crashes.sql"))?
         .query_row(params![scheduled_at, job_no, sequence, attempt], |row| row.get(0))?;
@@ -80,5 +82,8 @@ fn withdraw(
     connection
         .prepare_cached("UPDATE job_state SET live = max(live - ?2, 0) WHERE job_no = ?1")?
         .execute(params![job_no, ended])?;
+    if ended == 1 {
+        notes::forget(connection, requeue.key)?;
+    }
     Ok(ended == 1)
 }

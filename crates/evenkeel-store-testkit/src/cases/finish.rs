@@ -46,8 +46,7 @@ pub async fn an_end_is_recorded_with_its_results(opened: Opened) {
 
 pub async fn every_outcome_is_recorded_as_its_status(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let outcomes = [Outcome::Completed, Outcome::Failed, Outcome::TimedOut, Outcome::Cancelled];
-    for outcome in outcomes {
+    for outcome in Outcome::ALL {
         let job = rig.add(new_job(&format!("{outcome:?}")).build()).await;
         let held = rig.start(job, 60).await;
         rig.finish(rig.end(held, outcome, OVER)).await;

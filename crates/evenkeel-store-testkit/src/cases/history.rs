@@ -83,6 +83,7 @@ pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {
             0 => Outcome::Failed,
             1 => Outcome::TimedOut,
             2 => Outcome::Cancelled,
+            3 => Outcome::PartlyFailed,
             _ => Outcome::Completed,
         };
         let held = rig.start(job, n * 60).await;

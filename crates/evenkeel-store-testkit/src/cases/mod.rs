@@ -27,8 +27,14 @@
 //! answers `true`.
 //!
 //! **Finish.** History is counted in the order of the batch. Keys for deduplication and concurrency
-//! are carried, but no verb judges them yet. Signals come from `announce` alone as far as the suite
-//! can tell: it asks for none from other verbs, and minds none.
+//! are carried, but no verb judges them yet. Signals come from `announce` and from letters that say
+//! `Settled` as far as the suite can tell: it asks for none from other verbs, and minds none.
+//! What becomes of an attempt's notes and checkpoint is part of its end: a refused finish, or one
+//! that had been recorded before, changes neither.
+//!
+//! **Notes.** Like `finish`, `note` looks at the attempt's node and fence alone. Notes of an
+//! attempt are shown while it runs under the fence they were made under; `requeue` forgets them
+//! and keeps the checkpoint. A letter to a node that is gone or never was is dropped.
 //!
 //! **Trigger.** The key's time is now, its sequence `Sequence::new(Trigger, n)` or the next free
 //! one. `OverlapPolicy::may_start` judges, on all live chains. A paused job may be triggered.
@@ -46,21 +52,25 @@
 //!
 //! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
 //! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of
-//! its job that was the last to end well, or the last to fail or time out.
+//! its job that was the last to end well, or the last to fail or time out. Each step also forgets the notes that ended
+//! attempts it looked at have left, and the checkpoints of runs of which nothing runs or waits.
 
 #![expect(missing_docs, reason = "a case's name is the sentence it checks")]
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
 pub mod bulk;
+pub mod checkpoints;
 pub mod claim;
 pub mod delete;
 pub mod finish;
 pub mod fire;
 pub mod history;
+pub mod letters;
 pub mod list;
 pub mod look_ahead;
 pub mod node_races;
 pub mod nodes;
+pub mod notes;
 pub mod owned;
 pub mod prune;
 pub mod races;

@@ -78,6 +78,14 @@ pub async fn the_newest_good_and_the_newest_failed_attempt_stay(opened: Opened) 
     assert_eq!(times(&rig, job).await, [240, 120]);
 }
 
+pub async fn a_partly_failed_attempt_is_a_good_one(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    run(&rig, job, &[Outcome::Completed, Outcome::PartlyFailed, Outcome::Failed]).await;
+    assert_eq!(prune(&rig, 100, 0, at(9_000)).await, 1);
+    assert_eq!(times(&rig, job).await, [180, 120]);
+}
+
 pub async fn what_runs_or_waits_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = ["runs", "back", "queued"].map(|name| new_job(name).build()).to_vec();

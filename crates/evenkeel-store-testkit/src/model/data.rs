@@ -10,8 +10,10 @@ use evenkeel_core::{
     About, Attempt, Definition, History, JobId, JobNo, NodeNo, RunKey, Shard, Slot, TenantNo,
     Timestamp,
 };
-use evenkeel_store::{Census, DueJob, NodeState, Results, Roles, RunLink, Standing};
+use evenkeel_store::{Census, DueJob, Letter, NodeState, Results, Roles, RunLink, Standing};
 use uuid::Uuid;
+
+use super::notes::NoteRow;
 
 /// Everything stored.
 #[derive(Default)]
@@ -34,6 +36,11 @@ pub(super) struct Data {
     pub runs: BTreeMap<RunKey, RunRow>,
     pub running: BTreeSet<(NodeNo, RunKey)>,
     pub cancellations: BTreeSet<(NodeNo, RunKey)>,
+    pub notes: BTreeMap<RunKey, NoteRow>,
+    /// By the first attempt of the run.
+    pub checkpoints: BTreeMap<RunKey, Vec<u8>>,
+    /// Of each node, oldest first.
+    pub letters: BTreeMap<NodeNo, Vec<Letter>>,
     /// Node number `n` is at `n - 1`.
     pub nodes: Vec<NodeRow>,
 }

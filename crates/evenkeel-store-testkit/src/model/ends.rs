@@ -31,6 +31,7 @@ impl Data {
         run.finished_at = Some(finish.finished_at);
         run.results = finish.results;
         self.release(node, key);
+        self.settle(key, finish.traces);
 
         let job = self.job(key.job_no);
         let outcome = finish.outcome;

@@ -76,7 +76,7 @@ impl Data {
                 self.find(key.job_no).map(|job| DueWake {
                     due,
                     key,
-                    has_checkpoint: false,
+                    has_checkpoint: self.checkpoint_of(key).is_some(),
                     job: job.due_job(),
                 })
             })

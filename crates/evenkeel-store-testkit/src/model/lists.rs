@@ -104,7 +104,12 @@ impl Data {
             Attempt::FIRST => self.latest_attempt(key)?,
             _ => key,
         };
-        self.run(key)
+        let mut run = self.run(key)?;
+        if let Some(note) = self.note_of(key) {
+            run.progress = note.progress.clone();
+            run.log = note.log.clone();
+        }
+        Some(run)
     }
 
     /// What attempt 0 stands for: what has started or is in the queue, else what waits for its time.

@@ -22,6 +22,11 @@ impl Data {
         self.node(no).is_some_and(|node| node.state == NodeState::Live)
     }
 
+    /// Has it nothing left? So has one that never was.
+    pub fn is_gone(&self, no: NodeNo) -> bool {
+        self.node(no).is_none_or(|node| node.state == NodeState::Gone)
+    }
+
     pub fn join(&mut self, new: &NewNode, now: Timestamp) -> Joined {
         let mut former = Vec::new();
         let same = |node: &&mut NodeRow| node.identity == new.identity;
@@ -91,6 +96,7 @@ impl Data {
         let idle = self.running_on(no).next().is_none();
         let Some(node) = self.node_mut(no).filter(|_| idle) else { return false };
         node.state = NodeState::Gone;
+        self.letters.remove(&no);
         true
     }
 

@@ -1,22 +1,137 @@
-//! STUB.
+//! What attempts say while they run, and what is said to them.
+
 use async_trait::async_trait;
-use evenkeel_core::{NodeNo, RunKey};
-use evenkeel_store::{Letter, Note, NoteStore, Now, Running, StoreError};
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{Attempt, NodeNo, Progress, RunKey};
+use evenkeel_store::{
+    CheckpointFate, Letter, Note, NoteStore, Now, Owned, Running, Signal, StoreError, Traces, Word,
+};
 
 use super::ModelStore;
+use super::data::{Data, attempts_of};
+
+/// What an attempt has said under a fence.
+pub(super) struct NoteRow {
+    pub fence: Fence,
+    pub progress: Option<Progress>,
+    pub log: Option<String>,
+}
+
+impl Data {
+    fn note(&mut self, node: NodeNo, batch: Vec<Note>) -> Vec<bool> {
+        batch.into_iter().map(|note| self.note_one(node, note)).collect()
+    }
+
+    fn note_one(&mut self, node: NodeNo, note: Note) -> bool {
+        let Note { key, fence, progress, log, checkpoint } = note;
+        let under_it = self.runs.get(&key).is_some_and(|run| run.fence == fence);
+        if !under_it || !self.running.contains(&(node, key)) {
+            return false;
+        }
+        if progress.is_some() || log.is_some() {
+            let fresh = || NoteRow { fence, progress: None, log: None };
+            let row = self.notes.entry(key).or_insert_with(fresh);
+            if row.fence != fence {
+                *row = fresh();
+            }
+            row.progress = progress.or(row.progress.take());
+            row.log = log.or(row.log.take());
+        }
+        if let Some(data) = checkpoint {
+            self.checkpoints.insert(run_of(key), data);
+        }
+        true
+    }
+
+    /// What an attempt has said, if it still runs.
+    pub fn note_of(&self, key: RunKey) -> Option<&NoteRow> {
+        let run = self.runs.get(&key).filter(|run| run.status == RunStatus::Running)?;
+        self.notes.get(&key).filter(|note| note.fence == run.fence)
+    }
+
+    /// What an earlier attempt of the run has saved.
+    pub fn checkpoint_of(&self, key: RunKey) -> Option<&Vec<u8>> {
+        self.checkpoints.get(&run_of(key))
+    }
+
+    /// An attempt has ended.
+    pub fn settle(&mut self, key: RunKey, traces: Traces) {
+        if traces.noted {
+            self.notes.remove(&key);
+        }
+        match traces.checkpoint {
+            CheckpointFate::AsIs => {}
+            CheckpointFate::Save(data) => {
+                self.checkpoints.insert(run_of(key), data);
+            }
+            CheckpointFate::Forget => {
+                self.checkpoints.remove(&run_of(key));
+            }
+        }
+    }
+
+    /// Forgets what nobody will ask for: notes of an ended attempt, the checkpoint of a run that
+    /// is over.
+    pub fn forget_leftovers(&mut self, key: RunKey) {
+        let goes_on = |status| matches!(status, RunStatus::Pending | RunStatus::Running);
+        if !self.runs.get(&key).is_some_and(|run| goes_on(run.status)) {
+            self.notes.remove(&key);
+        }
+        let (first, last) = attempts_of(key).into_inner();
+        let waits = self.waiting.range((key.job_no, first)..=(key.job_no, last)).next().is_some();
+        if !waits && !self.runs.range(first..=last).any(|(_, run)| goes_on(run.status)) {
+            self.checkpoints.remove(&run_of(key));
+        }
+    }
+
+    fn find_running(&self, key: RunKey) -> Option<Running> {
+        let run = self.runs.get(&key).filter(|run| run.status == RunStatus::Running)?;
+        let attempt: Owned = self.owned_one(key)?;
+        Some(Running { node: run.node?, attempt })
+    }
+
+    fn send_letter(&mut self, node: NodeNo, letter: Letter) {
+        if self.is_gone(node) {
+            return;
+        }
+        let letters = self.letters.entry(node).or_default();
+        if !letters.contains(&letter) {
+            letters.push(letter);
+        }
+    }
+
+    fn take_letters(&mut self, node: NodeNo, limit: u32) -> Vec<Letter> {
+        let Some(letters) = self.letters.get_mut(&node) else { return Vec::new() };
+        let taken = letters.len().min(limit as usize);
+        letters.drain(..taken).collect()
+    }
+}
+
+/// All attempts of a run share its checkpoint.
+fn run_of(key: RunKey) -> RunKey {
+    key.with_attempt(Attempt::FIRST)
+}
 
 #[async_trait]
 impl NoteStore for ModelStore {
-    async fn note(&self, _: NodeNo, _: Vec<Note>, _: Now) -> Result<Vec<bool>, StoreError> {
-        Err(StoreError::Refused("stub".into()))
+    async fn note(&self, node: NodeNo, batch: Vec<Note>, _: Now) -> Result<Vec<bool>, StoreError> {
+        Ok(self.lock().note(node, batch))
     }
-    async fn find_running(&self, _: RunKey) -> Result<Option<Running>, StoreError> {
-        Err(StoreError::Refused("stub".into()))
+
+    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+        Ok(self.lock().find_running(key))
     }
-    async fn send_letter(&self, _: NodeNo, _: Letter) -> Result<(), StoreError> {
-        Err(StoreError::Refused("stub".into()))
+
+    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
+        self.lock().send_letter(node, letter);
+        if letter.word == Word::Settled {
+            self.signals.send(Signal::Letters);
+        }
+        Ok(())
     }
-    async fn take_letters(&self, _: NodeNo, _: u32) -> Result<Vec<Letter>, StoreError> {
-        Ok(Vec::new())
+
+    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
+        Ok(self.lock().take_letters(node, limit))
     }
 }

@@ -21,6 +21,7 @@ impl Data {
                 self.runs.remove(key);
                 forgotten += 1;
             }
+            self.forget_leftovers(*key);
         }
         let next = looked_at.last().copied().filter(|_| looked_at.len() == limit);
         Pruned { seen: count(looked_at.len()), forgotten, next }

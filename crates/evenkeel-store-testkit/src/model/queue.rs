@@ -64,9 +64,10 @@ impl Data {
         let attempts = places.into_iter().filter_map(|(_, _, key)| {
             let Some(Waiting::Ready(ready)) = self.stop_waiting(key) else { return None };
             let fence = self.start(claim.node, key, ready.fence.next(), ready.crashes, now);
+            let checkpoint = self.checkpoint_of(key).cloned();
             let job = self.job(key.job_no);
             let (tenant, definition) = (job.tenant, job.text.clone());
-            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint: None })
+            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint })
         });
         Claimed { now, attempts: attempts.collect() }
     }
@@ -128,6 +129,7 @@ impl Data {
             run.status = RunStatus::Pending;
             self.enqueue(key, requeue.ticket, fence, crashes, now);
         }
+        self.notes.remove(&key);
         self.release(node, key);
         true
     }
@@ -152,7 +154,7 @@ impl Data {
         keys_of(&self.running, node)
     }
 
-    fn owned_one(&self, key: RunKey) -> Option<Owned> {
+    pub fn owned_one(&self, key: RunKey) -> Option<Owned> {
         let (run, job) = (self.runs.get(&key)?, self.find(key.job_no)?);
         Some(Owned {
             key,

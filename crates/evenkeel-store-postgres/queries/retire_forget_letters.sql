@@ -1,0 +1,1 @@
+DELETE FROM letter WHERE node_no = $1;

@@ -1,0 +1,69 @@
+//! Rows that no verb shows, seen in the file itself.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use evenkeel_core::Progress;
+use evenkeel_store::{Deleted, FinishResult, Note, Prune};
+use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
+use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::fixtures::{at, new_job, now};
+use evenkeel_store_testkit::rig::Rig;
+
+async fn rig(path: &Path) -> Rig {
+    let store = Arc::new(SqliteStore::open(SqliteOptions::new(path)).await.unwrap());
+    Rig::new(Opened { store, guard: Box::new(()), reopen: None }).await
+}
+
+fn rows(path: &Path, table: &str) -> i64 {
+    let raw = rusqlite::Connection::open(path).unwrap();
+    raw.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let rig = rig(&path).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let note = Note {
+        key: held.key,
+        fence: held.fence,
+        progress: Some(Progress::default()),
+        log: Some("line".into()),
+        checkpoint: Some(vec![1]),
+    };
+    assert_eq!(rig.store.note(rig.node, vec![note], now(61)).await.unwrap(), [true]);
+    // Its worker was lost, and whoever ends it does not know what it said.
+    assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
+    let everything = Prune { after: None, limit: 100, keep_per_job: 100, keep_since: at(0) };
+    assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
+    assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 1), "a retry waits");
+    let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
+    assert_eq!(deleted, Deleted::Done(Vec::new()));
+    assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
+    assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 0));
+    assert_eq!(rows(&path, "run"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_the_first_version_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch(include_str!("../migrations/0001_init.sql")).unwrap();
+    raw.execute_batch(
+        "CREATE TABLE schema_migration (
+             version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;
+         INSERT INTO schema_migration VALUES (1, 0);
+         INSERT INTO tenant (name) VALUES ('before'), ('main')",
+    )
+    .unwrap();
+    drop(raw);
+    let rig = rig(&path).await;
+    assert_eq!(rig.scope.tenant.0, 2, "what was there is there");
+    assert_eq!((rows(&path, "note"), rows(&path, "letter")), (0, 0));
+}

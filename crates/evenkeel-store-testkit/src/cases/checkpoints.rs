@@ -1,0 +1,251 @@
+//! What an attempt saves for the next one of its run.
+
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{NodeNo, Span};
+use evenkeel_store::{
+    CheckpointFate, ClaimedAttempt, Finish, FinishResult, Note, Prune, Then, Traces,
+};
+
+use super::notes::{note, note_for, silence, traceless};
+use super::races::{at_once, jobs};
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now};
+use crate::rig::{ALPHA, Held, Known, Rig, next_attempt};
+
+const OVER: Then = Then::EndChain { stop_job: false };
+
+fn saves(held: Held, data: &[u8]) -> Note {
+    Note { checkpoint: Some(data.to_vec()), ..silence(held) }
+}
+
+fn with(finish: Finish, checkpoint: CheckpointFate) -> Finish {
+    Finish { traces: Traces { noted: false, checkpoint }, ..finish }
+}
+
+/// A job that runs, and has saved something.
+async fn saved(rig: &Rig, name: &str, data: &[u8]) -> (Known, Held) {
+    let job = rig.add(new_job(name).build()).await;
+    let held = rig.start(job, 60).await;
+    assert!(note(rig, saves(held, data)).await);
+    (job, held)
+}
+
+/// Puts the only wake into the queue and claims it.
+async fn claim_wake(rig: &Rig) -> (bool, ClaimedAttempt) {
+    let wakes = rig.wakes(900).await;
+    assert_eq!(wakes.len(), 1);
+    rig.fire_wakes(&wakes, Begin::Queued, 900).await;
+    (wakes[0].has_checkpoint, claim(rig, rig.node).await)
+}
+
+async fn claim(rig: &Rig, node: NodeNo) -> ClaimedAttempt {
+    let mut claimed = rig.claim_for(node, 9, 901).await;
+    assert_eq!(claimed.len(), 1);
+    claimed.remove(0)
+}
+
+pub async fn it_reaches_the_next_attempt(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let data: Vec<u8> = (0..=255).collect();
+    let (_, held) = saved(&rig, "crawl", &data).await;
+    assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
+    let (told, second) = claim_wake(&rig).await;
+    assert_eq!((told, second.key), (true, next_attempt(held.key)));
+    assert_eq!(second.checkpoint, Some(data.clone()));
+    // And the one after that, if this one says nothing else.
+    let second = Held { key: second.key, fence: second.fence };
+    assert_eq!(rig.finish(rig.retry(second, at(90))).await, FinishResult::Done);
+    assert_eq!(claim_wake(&rig).await.1.checkpoint, Some(data));
+}
+
+pub async fn it_reaches_the_same_attempt_after_a_return(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, held) = saved(&rig, "crawl", b"half").await;
+    assert!(rig.requeue(rig.requeue_of(held, job, false).await, 70).await);
+    assert!(!note(&rig, saves(held, b"stale")).await);
+    let again = claim(&rig, rig.node).await;
+    assert_eq!((again.key, again.checkpoint), (held.key, Some(b"half".to_vec())));
+}
+
+pub async fn it_reaches_whoever_takes_over_after_a_steal(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let heir = rig.join("node-2", 1).await;
+    let (job, held) = saved(&rig, "crawl", b"half").await;
+    let secs = Span::from_secs;
+    assert!(rig.store.begin_steal(rig.node, secs(6), now(70)).await.unwrap());
+    assert!(rig.store.steal(rig.node, at(70), secs(4), now(80)).await.unwrap());
+    assert!(rig.requeue(rig.requeue_of(held, job, true).await, 81).await);
+    assert!(!note(&rig, saves(held, b"late")).await);
+    let again = claim(&rig, heir).await;
+    assert_eq!((again.key, again.checkpoint), (held.key, Some(b"half".to_vec())));
+}
+
+pub async fn the_last_one_counts(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = saved(&rig, "crawl", b"first").await;
+    assert!(note(&rig, saves(held, b"second")).await);
+    assert!(note(&rig, silence(held)).await);
+    rig.finish(rig.retry(held, at(90))).await;
+    let (_, second) = claim_wake(&rig).await;
+    assert_eq!(second.checkpoint.as_deref(), Some(&b"second"[..]));
+    let second = Held { key: second.key, fence: second.fence };
+    let end = with(rig.retry(second, at(90)), CheckpointFate::Save(b"third".to_vec()));
+    assert_eq!(rig.finish(end).await, FinishResult::Done);
+    assert_eq!(claim_wake(&rig).await.1.checkpoint.as_deref(), Some(&b"third"[..]));
+}
+
+pub async fn an_end_may_save_the_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let end = with(rig.retry(held, at(90)), CheckpointFate::Save(Vec::new()));
+    assert_eq!(rig.finish(end).await, FinishResult::Done);
+    let (told, second) = claim_wake(&rig).await;
+    assert_eq!((told, second.checkpoint), (true, Some(Vec::new())), "nothing is something");
+}
+
+pub async fn an_end_may_forget_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = saved(&rig, "crawl", b"half").await;
+    let end = with(rig.retry(held, at(90)), CheckpointFate::Forget);
+    assert_eq!(rig.finish(end).await, FinishResult::Done);
+    let (told, second) = claim_wake(&rig).await;
+    assert_eq!((told, second.checkpoint), (false, None));
+}
+
+pub async fn it_is_its_runs_alone(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let allow = new_job("crawl").overlap(OverlapPolicy::Allow).build();
+    let (job, other) = (rig.add(allow).await, rig.add(new_job("other").build()).await);
+    let first = rig.start(job, 60).await;
+    assert!(note(&rig, saves(first, b"half")).await);
+    rig.finish(rig.retry(first, at(130))).await;
+    for held in [rig.start(job, 120).await, rig.start(other, 60).await] {
+        rig.finish(rig.retry(held, at(130))).await;
+    }
+    rig.trigger(job, 0, 130).await;
+    let told: Vec<_> = rig.wakes(200).await;
+    assert_eq!(told.len(), 4);
+    for wake in told {
+        assert_eq!(wake.has_checkpoint, wake.key == next_attempt(first.key), "{:?}", wake.key);
+    }
+}
+
+pub async fn a_refused_end_changes_nothing_of_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = saved(&rig, "crawl", b"half").await;
+    let stale = Held { fence: held.fence.next(), ..held };
+    for fate in [CheckpointFate::Forget, CheckpointFate::Save(b"stale".to_vec())] {
+        let end = with(rig.retry(stale, at(90)), fate.clone());
+        assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
+    }
+    rig.finish(rig.retry(held, at(90))).await;
+    for fate in [CheckpointFate::Forget, CheckpointFate::Save(b"twice".to_vec())] {
+        let end = with(rig.retry(held, at(90)), fate.clone());
+        assert_eq!(rig.finish(end).await, FinishResult::AlreadyDone);
+    }
+    assert_eq!(claim_wake(&rig).await.1.checkpoint.as_deref(), Some(&b"half"[..]));
+}
+
+pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let names = ["plain", "kept", "forgotten", "saved", "stale"];
+    let mut held = Vec::new();
+    for name in names {
+        held.push(saved(&rig, name, name.as_bytes()).await.1);
+    }
+    held[4].fence = held[4].fence.next();
+    let retry = |n: usize| rig.retry(held[n], at(90));
+    let batch = vec![
+        with(retry(3), CheckpointFate::Save(b"anew".to_vec())),
+        rig.good_end(held[0]),
+        with(retry(4), CheckpointFate::Forget),
+        traceless(retry(2)),
+        retry(1),
+    ];
+    let mut expected = [FinishResult::Done; 5];
+    expected[2] = FinishResult::LeaseLost;
+    assert_eq!(rig.finish_all(batch).await, expected);
+    let wakes = rig.wakes(90).await;
+    rig.fire_wakes(&wakes, Begin::Queued, 90).await;
+    let mut found: Vec<_> =
+        rig.claim(9, 91).await.into_iter().map(|one| (one.key.job_no, one.checkpoint)).collect();
+    found.sort();
+    let expected = [(1, Some(b"kept".to_vec())), (2, None), (3, Some(b"anew".to_vec()))];
+    assert_eq!(found, expected.map(|(n, data)| (held[n].key.job_no, data)));
+}
+
+pub async fn one_job_may_end_several_times_in_a_batch_with_traces(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let mut batch = Vec::new();
+    for n in 1..=3_u8 {
+        let held = rig.start(job, i64::from(n) * 60).await;
+        assert!(note(&rig, saves(held, &[n])).await);
+        let fate = if n == 2 { CheckpointFate::Forget } else { CheckpointFate::Save(vec![n; 2]) };
+        batch.push(with(rig.retry(held, at(200)), fate));
+    }
+    assert_eq!(rig.finish_all(batch).await, [FinishResult::Done; 3]);
+    rig.fire_wakes(&rig.wakes(200).await, Begin::Queued, 200).await;
+    let mut claimed = rig.claim(9, 201).await;
+    claimed.sort_by_key(|one| one.key);
+    let found: Vec<_> = claimed.into_iter().map(|one| one.checkpoint).collect();
+    assert_eq!(found, [Some(vec![1, 1]), None, Some(vec![3, 3])]);
+}
+
+pub async fn pruning_keeps_what_a_live_run_will_ask_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let held = rig.start(job, 60).await;
+    assert!(note(&rig, saves(held, b"half")).await);
+    rig.finish(rig.retry(held, at(900))).await;
+    // A later failure, so that the first attempt of the run that waits may be forgotten.
+    let later = rig.start(job, 120).await;
+    rig.finish(rig.end(later, Outcome::Failed, OVER)).await;
+    let prune = async || {
+        let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
+        rig.store.prune(step).await.unwrap().forgotten
+    };
+    assert_eq!(prune().await, 1);
+    let (told, second) = claim_wake(&rig).await;
+    assert_eq!((told, second.checkpoint.as_deref()), (true, Some(&b"half"[..])));
+    assert_eq!(prune().await, 0);
+    let second = Held { key: second.key, fence: second.fence };
+    assert!(rig.requeue(rig.requeue_of(second, job, false).await, 902).await);
+    assert_eq!(prune().await, 0);
+    assert_eq!(claim(&rig, rig.node).await.checkpoint.as_deref(), Some(&b"half"[..]));
+}
+
+/// If the attempt still runs when it speaks, its end comes after and forgets what it said; if not,
+/// it says nothing.
+pub async fn of_a_note_and_an_end_at_once_the_end_has_the_last_word(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = jobs(&rig, 40, OverlapPolicy::Skip).await;
+    let mut held = Vec::new();
+    for job in &jobs {
+        held.push(rig.start(*job, 60).await);
+    }
+    let ends: Vec<Finish> = held.iter().map(|one| traceless(rig.retry(*one, at(90)))).collect();
+    let node = rig.node;
+    at_once(&rig, held.len() * 4, |n, store| {
+        let one = held[n / 4];
+        let end = ends[n / 4].clone();
+        async move {
+            match n % 4 {
+                2 => {
+                    let done = store.finish(node, vec![end], ALPHA).await.unwrap();
+                    assert_eq!(done, [FinishResult::Done]);
+                }
+                _ => {
+                    store.note(node, vec![saves(one, b"half")], now(62)).await.unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    let wakes = rig.wakes(90).await;
+    assert_eq!(wakes.len(), held.len());
+    assert!(wakes.iter().all(|wake| !wake.has_checkpoint), "an ended attempt has spoken");
+    assert_eq!(note_for(&rig, node, vec![saves(held[0], b"late")]).await, [false]);
+}

@@ -1,0 +1,153 @@
+//! What is said to running attempts.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{JobNo, NodeNo, RunKey};
+use evenkeel_store::{Letter, Signal, Signals, Word};
+
+use super::races::at_once;
+use crate::Opened;
+use crate::fixtures::at;
+use crate::rig::{Rig, next_attempt};
+
+fn letter(job: i64, word: Word) -> Letter {
+    Letter { key: RunKey::regular(JobNo(job), at(60)), fence: Fence(1), word }
+}
+
+async fn send(rig: &Rig, node: NodeNo, letter: Letter) {
+    rig.store.send_letter(node, letter).await.expect("a letter can be left");
+}
+
+async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<Letter> {
+    rig.store.take_letters(node, limit).await.expect("letters can be taken")
+}
+
+pub async fn a_letter_is_delivered_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert_eq!(take(&rig, rig.node, 9).await, []);
+    for word in Word::ALL {
+        send(&rig, rig.node, letter(1, word)).await;
+        assert_eq!(take(&rig, rig.node, 9).await, [letter(1, word)]);
+        assert_eq!(take(&rig, rig.node, 9).await, []);
+    }
+}
+
+pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let one = letter(1, Word::Heartbeat);
+    let different = [
+        one,
+        letter(2, Word::Heartbeat),
+        letter(1, Word::Settled),
+        Letter { fence: Fence(u32::MAX), ..one },
+        Letter { key: next_attempt(one.key), ..one },
+        Letter { key: RunKey::regular(JobNo(1), at(61)), ..one },
+    ];
+    for _ in 0..3 {
+        for one in different {
+            send(&rig, rig.node, one).await;
+        }
+    }
+    let taken = take(&rig, rig.node, 99).await;
+    assert_eq!(taken.len(), different.len());
+    assert_eq!(BTreeSet::from_iter(taken), BTreeSet::from(different));
+    send(&rig, rig.node, one).await;
+    assert_eq!(take(&rig, rig.node, 9).await, [one], "said anew after it was heard");
+}
+
+pub async fn a_letter_reaches_its_node_alone(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.join("node-2", 1).await;
+    send(&rig, rig.node, letter(1, Word::Settled)).await;
+    send(&rig, other, letter(1, Word::Settled)).await;
+    send(&rig, other, letter(2, Word::Settled)).await;
+    assert_eq!(take(&rig, rig.node, 9).await, [letter(1, Word::Settled)]);
+    assert_eq!(take(&rig, other, 9).await.len(), 2);
+}
+
+pub async fn no_more_than_the_limit_is_taken(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for job in 1..=5 {
+        send(&rig, rig.node, letter(job, Word::Heartbeat)).await;
+    }
+    let mut seen = Vec::new();
+    for expected in [2, 2, 1, 0] {
+        let taken = take(&rig, rig.node, 2).await;
+        assert_eq!(taken.len(), expected);
+        seen.extend(taken);
+    }
+    assert_eq!(BTreeSet::from_iter(seen).len(), 5);
+}
+
+pub async fn letters_of_a_node_that_has_gone_are_forgotten(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.join("node-2", 1).await;
+    send(&rig, rig.node, letter(1, Word::Settled)).await;
+    send(&rig, other, letter(2, Word::Settled)).await;
+    assert!(rig.store.retire(rig.node).await.unwrap());
+    send(&rig, rig.node, letter(3, Word::Settled)).await;
+    send(&rig, NodeNo(other.0 + 1_000), letter(4, Word::Settled)).await;
+    assert_eq!(take(&rig, rig.node, 9).await, []);
+    assert_eq!(take(&rig, NodeNo(other.0 + 1_000), 9).await, []);
+    assert_eq!(take(&rig, other, 9).await, [letter(2, Word::Settled)]);
+}
+
+/// Sends until somebody has been woken: a signal may be lost, but not every time.
+async fn wakes(rig: &Rig, listener: &Signals) {
+    let mut heard = listener.subscribe();
+    for _ in 0..100 {
+        send(rig, rig.node, letter(1, Word::Settled)).await;
+        let wait = async {
+            while let Ok(got) = heard.recv().await {
+                if got == Signal::Letters {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(Duration::from_millis(200), wait).await.is_ok() {
+            return;
+        }
+    }
+    panic!("nobody was woken");
+}
+
+pub async fn a_settled_letter_wakes_those_who_listen(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    wakes(&rig, rig.store.signals()).await;
+    let other = rig.second().await;
+    wakes(&rig, other.signals()).await;
+}
+
+pub async fn of_those_who_take_at_once_each_letter_reaches_one(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let node = rig.node;
+    for job in 1..=50 {
+        send(&rig, node, letter(job, Word::Heartbeat)).await;
+    }
+    let taken =
+        at_once(&rig, 8, |_, store| async move { store.take_letters(node, 20).await.unwrap() })
+            .await;
+    let mut taken: Vec<Letter> = taken.into_iter().flatten().collect();
+    // Those who came at once may have passed over what others were taking.
+    taken.extend(take(&rig, node, 99).await);
+    assert_eq!(taken.len(), 50);
+    assert_eq!(BTreeSet::from_iter(taken).len(), 50);
+}
+
+pub async fn of_a_retirement_and_a_letter_nothing_is_left(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let node = rig.join("node-2", round).await;
+        at_once(&rig, 6, |n, store| async move {
+            if n == 3 {
+                assert!(store.retire(node).await.unwrap());
+            } else {
+                store.send_letter(node, letter(n as i64, Word::Heartbeat)).await.unwrap();
+            }
+        })
+        .await;
+        assert_eq!(take(&rig, node, 9).await, []);
+    }
+}

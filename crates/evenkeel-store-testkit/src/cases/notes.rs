@@ -1,0 +1,280 @@
+//! What attempts say while they run, and who runs them.
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{NodeNo, Progress, RunKey};
+use evenkeel_store::{
+    CheckpointFate, Finish, FinishResult, FireResult, Note, PageRequest, Prune, Run, Traces,
+};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::rig::{Held, Known, Rig};
+
+/// What an attempt may say of itself.
+pub(super) fn silence(held: Held) -> Note {
+    Note { key: held.key, fence: held.fence, progress: None, log: None, checkpoint: None }
+}
+
+pub(super) fn progress(done: u64) -> Progress {
+    Progress { done: Some(done), message: Some(format!("page {done}")), ..Progress::default() }
+}
+
+fn says(held: Held, done: u64, log: &str) -> Note {
+    Note { progress: Some(progress(done)), log: Some(log.into()), ..silence(held) }
+}
+
+/// An end after which nothing of what was said is left.
+pub(super) fn traceless(finish: Finish) -> Finish {
+    Finish { traces: Traces { noted: true, checkpoint: CheckpointFate::Forget }, ..finish }
+}
+
+pub(super) async fn note_for(rig: &Rig, node: NodeNo, batch: Vec<Note>) -> Vec<bool> {
+    rig.store.note(node, batch, now(62)).await.expect("attempts can say something")
+}
+
+pub(super) async fn note(rig: &Rig, note: Note) -> bool {
+    note_for(rig, rig.node, vec![note]).await[0]
+}
+
+fn said(run: &Run) -> (Option<Progress>, Option<&str>) {
+    (run.progress.clone(), run.log.as_deref())
+}
+
+const NOTHING: (Option<Progress>, Option<&str>) = (None, None);
+
+async fn running(rig: &Rig, name: &str) -> (Known, Held) {
+    let job = rig.add(new_job(name).build()).await;
+    (job, rig.start(job, 60).await)
+}
+
+pub async fn a_note_is_shown_while_the_attempt_runs(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    let before = rig.run(held.key).await;
+    assert_eq!(said(&before), NOTHING);
+    let whole = Progress {
+        done: Some(7),
+        total: Some(u64::MAX),
+        items_crawled: Some(7),
+        items_indexed: Some(-1),
+        message: Some("it's \"half\" done — \0\n".into()),
+    };
+    let spoken = Note { progress: Some(whole.clone()), ..says(held, 0, "line one\nline two") };
+    assert!(note(&rig, spoken).await);
+    let run = rig.run(held.key).await;
+    assert_eq!(said(&run), (Some(whole), Some("line one\nline two")));
+    assert_eq!(Run { progress: None, log: None, ..run }, before, "nothing else has changed");
+    assert_eq!(rig.finish(traceless(rig.good_end(held))).await, FinishResult::Done);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, said(&run)), (RunStatus::Completed, NOTHING));
+}
+
+pub async fn a_note_is_not_shown_after_an_end_that_did_not_know_of_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    assert!(note(&rig, says(held, 1, "line")).await);
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    assert_eq!(said(&rig.run(held.key).await), NOTHING);
+}
+
+pub async fn lists_leave_notes_out(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, held) = running(&rig, "crawl").await;
+    assert!(note(&rig, says(held, 1, "line")).await);
+    for of in [Some(job), None] {
+        let listed = rig.runs_page(of, PageRequest::first(9)).await.items;
+        assert_eq!((listed[0].key, said(&listed[0])), (held.key, NOTHING));
+    }
+}
+
+pub async fn what_a_note_leaves_out_stays(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    let only_progress = |done| Note { progress: Some(progress(done)), ..silence(held) };
+    let only_log = |log: &str| Note { log: Some(log.into()), ..silence(held) };
+    let steps = [
+        (silence(held), NOTHING),
+        (only_log("a"), (None, Some("a"))),
+        (only_progress(1), (Some(progress(1)), Some("a"))),
+        (only_log("b"), (Some(progress(1)), Some("b"))),
+        (silence(held), (Some(progress(1)), Some("b"))),
+        (only_log(""), (Some(progress(1)), Some(""))),
+        (only_progress(2), (Some(progress(2)), Some(""))),
+    ];
+    for (spoken, expected) in steps {
+        assert!(note(&rig, spoken).await);
+        assert_eq!(said(&rig.run(held.key).await), expected);
+    }
+}
+
+pub async fn another_fence_or_node_says_nothing_and_is_told(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    let other = rig.join("node-2", 1).await;
+    assert!(note(&rig, says(held, 1, "mine")).await);
+    for fence in [Fence::NONE, held.fence.next()] {
+        assert!(!note(&rig, says(Held { fence, ..held }, 2, "stale")).await);
+    }
+    assert_eq!(note_for(&rig, other, vec![says(held, 3, "theirs")]).await, [false]);
+    let never = Held { key: RunKey::regular(held.key.job_no, at(7)), ..held };
+    assert!(!note(&rig, says(never, 4, "never")).await);
+    assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("mine")));
+}
+
+pub async fn what_waits_or_has_ended_says_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, ended) = running(&rig, "ended").await;
+    rig.finish(rig.good_end(ended)).await;
+    let job = rig.add(new_job("waits").build()).await;
+    let waits = rig.queue(job, 60).await;
+    for fence in [Fence::NONE, Fence(1)] {
+        assert!(!note(&rig, says(Held { key: waits, fence }, 1, "early")).await);
+    }
+    assert!(!note(&rig, says(ended, 1, "late")).await);
+    assert_eq!(said(&rig.run(ended.key).await), NOTHING);
+    let held = rig.claim_one(61).await;
+    assert_eq!(said(&rig.run(held.key).await), NOTHING);
+}
+
+pub async fn notes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, a) = running(&rig, "a").await;
+    let (_, b) = running(&rig, "b").await;
+    let (_, c) = running(&rig, "c").await;
+    rig.finish(rig.good_end(b)).await;
+    let batch = vec![says(c, 3, "c"), says(b, 2, "b"), silence(a)];
+    assert_eq!(note_for(&rig, rig.node, batch).await, [true, false, true]);
+    assert_eq!(said(&rig.run(a.key).await), NOTHING);
+    assert_eq!(said(&rig.run(c.key).await), (Some(progress(3)), Some("c")));
+    assert_eq!(said(&rig.run(b.key).await), NOTHING);
+}
+
+pub async fn an_attempt_that_went_back_starts_with_nothing_said(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, held) = running(&rig, "crawl").await;
+    assert!(note(&rig, says(held, 9, "of its former life")).await);
+    assert!(rig.requeue(rig.requeue_of(held, job, true).await, 70).await);
+    assert_eq!(said(&rig.run(held.key).await), NOTHING);
+    assert!(!note(&rig, says(held, 10, "of its former self")).await);
+    let again = rig.claim_one(71).await;
+    assert_eq!((again.key, said(&rig.run(held.key).await)), (held.key, NOTHING));
+    assert!(!note(&rig, says(held, 11, "of its former self")).await);
+    assert!(note(&rig, Note { progress: Some(progress(1)), ..silence(again) }).await);
+    assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), None));
+}
+
+pub async fn attempt_0_shows_what_the_latest_attempt_says(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    assert!(note(&rig, says(held, 5, "first")).await);
+    rig.finish(rig.retry(held, at(90))).await;
+    let fired = rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 90).await;
+    let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
+    let second = Held { key: crate::rig::next_attempt(held.key), fence };
+    assert_eq!(said(&rig.run(held.key).await), NOTHING);
+    assert!(note(&rig, says(second, 1, "second")).await);
+    assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("second")));
+}
+
+pub async fn a_text_with_a_nul_is_noted_all_the_same(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    let (_, beside) = running(&rig, "other").await;
+    let batch = vec![says(held, 1, "before\0after"), says(beside, 2, "beside")];
+    assert_eq!(note_for(&rig, rig.node, batch).await, [true, true]);
+    let log = rig.run(held.key).await.log.unwrap();
+    assert!(log.starts_with("before") && log.ends_with("after"), "{log:?}");
+    assert_eq!(rig.run(beside.key).await.log.as_deref(), Some("beside"));
+}
+
+pub async fn a_thousand_attempts_say_something_at_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let new = |n| new_job(&format!("job {n}")).build();
+    let jobs = rig.add_all((0..1_000).map(new).collect()).await;
+    let numbers: Vec<_> = jobs.iter().map(|job| job.no).collect();
+    let loaded = rig.store.load_jobs(&numbers).await.unwrap();
+    let fires = loaded.iter().map(|job| fire_of(job, at(60), Begin::Claimed)).collect();
+    assert_eq!(rig.fire(fires, 60).await, [FireResult::Fired(Fence(1)); 1_000]);
+    let held = |job: &Known| Held { key: RunKey::regular(job.no, at(60)), fence: Fence(1) };
+    for round in 1..=3 {
+        let one = |job: &Known| Note {
+            checkpoint: Some(vec![7; 100]),
+            ..says(held(job), round, &"line\n".repeat(50))
+        };
+        let answers = note_for(&rig, rig.node, jobs.iter().map(one).collect()).await;
+        assert_eq!(answers, [true; 1_000]);
+    }
+    let last = rig.run(held(&jobs[999]).key).await;
+    assert_eq!(last.progress, Some(progress(3)));
+    let ends = jobs.iter().map(|job| traceless(rig.good_end(held(job)))).collect();
+    assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 1_000]);
+    assert_eq!(rig.census().await.running, 0);
+}
+
+pub async fn an_empty_batch_is_fine(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert!(note_for(&rig, rig.node, Vec::new()).await.is_empty());
+}
+
+pub async fn a_refused_end_leaves_the_notes(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (_, held) = running(&rig, "crawl").await;
+    let other = rig.join("node-2", 1).await;
+    assert!(note(&rig, says(held, 1, "line")).await);
+    let stale = traceless(rig.good_end(Held { fence: held.fence.next(), ..held }));
+    assert_eq!(rig.finish(stale).await, FinishResult::LeaseLost);
+    let theirs = vec![traceless(rig.good_end(held))];
+    let answer = rig.store.finish(other, theirs, crate::rig::ALPHA).await.unwrap();
+    assert_eq!(answer, [FinishResult::LeaseLost]);
+    assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("line")));
+}
+
+/// The only way to see what is left of a run that is forgotten: a trigger of the same moment gets
+/// its key again.
+pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").never().build()).await;
+    let start = async || {
+        let key = rig.trigger(job, 0, 60).await;
+        let wakes = rig.wakes(60).await;
+        let fired = rig.fire_wakes(&wakes, Begin::Claimed, 60).await;
+        let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
+        (Held { key, fence }, wakes[0].has_checkpoint)
+    };
+    let (held, _) = start().await;
+    let leaves = Note { checkpoint: Some(vec![1]), ..says(held, 1, "line") };
+    assert!(note(&rig, leaves).await);
+    let over = evenkeel_store::Then::EndChain { stop_job: false };
+    let cancelled = rig.end(held, evenkeel_core::run::Outcome::Cancelled, over);
+    assert_eq!(rig.finish(cancelled).await, FinishResult::Done);
+    let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
+    assert_eq!(rig.store.prune(step).await.unwrap().forgotten, 1);
+    let (again, has_checkpoint) = start().await;
+    assert_eq!((again, has_checkpoint), (held, false));
+    assert_eq!(said(&rig.run(held.key).await), NOTHING);
+}
+
+pub async fn who_runs_an_attempt_is_found(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["mine", "theirs", "waits", "ended"].map(|name| new_job(name).build()).to_vec();
+    let jobs = rig.add_all(jobs).await;
+    let other = rig.join("node-2", 1).await;
+    let mine = rig.start(jobs[0], 60).await;
+    let theirs = rig.start_on(other, jobs[1], 63).await;
+    let waits = rig.queue(jobs[2], 60).await;
+    let ended = rig.run_well(jobs[3], 60).await;
+    let find = async |key| rig.store.find_running(key).await.unwrap();
+    for (node, held) in [(rig.node, mine), (other, theirs)] {
+        let found = find(held.key).await.unwrap();
+        assert_eq!((found.node, found.attempt.fence), (node, held.fence));
+        assert_eq!(vec![found.attempt], rig.owned(node).await);
+    }
+    for key in [waits, ended, RunKey::regular(jobs[0].no, at(7))] {
+        assert_eq!(find(key).await, None);
+    }
+    assert!(rig.requeue(rig.requeue_of(mine, jobs[0], false).await, 70).await);
+    assert_eq!(find(mine.key).await, None, "it waits again");
+    rig.store.delete(&rig.scope, jobs[1].id, now(71)).await.unwrap();
+    assert_eq!(find(theirs.key).await.unwrap().node, other, "it runs all the same");
+}
