@@ -7,7 +7,11 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 1] = [include_str!("../migrations/0001_init.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("../migrations/0001_init.sql"),
+    include_str!("../migrations/0002_notes.sql"),
+    include_str!("../migrations/0003_pages.sql"),
+];
 
 /// Taken while the tables change, and given back with the transaction.
 const LOCK_CLASS: i32 = 0x45_4b_4d_47;

@@ -1,0 +1,1 @@
+-- Holds the place of version 2.
