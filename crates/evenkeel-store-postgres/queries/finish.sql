@@ -1,5 +1,6 @@
 -- Any batch: with results, with retries, with jobs that stop. Each job is in the batch once. The
--- arithmetic is that of core's History::after. A deleted job is not tried again.
+-- arithmetic is that of core's History::after. A deleted job is not tried again,
+-- nor a run that somebody wants ended.
 WITH ended AS (
     UPDATE run r
        SET status = d.status, finished_at = d.finished_at, error = d.error, output = d.output,
@@ -13,7 +14,8 @@ WITH ended AS (
      WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
        AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
  RETURNING r.job_no, r.scheduled_at, r.sequence, r.attempt, d.status, d.started_at, d.finished_at,
-           greatest(d.finished_at - d.started_at, 0) AS took, d.retry_at, d.stop_job
+           greatest(d.finished_at - d.started_at, 0) AS took,
+           CASE WHEN NOT r.cancel_asked THEN d.retry_at END AS retry_at, d.stop_job
 ), told AS (
     UPDATE job_state s
        SET live = CASE WHEN e.retry_at IS NOT NULL AND NOT s.deleted THEN s.live

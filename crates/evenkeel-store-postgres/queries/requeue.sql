@@ -1,6 +1,6 @@
--- An attempt of a deleted job is not started again: it is recorded as cancelled. Whether the job
--- is deleted is read from its locked row, so that a deletion sees the place in the queue or this
--- sees the deletion.
+-- An attempt of a deleted job is not started again, nor one that somebody wants ended: it is
+-- recorded as cancelled. Whether the job is deleted is read from its locked row, so that a deletion
+-- sees the place in the queue or this sees the deletion.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
@@ -13,13 +13,13 @@ WITH clock AS MATERIALIZED (
        FOR NO KEY UPDATE OF s
 ), taken AS (
     UPDATE run r
-       SET status = CASE WHEN l.deleted THEN 4 ELSE 0 END, fence = r.fence + 1,
+       SET status = CASE WHEN l.deleted OR r.cancel_asked THEN 4 ELSE 0 END, fence = r.fence + 1,
            crashes = r.crashes + l.crashed::int4,
-           finished_at = CASE WHEN l.deleted THEN (SELECT now FROM clock) END
+           finished_at = CASE WHEN l.deleted OR r.cancel_asked THEN (SELECT now FROM clock) END
       FROM locked l
      WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
        AND r.attempt = l.attempt AND r.node_no = $2 AND r.fence = l.fence AND r.status = 1
- RETURNING l.*, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
+ RETURNING l.*, l.deleted OR r.cancel_asked AS is_over, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
                        sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
@@ -27,7 +27,7 @@ WITH clock AS MATERIALIZED (
     SELECT pool, lane, priority, should_start_by, (SELECT now FROM clock), scheduled_at, job_no,
            sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence, dedup_key,
            concurrency_key
-      FROM taken WHERE NOT deleted
+      FROM taken WHERE NOT is_over
 ), unsaid AS (
     -- it starts anew; as in finish_forget_notes
     DELETE FROM note
@@ -35,7 +35,7 @@ WITH clock AS MATERIALIZED (
                SELECT scheduled_at, job_no, sequence, attempt FROM taken)) IS TRUE
 ), over AS (
     UPDATE job_state s SET live = greatest(s.live - t.chains, 0)
-      FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE deleted GROUP BY job_no) AS t
+      FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;

@@ -7,8 +7,12 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 2] =
-    [include_str!("../migrations/0001_init.sql"), include_str!("../migrations/0002_notes.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("../migrations/0001_init.sql"),
+    include_str!("../migrations/0002_notes.sql"),
+    include_str!("../migrations/0003_pages.sql"),
+    include_str!("../migrations/0004_cancel.sql"),
+];
 
 /// Taken while the tables change, and given back with the transaction.
 const LOCK_CLASS: i32 = 0x45_4b_4d_47;

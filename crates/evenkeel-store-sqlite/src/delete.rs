@@ -80,7 +80,7 @@ fn withdraw_ready(connection: &Connection, no: i64, now: Timestamp) -> Answer<us
     Ok(found.len())
 }
 
-fn record_withdrawn(
+pub(crate) fn record_withdrawn(
     connection: &Connection,
     key: RunKey,
     tenant: TenantNo,

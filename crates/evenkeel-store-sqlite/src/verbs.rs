@@ -5,8 +5,8 @@ use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Changed, Claim, Claimed, Deleted, DueJob, Finish, FinishResult, Fire, Fired, Job, JobChange,
     JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore, Now, Owned, Page,
-    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunFilter, RunStore,
-    ScheduleStore, Scope, StoreError, Triggered, WakeFire,
+    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter,
+    RunStore, ScheduleStore, Scope, StoreError, Triggered, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
@@ -200,11 +200,16 @@ impl RunStore for SqliteStore {
 
     async fn cancel_run(
         &self,
-        _: &Scope,
-        _: RunKey,
-        _: Now,
-    ) -> Result<evenkeel_store::RunCancelled, StoreError> {
-        Err(StoreError::Refused("STUB".into()))
+        scope: &Scope,
+        key: RunKey,
+        now: Now,
+    ) -> Result<RunCancelled, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 2, move |session| {
+                runs::cancel::cancel_run(session.connection(), tenant, key, now)
+            })
+            .await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

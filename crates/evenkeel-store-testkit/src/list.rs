@@ -25,6 +25,17 @@ macro_rules! store_conformance {
             pruning_keeps_what_a_live_run_will_ask_for,
             of_a_note_and_an_end_at_once_the_end_has_the_last_word,
         }
+        $crate::__conformance_module! { $open => cancel:
+            what_runs_is_asked_to_end_until_it_has,
+            a_later_attempt_is_found_by_the_id_of_its_run,
+            what_waits_in_the_queue_is_recorded_as_cancelled,
+            a_retry_that_waits_is_recorded_as_cancelled,
+            a_trigger_that_waits_is_recorded_as_cancelled,
+            an_attempt_back_in_the_queue_is_recorded_as_cancelled,
+            a_retry_after_it_was_asked_to_end_ends_the_chain_instead,
+            an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue,
+            a_run_that_ended_never_was_or_is_anothers_is_not_cancelled,
+        }
         $crate::__conformance_module! { $open => claim:
             a_claim_starts_the_attempt,
             what_waits_is_counted_by_pool_up_to_a_limit,
@@ -198,6 +209,55 @@ macro_rules! store_conformance {
             a_long_run_is_told_once_though_the_bound_lies_before_it,
             a_long_run_that_has_ended_is_nobodys,
             a_node_that_keeps_a_long_run_does_not_retire,
+        }
+        $crate::__conformance_module! { $open => page_lists:
+            a_listed_page_is_as_it_was_kept,
+            a_list_shows_the_beginning_of_each_text,
+            lists_cover_all_pages_exactly_once,
+            an_offset_leaves_out_the_first,
+            pages_can_be_listed_by_the_beginning_of_their_url,
+            one_tenant_finds_no_page_of_another,
+            a_thousand_pages_are_kept_in_batches_and_found,
+        }
+        $crate::__conformance_module! { $open => page_search:
+            every_wanted_word_must_be_there,
+            words_are_taken_as_they_are,
+            a_phrase_stands_in_one_piece,
+            the_beginning_of_a_word_can_be_looked_for,
+            what_is_unwanted_must_not_be_there,
+            case_and_accents_make_no_difference,
+            words_are_found_in_any_script,
+            what_a_word_is_does_not_depend_on_what_is_around_it,
+            nothing_that_is_looked_for_is_syntax,
+            a_search_of_which_nothing_is_left_finds_nothing,
+            pages_with_all_of_it_in_the_title_come_first,
+            a_page_that_says_it_more_often_comes_before_one_of_its_length,
+            equals_come_in_the_order_of_their_numbers_and_paging_is_complete,
+            a_snippet_shows_what_was_looked_for,
+            a_changed_page_is_found_by_its_new_words_alone,
+            a_search_can_be_confined_to_a_job,
+            huge_pages_are_kept_and_their_beginnings_found,
+        }
+        $crate::__conformance_module! { $open => pages:
+            a_page_reads_back_as_it_was_found,
+            a_page_that_never_was_is_not_there,
+            an_empty_batch_is_fine,
+            new_changed_and_unchanged_pages_are_told_apart_in_the_order_given,
+            a_changed_page_keeps_its_number_and_its_first_time,
+            an_unchanged_page_is_only_seen,
+            a_page_that_was_seen_is_younger_and_nothing_else,
+            of_known_pages_is_told_what_a_crawl_needs,
+            a_page_that_does_not_fit_is_left_out,
+            a_page_that_outgrows_the_room_keeps_its_old_content,
+            a_full_job_may_change_a_page_that_does_not_grow,
+            each_job_has_a_room_of_its_own,
+            a_forgotten_page_is_gone_and_its_room_is_free,
+            pages_of_a_deleted_job_are_nowhere_and_cleared_in_steps,
+            a_deleted_job_and_one_of_another_tenant_keep_nothing,
+            characters_that_no_store_keeps_become_spaces,
+            batches_for_one_job_at_once_do_not_overfill_it,
+            a_deletion_while_pages_are_kept_leaves_nothing_behind,
+            pages_are_there_after_a_restart,
         }
         $crate::__conformance_module! { $open => prune:
             only_the_newest_of_each_job_are_kept,

@@ -19,6 +19,7 @@ mod runs;
 mod schedules;
 mod scope;
 mod signal;
+pub mod text;
 
 pub use error::{Cause, StoreError};
 pub use jobs::{

@@ -13,8 +13,17 @@ pub struct Shelf {
     pub tenant: TenantNo,
     /// Of which job.
     pub job: JobNo,
-    /// All pages together may take this much.
+    /// All pages together may take this much, as [`PageContent::size`] counts.
     pub bytes_max: u64,
+}
+
+impl Shelf {
+    /// Does a page of `new` bytes fit in the place of one of `old` (0 if there is none), where
+    /// pages take `used` now? One that does not grow always does, also if the room was made
+    /// smaller since.
+    pub const fn fits(&self, used: u64, old: u64, new: u64) -> bool {
+        (old > 0 && new <= old) || used.saturating_sub(old).saturating_add(new) <= self.bytes_max
+    }
 }
 
 /// A page as people see it.
@@ -39,7 +48,8 @@ pub struct PageFilter {
     pub query: Option<SearchQuery>,
     /// Those of this job.
     pub job: Option<JobId>,
-    /// Those whose URL starts with this.
+    /// Those whose URL starts with this, letter by letter. It narrows down what the other
+    /// conditions find; alone it looks at all pages of the tenant.
     pub url_prefix: Option<String>,
 }
 
@@ -73,6 +83,16 @@ pub const MARK_END: char = '\u{3}';
 pub struct PageNo(pub i64);
 
 /// What crawls and readers do with pages.
+///
+/// **Texts.** No text of a kept page holds NUL, [`MARK_START`] or [`MARK_END`]: the store puts a
+/// space in their place ([`text::clean`](crate::text::clean)), also inside `metadata` and
+/// `fields`, before it counts the size.
+///
+/// **Words.** Every store looks for the same words ([`text::words`](crate::text::words)): letters
+/// and digits, without regard to case and accents, no stemming; each Chinese character and kana is
+/// one. Of a title 4 KiB of words can be found, of a text 256 KiB; what comes later cannot. A
+/// phrase stands in the title or in the text, never across; PostgreSQL may miss one that comes
+/// after the first 16,000 words of a page, or after one of its words has come 250 times.
 #[async_trait]
 pub trait PageStore: Send + Sync {
     /// What is known of these pages of a job, in any order; of those that are not known, nothing.
@@ -81,8 +101,12 @@ pub trait PageStore: Send + Sync {
 
     /// Keeps pages, all in one transaction. Answers are in the order given; a page is in the batch
     /// once. A page that is known with the same content hash is only noted as seen (with its new
-    /// `etag` and `last_modified`). A page that does not fit into the room left is left out, and
-    /// its old content, if there is one, stays.
+    /// `etag` and `last_modified`). A page that does not fit into the room left
+    /// ([`Shelf::fits`]) is left out, and its old content, if there is one, stays. Those that come
+    /// first get the room. If the job is deleted, or not the tenant's, all of them are
+    /// [`Kept::NoRoom`].
+    ///
+    /// Batches are small, some 50 pages or a MiB: SQLite's one writer has jobs to fire.
     async fn keep_pages(
         &self,
         shelf: Shelf,
@@ -90,17 +114,24 @@ pub trait PageStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Kept>, StoreError>;
 
-    /// Notes that pages were seen and have not changed.
+    /// Notes that pages of a job were seen and have not changed. Of those that are not known,
+    /// nothing.
     async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError>;
 
-    /// Forgets pages that are gone from their site. Says how many there were.
+    /// Forgets pages of a job that are gone from their site; their room is free. Says how many
+    /// there were.
     async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError>;
 
-    /// Forgets pages of deleted jobs, at most `limit`. Says how many.
+    /// Forgets pages of deleted jobs, at most `limit`. Says how many; fewer than `limit` means
+    /// that none are left. Quick if there are none.
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError>;
 
-    /// The scope's pages that the filter names. Pages of deleted jobs are never among them. With a
-    /// query they are paged by `offset` alone and `next` is `None`.
+    /// The scope's pages that the filter names. Pages of deleted jobs are never among them.
+    ///
+    /// With a query they are paged by `offset` alone and `next` is `None`. Pages that have all
+    /// that is wanted in their title come first, then those where it is said more, or more of
+    /// what is said; equals in the order of their numbers. Of more than 10,000 that fit only so
+    /// many are ranked. The total is exact up to 10,000.
     async fn list_pages(
         &self,
         scope: &Scope,
@@ -110,4 +141,26 @@ pub trait PageStore: Send + Sync {
 
     /// The page with this id, unless its job is deleted.
     async fn get_page(&self, scope: &Scope, id: PageId) -> Result<Option<StoredPage>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_fits_if_the_room_is_enough_or_it_does_not_grow() {
+        let shelf = Shelf { tenant: TenantNo(1), job: JobNo(1), bytes_max: 100 };
+        for (used, old, new, fits) in [
+            (0, 0, 100, true),
+            (0, 0, 101, false),
+            (100, 0, 0, true),
+            (100, 40, 40, true),
+            (100, 40, 41, false),
+            (90, 40, 50, true),
+            (500, 40, 39, true),
+            (500, 0, 1, false),
+        ] {
+            assert_eq!(shelf.fits(used, old, new), fits, "{used} - {old} + {new}");
+        }
+    }
 }

@@ -73,12 +73,12 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Deleted> {
 }
 
 /// An attempt that waited and no longer does.
-struct Withdrawn {
-    key: RunKey,
-    was_wake: bool,
-    fence: i32,
-    crashes: i16,
-    prev: (Option<i64>, Option<i32>),
+pub(crate) struct Withdrawn {
+    pub(crate) key: RunKey,
+    pub(crate) was_wake: bool,
+    pub(crate) fence: i32,
+    pub(crate) crashes: i16,
+    pub(crate) prev: (Option<i64>, Option<i32>),
 }
 
 async fn withdraw(connection: &Connection, job_no: i64) -> Tried<Vec<Withdrawn>> {
@@ -101,7 +101,7 @@ async fn withdraw(connection: &Connection, job_no: i64) -> Tried<Vec<Withdrawn>>
     Ok(withdrawn)
 }
 
-async fn record(
+pub(crate) async fn record(
     connection: &Connection,
     tenant: i32,
     now: i64,

@@ -1,6 +1,6 @@
 //! The verbs of users on jobs.
 
-mod delete;
+pub(crate) mod delete;
 mod list;
 mod read;
 mod register;

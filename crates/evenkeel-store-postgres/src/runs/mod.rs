@@ -1,5 +1,6 @@
 //! The verbs of the workers, and of those who look at runs.
 
+mod cancel;
 mod claim;
 mod finish;
 mod list;
@@ -13,7 +14,7 @@ use async_trait::async_trait;
 use evenkeel_core::{NodeNo, RunKey};
 use evenkeel_store::{
     Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune, Pruned, Requeue,
-    Run, RunFilter, RunStore, Scope, StoreError,
+    Run, RunCancelled, RunFilter, RunStore, Scope, StoreError,
 };
 
 use crate::PostgresStore;
@@ -56,11 +57,11 @@ impl RunStore for PostgresStore {
 
     async fn cancel_run(
         &self,
-        _: &Scope,
-        _: RunKey,
-        _: Now,
-    ) -> Result<evenkeel_store::RunCancelled, StoreError> {
-        Err(StoreError::Refused("STUB".into()))
+        scope: &Scope,
+        key: RunKey,
+        now: Now,
+    ) -> Result<RunCancelled, StoreError> {
+        cancel::cancel_run(self, scope, key, now).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

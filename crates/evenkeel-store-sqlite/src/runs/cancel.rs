@@ -1,8 +1,8 @@
 //! Ends one run: what waits of it is withdrawn, what runs is asked to end.
 
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{RunKey, TenantNo};
-use evenkeel_store::{Now, RunCancelled, run_key_from_columns};
+use evenkeel_core::{Attempt, RunKey, TenantNo};
+use evenkeel_store::{Now, RunCancelled};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::clock::resolve;
@@ -19,21 +19,21 @@ pub(crate) fn cancel_run(
 ) -> Answer<RunCancelled> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
     let chain = params![scheduled_at, job_no, sequence, tenant.0];
-    let wake: Option<i16> = connection
+    let wake: Option<u16> = connection
         .prepare_cached(include_str!("../../queries/cancel_run_wake.sql"))?
         .query_row(chain, |row| row.get(0))
         .optional()?;
-    let ready: Option<(i16, Option<i64>, Option<i64>)> = connection
+    let ready: Option<(u16, Option<i64>, Option<u32>)> = connection
         .prepare_cached(include_str!("../../queries/cancel_run_ready.sql"))?
         .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let withdrawn = match (wake, ready) {
         (Some(attempt), _) => {
-            let key = run_key_from_columns(scheduled_at, job_no, sequence, attempt)?;
+            let key = key.with_attempt(Attempt(attempt));
             Some((key, link_in(connection, key)?))
         }
         (None, Some((attempt, prev_at, prev_sequence))) => {
-            let key = run_key_from_columns(scheduled_at, job_no, sequence, attempt)?;
+            let key = key.with_attempt(Attempt(attempt));
             Some((key, link(prev_at, prev_sequence)))
         }
         (None, None) => None,
@@ -45,7 +45,7 @@ pub(crate) fn cancel_run(
             .execute([job_no])?;
         return Ok(RunCancelled::Withdrawn(key));
     }
-    let last: Option<(i16, i16, Option<i32>)> = connection
+    let last: Option<(u16, i16, Option<i32>)> = connection
         .prepare_cached(include_str!("../../queries/cancel_run_last.sql"))?
         .query_row(chain, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
@@ -55,7 +55,7 @@ pub(crate) fn cancel_run(
             connection
                 .prepare_cached(include_str!("../../queries/delete_cancel_running.sql"))?
                 .execute(params![node, scheduled_at, job_no, sequence, attempt])?;
-            let key = run_key_from_columns(scheduled_at, job_no, sequence, attempt)?;
+            let key = key.with_attempt(Attempt(attempt));
             Ok(RunCancelled::Asked(key))
         }
         Some(_) => Ok(RunCancelled::Over),

@@ -5,6 +5,7 @@ use evenkeel_core::{Attempt, History, NodeNo, Shard, Span, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Then, Traces, sql_time};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
+use super::cancel::is_asked_to_end;
 use crate::error::Answer;
 use crate::fire::by_job;
 use crate::notes;
@@ -67,7 +68,7 @@ fn finish_one(
     if finish.traces != Traces::default() {
         notes::settle(connection, finish)?;
     }
-    let over = chain_is_over(connection, finish)?;
+    let over = chain_is_over(connection, node, finish)?;
     let before = statements.history.query_row([job_no], history).optional()?;
     // A job's row outlives its runs, so it is there; if not, there is no history to keep.
     let Some(before) = before else { return Ok(FinishResult::Done) };
@@ -97,11 +98,14 @@ fn finish_one(
 }
 
 /// Queues the retry if there is one, and says whether the chain ends here instead.
-fn chain_is_over(connection: &Connection, finish: &Finish) -> Answer<bool> {
+fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
     let Then::Retry { due } = finish.then else { return Ok(true) };
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    // A deleted job runs no more, and an attempt beyond the last has no key.
-    if finish.key.attempt >= Attempt::MAX || is_deleted(connection, job_no)? {
+    // A deleted job runs no more, nor does a run that somebody wants ended, and an attempt beyond the last has no key.
+    if finish.key.attempt >= Attempt::MAX
+        || is_deleted(connection, job_no)?
+        || is_asked_to_end(connection, node.0, finish.key)?
+    {
         return Ok(true);
     }
     connection.prepare_cached(include_str!("../../queries/trigger_wake.sql"))?.execute(params![

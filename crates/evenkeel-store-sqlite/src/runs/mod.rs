@@ -1,5 +1,6 @@
 //! What workers and onlookers do with runs.
 
+pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod finish;
 pub(crate) mod list;

@@ -4,6 +4,7 @@ use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{Now, Requeue};
 use rusqlite::{Connection, params};
 
+use super::cancel::is_asked_to_end;
 use super::finish::is_deleted;
 use crate::clock::resolve;
 use crate::error::Answer;
@@ -32,7 +33,7 @@ fn requeue_one(
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-    if is_deleted(connection, job_no)? {
+    if is_deleted(connection, job_no)? || is_asked_to_end(connection, node.0, requeue.key)? {
         return withdraw(connection, node, requeue, now);
     }
     let taken = connection.prepare_cached(include_str!("../../queries/requeue_run.sql"))?.execute(
@@ -59,7 +60,7 @@ fn requeue_one(
     Ok(true)
 }
 
-/// A deleted job runs no more: the attempt that would have to start again ends here.
+/// A deleted job runs no more, nor does a run that somebody wants ended: the attempt that would have to start again ends here.
 fn withdraw(
     connection: &Connection,
     node: NodeNo,

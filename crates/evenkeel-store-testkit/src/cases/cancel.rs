@@ -2,7 +2,7 @@
 
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobNo, RunKey};
-use evenkeel_store::{FireResult, FinishResult, RunCancelled, Then};
+use evenkeel_store::{FinishResult, FireResult, RunCancelled, Then};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -48,7 +48,10 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let key = rig.queue(job, 60).await;
     assert_eq!(cancel(&rig, key, 70).await, RunCancelled::Withdrawn(key));
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.started_at, run.finished_at), (RunStatus::Cancelled, None, Some(at(70))));
+    assert_eq!(
+        (run.status, run.started_at, run.finished_at),
+        (RunStatus::Cancelled, None, Some(at(70)))
+    );
     assert_eq!(rig.claim(10, 71).await, []);
     let census = rig.census().await;
     assert_eq!((census.ready, census.live, census.runs), (0, 0, 1));

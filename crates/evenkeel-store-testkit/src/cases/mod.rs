@@ -50,6 +50,11 @@
 //! chain come newest first. Prefixes are compared letter by letter, case included, and no letter
 //! is special.
 //!
+//! **Pages.** Sizes are counted after cleaning. `NoRoom` for a known page does not note it as seen. A
+//! search wants every term in the title or in the text; terms may be spread over both. A snippet is of
+//! the text; where only the title fits it is the beginning. A job that is deleted, or not the
+//! tenant's, has no pages to list.
+//!
 //! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
 //! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of
 //! its job that was the last to end well, or the last to fail or time out. Each step also forgets the notes that ended
@@ -59,6 +64,7 @@
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
 pub mod bulk;
+pub mod cancel;
 pub mod checkpoints;
 pub mod claim;
 pub mod delete;
@@ -72,6 +78,9 @@ pub mod node_races;
 pub mod nodes;
 pub mod notes;
 pub mod owned;
+pub mod page_lists;
+pub mod page_search;
+pub mod pages;
 pub mod prune;
 pub mod races;
 pub mod register;

@@ -43,6 +43,7 @@ pub(super) struct Data {
     pub letters: BTreeMap<NodeNo, Vec<Letter>>,
     /// Node number `n` is at `n - 1`.
     pub nodes: Vec<NodeRow>,
+    pub pages: super::pages::Pages,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.

@@ -27,6 +27,7 @@ impl Data {
             | RunStatus::TimedOut
             | RunStatus::PartlyFailed => return FinishResult::AlreadyDone,
         }
+        let asked_to_end = self.cancellations.contains(&(node, key));
         run.status = finish.outcome.into();
         run.finished_at = Some(finish.finished_at);
         run.results = finish.results;
@@ -43,7 +44,7 @@ impl Data {
             job.newest_good = Some(key);
         }
         match finish.then {
-            Then::Retry { due } if !job.is_deleted() => {
+            Then::Retry { due } if !job.is_deleted() && !asked_to_end => {
                 self.add_wake(key.with_attempt(Attempt(key.attempt.0 + 1)), due);
             }
             Then::Retry { .. } => self.end_chain(key.job_no),

@@ -166,7 +166,7 @@ impl Data {
     }
 
     /// Ends an attempt that waits, and with it its chain.
-    fn withdraw(&mut self, key: RunKey, now: Timestamp) {
+    pub fn withdraw(&mut self, key: RunKey, now: Timestamp) {
         let Some(waiting) = self.stop_waiting(key) else { return };
         let is_wake = matches!(waiting, Waiting::Wake { .. });
         if is_wake && key.attempt == Attempt::FIRST {

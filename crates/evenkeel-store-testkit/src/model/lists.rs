@@ -169,7 +169,7 @@ fn pending(key: RunKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -
 }
 
 /// Cuts a page out of a whole list.
-fn cut<C: Copy>(
+pub(super) fn cut<C: Copy>(
     whole: Vec<C>,
     page: PageRequest<C>,
     is_after: impl Fn(&C, &C) -> bool,
@@ -182,7 +182,7 @@ fn cut<C: Copy>(
     Page { items, total, total_is_estimate: false, next }
 }
 
-fn with_items<T, C>(page: Page<C, C>, view: impl Fn(&C) -> Option<T>) -> Page<T, C> {
+pub(super) fn with_items<T, C>(page: Page<C, C>, view: impl Fn(&C) -> Option<T>) -> Page<T, C> {
     let Page { items, total, total_is_estimate, next } = page;
     Page { items: items.iter().filter_map(view).collect(), total, total_is_estimate, next }
 }

@@ -114,13 +114,14 @@ impl Data {
             return false;
         }
         let deleted = self.find(key.job_no).is_none_or(|job| job.is_deleted());
+        let asked_to_end = self.cancellations.contains(&(node, key));
         let Some(run) = self.runs.get_mut(&key).filter(|run| run.fence == requeue.fence) else {
             return false;
         };
         run.fence = run.fence.next();
         run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
         let (fence, crashes) = (run.fence, run.crashes);
-        if deleted {
+        if deleted || asked_to_end {
             // Nobody may start it again, and nobody else would end it.
             run.status = Outcome::Cancelled.into();
             run.finished_at = Some(now);

@@ -5,8 +5,8 @@ use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Changed, Claim, Claimed, Deleted, DueJob, Finish, FinishResult, Fire, Fired, Job, JobChange,
     JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore, Now, Owned, Page,
-    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunFilter, RunStore,
-    ScheduleStore, Scope, StoreError, Triggered, WakeFire,
+    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter,
+    RunStore, ScheduleStore, Scope, StoreError, Triggered, WakeFire,
 };
 
 use super::ModelStore;
@@ -122,13 +122,8 @@ impl RunStore for ModelStore {
         Ok(self.lock().cancellations(node))
     }
 
-    async fn cancel_run(
-        &self,
-        _: &Scope,
-        _: RunKey,
-        _: Now,
-    ) -> Result<evenkeel_store::RunCancelled, StoreError> {
-        Err(StoreError::Refused("STUB".into()))
+    async fn cancel_run(&self, scope: &Scope, key: RunKey, now: Now) -> Answer<RunCancelled> {
+        Ok(self.lock().cancel_run(scope, key, self.resolve(now)))
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {

@@ -1,0 +1,1 @@
+SELECT FROM page_shelf WHERE job_no = $1 FOR UPDATE;

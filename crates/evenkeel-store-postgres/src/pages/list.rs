@@ -1,0 +1,170 @@
+//! Shows pages.
+
+use evenkeel_core::page::PageContent;
+use evenkeel_core::{JobId, JobNo, PageId};
+use evenkeel_store::text::{BEGINNING_CHARS_MAX, Needles, beginning};
+use evenkeel_store::{
+    Page, PageFilter, PageHit, PageNo, PageRequest, Scope, StoreError, StoredPage,
+};
+use futures::future::try_join;
+use serde::de::DeserializeOwned;
+use tokio_postgres::Row;
+
+use super::lexemes::Home;
+use super::search::search;
+use crate::PostgresStore;
+use crate::columns::{count, get, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// A list is counted exactly, and ranked, up to here.
+pub(super) const COUNT_MAX: i64 = 10_000;
+
+pub(super) async fn list(
+    store: &PostgresStore,
+    scope: &Scope,
+    filter: &PageFilter,
+    page: PageRequest<PageNo>,
+) -> Result<Page<PageHit, PageNo>, StoreError> {
+    let args = (scope.tenant, filter.clone(), page);
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, filter, page) = &*args;
+            let job = match filter.job {
+                Some(id) => match find_job(&connection, tenant.0, id).await? {
+                    Some(job) => Some(job),
+                    None => return Ok(nothing()),
+                },
+                None => None,
+            };
+            let url_prefix = filter.url_prefix.as_ref();
+            match &filter.query {
+                Some(query) => {
+                    let home = job.map_or(Home::Tenant(*tenant), Home::Job);
+                    let needles = Needles::of(query);
+                    search(&connection, tenant.0, home, &needles, url_prefix, *page).await
+                }
+                None => by_number(&connection, tenant.0, job, url_prefix, *page).await,
+            }
+        })
+        .await
+}
+
+pub(super) fn nothing() -> Page<PageHit, PageNo> {
+    Page { items: Vec::new(), total: 0, total_is_estimate: false, next: None }
+}
+
+async fn find_job(connection: &Connection, tenant: i32, id: JobId) -> Tried<Option<JobNo>> {
+    let sql = include_str!("../../queries/list_pages_job.sql");
+    let row = connection.maybe_row(sql, &[&id.0, &tenant]).await?;
+    Ok(row.map(|row| get(&row, 0)).transpose()?.map(JobNo))
+}
+
+async fn by_number(
+    connection: &Connection,
+    tenant: i32,
+    job: Option<JobNo>,
+    url_prefix: Option<&String>,
+    page: PageRequest<PageNo>,
+) -> Tried<Page<PageHit, PageNo>> {
+    let job = job.map(|job| job.0);
+    let after = page.after.map_or(0, |no| no.0);
+    // One more than asked for tells whether there is another page.
+    let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
+    let (chars, most) = (BEGINNING_CHARS_MAX as i32, COUNT_MAX + 1);
+    let (rows, total) = try_join(
+        connection.rows(
+            include_str!("../../queries/list_pages.sql"),
+            &[&tenant, &after, &job, &url_prefix, &offset, &limit, &chars],
+        ),
+        connection.row(
+            include_str!("../../queries/list_pages_count.sql"),
+            &[&tenant, &job, &url_prefix, &most],
+        ),
+    )
+    .await?;
+    let shown = &rows[..rows.len().min(page.limit as usize)];
+    let next = match shown.last() {
+        Some(last) if rows.len() > shown.len() => Some(PageNo(get(last, 0)?)),
+        _ => None,
+    };
+    let (total, most) = (count(&total, 0)?, COUNT_MAX.cast_unsigned());
+    Ok(Page {
+        items: shown.iter().map(hit).collect::<Tried<_>>()?,
+        total: total.min(most),
+        total_is_estimate: total > most,
+        next,
+    })
+}
+
+fn hit(row: &Row) -> Tried<PageHit> {
+    Ok(PageHit {
+        id: PageId(get(row, 1)?),
+        job: JobId(get(row, 2)?),
+        url: get(row, 3)?,
+        title: get(row, 4)?,
+        changed_at: time(row, 5)?,
+        seen_at: time(row, 6)?,
+        snippet: beginning(get(row, 7)?),
+    })
+}
+
+async fn read_page(connection: &Connection, tenant: i32, id: PageId) -> Tried<Option<StoredPage>> {
+    let sql = include_str!("../../queries/get_page.sql");
+    let row = connection.maybe_row(sql, &[&id.0, &tenant]).await?;
+    row.as_ref().map(stored_page).transpose()
+}
+
+pub(super) async fn get_page(
+    store: &PostgresStore,
+    scope: &Scope,
+    id: PageId,
+) -> Result<Option<StoredPage>, StoreError> {
+    let args = (scope.tenant.0, id);
+    store
+        .api
+        .run(args, |connection, args| async move { read_page(&connection, args.0, args.1).await })
+        .await
+}
+
+fn stored_page(row: &Row) -> Tried<StoredPage> {
+    let id = PageId(get(row, 0)?);
+    Ok(StoredPage {
+        job: JobId(get(row, 1)?),
+        content: PageContent {
+            id,
+            url: get(row, 2)?,
+            title: get(row, 3)?,
+            status: small(row, 4, id, "status")?,
+            content_type: get(row, 5)?,
+            depth: small(row, 6, id, "depth")?,
+            content_hash: super::keep::hash(get(row, 7)?)?,
+            etag: get(row, 11)?,
+            last_modified: get(row, 12)?,
+            text: get(row, 13)?,
+            links: json(row, 14, id, "links")?,
+            metadata: json(row, 15, id, "metadata")?,
+            fields: json(row, 16, id, "fields")?,
+        },
+        first_seen_at: time(row, 8)?,
+        changed_at: time(row, 9)?,
+        seen_at: time(row, 10)?,
+    })
+}
+
+fn small(row: &Row, column: usize, id: PageId, name: &'static str) -> Result<u16, StoreError> {
+    u16::try_from(get::<i32>(row, column)?)
+        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), name, cause))
+}
+
+/// A column of JSON.
+pub(super) fn json<T: DeserializeOwned>(
+    row: &Row,
+    column: usize,
+    id: PageId,
+    name: &'static str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(get(row, column)?)
+        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), name, cause))
+}

@@ -1,0 +1,70 @@
+//! Pages that crawls keep, and the search in them.
+//!
+//! They use the connections of users, not those that jobs are fired on.
+
+mod forget;
+mod keep;
+mod lexemes;
+mod list;
+mod matching;
+mod search;
+
+use async_trait::async_trait;
+use evenkeel_core::page::{Kept, KnownPage, PageContent};
+use evenkeel_core::{JobNo, PageId};
+use evenkeel_store::{
+    Now, Page, PageFilter, PageHit, PageNo, PageRequest, PageStore, Scope, Shelf, StoreError,
+    StoredPage,
+};
+use uuid::Uuid;
+
+use crate::PostgresStore;
+
+#[async_trait]
+impl PageStore for PostgresStore {
+    async fn known_pages(
+        &self,
+        job: JobNo,
+        pages: &[PageId],
+    ) -> Result<Vec<KnownPage>, StoreError> {
+        keep::known(self, job, pages).await
+    }
+
+    async fn keep_pages(
+        &self,
+        shelf: Shelf,
+        pages: Vec<PageContent>,
+        now: Now,
+    ) -> Result<Vec<Kept>, StoreError> {
+        keep::keep(self, shelf, pages, now).await
+    }
+
+    async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
+        keep::see(self, job, pages, now).await
+    }
+
+    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
+        forget::forget(self, job, pages).await
+    }
+
+    async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
+        forget::clear(self, limit).await
+    }
+
+    async fn list_pages(
+        &self,
+        scope: &Scope,
+        filter: &PageFilter,
+        page: PageRequest<PageNo>,
+    ) -> Result<Page<PageHit, PageNo>, StoreError> {
+        list::list(self, scope, filter, page).await
+    }
+
+    async fn get_page(&self, scope: &Scope, id: PageId) -> Result<Option<StoredPage>, StoreError> {
+        list::get_page(self, scope, id).await
+    }
+}
+
+fn ids(pages: &[PageId]) -> Vec<Uuid> {
+    pages.iter().map(|page| page.0).collect()
+}

@@ -1,0 +1,1 @@
+DELETE FROM page_shelf WHERE job_no = ?1

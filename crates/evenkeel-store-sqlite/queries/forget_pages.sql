@@ -1,0 +1,1 @@
+DELETE FROM page WHERE page_no = ?1 RETURNING bytes

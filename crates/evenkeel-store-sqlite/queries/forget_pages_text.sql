@@ -1,0 +1,1 @@
+DELETE FROM page_text WHERE page_no = ?1

@@ -1,0 +1,1 @@
+DELETE FROM page_words WHERE rowid = ?1

@@ -1,0 +1,67 @@
+//! Forgets pages.
+
+use evenkeel_core::{JobNo, PageId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{id_column, keep};
+use crate::error::Answer;
+
+/// A page that goes is as much work as so many rows of other verbs.
+pub(super) const ROWS: usize = 4;
+
+pub(super) fn forget(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u64> {
+    let mut numbers = Vec::with_capacity(pages.len());
+    for id in pages {
+        let found: Option<i64> = db
+            .prepare_cached(include_str!("../../queries/keep_pages_find.sql"))?
+            .query_row(params![id_column(id), job.0], |row| row.get(0))
+            .optional()?;
+        numbers.extend(found);
+    }
+    take_away(db, job, &numbers)
+}
+
+/// Takes pages of a job away, and gives their room back. Says how many there were.
+fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u64> {
+    let mut page = db.prepare_cached(include_str!("../../queries/forget_pages.sql"))?;
+    let mut text = db.prepare_cached(include_str!("../../queries/forget_pages_text.sql"))?;
+    let mut words = db.prepare_cached(include_str!("../../queries/forget_pages_words.sql"))?;
+    let (mut bytes, mut pages) = (0, 0);
+    for no in numbers {
+        let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
+        // A page that is named twice goes once.
+        let Some(size) = size else { continue };
+        text.execute([no])?;
+        words.execute([no])?;
+        bytes += size;
+        pages += 1;
+    }
+    if pages > 0 {
+        keep::count(db, job, -bytes, -pages)?;
+    }
+    Ok(pages.unsigned_abs())
+}
+
+/// Deleted jobs that have pages. Every job that has some has a shelf, and shelves are few.
+pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/clear_pages_jobs.sql"))?;
+    let jobs = statement.query_map([limit], |row| Ok(JobNo(row.get(0)?)))?;
+    Ok(jobs.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u64> {
+    let limit = u64::from(limit);
+    let mut look = db.prepare_cached(include_str!("../../queries/clear_pages_look.sql"))?;
+    let mut cleared = 0;
+    for job in jobs {
+        let room = limit - cleared;
+        let numbers: Vec<i64> =
+            look.query_map(params![job.0, room], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        cleared += take_away(db, *job, &numbers)?;
+        if cleared >= limit {
+            break;
+        }
+        db.prepare_cached(include_str!("../../queries/clear_pages_shelf.sql"))?.execute([job.0])?;
+    }
+    Ok(cleared)
+}

@@ -1,0 +1,217 @@
+//! Keeps what crawls find.
+
+use evenkeel_core::page::{Kept, KnownPage, PageContent};
+use evenkeel_core::{JobNo, PageId, Timestamp};
+use evenkeel_store::text::{TEXT_INDEXED_MAX, TITLE_INDEXED_MAX, clean, indexed};
+use evenkeel_store::{Shelf, StoreError};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
+
+use super::id_column;
+use crate::error::Answer;
+
+/// So many bytes of words are as much work as a row of other verbs.
+const BYTES_PER_ROW: usize = 256;
+
+/// A page with all that can be made ready without the database.
+pub(super) struct Prepared {
+    content: PageContent,
+    size: u64,
+    title_words: String,
+    text_words: String,
+    links: String,
+    metadata: String,
+    fields: String,
+}
+
+impl Prepared {
+    pub(super) fn new(mut content: PageContent) -> Result<Self, StoreError> {
+        clean(&mut content);
+        let title = content.title.as_deref().unwrap_or_default();
+        Ok(Self {
+            size: content.size(),
+            title_words: indexed(title, TITLE_INDEXED_MAX),
+            text_words: indexed(&content.text, TEXT_INDEXED_MAX),
+            links: json(&content.links)?,
+            metadata: json(&content.metadata)?,
+            fields: json(&content.fields)?,
+            content,
+        })
+    }
+
+    /// About how many rows of other verbs it costs the writer.
+    pub(super) fn rows(&self) -> usize {
+        2 + self.text_words.len() / BYTES_PER_ROW
+    }
+
+    fn insert(&self, db: &Connection, shelf: Shelf, now: Timestamp) -> Answer<i64> {
+        let page = &self.content;
+        db.prepare_cached(include_str!("../../queries/keep_pages_insert.sql"))?.execute(
+            params![
+                id_column(&page.id),
+                shelf.job.0,
+                shelf.tenant.0,
+                page.url,
+                page.title,
+                page.status,
+                page.content_type,
+                page.depth,
+                page.content_hash.as_slice(),
+                self.size,
+                now.as_micros(),
+                page.etag,
+                page.last_modified,
+            ],
+        )?;
+        Ok(db.last_insert_rowid())
+    }
+
+    fn change(&self, db: &Connection, no: i64, now: Timestamp) -> Answer<()> {
+        let page = &self.content;
+        db.prepare_cached(include_str!("../../queries/keep_pages_change.sql"))?.execute(
+            params![
+                no,
+                page.url,
+                page.title,
+                page.status,
+                page.content_type,
+                page.depth,
+                page.content_hash.as_slice(),
+                self.size,
+                now.as_micros(),
+                page.etag,
+                page.last_modified,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn write_text(&self, db: &Connection, shelf: Shelf, no: i64) -> Answer<()> {
+        db.prepare_cached(include_str!("../../queries/keep_pages_text.sql"))?.execute(params![
+            no,
+            self.content.text,
+            self.links,
+            self.metadata,
+            self.fields,
+        ])?;
+        let home = format!("t{} j{}", shelf.tenant.0, shelf.job.0);
+        db.prepare_cached(include_str!("../../queries/keep_pages_words.sql"))?.execute(params![
+            no,
+            self.title_words,
+            self.text_words,
+            home,
+        ])?;
+        Ok(())
+    }
+
+    fn see(&self, db: &Connection, no: i64, now: Timestamp) -> Answer<()> {
+        let page = &self.content;
+        db.prepare_cached(include_str!("../../queries/keep_pages_seen.sql"))?.execute(params![
+            no,
+            now.as_micros(),
+            page.etag,
+            page.last_modified,
+        ])?;
+        Ok(())
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
+}
+
+pub(super) fn keep(
+    db: &Connection,
+    shelf: Shelf,
+    pages: &[Prepared],
+    now: Timestamp,
+) -> Answer<Vec<Kept>> {
+    let used: Option<u64> = db
+        .prepare_cached(include_str!("../../queries/keep_pages_shelf.sql"))?
+        .query_row(params![shelf.job.0, shelf.tenant.0], |row| row.get(0))
+        .optional()?;
+    let Some(before) = used else { return Ok(vec![Kept::NoRoom; pages.len()]) };
+    let (mut used, mut added) = (before, 0_i64);
+    let mut answers = Vec::with_capacity(pages.len());
+    for page in pages {
+        let found = find(db, shelf.job, page.content.id)?;
+        let old = found.as_ref().map_or(0, |(_, _, bytes)| *bytes);
+        let kept = match found {
+            Some((no, hash, _)) if hash == page.content.content_hash => {
+                page.see(db, no, now)?;
+                answers.push(Kept::Unchanged);
+                continue;
+            }
+            _ if !shelf.fits(used, old, page.size) => Kept::NoRoom,
+            Some((no, ..)) => {
+                page.change(db, no, now)?;
+                page.write_text(db, shelf, no)?;
+                Kept::Changed
+            }
+            None => {
+                let no = page.insert(db, shelf, now)?;
+                page.write_text(db, shelf, no)?;
+                added += 1;
+                Kept::New
+            }
+        };
+        if kept != Kept::NoRoom {
+            used = used.saturating_sub(old) + page.size;
+        }
+        answers.push(kept);
+    }
+    if answers.iter().any(|kept| matches!(kept, Kept::New | Kept::Changed)) {
+        count(db, shelf.job, used.cast_signed() - before.cast_signed(), added)?;
+    }
+    Ok(answers)
+}
+
+/// A kept page's number, content hash and size.
+type Found = (i64, [u8; 32], u64);
+
+fn find(db: &Connection, job: JobNo, id: PageId) -> Answer<Option<Found>> {
+    Ok(db
+        .prepare_cached(include_str!("../../queries/keep_pages_find.sql"))?
+        .query_row(params![id_column(&id), job.0], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()?)
+}
+
+/// Takes note of what a job has more, or less.
+pub(super) fn count(db: &Connection, job: JobNo, bytes: i64, pages: i64) -> Answer<()> {
+    db.prepare_cached(include_str!("../../queries/keep_pages_count.sql"))?
+        .execute(params![job.0, bytes, pages])?;
+    Ok(())
+}
+
+/// Notes that pages were seen.
+pub(super) fn see(db: &Connection, job: JobNo, pages: &[PageId], now: Timestamp) -> Answer<()> {
+    let mut see = db.prepare_cached(include_str!("../../queries/see_pages.sql"))?;
+    for id in pages {
+        see.execute(params![id_column(id), job.0, now.as_micros()])?;
+    }
+    Ok(())
+}
+
+/// What is known of pages.
+pub(super) fn known(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<Vec<KnownPage>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/known_pages.sql"))?;
+    let mut found = Vec::new();
+    for id in pages {
+        let mut rows = statement.query(params![id_column(id), job.0])?;
+        if let Some(row) = rows.next()? {
+            let links: String = row.get("links")?;
+            found.push(KnownPage {
+                id: *id,
+                etag: row.get("etag")?,
+                last_modified: row.get("last_modified")?,
+                content_hash: row.get("content_hash")?,
+                links: serde_json::from_str(&links).map_err(|cause| {
+                    StoreError::corrupt(format_args!("page {id}"), "links", cause)
+                })?,
+            });
+        }
+    }
+    Ok(found)
+}

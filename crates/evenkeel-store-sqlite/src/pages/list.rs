@@ -1,0 +1,144 @@
+//! Shows pages.
+
+use evenkeel_core::page::PageContent;
+use evenkeel_core::{JobId, JobNo, PageId, TenantNo, Timestamp};
+use evenkeel_store::text::{BEGINNING_CHARS_MAX, Needles, beginning};
+use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest, StoreError, StoredPage};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::id_column;
+use super::matching::Home;
+use super::search::search;
+use crate::error::Answer;
+use crate::rows::job_id;
+
+/// A list is counted exactly, and ranked, up to here.
+pub(super) const COUNTED_MAX: usize = 10_000;
+
+pub(super) fn list(
+    db: &Connection,
+    tenant: TenantNo,
+    filter: &PageFilter,
+    page: PageRequest<PageNo>,
+) -> Answer<Page<PageHit, PageNo>> {
+    let job = match filter.job {
+        Some(id) => match find_job(db, tenant, id)? {
+            Some(job) => Some(job),
+            None => {
+                return Ok(Page { items: vec![], total: 0, total_is_estimate: false, next: None });
+            }
+        },
+        None => None,
+    };
+    let url_prefix = filter.url_prefix.as_deref().unwrap_or_default();
+    if let Some(query) = &filter.query {
+        let home = job.map_or(Home::Tenant(tenant), Home::Job);
+        return search(db, tenant, home, &Needles::of(query), url_prefix, page);
+    }
+    let (total, total_is_estimate) = count(db, tenant, job, url_prefix)?;
+    let sql = match job {
+        None => include_str!("../../queries/list_pages.sql"),
+        Some(_) => include_str!("../../queries/list_pages_of_job.sql"),
+    };
+    let (after, job) = (page.after.map_or(0, |no| no.0), job.map(|job| job.0));
+    // One more than asked for tells whether there is a next page.
+    let limit = i64::from(page.limit) + 1;
+    let all = params![tenant.0, after, limit, page.offset, url_prefix, BEGINNING_CHARS_MAX, job];
+    let mut statement = db.prepare_cached(sql)?;
+    let wanted = statement.parameter_count();
+    let mut rows = statement.query(&all[..wanted])?;
+    let (mut items, mut last, mut next) = (Vec::new(), None, None);
+    while let Some(row) = rows.next()? {
+        if items.len() == page.limit as usize {
+            next = last;
+            break;
+        }
+        last = Some(PageNo(row.get("page_no")?));
+        items.push(hit_from(row, beginning)?);
+    }
+    Ok(Page { items, total, total_is_estimate, next })
+}
+
+fn find_job(db: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<JobNo>> {
+    Ok(db
+        .prepare_cached(include_str!("../../queries/list_pages_job.sql"))?
+        .query_row(params![id.0.as_bytes().as_slice(), tenant.0], |row| Ok(JobNo(row.get(0)?)))
+        .optional()?)
+}
+
+fn count(
+    db: &Connection,
+    tenant: TenantNo,
+    job: Option<JobNo>,
+    url_prefix: &str,
+) -> Answer<(u64, bool)> {
+    let sql = match job {
+        None => include_str!("../../queries/list_pages_count.sql"),
+        Some(_) => include_str!("../../queries/list_pages_count_of_job.sql"),
+    };
+    let most = COUNTED_MAX as u64;
+    let all = params![tenant.0, url_prefix, most + 1, job.map(|job| job.0)];
+    let mut statement = db.prepare_cached(sql)?;
+    let wanted = statement.parameter_count();
+    let found: u64 = statement.query_row(&all[..wanted], |row| row.get(0))?;
+    Ok((found.min(most), found > most))
+}
+
+/// The hit of a row of `list_pages` and its relatives.
+pub(super) fn hit_from(row: &Row<'_>, snippet: impl Fn(&str) -> String) -> Answer<PageHit> {
+    let text = row.get_ref("text")?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(PageHit {
+        id: page_id(row)?,
+        job: job_id(row.get("job")?)?,
+        url: row.get("url")?,
+        title: row.get("title")?,
+        snippet: snippet(text),
+        changed_at: Timestamp::from_micros(row.get("changed_at")?),
+        seen_at: Timestamp::from_micros(row.get("seen_at")?),
+    })
+}
+
+fn page_id(row: &Row<'_>) -> Answer<PageId> {
+    let bytes: Vec<u8> = row.get("id")?;
+    let uuid = Uuid::from_slice(&bytes);
+    Ok(PageId(uuid.map_err(|cause| StoreError::corrupt("page", "id", cause))?))
+}
+
+pub(super) fn get(db: &Connection, tenant: TenantNo, id: PageId) -> Answer<Option<StoredPage>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/get_page.sql"))?;
+    let mut rows = statement.query(params![id_column(&id), tenant.0])?;
+    rows.next()?.map(page_from).transpose()
+}
+
+fn page_from(row: &Row<'_>) -> Answer<StoredPage> {
+    let id = page_id(row)?;
+    Ok(StoredPage {
+        job: job_id(row.get("job")?)?,
+        content: PageContent {
+            id,
+            url: row.get("url")?,
+            status: row.get("status")?,
+            content_type: row.get("content_type")?,
+            etag: row.get("etag")?,
+            last_modified: row.get("last_modified")?,
+            content_hash: row.get("content_hash")?,
+            depth: row.get("depth")?,
+            title: row.get("title")?,
+            text: row.get("text")?,
+            links: read_json(row, id, "links")?,
+            metadata: read_json(row, id, "metadata")?,
+            fields: read_json(row, id, "fields")?,
+        },
+        first_seen_at: Timestamp::from_micros(row.get("first_seen_at")?),
+        changed_at: Timestamp::from_micros(row.get("changed_at")?),
+        seen_at: Timestamp::from_micros(row.get("seen_at")?),
+    })
+}
+
+fn read_json<T: DeserializeOwned>(row: &Row<'_>, id: PageId, column: &'static str) -> Answer<T> {
+    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
+    Ok(serde_json::from_str(text)
+        .map_err(|cause| StoreError::corrupt(format_args!("page {id}"), column, cause))?)
+}

@@ -1,0 +1,101 @@
+//! Pages that crawls keep, and the search in them.
+
+mod forget;
+mod keep;
+mod list;
+mod matching;
+mod search;
+
+use async_trait::async_trait;
+use evenkeel_core::page::{Kept, KnownPage, PageContent};
+use evenkeel_core::{JobNo, PageId};
+use evenkeel_store::{
+    Now, Page, PageFilter, PageHit, PageNo, PageRequest, PageStore, Scope, Shelf, StoreError,
+    StoredPage,
+};
+
+use crate::SqliteStore;
+use crate::clock::resolve;
+use crate::error::unavailable;
+use crate::queue::Urgency::Batch;
+
+#[async_trait]
+impl PageStore for SqliteStore {
+    async fn known_pages(
+        &self,
+        job: JobNo,
+        pages: &[PageId],
+    ) -> Result<Vec<KnownPage>, StoreError> {
+        let pages = pages.to_vec();
+        self.readers.read(move |db| keep::known(db, job, &pages)).await
+    }
+
+    async fn keep_pages(
+        &self,
+        shelf: Shelf,
+        pages: Vec<PageContent>,
+        now: Now,
+    ) -> Result<Vec<Kept>, StoreError> {
+        // What takes long is done before the writer is asked: it has jobs to fire.
+        let prepare = move || pages.into_iter().map(keep::Prepared::new).collect::<Result<_, _>>();
+        let pages: Vec<keep::Prepared> =
+            tokio::task::spawn_blocking(prepare).await.map_err(unavailable)??;
+        let rows = pages.iter().map(keep::Prepared::rows).sum();
+        self.writer
+            .write(Batch, rows, move |session| {
+                keep::keep(session.connection(), shelf, &pages, resolve(now))
+            })
+            .await
+    }
+
+    async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
+        let pages = pages.to_vec();
+        self.writer
+            .write(Batch, pages.len(), move |session| {
+                keep::see(session.connection(), job, &pages, resolve(now))
+            })
+            .await
+    }
+
+    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
+        let pages = pages.to_vec();
+        self.writer
+            .write(Batch, pages.len() * forget::ROWS, move |session| {
+                forget::forget(session.connection(), job, &pages)
+            })
+            .await
+    }
+
+    async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
+        // Mostly there is nothing, and then the writer is left in peace.
+        let jobs = self.readers.read(move |db| forget::deleted_jobs(db, limit)).await?;
+        if jobs.is_empty() {
+            return Ok(0);
+        }
+        self.writer
+            .write(Batch, limit as usize * forget::ROWS, move |session| {
+                forget::clear(session.connection(), &jobs, limit)
+            })
+            .await
+    }
+
+    async fn list_pages(
+        &self,
+        scope: &Scope,
+        filter: &PageFilter,
+        page: PageRequest<PageNo>,
+    ) -> Result<Page<PageHit, PageNo>, StoreError> {
+        let (tenant, filter) = (scope.tenant, filter.clone());
+        self.readers.read(move |db| list::list(db, tenant, &filter, page)).await
+    }
+
+    async fn get_page(&self, scope: &Scope, id: PageId) -> Result<Option<StoredPage>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| list::get(db, tenant, id)).await
+    }
+}
+
+/// A page's id as it is stored.
+fn id_column(id: &PageId) -> &[u8] {
+    id.0.as_bytes().as_slice()
+}

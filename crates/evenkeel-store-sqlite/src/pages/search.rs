@@ -1,0 +1,68 @@
+//! Finds pages by their words.
+
+use std::collections::HashSet;
+
+use evenkeel_core::TenantNo;
+use evenkeel_store::text::{Needles, snippet};
+use evenkeel_store::{Page, PageHit, PageNo, PageRequest};
+use rusqlite::{Connection, params};
+
+use super::list::{COUNTED_MAX, hit_from};
+use super::matching::{Home, matching};
+use crate::error::Answer;
+
+pub(super) fn search(
+    db: &Connection,
+    tenant: TenantNo,
+    home: Home,
+    needles: &Needles,
+    url_prefix: &str,
+    page: PageRequest<PageNo>,
+) -> Answer<Page<PageHit, PageNo>> {
+    let mut ranked = if needles.wanted.is_empty() {
+        Vec::new()
+    } else {
+        rank(db, tenant, home, needles, url_prefix)?
+    };
+    let total_is_estimate = ranked.len() > COUNTED_MAX;
+    ranked.truncate(COUNTED_MAX);
+    let shown = ranked.iter().skip(page.offset as usize).take(page.limit as usize);
+    let mut show = db.prepare_cached(include_str!("../../queries/search_pages_show.sql"))?;
+    let mut items = Vec::new();
+    for no in shown {
+        let mut rows = show.query([no])?;
+        if let Some(row) = rows.next()? {
+            items.push(hit_from(row, |text| snippet(text, needles))?);
+        }
+    }
+    Ok(Page { items, total: ranked.len() as u64, total_is_estimate, next: None })
+}
+
+/// The numbers of the pages that fit, best first.
+fn rank(
+    db: &Connection,
+    tenant: TenantNo,
+    home: Home,
+    needles: &Needles,
+    url_prefix: &str,
+) -> Answer<Vec<i64>> {
+    let anywhere = matching(home, "{title text}", needles);
+    let mut statement = db.prepare_cached(include_str!("../../queries/search_pages.sql"))?;
+    let most = COUNTED_MAX as i64 + 1;
+    let mut found = statement
+        .query_map(params![anywhere, tenant.0, url_prefix, most], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<Result<Vec<(i64, f64)>, _>>()?;
+    let last = found.iter().map(|(no, _)| *no).max().unwrap_or(0);
+    let mut statement = db.prepare_cached(include_str!("../../queries/search_pages_titles.sql"))?;
+    let in_title = statement
+        .query_map(params![matching(home, "title", needles), last], |row| row.get(0))?
+        .collect::<Result<HashSet<i64>, _>>()?;
+    // The better, the less FTS5 gives.
+    found.sort_by(|(a, score_a), (b, score_b)| {
+        let is_behind = |no: &i64| !in_title.contains(no);
+        is_behind(a).cmp(&is_behind(b)).then(score_a.total_cmp(score_b)).then(a.cmp(b))
+    });
+    Ok(found.into_iter().map(|(no, _)| no).collect())
+}

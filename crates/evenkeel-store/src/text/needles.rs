@@ -1,0 +1,88 @@
+//! A search in the words that texts are made of.
+
+use evenkeel_core::SearchQuery;
+use evenkeel_core::search::Term;
+
+use super::words::words;
+
+/// What is looked for, folded like the texts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Needles {
+    /// Each must be in the title or in the text. If there is none, nothing is found.
+    pub wanted: Vec<Needle>,
+    /// None may be in either.
+    pub unwanted: Vec<Needle>,
+}
+
+/// Words that stand one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Needle {
+    /// Never empty.
+    pub words: Vec<String>,
+    /// Is the last word only the beginning of one?
+    pub prefix: bool,
+}
+
+impl Needles {
+    /// Those of a search. A term of which nothing is left when it is folded is left out.
+    pub fn of(query: &SearchQuery) -> Self {
+        let fold = |terms: &[Term]| terms.iter().filter_map(Needle::of).collect();
+        Self { wanted: fold(&query.wanted), unwanted: fold(&query.unwanted) }
+    }
+}
+
+impl Needle {
+    fn of(term: &Term) -> Option<Self> {
+        let folded = term.words.iter().flat_map(|word| words(word));
+        let words: Vec<String> = folded.map(|word| word.folded.into_owned()).collect();
+        (!words.is_empty()).then_some(Self { words, prefix: term.prefix })
+    }
+
+    /// Does it stand at the beginning of these words?
+    pub fn begins<T: AsRef<str>>(&self, text: &[T]) -> bool {
+        let last = self.words.len() - 1;
+        text.len() > last
+            && self.words.iter().zip(text).enumerate().all(|(n, (wanted, found))| {
+                let found = found.as_ref();
+                if self.prefix && n == last { found.starts_with(wanted) } else { found == wanted }
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needle(text: &str) -> Needle {
+        Needles::of(&SearchQuery::parse(text).unwrap()).wanted.remove(0)
+    }
+
+    #[test]
+    fn a_search_is_folded_like_the_texts() {
+        let needles = Needles::of(&SearchQuery::parse("CAFÉ 日本* -\"Größe X\"").unwrap());
+        assert_eq!(needles.wanted[0].words, ["cafe"]);
+        assert_eq!(
+            needles.wanted[1],
+            Needle { words: vec!["日".into(), "本".into()], prefix: true }
+        );
+        assert_eq!(needles.unwanted[0].words, ["große", "x"]);
+    }
+
+    #[test]
+    fn a_needle_begins_where_its_words_stand_in_order() {
+        let text = ["job", "scheduler", "x"];
+        assert!(needle("\"job scheduler\"").begins(&text));
+        assert!(needle("\"job sched*\"").begins(&text));
+        assert!(!needle("\"job sched\"").begins(&text));
+        assert!(!needle("\"jo scheduler*\"").begins(&text));
+        assert!(!needle("\"scheduler x\"").begins(&text));
+        assert!(!needle("\"job scheduler\"").begins(&text[..1]));
+    }
+
+    #[test]
+    fn a_term_that_folds_to_nothing_is_left_out() {
+        // A letter by its class, which comes apart into a space and an accent.
+        let query = SearchQuery::parse("\u{37a} rust").unwrap();
+        assert_eq!(Needles::of(&query).wanted, [needle("rust")]);
+    }
+}
