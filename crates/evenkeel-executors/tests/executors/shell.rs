@@ -18,7 +18,11 @@ pub fn supervisor() -> SupervisorCommand {
 
 pub fn executor() -> ShellExecutor {
     let settings = ShellSettings::new(supervisor());
-    ShellExecutor::new(ShellSettings { kill_grace: Duration::from_millis(200), ..settings })
+    executor_with(ShellSettings { kill_grace: Duration::from_millis(200), ..settings })
+}
+
+pub fn executor_with(settings: ShellSettings) -> ShellExecutor {
+    ShellExecutor::new(settings).unwrap()
 }
 
 async fn run(argv: &[&str]) -> Report {
@@ -72,7 +76,7 @@ async fn a_supervisor_that_is_not_there_is_a_failure() {
     let program = "/no/such/supervisor".into();
     let settings = ShellSettings::new(SupervisorCommand { program, args: Vec::new() });
     let config = json!({"argv": ["true"]});
-    let report = ShellExecutor::new(settings).run(invocation("shell", config)).await;
+    let report = executor_with(settings).run(invocation("shell", config)).await;
     assert!(report.error.unwrap().starts_with("the supervisor can't be started: "));
 }
 

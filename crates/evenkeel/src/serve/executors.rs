@@ -36,7 +36,10 @@ pub fn registry(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Registry, 
         kill_grace: half_grace.min(Duration::from_secs(1)),
         ..ShellSettings::new(supervisor)
     };
-    Ok(registry.with(Arc::new(ShellExecutor::new(settings))))
+    let shell = ShellExecutor::new(settings)
+        .map_err(|error| Failure::because("shell jobs can't be run", &error))?;
+    tracing::info!("{}", shell.containment());
+    Ok(registry.with(Arc::new(shell)))
 }
 
 /// Lets commands ask the executors.
