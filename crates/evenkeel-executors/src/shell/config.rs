@@ -69,7 +69,10 @@ impl ShellConfig {
                 .fill(values, Escape::None)
                 .map_err(|message| ConfigFault::new(&field, message))?;
             if text.contains('\0') {
-                return Err(ConfigFault::new(&field, "is filled with a NUL, which no program can get"));
+                return Err(ConfigFault::new(
+                    &field,
+                    "is filled with a NUL, which no program can get",
+                ));
             }
             texts.push(text);
         }
@@ -200,7 +203,10 @@ mod tests {
             (json!({"argv": ["a"], "stdin": "file"}), "executor_config.stdin"),
             (json!({"argv": ["a"], "limits": 5}), "executor_config.limits"),
             (json!({"argv": ["a"], "limits": {"ram": 5}}), "executor_config.limits.ram"),
-            (json!({"argv": ["a"], "limits": {"memory_mb": 1}}), "executor_config.limits.memory_mb"),
+            (
+                json!({"argv": ["a"], "limits": {"memory_mb": 1}}),
+                "executor_config.limits.memory_mb",
+            ),
             (
                 json!({"argv": ["a"], "limits": {"cpu_seconds": 0.5}}),
                 "executor_config.limits.cpu_seconds",

@@ -86,7 +86,9 @@ impl Groups {
         let prefix = prefix(settings.bodies_lock.as_deref());
         let found = match settings.cgroup {
             CgroupUse::Off => Err("they are turned off".into()),
-            CgroupUse::Auto | CgroupUse::Required => own_group().and_then(|own| usable(own, &prefix)),
+            CgroupUse::Auto | CgroupUse::Required => {
+                own_group().and_then(|own| usable(own, &prefix))
+            }
         };
         let required = settings.cgroup == CgroupUse::Required;
         let containment = match found {
@@ -94,7 +96,8 @@ impl Groups {
             Err(reason) => Containment::ProcessTree { reason },
             Ok(containment) => containment,
         };
-        if let (Containment::Cgroup { parent, .. }, Some(_)) = (&containment, &settings.bodies_lock) {
+        if let (Containment::Cgroup { parent, .. }, Some(_)) = (&containment, &settings.bodies_lock)
+        {
             // Supervisors that outlived the node are about to end their bodies; let them.
             end_leftovers(parent, &prefix, settings.kill_grace + Duration::from_millis(500));
         }
@@ -151,7 +154,8 @@ fn own_group() -> Result<PathBuf, String> {
         .find_map(|line| line.strip_prefix("0::"))
         .ok_or("this system has no cgroup v2")?;
     let mounts = read("/proc/self/mountinfo")?;
-    let folder = folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
+    let folder =
+        folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
     // This process may have moved there before, in this life.
     let is_moved = folder.file_name().is_some_and(|name| name == NODE);
     Ok(if is_moved { folder.parent().map(Path::to_owned).unwrap_or(folder) } else { folder })

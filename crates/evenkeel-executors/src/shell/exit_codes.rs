@@ -1,95 +1,71 @@
 //! What a body says by its exit code.
 
+use std::collections::BTreeMap;
+
 use evenkeel_core::chain::Again;
 use evenkeel_core::run::Outcome;
 use serde_json::Value;
 
 use crate::config::{ConfigFault, Fields};
 
+/// The lists a job can give, what they mean, and what is in them if it does not. Not 101, by which
+/// programs in Rust panic.
+const LISTS: [(&str, Meaning, u8); 3] = [
+    ("ok", Meaning::Ok, 0),
+    ("partly_failed", Meaning::PartlyFailed, 100),
+    ("give_up", Meaning::GiveUp, 102),
+];
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Meaning {
+    Ok,
+    PartlyFailed,
+    GiveUp,
+}
+
 /// Which exit codes mean what. All others, 75 (`EX_TEMPFAIL`) among them, are failures that are
 /// tried again as the job says. So are 126 and 127, a program that can't be started: it may be on
 /// another node, or be there again in a minute, when an update is through.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct ExitCodes {
-    ok: Vec<u8>,
-    partly_failed: Vec<u8>,
-    give_up: Vec<u8>,
-}
-
-impl Default for ExitCodes {
-    fn default() -> Self {
-        // Not 101, by which programs in Rust panic.
-        Self { ok: vec![0], partly_failed: vec![100], give_up: vec![102] }
-    }
-}
+pub(super) struct ExitCodes(BTreeMap<u8, Meaning>);
 
 impl ExitCodes {
     pub(super) fn parse(config: &Fields<'_>) -> Result<Self, ConfigFault> {
-        let Some(value) = config.get("exit_codes") else { return Ok(Self::default()) };
-        let fields = value
-            .as_object()
-            .ok_or_else(|| ConfigFault::new("exit_codes", "must be an object of lists"))?;
-        let mut codes = Self::default();
-        for (name, value) in fields {
-            let list = match name.as_str() {
-                "ok" => &mut codes.ok,
-                "partly_failed" => &mut codes.partly_failed,
-                "give_up" => &mut codes.give_up,
-                _ => {
-                    let message = "is not one of ok, partly_failed, give_up";
-                    return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
-                }
-            };
-            *list = parse_list(name, value)?;
+        let none = serde_json::Map::new();
+        let given = match config.get("exit_codes") {
+            None => &none,
+            Some(Value::Object(given)) => given,
+            Some(_) => return Err(ConfigFault::new("exit_codes", "must be an object of lists")),
+        };
+        if let Some(name) = given.keys().find(|name| LISTS.iter().all(|(list, ..)| list != name)) {
+            let message = "is not one of ok, partly_failed, give_up";
+            return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
         }
-        codes.refuse_doubles(fields.keys())?;
-        Ok(codes)
-    }
-
-    /// A code has one meaning. One that is given takes it from the defaults.
-    fn refuse_doubles<'a>(
-        &mut self,
-        given: impl Iterator<Item = &'a String> + Clone,
-    ) -> Result<(), ConfigFault> {
-        let is_given = |name: &str| given.clone().any(|given| given == name);
-        let lists = [
-            ("ok", is_given("ok"), self.ok.clone()),
-            ("partly_failed", is_given("partly_failed"), self.partly_failed.clone()),
-            ("give_up", is_given("give_up"), self.give_up.clone()),
-        ];
-        for (name, _, codes) in lists.iter().filter(|(_, given, _)| *given) {
-            for (other, other_given, others) in lists.iter().filter(|(other, ..)| other != name) {
-                let Some(code) = codes.iter().find(|code| others.contains(code)) else { continue };
-                if *other_given {
+        // A list that is given takes the place of its default, and codes in it that of others'.
+        let by_default = LISTS.iter().filter(|(name, ..)| !given.contains_key(*name));
+        let mut codes: BTreeMap<u8, Meaning> =
+            by_default.map(|(_, meaning, code)| (*code, *meaning)).collect();
+        let mut seen: BTreeMap<u8, &str> = BTreeMap::new();
+        for (name, meaning, _) in LISTS {
+            let Some(list) = given.get(name) else { continue };
+            for code in parse_list(name, list)? {
+                if let Some(other) = seen.insert(code, name).filter(|other| *other != name) {
                     let message = format!("has {code}, which {other} has too");
                     return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
                 }
-            }
-            let mine = |code: &u8| codes.contains(code);
-            if *name != "ok" {
-                self.ok.retain(|code| !mine(code));
-            }
-            if *name != "partly_failed" {
-                self.partly_failed.retain(|code| !mine(code));
-            }
-            if *name != "give_up" {
-                self.give_up.retain(|code| !mine(code));
+                codes.insert(code, meaning);
             }
         }
-        Ok(())
+        Ok(Self(codes))
     }
 
     /// What an exit code means.
     pub(super) fn meaning(&self, code: i32) -> (Outcome, Again) {
-        let is_in = |list: &[u8]| u8::try_from(code).is_ok_and(|code| list.contains(&code));
-        if is_in(&self.ok) {
-            (Outcome::Completed, Again::AsUsual)
-        } else if is_in(&self.partly_failed) {
-            (Outcome::PartlyFailed, Again::AsUsual)
-        } else if is_in(&self.give_up) {
-            (Outcome::Failed, Again::Never)
-        } else {
-            (Outcome::Failed, Again::AsUsual)
+        match u8::try_from(code).ok().and_then(|code| self.0.get(&code)) {
+            Some(Meaning::Ok) => (Outcome::Completed, Again::AsUsual),
+            Some(Meaning::PartlyFailed) => (Outcome::PartlyFailed, Again::AsUsual),
+            Some(Meaning::GiveUp) => (Outcome::Failed, Again::Never),
+            None => (Outcome::Failed, Again::AsUsual),
         }
     }
 }
@@ -128,7 +104,10 @@ mod tests {
         assert_eq!(own.meaning(78), (Outcome::Failed, Again::Never));
         assert_eq!(own.meaning(102), (Outcome::Failed, Again::AsUsual));
         // The code 0 itself can be given another meaning.
-        assert_eq!(parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0, Outcome::PartlyFailed);
+        assert_eq!(
+            parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0,
+            Outcome::PartlyFailed
+        );
     }
 
     #[test]

@@ -127,7 +127,9 @@ fn become_user(name: &str, command: &mut Command) -> io::Result<()> {
         }
         // A number that nobody has a name for, as in many containers.
         (None, Some(uid)) => (uid, Gid::from_raw(uid.as_raw()), Vec::new()),
-        (None, None) => return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such user")),
+        (None, None) => {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such user"));
+        }
     };
     // So that the body can open /dev/stdout and /dev/stderr. They may be something that can't be
     // given away, and then it can't.

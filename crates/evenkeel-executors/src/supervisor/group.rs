@@ -177,12 +177,8 @@ mod tests {
         (folder, group)
     }
 
-    const LIMITS: Limits = Limits {
-        memory_mb: Some(64),
-        processes: Some(10),
-        cpu_seconds: Some(5),
-        ..Limits::NONE
-    };
+    const LIMITS: Limits =
+        Limits { memory_mb: Some(64), processes: Some(10), cpu_seconds: Some(5), ..Limits::NONE };
 
     #[test]
     fn a_group_takes_over_the_limits_it_can_enforce() {

@@ -62,7 +62,9 @@ use body::{BodiesLock, Body};
 pub(crate) use group::Group;
 pub(crate) use limits::Limits;
 use protocol::Command;
-pub(crate) use protocol::{Ended, EndedBy, GroupSpec, Reply, Spec, lease_line, millis, monotonic_ms};
+pub(crate) use protocol::{
+    Ended, EndedBy, GroupSpec, Reply, Spec, lease_line, millis, monotonic_ms,
+};
 use watch::Watch;
 
 /// The supervisor's exit code when it ended a body because the node or its lease was gone.

@@ -3,13 +3,21 @@
 //! The modules say that they are tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
+mod escapees;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod noop;
 #[cfg(test)]
 mod shell;
 #[cfg(test)]
+mod shell_bounds;
+#[cfg(test)]
 mod shell_endings;
+#[cfg(test)]
+mod shell_groups;
+#[cfg(test)]
+mod shell_says;
 #[cfg(test)]
 mod supervisor;
 #[cfg(test)]
