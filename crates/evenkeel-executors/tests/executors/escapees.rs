@@ -26,66 +26,70 @@ use crate::shell::{executor_with, supervisor};
 use crate::support::{eventually, invocation, is_alive, parent_of, pid_in, with};
 
 /// What they are called, and scripts that write `ready` once all is in place; before them, the main
-/// process has written its id to `main`.
+/// process has written its id to `main`. All of them end by themselves after 100 seconds: a test that
+/// fails must not take the machine with it.
 const KINDS: [(&str, &str); 16] = [
-    ("stays", ": >ready; exec sleep 600"),
-    ("ignores signals", "trap '' TERM HUP INT QUIT; : >ready; while :; do sleep 1; done"),
-    ("forks", "for i in 1 2 3 4 5; do sleep 600 & done; : >ready; wait"),
-    ("forks twice", "( ( trap '' TERM; sleep 600 & : >ready ) & ); exec sleep 600"),
+    ("stays", ": >ready; exec sleep 100"),
+    ("ignores signals", "trap '' TERM HUP INT QUIT; : >ready; for i in $(seq 100); do sleep 1; done"),
+    ("forks", "for i in 1 2 3 4 5; do sleep 100 & done; : >ready; wait"),
+    ("forks twice", "( ( trap '' TERM; sleep 100 & : >ready ) & ); exec sleep 100"),
     (
         "leaves its session",
-        "setsid sh -c 'trap \"\" TERM HUP; : >ready; while :; do sleep 1; done' & exec sleep 600",
+        "setsid sh -c 'trap \"\" TERM HUP; : >ready; for i in $(seq 100); do sleep 1; done' & exec sleep 100",
     ),
     (
         "daemonises",
         "perl -MPOSIX -e 'exit if fork; POSIX::setsid(); exit if fork; chdir \"/\"; umask 0;
             $SIG{$_} = \"IGNORE\" for qw(TERM HUP INT); open F, \">$ENV{READY}\"; close F;
             open STDIN, \"</dev/null\"; open STDOUT, \">/dev/null\"; open STDERR, \">&STDOUT\";
-            sleep 600'; exec sleep 600",
+            sleep 100'; exec sleep 100",
     ),
     (
         "holds the pipes",
-        "setsid sh -c 'trap \"\" TERM PIPE; : >ready; while :; do echo noise; echo noise >&2; sleep 1
-            done' & exec sleep 600 >/dev/null 2>&1",
+        "setsid sh -c 'trap \"\" TERM PIPE; : >ready; for i in $(seq 100); do echo noise; echo noise >&2; sleep 1
+            done' & exec sleep 100 >/dev/null 2>&1",
     ),
     (
         "forks in a storm",
-        "exec perl -e 'for (1..20) { next if fork; $SIG{TERM} = \"IGNORE\"; while (1) {
+        "exec perl -e 'for (1..20) { next if fork; $SIG{TERM} = \"IGNORE\"; while (time - $^T < 100) {
                 my $p = fork; next unless defined $p;
                 if (!$p) { select undef, undef, undef, 0.01; exit } waitpid $p, 0 } }
-            open F, \">ready\"; close F; sleep 600'",
+            open F, \">ready\"; close F; sleep 100'",
     ),
     (
         "hops from process to process",
-        "setsid perl -e '$SIG{TERM} = \"IGNORE\"; my $n = 0; while (1) { my $p = fork; exit if $p;
+        "setsid perl -e '$SIG{TERM} = \"IGNORE\"; my $n = 0; while (time - $^T < 100) { my $p = fork; exit if $p;
             if (++$n == 50) { open F, \">ready\"; close F } select undef, undef, undef, 0.0005 }' &
-            exec sleep 600",
+            exec sleep 100",
     ),
     (
         "closes all descriptors",
         "setsid perl -MPOSIX -e 'open F, \">ready\"; close F; POSIX::close($_) for 0..1023;
-            $SIG{TERM} = \"IGNORE\"; 1 while sleep 600' & exec sleep 600",
+            $SIG{TERM} = \"IGNORE\"; sleep 100' & exec sleep 100",
     ),
     (
         "is stopped under a tracer",
         "exec perl -MPOSIX -e 'my $ptrace = (POSIX::uname())[4] eq \"x86_64\" ? 101 : 117;
-            my $p = fork; if (!$p) { syscall $ptrace, 0, 0, 0, 0; kill STOP => $$; sleep 600; exit }
-            waitpid $p, WUNTRACED; open F, \">ready\"; close F; sleep 600'",
+            my $p = fork; if (!$p) { syscall $ptrace, 0, 0, 0, 0; kill STOP => $$; sleep 100; exit }
+            waitpid $p, WUNTRACED; open F, \">ready\"; close F; sleep 100'",
     ),
-    ("stops itself", "setsid sh -c ': >ready; kill -STOP $$; sleep 600' & : ; kill -STOP $$"),
-    ("forgets its environment", "cd /; env -i setsid sh -c \": >'$READY'; sleep 600; : $MARK\" &
-        exec sleep 600"),
+    ("stops itself", "setsid sh -c ': >ready; kill -STOP $$; sleep 100' & : ; kill -STOP $$"),
+    (
+        "forgets its environment",
+        "cd /; env -i setsid perl -e 'open F, \">$ARGV[0]\"; close F; sleep 100' \"$READY\" \"$MARK\" &
+            exec sleep 100",
+    ),
     ("becomes another program", ": >ready; exec perl -e 'exec \"sleep\", \"600\"'"),
     (
         "disguises itself",
         "setsid perl -e '$0 = \") Z 1 (\"; $SIG{TERM} = \"IGNORE\"; open F, \">ready\"; close F;
-            1 while sleep 600' & exec sleep 600",
+            sleep 100' & exec sleep 100",
     ),
     (
         "takes in orphans of its own",
         "exec perl -e 'my $prctl = `uname -m` =~ /x86_64/ ? 157 : 167; syscall $prctl, 36, 1, 0, 0, 0;
             if (!fork) { if (!fork) { $SIG{TERM} = \"IGNORE\"; open F, \">ready\"; close F;
-                1 while sleep 600 } exit } sleep 600'",
+                sleep 100 } exit } sleep 100'",
     ),
 ];
 
@@ -116,7 +120,7 @@ impl Escapee {
     }
 
     fn invocation(&self) -> Invocation {
-        with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(100))
+        with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(90))
     }
 
     /// Waits until it is all there; returns its main process.
