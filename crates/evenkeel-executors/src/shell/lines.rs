@@ -1,16 +1,7 @@
 //! What a body says on its standard output besides its output.
 //!
-//! A line that begins with `@evenkeel ` and goes on with a JSON object is for Evenkeel:
-//!
-//! | line | says |
-//! |---|---|
-//! | `@evenkeel {"progress": {"done": 5, "total": 20, "message": "pages"}}` | how far it has come; each of the three may be left out |
-//! | `@evenkeel {"items": {"crawled": 3, "indexed": 2}}` | how many items it has looked at and kept so far, in all; either may be left out |
-//! | `@evenkeel {"checkpoint": …}` | what the next attempt gets as `EVENKEEL_CHECKPOINT`, if there is one: any JSON but `null`, up to 64 KiB |
-//!
-//! One line may say several of these. The last word counts. Such lines are no part of the output.
-//! One that can't be read is, and the log says so once. A program that buffers its output has to
-//! flush it after such a line, or nobody hears it in time.
+//! What the lines look like is told to users at [`ShellExecutor`](super::ShellExecutor). Here they
+//! are told from output, whatever pieces the pipe delivers.
 
 use evenkeel_core::Progress;
 use serde::Deserialize;

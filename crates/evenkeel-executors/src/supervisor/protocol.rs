@@ -128,6 +128,7 @@ pub(crate) struct Ended {
     /// Peak memory of its group, or resident memory of the largest process.
     pub(crate) memory_kb: i64,
     /// Did the kernel kill some of it for its memory limit?
+    #[serde(default)]
     pub(crate) out_of_memory: bool,
 }
 

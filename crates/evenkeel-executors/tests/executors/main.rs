@@ -3,6 +3,8 @@
 //! The modules say that they are tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
+mod escapee;
+#[cfg(test)]
 mod escapees;
 #[cfg(test)]
 mod http;

@@ -6,6 +6,7 @@ use evenkeel_executors::{
     Executor, Report, ShellExecutor, ShellSettings, SupervisorCommand, TAIL_BYTES_MAX,
 };
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::{invocation, with};
 
@@ -131,6 +132,15 @@ async fn it_runs_where_the_job_says() {
     let config = json!({"argv": ["pwd"], "cwd": "/usr"});
     let report = executor().run(invocation("shell", config)).await;
     assert_eq!(report.output.as_deref(), Some("/usr\n"));
+}
+
+#[tokio::test]
+async fn the_program_is_looked_for_in_the_bodys_own_path() {
+    let folder = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("/bin/echo", folder.path().join("own-program")).unwrap();
+    let config = json!({"argv": ["own-program", "here"], "env": {"PATH": folder.path()}});
+    let report = executor().run(invocation("shell", config)).await;
+    assert_eq!(report.output.as_deref(), Some("here\n"), "{:?}", report.error);
 }
 
 #[tokio::test]
