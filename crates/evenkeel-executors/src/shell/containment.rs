@@ -171,7 +171,9 @@ fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
         let mut words = mount.split(' ').skip(3);
         let (root, point) = (words.next()?, words.next()?);
         let inside = Path::new(group).strip_prefix(root).ok()?;
-        kind.starts_with("cgroup2 ").then(|| Path::new(point).join(inside))
+        // Joined by steps, so that the root group's path gets no slash at its end.
+        kind.starts_with("cgroup2 ")
+            .then(|| Path::new(point).components().chain(inside.components()).collect())
     })
 }
 

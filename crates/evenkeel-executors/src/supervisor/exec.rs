@@ -115,7 +115,8 @@ impl Prelude {
 
 /// Gives up everything that is not this user's: groups first, for it takes root to do so.
 fn become_user(name: &str, command: &mut Command) -> io::Result<()> {
-    let number = name.parse().ok().map(Uid::from_raw);
+    // The largest number means "nobody else" to the kernel, and would leave this process root.
+    let number = name.parse().ok().filter(|uid| *uid != u32::MAX).map(Uid::from_raw);
     let known = match number {
         Some(uid) => User::from_uid(uid)?,
         None => User::from_name(name)?,
