@@ -36,7 +36,9 @@ pub use lease::Lease;
 pub use noop::NoopExecutor;
 pub use registry::Registry;
 pub use report::Report;
-pub use shell::{ShellExecutor, ShellSettings, SupervisorCommand};
+pub use shell::{
+    CgroupUse, Containment, NoCgroup, ShellExecutor, ShellSettings, SupervisorCommand,
+};
 pub use tail::TAIL_BYTES_MAX;
 pub use wire::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, News, Wire};
 

@@ -20,7 +20,8 @@ pub(super) async fn measure(
     count: u64,
     supervisor: SupervisorCommand,
 ) -> anyhow::Result<ShellFigures> {
-    let executor = Watched::new(Arc::new(ShellExecutor::new(ShellSettings::new(supervisor))));
+    let shell = ShellExecutor::new(ShellSettings::new(supervisor))?;
+    let executor = Watched::new(Arc::new(shell));
     let at = soon(bench, count).await?;
     let progress = bench.progress(count, "registering");
     let like = |definition: Definition| Definition {

@@ -1,5 +1,51 @@
 //! The supervisor as a program of its own, for this crate's tests.
+//!
+//! With the arguments `node <executor_config> <bodies_lock> <auto|off>` it is a node instead, one
+//! that runs a single body and knows of nothing else, to be killed.
 
-fn main() -> std::process::ExitCode {
-    evenkeel_executors::supervisor::main()
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::schedule::Once;
+use evenkeel_core::{Definition, JobNo, RunKey, Schedule, TenantNo, Timestamp};
+use evenkeel_executors::{
+    Cancel, CgroupUse, Executor, Invocation, Lease, ShellExecutor, ShellSettings,
+    SupervisorCommand, Wire, supervisor,
+};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.as_slice() {
+        [word, config, lock, cgroup] if word == "node" => match node(config, lock, cgroup) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        _ => supervisor::main(),
+    }
+}
+
+fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let mut definition = Definition::noop(Schedule::Once(Once { at: None }));
+    definition.executor.kind = "shell".into();
+    definition.executor.config = serde_json::from_str(config)?;
+    let program = std::env::current_exe()?;
+    let executor = ShellExecutor::new(ShellSettings {
+        bodies_lock: Some(lock.into()),
+        cgroup: if cgroup == "off" { CgroupUse::Off } else { CgroupUse::Auto },
+        ..ShellSettings::new(SupervisorCommand { program, args: Vec::new() })
+    })?;
+    let invocation = Invocation {
+        key: RunKey::regular(JobNo(7), Timestamp::MIN),
+        fence: Fence(1),
+        tenant: TenantNo(1),
+        started_at: Timestamp::MIN,
+        definition: Arc::new(definition),
+        checkpoint: None,
+        cancel: Cancel::none(),
+        lease: Lease::endless(),
+        wire: Wire::default(),
+    };
+    tokio::runtime::Runtime::new()?.block_on(executor.run(invocation));
+    Ok(())
 }

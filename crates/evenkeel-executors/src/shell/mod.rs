@@ -1,82 +1,143 @@
 //! The executor that runs a program.
 
+mod argv;
 mod config;
+mod containment;
+mod ending;
+mod exit_codes;
+mod lines;
+mod output;
 mod session;
+mod settings;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use evenkeel_core::Progress;
+use evenkeel_core::chain::Again;
+use rustix::process::geteuid;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::supervisor::{Spec, millis, monotonic_ms};
-use crate::{ConfigFault, Executor, Invocation, Report};
+use crate::template::Values;
+use crate::{CancelReason, ConfigFault, Executor, Invocation, Report, interrupted};
 use config::ShellConfig;
-use session::{Limits, Session};
-
-/// How programs are run.
-#[derive(Clone, Debug)]
-pub struct ShellSettings {
-    /// What starts a supervisor.
-    pub supervisor: SupervisorCommand,
-    /// The file supervisors hold a shared lock on while their bodies run.
-    pub bodies_lock: Option<PathBuf>,
-    /// Between the SIGTERM that asks a body to end and the SIGKILL that ends it.
-    pub kill_grace: Duration,
-    /// So many programs run at once; more wait. A program costs far more than a call.
-    pub bodies_max: usize,
-}
-
-impl ShellSettings {
-    /// With a second of grace, no lock, and at most 256 programs.
-    pub const fn new(supervisor: SupervisorCommand) -> Self {
-        Self { supervisor, bodies_lock: None, kill_grace: Duration::from_secs(1), bodies_max: 256 }
-    }
-}
-
-/// A command line that ends up in [`supervisor::main`](crate::supervisor::main).
-#[derive(Clone, Debug)]
-pub struct SupervisorCommand {
-    /// The program: `evenkeel` itself.
-    pub program: PathBuf,
-    /// Its arguments: `__supervise`.
-    pub args: Vec<String>,
-}
+use containment::Groups;
+pub use containment::{Containment, NoCgroup};
+use session::{Session, Terms};
+pub use settings::{CgroupUse, ShellSettings, SupervisorCommand};
 
 /// Runs a program under a [supervisor](crate::supervisor), which ends it when this node can't.
 ///
-/// Its configuration is `{"argv": ["program", "argument"], "cwd": "/somewhere", "env": {}}`. The
-/// program is looked for in PATH and started as it is: no shell reads the arguments. It gets the
-/// payload as JSON on standard input (nothing if that is null) and an environment of PATH,
-/// `EVENKEEL_RUN_ID`, `EVENKEEL_EXECUTION_ID`, `EVENKEEL_ATTEMPT`, `EVENKEEL_FENCE`,
-/// `EVENKEEL_SCHEDULED_AT` and what `env` adds.
+/// # Configuration
 ///
-/// Exit code 0 is success; everything else fails with the end of what it wrote to standard error.
-/// The output is the end of its standard output. The job's timeout is the longest time without a
-/// byte on either.
+/// ```json
+/// {"argv": ["/opt/report", "--day", "{{scheduled_at}}", "{{payload.customer}}"],
+///  "cwd": "/var/lib/reports", "env": {"MODE": "{{payload.mode}}"}, "user": "reports",
+///  "limits": {"cpu_seconds": 600, "memory_mb": 512, "open_files": 1024, "processes": 50,
+///             "file_size_mb": 100},
+///  "stdin": "payload", "exit_codes": {"ok": [0], "partly_failed": [100], "give_up": [102]}}
+/// ```
+///
+/// Only `argv` is required. The program is looked for in PATH and started as it is: no shell reads
+/// the arguments. If the program is itself a shell, nothing can be filled into what it reads as a
+/// script; such values are passed as further arguments. `user` needs a node that runs as root and
+/// lists that user in its settings.
+///
+/// Limits hold for each process by itself, but `memory_mb` and `processes` for all together where
+/// the body has a control group that can limit them; see [`Containment`]. Without one, `memory_mb`
+/// is each process's private memory, and `processes` counts all that its user has, and root is free
+/// of it.
+///
+/// # What the body gets
+///
+/// The payload as JSON on standard input (nothing if that is null, or if `stdin` is `none`), and an
+/// environment of what [`ShellSettings::env_allow`] lets through, what `env` adds, and
+/// `EVENKEEL_RUN_ID`, `EVENKEEL_EXECUTION_ID`, `EVENKEEL_ATTEMPT`, `EVENKEEL_FENCE`,
+/// `EVENKEEL_SCHEDULED_AT`; and `EVENKEEL_CHECKPOINT`, the JSON that an earlier attempt has saved,
+/// if one has. With `user`, also `HOME`, `USER` and `LOGNAME`, if they are not given.
+///
+/// # What it says
+///
+/// A line on standard output that begins with `@evenkeel ` and goes on with a JSON object is for
+/// Evenkeel, and no part of the output:
+///
+/// | line | says |
+/// |---|---|
+/// | `@evenkeel {"progress": {"done": 5, "total": 20, "message": "pages"}}` | how far it has come; each of the three may be left out |
+/// | `@evenkeel {"items": {"crawled": 3, "indexed": 2}}` | how many items it has looked at and kept so far, in all; either may be left out |
+/// | `@evenkeel {"checkpoint": …}` | what the next attempt gets: any JSON but `null`, up to 64 KiB |
+///
+/// One line may say several of these; the last word counts. A program that buffers its output has
+/// to flush it after such a line. One that can't be read is output, and the log says so once.
+///
+/// | exit code | outcome |
+/// |---|---|
+/// | 0 | completed |
+/// | 100 | partly failed: it did its work, but for some of its items |
+/// | 102 | failed, and not tried again |
+/// | any other; by convention 75 | failed, and tried again as the job says |
+///
+/// A failure's error is the exit code, or the signal, and the end of what it wrote to standard
+/// error. The output is the end of its standard output. The job's timeout is the longest time
+/// without a byte on either.
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,
-    path: Option<String>,
+    inherited: Vec<(String, String)>,
+    groups: Groups,
     places: Semaphore,
 }
 
+/// With a control group, the node itself can end all of a body: it need not wait for long.
+const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
+
+/// Without, only the supervisor knows all of it, and is given more time to come round.
+const SUPERVISOR_LATE_ALONE: Duration = Duration::from_secs(2);
+
 impl ShellExecutor {
-    /// Makes the executor. Bodies get the PATH this process has now.
-    pub fn new(settings: ShellSettings) -> Self {
-        // Not a setting, so not the config's: it is passed on, never looked at.
-        let path = std::env::var_os("PATH").map(|path| path.to_string_lossy().into_owned());
-        let places = Semaphore::new(settings.bodies_max);
-        Self { settings, path, places }
+    /// Makes the executor, and ends what may be left of a former life's bodies. Bodies get those
+    /// variables that this process has now.
+    pub fn new(settings: ShellSettings) -> Result<Self, NoCgroup> {
+        // Not settings, so not the config's: they are passed on, never looked at.
+        let variable = |name: &String| {
+            let value = std::env::var_os(name)?;
+            Some((name.clone(), value.to_string_lossy().into_owned()))
+        };
+        Ok(Self {
+            inherited: settings.env_allow.iter().filter_map(variable).collect(),
+            groups: Groups::find(&settings)?,
+            places: Semaphore::new(settings.bodies_max),
+            settings,
+        })
     }
 
-    fn spec(&self, config: ShellConfig, invocation: &Invocation) -> Spec {
-        let key = invocation.key;
-        let mut env: BTreeMap<String, String> =
-            self.path.iter().map(|path| ("PATH".into(), path.clone())).collect();
-        env.extend(config.env);
+    /// What keeps a body's processes together here, for the log.
+    pub const fn containment(&self) -> &Containment {
+        self.groups.containment()
+    }
+
+    /// Refuses a user that this node can't or may not become.
+    fn check_user(&self, user: Option<&str>) -> Result<(), ConfigFault> {
+        let Some(user) = user else { return Ok(()) };
+        if !self.settings.users.iter().any(|allowed| allowed == user) {
+            let message = format!("is {user:?}, whom the settings of this server do not list");
+            return Err(ConfigFault::new("user", message));
+        }
+        if !geteuid().is_root() {
+            let message = format!("is {user:?}; only a server that runs as root can become others");
+            return Err(ConfigFault::new("user", message));
+        }
+        Ok(())
+    }
+
+    fn spec(&self, config: &ShellConfig, invocation: &Invocation) -> Result<Spec, ConfigFault> {
+        let (key, payload) = (invocation.key, &invocation.definition.payload);
+        let filled = config.fill(&Values { key, fence: invocation.fence, payload })?;
+        let mut env: BTreeMap<String, String> = self.inherited.iter().cloned().collect();
+        env.extend(filled.env);
         env.extend(
             [
                 ("EVENKEEL_RUN_ID", key.run_id().to_string()),
@@ -87,20 +148,63 @@ impl ShellExecutor {
             ]
             .map(|(name, value)| (name.into(), value)),
         );
-        let payload = &invocation.definition.payload;
+        env.extend(checkpoint(invocation).map(|text| ("EVENKEEL_CHECKPOINT".into(), text)));
+        let gets_payload = config.gets_payload && !payload.is_null();
         // Before the lease is looked at: see `lease_line`.
         let sent_ms = monotonic_ms();
-        Spec {
-            argv: config.argv,
+        Ok(Spec {
+            argv: filled.argv,
             env,
-            cwd: config.cwd,
-            payload: (!payload.is_null()).then(|| payload.to_string()),
+            cwd: config.cwd.clone(),
+            payload: gets_payload.then(|| payload.to_string()),
             bodies_lock: self.settings.bodies_lock.clone(),
             kill_grace_ms: millis(self.settings.kill_grace),
             lease_ms: invocation.lease.remaining().map(millis),
             sent_ms,
+            group: self.groups.next(&key.execution_id()),
+            user: config.user.clone(),
+            limits: config.limits,
+        })
+    }
+
+    /// Waits for one of the places, and says so.
+    async fn place(&self, invocation: &Invocation) -> Result<SemaphorePermit<'_>, CancelReason> {
+        if let Some(reason) = invocation.cancel.reason() {
+            return Err(reason);
+        }
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let say = |message: &str| {
+            let message = Some(message.to_owned());
+            invocation.wire.progress(Progress { message, ..Progress::default() });
+        };
+        say("waiting for a free place");
+        let mut lease = invocation.lease.clone();
+        tokio::select! {
+            biased;
+            reason = interrupted(&invocation.cancel, &mut lease) => Err(reason),
+            place = self.places.acquire() => {
+                say("");
+                // Nobody closes the semaphore.
+                place.map_err(|_| CancelReason::ShuttingDown)
+            }
         }
     }
+}
+
+/// What an earlier attempt has saved, if a body can be given it: the job may have had another
+/// executor then, whose notes are its own.
+fn checkpoint(invocation: &Invocation) -> Option<String> {
+    let text = String::from_utf8(invocation.checkpoint.clone()?).ok()?;
+    let fits = text.len() <= lines::CHECKPOINT_TEXT_MAX && !text.contains('\0');
+    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+    (fits && is_json()).then_some(text)
+}
+
+/// A run that can't be described can't be described better a minute later.
+fn pointless(fault: &ConfigFault) -> Report {
+    Report { again: Again::Never, ..Report::failed(fault.to_string()) }
 }
 
 #[async_trait]
@@ -109,33 +213,45 @@ impl Executor for ShellExecutor {
         "shell"
     }
 
-    fn check(&self, config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
-        ShellConfig::parse(config).map(drop)
+    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+        let config = ShellConfig::parse(config)?;
+        config.check(payload)?;
+        self.check_user(config.user.as_deref())
     }
 
     async fn run(&self, invocation: Invocation) -> Report {
         let config = match ShellConfig::parse(&invocation.definition.executor.config) {
             Ok(config) => config,
-            Err(fault) => return Report::failed(fault.to_string()),
+            Err(fault) => return pointless(&fault),
         };
-        let _place = tokio::select! {
-            biased;
-            reason = invocation.cancel.cancelled() => return Report::cancelled(reason),
-            place = self.places.acquire() => place,
-        };
-        let spec = self.spec(config, &invocation);
-        let session = Session::open(&self.settings.supervisor, self.path.as_deref(), &spec);
-        let limits = Limits {
-            silence: invocation.definition.timeout,
-            // The supervisor kills after the grace; that it doesn't is not to be waited for.
-            stopping: self.settings.kill_grace + Duration::from_secs(2),
-        };
-        match session {
-            Ok(session) => {
-                // On the heap: there are thousands of these, and few are at their largest.
-                Box::pin(session.run(limits, &invocation.cancel, invocation.lease)).await
-            }
-            Err(error) => Report::failed(format!("the supervisor can't be started: {error}")),
+        // Another node may have other settings, so it may be tried again.
+        if let Err(fault) = self.check_user(config.user.as_deref()) {
+            return Report::failed(fault.to_string());
         }
+        let _place = match self.place(&invocation).await {
+            Ok(place) => place,
+            Err(reason) => return Report::cancelled(reason),
+        };
+        let spec = match self.spec(&config, &invocation) {
+            Ok(spec) => spec,
+            Err(fault) => return pointless(&fault),
+        };
+        let session = match Session::open(&self.settings.supervisor, &spec) {
+            Ok(session) => session,
+            Err(error) => {
+                return Report::failed(format!("the supervisor can't be started: {error}"));
+            }
+        };
+        let late = if spec.group.is_some() { SUPERVISOR_LATE } else { SUPERVISOR_LATE_ALONE };
+        let terms = Terms {
+            silence: invocation.definition.timeout,
+            stopping: self.settings.kill_grace + late,
+            codes: &config.exit_codes,
+            cancel: &invocation.cancel,
+            lease: invocation.lease,
+            wire: invocation.wire,
+        };
+        // On the heap: there are thousands of these, and few are at their largest.
+        Box::pin(session.run(terms)).await
     }
 }

@@ -3,40 +3,51 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
+use std::pin::{Pin, pin};
+use std::process::Stdio;
 use std::time::Duration;
 
 use evenkeel_core::Span;
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::time::{Sleep, sleep, sleep_until};
 
 use super::SupervisorCommand;
-use crate::supervisor::{Ended, EndedBy, Reply, Spec, lease_line, monotonic_ms};
-use crate::tail::Tail;
-use crate::{Cancel, CancelReason, Lease, Report};
+use super::ending::{Known, Stop};
+use super::exit_codes::ExitCodes;
+use crate::supervisor::{Group, Spec, lease_line, monotonic_ms};
+use crate::{Cancel, CancelReason, Lease, Report, Wire};
 
-/// After the supervisor's end all writers of its pipes are gone, unless it was killed.
-const DRAIN: Duration = Duration::from_secs(1);
+/// A supervisor that has ended has said everything, and it only has to arrive.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How long a session waits for what.
-pub(super) struct Limits {
-    /// Without a byte from the body.
+/// How long the kernel may take to end what a killed supervisor has left behind.
+const GROUP_END: Duration = Duration::from_secs(2);
+
+/// So many bytes are read at once.
+const CHUNK_BYTES: usize = 8 * 1024;
+
+/// No pipe holds more than this, unless root made it larger.
+const PIPE_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a session goes by.
+pub(super) struct Terms<'a> {
+    /// The longest time without a byte from the body.
     pub(super) silence: Span,
     /// From the order to stop to the supervisor's end.
     pub(super) stopping: Duration,
-}
-
-/// Why a body was told to stop.
-#[derive(Copy, Clone)]
-enum Stop {
-    Cancelled(CancelReason),
-    Silent,
+    /// What the body's exit code means.
+    pub(super) codes: &'a ExitCodes,
+    /// Says when to stop.
+    pub(super) cancel: &'a Cancel,
+    /// Says until when this node may run it.
+    pub(super) lease: Lease,
+    /// Takes what the body says while it runs.
+    pub(super) wire: Wire,
 }
 
 /// A supervisor and the pipes to it. Dropping it closes the control socket, and that ends the body.
@@ -44,51 +55,44 @@ pub(super) struct Session {
     child: Child,
     replies: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
     first: Vec<u8>,
-}
-
-/// What became known of a body so far.
-#[derive(Default)]
-struct Known {
-    stdout: Tail,
-    stderr: Tail,
-    stop: Option<Stop>,
-    body: Option<Pid>,
-    start_error: Option<String>,
-    ended: Option<Ended>,
-    supervisor: Option<io::Result<ExitStatus>>,
+    group: Option<Group>,
 }
 
 impl Session {
     /// Starts a supervisor, which waits for its spec.
-    pub(super) fn open(
-        supervisor: &SupervisorCommand,
-        path: Option<&str>,
-        spec: &Spec,
-    ) -> io::Result<Self> {
+    pub(super) fn open(supervisor: &SupervisorCommand, spec: &Spec) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
+        let (to_stdout, stdout) = pipe::pipe()?;
+        let (to_stderr, stderr) = pipe::pipe()?;
+        // By absolute path and without a step of ours in between, so that it takes no copy of this
+        // process, which may be large.
         let child = Command::new(&supervisor.program)
             .args(&supervisor.args)
             // The node's environment holds its secrets.
             .env_clear()
-            .envs(path.map(|path| ("PATH", path)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(Stdio::from(to_stdout.into_blocking_fd()?))
+            .stderr(Stdio::from(to_stderr.into_blocking_fd()?))
             .spawn()?;
         let (replies, orders) = ours.into_split();
+        let replies = BufReader::new(replies).lines();
         let mut first = serde_json::to_vec(spec)?;
         first.push(b'\n');
-        Ok(Self { child, replies: BufReader::new(replies).lines(), orders, first })
+        let group = spec.group.as_ref().map(|group| Group::at(group.path.clone()));
+        Ok(Self { child, replies, orders, stdout, stderr, first, group })
     }
 
     /// Talks to the supervisor until the body and everything below it is gone.
-    pub(super) async fn run(self, limits: Limits, cancel: &Cancel, mut lease: Lease) -> Report {
-        let Self { mut child, mut replies, mut orders, first } = self;
-        let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-        let mut known = Known::default();
+    pub(super) async fn run(self, terms: Terms<'_>) -> Report {
+        let Self { mut child, mut replies, mut orders, stdout, stderr, first, group } = self;
+        let Terms { silence: longest_silence, stopping, codes, cancel, mut lease, wire } = terms;
+        let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
+        let mut known = Known::new(wire, group);
         let (say, mut said) = mpsc::unbounded_channel::<String>();
         // Beside everything else: a supervisor that does not read must not stop us from ending it.
         let mut writing = pin!(async {
@@ -102,12 +106,12 @@ impl Session {
         });
         let say = |line: String| drop(say.send(line));
         let mut cancelled = pin!(cancel.cancelled());
-        let mut silence = pin!(sleep(limits.silence.into()));
-        let mut patience: std::pin::Pin<&mut Sleep> = pin!(sleep(Duration::ZERO));
+        let mut silence = pin!(sleep(longest_silence.into()));
+        let mut patience: Pin<&mut Sleep> = pin!(sleep(Duration::ZERO));
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut listening = true;
 
-        while known.supervisor.is_none() || listening || stdout.is_some() || stderr.is_some() {
+        while known.supervisor.is_none() || listening {
             let until = lease.until();
             let running = known.stop.is_none() && known.supervisor.is_none();
             let stop = tokio::select! {
@@ -129,7 +133,7 @@ impl Session {
                         break;
                     }
                     known.kill(&mut child);
-                    patience.set(sleep(limits.stopping));
+                    patience.set(sleep(stopping));
                     continue;
                 }
                 () = &mut writing => continue,
@@ -140,12 +144,18 @@ impl Session {
                     }
                     continue;
                 }
-                heard = hear(&mut stdout, &mut out, &mut known.stdout), if stdout.is_some() => {
-                    if heard { silence.set(sleep(limits.silence.into())) }
+                heard = hear(&mut stdout, &mut out), if stdout.is_some() => {
+                    if heard {
+                        known.output.out(&out);
+                        silence.set(sleep(longest_silence.into()));
+                    }
                     continue;
                 }
-                heard = hear(&mut stderr, &mut err, &mut known.stderr), if stderr.is_some() => {
-                    if heard { silence.set(sleep(limits.silence.into())) }
+                heard = hear(&mut stderr, &mut err), if stderr.is_some() => {
+                    if heard {
+                        known.output.err(&err);
+                        silence.set(sleep(longest_silence.into()));
+                    }
                     continue;
                 }
                 status = child.wait(), if known.supervisor.is_none() => {
@@ -154,111 +164,52 @@ impl Session {
                         known.kill_body();
                     }
                     known.supervisor = Some(status);
-                    patience.set(sleep(DRAIN));
+                    patience.set(sleep(LAST_WORDS));
                     continue;
                 }
             };
             known.stop = Some(stop);
-            patience.set(sleep(limits.stopping));
+            patience.set(sleep(stopping));
             say("stop\n".into());
         }
-        known.report(limits.silence)
+        if !known.is_over()
+            && let Some(group) = known.group.clone()
+        {
+            // If this node ends before that is done, its next life will do it.
+            let _ = tokio::task::spawn_blocking(move || group.end(GROUP_END)).await;
+        }
+        drain(stdout, |bytes| known.output.out(bytes));
+        drain(stderr, |bytes| known.output.err(bytes));
+        known.report(longest_silence, codes)
     }
 }
 
-/// Takes in what comes next; `false` at the end, after which there is nothing to listen to.
-async fn hear<R: AsyncRead + Unpin>(
-    pipe: &mut Option<R>,
-    buffer: &mut Vec<u8>,
-    tail: &mut Tail,
-) -> bool {
+/// Waits for what comes next; `false` at the end, after which there is nothing to listen to.
+async fn hear(pipe: &mut Option<pipe::Receiver>, buffer: &mut Vec<u8>) -> bool {
     let Some(reader) = pipe else { return false };
     buffer.clear();
-    buffer.reserve(8 * 1024);
-    match reader.read_buf(buffer).await {
-        Ok(n) if n > 0 => {
-            tail.push(buffer);
-            true
-        }
-        Ok(_) | Err(_) => {
-            *pipe = None;
-            false
-        }
+    buffer.reserve(CHUNK_BYTES);
+    let heard = matches!(reader.read_buf(buffer).await, Ok(n) if n > 0);
+    if !heard {
+        *pipe = None;
     }
+    heard
 }
 
-impl Known {
-    /// Takes in an answer; says whether the supervisor waits for the word to start.
-    fn learn(&mut self, line: &str) -> bool {
-        match serde_json::from_str(line) {
-            Ok(Reply::Ready) => return self.stop.is_none(),
-            Ok(Reply::Started { pid }) => self.body = Pid::from_raw(pid),
-            Ok(Reply::Failed { error }) => self.start_error = Some(error),
-            Ok(Reply::Ended(ended)) => self.ended = Some(ended),
-            Err(_) => {}
-        }
-        false
-    }
-
-    /// Ends a supervisor that does not end by itself.
-    fn kill(&self, child: &mut Child) {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(leader) = leader {
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
-        // It may not lead a group yet.
-        let _ = child.start_kill();
-        self.kill_body();
-    }
-
-    fn kill_body(&self) {
-        if let Some(body) = self.body {
-            let _ = kill_process_group(body, Signal::KILL);
-        }
-    }
-
-    fn report(self, silence: Span) -> Report {
-        let by = self.ended.map(|ended| ended.by);
-        let mut report = match (self.stop, by) {
-            // It came to its own end while it was being told to stop.
-            (_, Some(EndedBy::Itself)) | (None, Some(EndedBy::Stop)) => self.own_end(),
-            (Some(Stop::Cancelled(reason)), _) => Report::cancelled(reason),
-            (Some(Stop::Silent), _) => Report::timed_out(format!("no output for {silence}")),
-            (None, Some(EndedBy::Lease | EndedBy::NodeGone)) => {
-                Report::cancelled(CancelReason::LeaseLost)
+/// Takes what is in a pipe now. The body has written all it will ever write; but somebody it gave
+/// the pipe to may hold it open for ever, and is not waited for.
+fn drain(pipe: Option<pipe::Receiver>, mut take: impl FnMut(&[u8])) {
+    let Some(pipe) = pipe.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else { return };
+    let mut buffer = [0; CHUNK_BYTES];
+    let mut taken = 0;
+    while taken < PIPE_BYTES_MAX {
+        match rustix::io::read(&pipe, &mut buffer) {
+            Ok(n) if n > 0 => {
+                take(&buffer[..n]);
+                taken += n;
             }
-            (None, None) => self.no_end(),
-        };
-        if let (Some(error), Some(stderr)) = (&mut report.error, self.stderr.into_text()) {
-            error.push('\n');
-            error.push_str(&stderr);
-        }
-        Report {
-            output: self.stdout.into_text(),
-            cpu_time: self.ended.map(|ended| Span::from_micros(ended.cpu_us)),
-            memory_peak_kb: self.ended.map(|ended| ended.memory_kb),
-            ..report
-        }
-    }
-
-    fn own_end(&self) -> Report {
-        let (code, signal) = self.ended.map_or((None, None), |ended| (ended.code, ended.signal));
-        match (code, signal) {
-            (Some(0), _) => Report::completed(),
-            (Some(code), _) => Report::failed(format!("exit code {code}")),
-            (None, Some(signal)) => Report::failed(format!("ended by signal {signal}")),
-            (None, None) => Report::failed("it ended in an unknown way"),
-        }
-    }
-
-    fn no_end(&self) -> Report {
-        if let Some(error) = &self.start_error {
-            return Report::failed(error.clone());
-        }
-        match &self.supervisor {
-            Some(Ok(status)) => Report::failed(format!("its supervisor was ended: {status}")),
-            Some(Err(error)) => Report::failed(format!("its supervisor was lost: {error}")),
-            None => Report::failed("its supervisor was lost"),
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return,
         }
     }
 }

@@ -9,40 +9,70 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{Pid, getpid};
 
+use super::exec::{EXEC, Prelude, veiled};
+use super::group::Group;
 use super::protocol::Spec;
-
-/// Marks the command line of a process that is about to become a body.
-const EXEC: &str = "--exec";
 
 /// A running body.
 pub(super) struct Body {
     /// Its main process, which leads a group of its own.
     pub(super) pid: Pid,
+    /// The control group of all its processes, if it has one.
+    pub(super) group: Option<Group>,
 }
 
 impl Body {
     /// Starts it. Must be called on a thread that lives as long as the body may: the kernel ends
     /// the body with the *thread* that started it.
     pub(super) fn start(spec: &Spec, own_args: Vec<OsString>) -> io::Result<Self> {
-        // Not the path of this program, which an update may have replaced.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .args(own_args)
-            .args([EXEC, &getpid().as_raw_nonzero().to_string(), "--"])
-            .args(&spec.argv)
-            .env_clear()
-            .envs(&spec.env)
-            .stdin(payload(spec.payload.as_deref())?)
-            .process_group(0);
-        if let Some(cwd) = &spec.cwd {
-            command.current_dir(cwd);
+        let group = match &spec.group {
+            None => None,
+            Some(wanted) => match Group::create(&wanted.path) {
+                Ok(group) => Some(group),
+                Err(error) if wanted.required => {
+                    let message = format!("its control group can't be made: {error}");
+                    return Err(io::Error::new(error.kind(), message));
+                }
+                Err(_) => None,
+            },
+        };
+        let prelude = Prelude {
+            supervisor: getpid().as_raw_nonzero().get(),
+            group: group.as_ref().and(spec.group.clone()),
+            user: spec.user.clone(),
+            limits: group.as_ref().map_or(spec.limits, |group| group.limit(spec.limits)),
+        };
+        match spawn(spec, own_args, &prelude) {
+            Ok(pid) => Ok(Self { pid, group }),
+            Err(error) => {
+                if let Some(group) = group {
+                    group.remove();
+                }
+                Err(error)
+            }
         }
-        let child = command.spawn()?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        pid.map(|pid| Self { pid }).ok_or_else(|| io::Error::other("it has no process id"))
     }
+}
+
+fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<Pid> {
+    // Not the path of this program, which an update may have replaced.
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(own_args)
+        .args([EXEC, &serde_json::to_string(prelude)?, "--"])
+        .args(&spec.argv)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (veiled(name), value)))
+        .stdin(payload(spec.payload.as_deref())?)
+        .process_group(0);
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    let child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("it has no process id"))
 }
 
 /// A file in memory needs nobody to feed it, as a pipe would.
@@ -73,35 +103,4 @@ impl BodiesLock {
         fcntl_setfd(&inherited, FdFlags::empty())?;
         Ok(Self { _own: own, _inherited: inherited })
     }
-}
-
-/// What follows the mark on a command line, if it is there: the supervisor's id, `--`, the argv.
-pub(super) fn exec_arguments(args: &[OsString]) -> Option<&[OsString]> {
-    let mark = args.iter().position(|arg| arg == EXEC)?;
-    Some(&args[mark + 1..])
-}
-
-/// Becomes the body's program; returns an exit code only if that fails.
-pub(super) fn become_body(args: &[OsString]) -> u8 {
-    let [supervisor, _dashes, program, args @ ..] = args else {
-        complain("the command line of a body is incomplete");
-        return super::EXIT_BROKEN;
-    };
-    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        complain(&format!("the kernel does not tie it to its supervisor: {error}"));
-        return super::EXIT_BROKEN;
-    }
-    // The supervisor may have died before the kernel was asked.
-    let parent = getppid().map(|pid| pid.as_raw_nonzero().to_string());
-    if parent.as_deref() != supervisor.to_str() {
-        return super::EXIT_ABANDONED;
-    }
-    let error = Command::new(program).args(args).exec();
-    complain(&format!("{} can't be started: {error}", program.to_string_lossy()));
-    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
-}
-
-/// Says what is wrong where the body's own complaints go.
-pub(super) fn complain(message: &str) {
-    let _ = writeln!(io::stderr(), "evenkeel: {message}");
 }

@@ -1,19 +1,42 @@
 //! Finding and signalling everything below the supervisor.
 
+use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
+/// So often the tree is searched for processes that were started while it was being stopped. More
+/// come to light in the caller's next round.
+const SEARCHES_MAX: usize = 100;
+
 /// Sends SIGKILL to every process below this one.
 ///
-/// The list may be out of date when it is used: the caller repeats until nothing is left. Whatever
-/// dies hands its children to this process, so nothing gets lost in between.
+/// They are stopped first, all of them, until a search finds none that is not: what is stopped
+/// can't fork, so that a body which starts processes as fast as they are killed gains nothing.
+///
+/// A process that is just being made may still be missed: the caller repeats until nothing is
+/// left. Whatever dies hands its children to this process, so nothing gets lost in between.
 pub(super) fn kill_all() {
-    let mut found = children_of(getpid());
-    while let Some(pid) = found.pop() {
-        // Before the kill: afterwards they are this process's children, and found next time.
-        found.extend(children_of(pid));
-        // It may be gone already, or belong to another user: neither can be helped.
+    let mut stopped = HashSet::new();
+    let mut below = Vec::new();
+    for _ in 0..SEARCHES_MAX {
+        let before = stopped.len();
+        below = vec![getpid()];
+        let mut searched = 0;
+        while let Some(pid) = below.get(searched).copied() {
+            // It may be gone already, or belong to another user: neither can be helped.
+            if searched > 0 && stopped.insert(pid) {
+                let _ = kill_process(pid, Signal::STOP);
+            }
+            below.extend(children_of(pid));
+            searched += 1;
+        }
+        if stopped.len() == before {
+            break;
+        }
+    }
+    // Only what the last search has found: the number of one that is gone may be a stranger's now.
+    for pid in below.into_iter().skip(1) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }

@@ -9,8 +9,10 @@
 //!   `kill -9`), and when the node's lease runs out unrenewed (the node is frozen, or cut off from
 //!   the store). Descendants that left the process group or the session end too, because the
 //!   supervisor is their subreaper: whatever loses its parent becomes its child.
-//! - The order is SIGTERM to the body's process group, `kill_grace`, then SIGKILL to every
-//!   descendant, repeated until there is none. So a body may outlive its lease by `kill_grace`:
+//! - Where the node may make control groups (cgroup v2), every body has one of its own, and its end
+//!   is the kernel's: all that is in the group is killed at once, whoever it became meanwhile.
+//! - The order is SIGTERM to the body's process group, `kill_grace`, then SIGKILL to the control
+//!   group and every descendant, repeated until there is none. So a body may outlive its lease by `kill_grace`:
 //!   the node must claim that much less than it has.
 //! - What a body leaves behind when its main process exits is killed.
 //! - A body starts only while its node lives and the lease lasts.
@@ -19,9 +21,14 @@
 //!   bodies are gone and that none will start: it must let go before it starts bodies of its own,
 //!   and a supervisor that finds it taken refuses to start.
 //! - If the supervisor itself is killed, the kernel kills the body's main process, and a living node
-//!   kills its process group. Descendants that left the group may survive that; they keep the lock.
+//!   kills its control group. Without one it kills the process group: descendants that left that
+//!   may survive, and keep the lock. If the node was killed too, its next life kills the control
+//!   group when it starts.
 //!
-//! What it can't do: end a process stuck in the kernel, or one that became another user.
+//! What it can't do: end a process stuck in the kernel; without a control group, one that became
+//! another user; and anything that the body asked somebody else to start, like `at` or a container
+//! service. A body that runs as root or as the node's user can leave its control group, but not
+//! its supervisor.
 //!
 //! # Protocol
 //!
@@ -33,11 +40,15 @@
 //! The exit code is the body's, 128 + n if signal n ended it, [`EXIT_ABANDONED`] if the node or
 //! its lease was gone, 126 or 127 if it could not start.
 //!
-//! The body's program is started by way of this program (`… --exec <pid> -- argv…`), because asking
-//! the kernel to end a process with its parent has to be done by that process.
+//! The body's program is started by way of this program (`… --exec <prelude> -- argv…`), because
+//! some things have to be done by the process itself: asking the kernel to end it with its parent,
+//! joining a group, giving up rights.
 
 mod body;
 mod descendants;
+mod exec;
+mod group;
+mod limits;
 mod protocol;
 mod watch;
 
@@ -48,8 +59,12 @@ use std::process::ExitCode;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use body::{BodiesLock, Body};
+pub(crate) use group::Group;
+pub(crate) use limits::Limits;
 use protocol::Command;
-pub(crate) use protocol::{Ended, EndedBy, Reply, Spec, lease_line, millis, monotonic_ms};
+pub(crate) use protocol::{
+    Ended, EndedBy, GroupSpec, Reply, Spec, lease_line, millis, monotonic_ms,
+};
 use watch::Watch;
 
 /// The supervisor's exit code when it ended a body because the node or its lease was gone.
@@ -64,14 +79,14 @@ const EXIT_BROKEN: u8 = 125;
 /// are the supervisor's own. It starts no runtime and reads no configuration.
 pub fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some(exec) = body::exec_arguments(&args) {
-        return ExitCode::from(body::become_body(exec));
+    if let Some(exec) = exec::exec_arguments(&args) {
+        return ExitCode::from(exec::become_body(exec));
     }
     match supervise(args) {
         Ok(code) => ExitCode::from(code),
         // The node is gone or talks nonsense, so there is nobody to tell but the log.
         Err(error) => {
-            body::complain(&format!("the supervisor failed: {error}"));
+            exec::complain(&format!("the supervisor failed: {error}"));
             ExitCode::from(EXIT_BROKEN)
         }
     }

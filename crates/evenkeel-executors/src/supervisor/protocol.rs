@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use super::limits::Limits;
+
 /// What to run, and how long.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
@@ -27,6 +29,24 @@ pub(crate) struct Spec {
     pub(crate) lease_ms: Option<u64>,
     /// The monotonic clock when it did.
     pub(crate) sent_ms: u64,
+    /// The control group to make for it, if it gets one.
+    #[serde(default)]
+    pub(crate) group: Option<GroupSpec>,
+    /// Whom it runs as: a name or a number. `None` is the node's own user.
+    #[serde(default)]
+    pub(crate) user: Option<String>,
+    /// What it may use.
+    #[serde(default)]
+    pub(crate) limits: Limits,
+}
+
+/// A control group to be made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct GroupSpec {
+    /// Where; it must not exist yet.
+    pub(crate) path: PathBuf,
+    /// Does the body not start without it?
+    pub(crate) required: bool,
 }
 
 impl Spec {
@@ -105,8 +125,11 @@ pub(crate) struct Ended {
     pub(crate) signal: Option<i32>,
     /// Processor time of all its processes.
     pub(crate) cpu_us: u64,
-    /// Resident memory of the largest of them.
+    /// Peak memory of its group, or resident memory of the largest process.
     pub(crate) memory_kb: i64,
+    /// Did the kernel kill some of it for its memory limit?
+    #[serde(default)]
+    pub(crate) out_of_memory: bool,
 }
 
 /// What ended a body.

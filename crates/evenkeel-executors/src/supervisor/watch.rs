@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, 
 
 use super::body::Body;
 use super::descendants;
+use super::group::Group;
 use super::protocol::{Command, Ended, EndedBy, millis, monotonic_ms};
 
 /// Between two rounds of SIGKILL: a killed process needs a moment, its orphans come to light then.
@@ -61,17 +62,19 @@ impl Watch {
         self.settle(Duration::from_millis(1));
         while !self.all_gone {
             self.signal_group(Signal::KILL);
+            if let Some(group) = &self.body.group {
+                // It fails if the body had the right to remove its own group, and did.
+                let _ = group.kill();
+            }
             descendants::kill_all();
             self.settle(KILL_AGAIN_AFTER);
         }
-        let (cpu_us, memory_kb) = usage();
-        Ended {
-            by,
-            code: self.status.and_then(WaitStatus::exit_status),
-            signal: self.status.and_then(WaitStatus::terminating_signal),
-            cpu_us,
-            memory_kb,
+        let ended = self.ended(by);
+        if let Some(group) = &self.body.group {
+            // Usually it is empty now. Who was moved into it from elsewhere belongs to the body.
+            while !group.end(KILL_AGAIN_AFTER) && !group.is_empty() {}
         }
+        ended
     }
 
     fn until_an_end(&mut self) -> EndedBy {
@@ -126,6 +129,21 @@ impl Watch {
         }
     }
 
+    /// How the body ended, and what it has used. A group counts also those whose parents never
+    /// asked how they ended.
+    fn ended(&self, by: EndedBy) -> Ended {
+        let (cpu_us, memory_kb) = usage_of_reaped();
+        let group = self.body.group.as_ref().map(Group::usage).unwrap_or_default();
+        Ended {
+            by,
+            code: self.status.and_then(WaitStatus::exit_status),
+            signal: self.status.and_then(WaitStatus::terminating_signal),
+            cpu_us: group.cpu_us.map_or(cpu_us, |counted| counted.max(cpu_us)),
+            memory_kb: group.memory_kb.filter(|peak| *peak > 0).unwrap_or(memory_kb),
+            out_of_memory: group.out_of_memory,
+        }
+    }
+
     fn signal_group(&self, signal: Signal) {
         // It fails when the group is empty, which is what is wanted.
         let _ = kill_process_group(self.body.pid, signal);
@@ -159,7 +177,7 @@ fn reap(events: &Sender<Event>) {
 }
 
 /// Processor time in microseconds and peak memory in kilobytes of all that was reaped.
-fn usage() -> (u64, i64) {
+fn usage_of_reaped() -> (u64, i64) {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return (0, 0) };
     let cpu_us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     (u64::try_from(cpu_us).unwrap_or(0), usage.max_rss())

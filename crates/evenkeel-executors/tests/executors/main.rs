@@ -6,6 +6,10 @@
 #[path = "../../../evenkeel-outbound/tests/guard/corpus.rs"]
 mod corpus;
 #[cfg(test)]
+mod escapee;
+#[cfg(test)]
+mod escapees;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod http_answers;
@@ -26,7 +30,13 @@ mod noop;
 #[cfg(test)]
 mod shell;
 #[cfg(test)]
+mod shell_bounds;
+#[cfg(test)]
 mod shell_endings;
+#[cfg(test)]
+mod shell_groups;
+#[cfg(test)]
+mod shell_says;
 #[cfg(test)]
 mod supervisor;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use evenkeel_executors::{
     Executor, Report, ShellExecutor, ShellSettings, SupervisorCommand, TAIL_BYTES_MAX,
 };
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::{invocation, with};
 
@@ -18,7 +19,11 @@ pub fn supervisor() -> SupervisorCommand {
 
 pub fn executor() -> ShellExecutor {
     let settings = ShellSettings::new(supervisor());
-    ShellExecutor::new(ShellSettings { kill_grace: Duration::from_millis(200), ..settings })
+    executor_with(ShellSettings { kill_grace: Duration::from_millis(200), ..settings })
+}
+
+pub fn executor_with(settings: ShellSettings) -> ShellExecutor {
+    ShellExecutor::new(settings).unwrap()
 }
 
 async fn run(argv: &[&str]) -> Report {
@@ -72,7 +77,7 @@ async fn a_supervisor_that_is_not_there_is_a_failure() {
     let program = "/no/such/supervisor".into();
     let settings = ShellSettings::new(SupervisorCommand { program, args: Vec::new() });
     let config = json!({"argv": ["true"]});
-    let report = ShellExecutor::new(settings).run(invocation("shell", config)).await;
+    let report = executor_with(settings).run(invocation("shell", config)).await;
     assert!(report.error.unwrap().starts_with("the supervisor can't be started: "));
 }
 
@@ -104,7 +109,10 @@ async fn the_environment_is_what_the_job_says_and_no_more() {
     let invocation = invocation("shell", config);
     let key = invocation.key;
     let output = executor().run(invocation).await.output.unwrap();
-    let mut seen: Vec<&str> = output.lines().filter(|line| !line.starts_with("PATH=")).collect();
+    // These four are the node's, if it has them.
+    let is_inherited =
+        |line: &&str| ["PATH", "LANG", "LC_ALL", "TZ"].contains(&line.split('=').next().unwrap());
+    let mut seen: Vec<&str> = output.lines().filter(|line| !is_inherited(line)).collect();
     seen.sort_unstable();
     let scheduled_at: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
     let expected = [
@@ -124,6 +132,15 @@ async fn it_runs_where_the_job_says() {
     let config = json!({"argv": ["pwd"], "cwd": "/usr"});
     let report = executor().run(invocation("shell", config)).await;
     assert_eq!(report.output.as_deref(), Some("/usr\n"));
+}
+
+#[tokio::test]
+async fn the_program_is_looked_for_in_the_bodys_own_path() {
+    let folder = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("/bin/echo", folder.path().join("own-program")).unwrap();
+    let config = json!({"argv": ["own-program", "here"], "env": {"PATH": folder.path()}});
+    let report = executor().run(invocation("shell", config)).await;
+    assert_eq!(report.output.as_deref(), Some("here\n"), "{:?}", report.error);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_core::Span;
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{
-    CancelReason, Executor, Invocation, Lease, Report, ShellExecutor, ShellSettings, cancellation,
+    CancelReason, Executor, Invocation, Lease, Report, ShellSettings, cancellation,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::shell::{executor, supervisor};
+use crate::shell::{executor, executor_with, supervisor};
 use crate::support::{eventually, invocation, is_alive, parent_of, pid_in, with};
 
 /// A body that writes its process ids to files in a folder of its own.
@@ -78,8 +78,7 @@ async fn a_body_may_use_its_grace_to_clear_up() {
     let script = "trap 'echo bye; exit 0' TERM; echo $$ >main; while :; do sleep 0.01; done";
     let (handle, cancel) = cancellation();
     let settings = ShellSettings::new(supervisor());
-    let patient =
-        ShellExecutor::new(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
+    let patient = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
     let invocation = Invocation { cancel, ..scene.script(script) };
     let run = tokio::spawn(async move { patient.run(invocation).await });
     scene.pid("main").await;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use evenkeel_api::DEFAULT_TENANT;
+use evenkeel_executors::CgroupUse;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -43,7 +44,7 @@ pub struct RawExecutors {
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_workers: Option<u32>,
 
-    /// Variables of the server's environment that programs see, beside PATH
+    /// Variables of the server's environment that programs see, beside PATH, LANG, LC_ALL and TZ
     #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_env: Option<Vec<String>>,
@@ -89,12 +90,12 @@ pub struct ExecutorsConfig {
     pub allow_unverified_tls: bool,
     /// Programs at once.
     pub shell_workers: usize,
-    /// Variables that programs see, beside PATH.
+    /// Variables that programs see, beside the usual ones.
     pub shell_env: Vec<String>,
     /// Users that jobs may run as.
     pub shell_users: Vec<String>,
     /// Are programs put into control groups?
-    pub shell_cgroup: Cgroup,
+    pub shell_cgroup: CgroupUse,
     /// The least time between two requests of crawls to one host.
     pub crawl_min_delay_ms: u64,
     /// Where crawls may write files.
@@ -114,17 +115,6 @@ pub struct IdentityFiles {
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-}
-
-/// Whether programs are put into control groups.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Cgroup {
-    /// If the system allows it.
-    Auto,
-    /// Never.
-    Off,
-    /// Always; a system that does not allow it runs no programs.
-    Required,
 }
 
 impl std::fmt::Debug for ExecutorsConfig {
@@ -209,11 +199,11 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
         .collect()
 }
 
-fn cgroup(text: Option<&str>) -> Result<Cgroup, ConfigError> {
+fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
     match text.unwrap_or("auto") {
-        "auto" => Ok(Cgroup::Auto),
-        "off" => Ok(Cgroup::Off),
-        "required" => Ok(Cgroup::Required),
+        "auto" => Ok(CgroupUse::Auto),
+        "off" => Ok(CgroupUse::Off),
+        "required" => Ok(CgroupUse::Required),
         other => {
             let message = format!("{other:?} is not a mode");
             Err(bad("[executors] shell_cgroup", message, "the modes are auto, off and required"))
@@ -259,7 +249,7 @@ mod tests {
         let config = resolve(RawExecutors::default()).unwrap();
         assert!(!config.allow_unverified_tls && !config.crawl_ignore_robots);
         assert!(config.shell_users.is_empty() && config.crawl_export_dir.is_none());
-        assert_eq!(config.shell_cgroup, Cgroup::Auto);
+        assert_eq!(config.shell_cgroup, CgroupUse::Auto);
     }
 
     #[test]

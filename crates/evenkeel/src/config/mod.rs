@@ -11,7 +11,7 @@ mod resolve;
 mod store;
 
 pub use error::ConfigError;
-pub use executors::{Cgroup, ExecutorsConfig, IdentityFiles, RawExecutors};
+pub use executors::{ExecutorsConfig, IdentityFiles, RawExecutors};
 pub use file::{ConfigFile, read_file};
 pub use resolve::{LogConfig, ServeConfig, data_dir, resolve, store_of};
 pub use store::{StoreChoice, StoreChoiceError};

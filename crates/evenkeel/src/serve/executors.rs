@@ -30,18 +30,22 @@ pub struct Sources<'a> {
     pub clock: &'a Arc<dyn Clock>,
     /// Chance.
     pub chance: &'a Arc<dyn Chance>,
-    /// The lock that says that programs run.
-    pub bodies_lock: PathBuf,
+    /// What runs programs, if anything may.
+    pub shell: Option<ShellExecutor>,
     /// Where this server's API is reached.
     pub public_url: String,
 }
 
 impl Sources<'_> {
     /// The executors that the configuration allows. A new one is one line here.
-    pub async fn registry(&self) -> Result<Registry, Failure> {
+    pub async fn registry(mut self) -> Result<Registry, Failure> {
+        let shell = self.shell.take();
         let registry =
             Registry::new().with(Arc::new(NoopExecutor)).with(Arc::new(self.http().await?));
-        Ok(if self.config.enable_shell { registry.with(Arc::new(self.shell()?)) } else { registry })
+        Ok(match shell {
+            Some(shell) => registry.with(Arc::new(shell)),
+            None => registry,
+        })
     }
 
     async fn http(&self) -> Result<HttpExecutor, Failure> {
@@ -74,17 +78,34 @@ impl Sources<'_> {
         }
         Ok(identities)
     }
+}
 
-    fn shell(&self) -> Result<ShellExecutor, Failure> {
-        // A body may outlive its lease by this much, and must be gone before others can have it.
-        let half_grace = Duration::from(self.config.leases.grace) / 2;
-        let settings = ShellSettings {
-            bodies_lock: Some(self.bodies_lock.clone()),
-            kill_grace: half_grace.min(Duration::from_secs(1)),
-            ..ShellSettings::new(supervisor_command()?)
-        };
-        Ok(ShellExecutor::new(settings))
+/// What runs programs, if anything may. Made before the former life's programs are waited for: it
+/// ends what is left of them.
+pub fn shell(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Option<ShellExecutor>, Failure> {
+    if !config.enable_shell {
+        return Ok(None);
     }
+    // A body may outlive its lease by this much, and must be gone before others can have it.
+    let half_grace = Duration::from(config.leases.grace) / 2;
+    let defaults = ShellSettings::new(supervisor_command()?);
+    let mut env_allow = defaults.env_allow.clone();
+    env_allow.extend(config.executors.shell_env.clone());
+    let shell = ShellExecutor::new(ShellSettings {
+        bodies_lock: Some(bodies_lock),
+        kill_grace: half_grace.min(Duration::from_secs(1)),
+        bodies_max: config.executors.shell_workers,
+        env_allow,
+        users: config.executors.shell_users.clone(),
+        cgroup: config.executors.shell_cgroup,
+        ..defaults
+    })
+    .map_err(|error| {
+        Failure::because("programs can't be contained as --shell-cgroup asks", &error)
+            .or_else("leave it out to use control groups only where the system allows them")
+    })?;
+    tracing::info!("programs of jobs are contained by {}", shell.containment());
+    Ok(Some(shell))
 }
 
 fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound, Failure> {

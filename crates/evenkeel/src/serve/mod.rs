@@ -96,14 +96,15 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
 async fn prepare(config: ServeConfig, dir: Arc<DataDir>, url: &str) -> Result<Shared, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
+    let shell = executors::shell(&config, dir.bodies_lock())?;
     dir.wait_for_bodies(&*clock).await?;
     let store = store::open_patiently(&config.store).await?;
     let sources = Sources {
+        shell,
         config: &config,
         store: &store,
         clock: &clock,
         chance: &chance,
-        bodies_lock: dir.bodies_lock(),
         public_url: config.executors.public_url.clone().unwrap_or_else(|| url.into()),
     };
     let registry = Arc::new(sources.registry().await?);

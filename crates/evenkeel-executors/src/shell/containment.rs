@@ -1,0 +1,280 @@
+//! Where bodies get control groups of their own.
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{Access, access};
+use rustix::process::getpid;
+
+use super::settings::{CgroupUse, ShellSettings};
+use crate::supervisor::{Group, GroupSpec, millis, monotonic_ms};
+
+/// How all groups are named that we make.
+const NAME: &str = "evenkeel-";
+
+/// The group the node itself moves to, because a group that has processes of its own can't limit
+/// the groups inside it.
+const NODE: &str = "evenkeel-node";
+
+/// How long the processes of a former life may take to die.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What keeps a body's processes together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Containment {
+    /// Each body has a control group of its own, below this one.
+    Cgroup {
+        /// The group that the node makes groups in.
+        parent: PathBuf,
+        /// Does `limits.memory_mb` bind a body's processes together?
+        memory: bool,
+        /// Does `limits.processes`?
+        processes: bool,
+    },
+    /// Each body has a supervisor that knows its descendants, and no more.
+    ProcessTree {
+        /// Why there are no control groups.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Containment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cgroup { parent, memory, processes } => {
+                write!(f, "programs run in control groups of their own in {}", parent.display())?;
+                match (memory, processes) {
+                    (true, true) => Ok(()),
+                    (false, true) => f.write_str(", which can't limit memory"),
+                    (true, false) => f.write_str(", which can't limit processes"),
+                    (false, false) => f.write_str(", which can't limit memory or processes"),
+                }
+            }
+            Self::ProcessTree { reason } => {
+                write!(f, "programs run without control groups of their own: {reason}")
+            }
+        }
+    }
+}
+
+/// `cgroup` is [`CgroupUse::Required`], and there is none to be had.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("programs can't have control groups of their own, as is required: {reason}")]
+pub struct NoCgroup {
+    /// Why not.
+    pub reason: String,
+}
+
+/// Makes names for groups.
+#[derive(Debug)]
+pub(super) struct Groups {
+    containment: Containment,
+    required: bool,
+    prefix: String,
+    made: AtomicU64,
+}
+
+impl Groups {
+    /// Looks for a place for groups, and ends what a former life of this node has left in it.
+    pub(super) fn find(settings: &ShellSettings) -> Result<Self, NoCgroup> {
+        let prefix = prefix(settings.bodies_lock.as_deref());
+        let found = match settings.cgroup {
+            CgroupUse::Off => Err("they are turned off".into()),
+            CgroupUse::Auto | CgroupUse::Required => {
+                own_group().and_then(|own| usable(own, &prefix))
+            }
+        };
+        let required = settings.cgroup == CgroupUse::Required;
+        let containment = match found {
+            Err(reason) if required => return Err(NoCgroup { reason }),
+            Err(reason) => Containment::ProcessTree { reason },
+            Ok(containment) => containment,
+        };
+        if let (Containment::Cgroup { parent, .. }, Some(_)) = (&containment, &settings.bodies_lock)
+        {
+            // Supervisors that outlived the node are about to end their bodies; let them.
+            end_leftovers(parent, &prefix, settings.kill_grace + Duration::from_millis(500));
+        }
+        Ok(Self { containment, required, prefix, made: AtomicU64::new(0) })
+    }
+
+    pub(super) const fn containment(&self) -> &Containment {
+        &self.containment
+    }
+
+    /// A group for a body, to be made.
+    pub(super) fn next(&self, execution: &impl fmt::Display) -> Option<GroupSpec> {
+        let Containment::Cgroup { parent, .. } = &self.containment else { return None };
+        let n = self.made.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{}{n}-{execution}", self.prefix));
+        Some(GroupSpec { path, required: self.required })
+    }
+}
+
+/// What the names of this node's groups begin with, in all its lives.
+fn prefix(bodies_lock: Option<&Path>) -> String {
+    static NAMELESS: AtomicU64 = AtomicU64::new(0);
+    let folder = bodies_lock.and_then(Path::parent).and_then(|folder| {
+        let inode = fs::metadata(folder).ok()?;
+        Some((fs::canonicalize(folder).ok()?, inode.dev(), inode.ino()))
+    });
+    match folder {
+        Some((path, dev, ino)) => {
+            let path = path.as_os_str().as_bytes();
+            let name = fnv([path, &dev.to_le_bytes(), &ino.to_le_bytes()].concat());
+            format!("{NAME}{name:016x}-")
+        }
+        // Without a folder of its own, a life has no successor.
+        None => {
+            let n = NAMELESS.fetch_add(1, Ordering::Relaxed);
+            format!("{NAME}p{}.{n}-", getpid().as_raw_nonzero())
+        }
+    }
+}
+
+/// FNV-1a: the next life, perhaps of a newer version, must come to the same name.
+fn fnv(bytes: Vec<u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The folder of the group this process is in.
+fn own_group() -> Result<PathBuf, String> {
+    let read = |file: &str| fs::read_to_string(file).map_err(|error| format!("{file}: {error}"));
+    let own = read("/proc/self/cgroup")?;
+    let own = own
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))
+        .ok_or("this system has no cgroup v2")?;
+    let mounts = read("/proc/self/mountinfo")?;
+    let folder =
+        folder_of(own, &mounts).ok_or("cgroup v2 is not mounted where this node sees it")?;
+    // This process may have moved there before, in this life.
+    let is_moved = folder.file_name().is_some_and(|name| name == NODE);
+    Ok(if is_moved { folder.parent().map(Path::to_owned).unwrap_or(folder) } else { folder })
+}
+
+/// Where a group is mounted.
+fn folder_of(group: &str, mounts: &str) -> Option<PathBuf> {
+    if group.split('/').any(|step| step == "..") {
+        return None;
+    }
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut words = mount.split(' ').skip(3);
+        let (root, point) = (words.next()?, words.next()?);
+        let inside = Path::new(group).strip_prefix(root).ok()?;
+        // Joined by steps, so that the root group's path gets no slash at its end.
+        kind.starts_with("cgroup2 ")
+            .then(|| Path::new(point).components().chain(inside.components()).collect())
+    })
+}
+
+/// Tries whether groups can be made in this one, and takes the means to limit them.
+fn usable(parent: PathBuf, prefix: &str) -> Result<Containment, String> {
+    let may_write = |path: &Path| {
+        access(path, Access::WRITE_OK).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    // Whoever moves a process must be allowed to change the group that holds both ends.
+    may_write(&parent.join("cgroup.procs"))?;
+    take_controllers(&parent);
+    let path = parent.join(format!("{prefix}probe"));
+    let probe = Group::at(path.clone());
+    probe.remove();
+    Group::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let checked = may_write(&path.join("cgroup.procs"))
+        .and_then(|()| may_write(&path.join("cgroup.kill")))
+        .map(|()| (path.join("memory.max").exists(), path.join("pids.max").exists()));
+    probe.remove();
+    checked.map(|(memory, processes)| Containment::Cgroup { parent, memory, processes })
+}
+
+/// Lets groups in `parent` be limited, if nobody else is affected by that.
+fn take_controllers(parent: &Path) {
+    // The system's own root group has no type. What is in it is not ours to change.
+    if !parent.join("cgroup.type").exists() {
+        return;
+    }
+    let write = |path: PathBuf, text: &str| {
+        fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+    };
+    let read = |name: &str| fs::read_to_string(parent.join(name)).unwrap_or_default();
+    let has = |list: &str, name: &str| list.split_ascii_whitespace().any(|word| word == name);
+    let (there, taken) = (read("cgroup.controllers"), read("cgroup.subtree_control"));
+    for name in ["memory", "pids"] {
+        if !has(&there, name) || has(&taken, name) {
+            continue;
+        }
+        let take = || write(parent.join("cgroup.subtree_control"), &format!("+{name}"));
+        // It fails while the group has processes of its own. If that is this one alone, as when a
+        // service manager made the group for it, it can move.
+        let own = getpid().as_raw_nonzero().to_string();
+        if take().is_err() && read("cgroup.procs").trim() == own {
+            let node = parent.join(NODE);
+            let _ = fs::create_dir(&node);
+            // Where that is not allowed, there are no such limits, and `Containment` says so.
+            let _ = write(node.join("cgroup.procs"), "0").and_then(|()| take());
+        }
+    }
+}
+
+/// Ends what is in groups of this node's earlier lives, and removes them.
+fn end_leftovers(parent: &Path, prefix: &str, grace: Duration) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let deadline = monotonic_ms().saturating_add(millis(grace));
+    let leftovers: Vec<Group> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)))
+        .map(|entry| Group::at(entry.path()))
+        .collect();
+    for group in &leftovers {
+        let left = deadline.saturating_sub(monotonic_ms());
+        if !group.wait_until_empty(Duration::from_millis(left)) {
+            // It fails if it has been removed in this moment.
+            let _ = group.kill();
+        }
+    }
+    let deadline = monotonic_ms().saturating_add(millis(PATIENCE));
+    for group in leftovers {
+        // What can't be ended holds the lock of bodies, and the node waits for that.
+        group.end(Duration::from_millis(deadline.saturating_sub(monotonic_ms())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+        24 1 0:22 / /sys rw,nosuid - sysfs sysfs rw\n\
+        31 24 0:27 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_own_group_is_found_below_its_mount() {
+        let folder = |group, mounts: &str| folder_of(group, mounts);
+        let unified = Path::new("/sys/fs/cgroup/unified");
+        assert_eq!(folder("/", MOUNTS), Some(unified.to_owned()));
+        assert_eq!(folder("/a.slice/b.service", MOUNTS), Some(unified.join("a.slice/b.service")));
+        let container = MOUNTS.replace("0:27 /", "0:27 /a.slice");
+        assert_eq!(folder("/a.slice/b.service", &container), Some(unified.join("b.service")));
+        assert_eq!(folder("/b.slice", &container), None);
+        assert_eq!(folder("/../b.slice", MOUNTS), None);
+        assert_eq!(folder("/", "24 1 0:22 / /sys rw,nosuid - sysfs sysfs rw\n"), None);
+    }
+
+    #[test]
+    fn a_node_names_its_groups_alike_in_all_its_lives() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let name = |folder: &tempfile::TempDir| prefix(Some(&folder.path().join("bodies.lock")));
+        assert_eq!(name(&one), name(&one));
+        assert_ne!(name(&one), name(&two));
+        assert_ne!(prefix(None), prefix(None));
+    }
+}

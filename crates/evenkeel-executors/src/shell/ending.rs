@@ -1,0 +1,149 @@
+//! What became known of a body, and the report that makes of it.
+
+use std::io;
+use std::process::ExitStatus;
+
+use evenkeel_core::Span;
+use evenkeel_core::run::Outcome;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Child;
+
+use super::exit_codes::ExitCodes;
+use super::output::Output;
+use crate::supervisor::{Ended, EndedBy, Group, Reply};
+use crate::{CancelReason, Report, Wire};
+
+/// Why a body was told to stop.
+#[derive(Copy, Clone)]
+pub(super) enum Stop {
+    Cancelled(CancelReason),
+    Silent,
+}
+
+/// What became known of a body so far.
+pub(super) struct Known {
+    pub(super) output: Output,
+    pub(super) stop: Option<Stop>,
+    pub(super) supervisor: Option<io::Result<ExitStatus>>,
+    pub(super) group: Option<Group>,
+    body: Option<Pid>,
+    start_error: Option<String>,
+    ended: Option<Ended>,
+}
+
+impl Known {
+    pub(super) fn new(wire: Wire, group: Option<Group>) -> Self {
+        let output = Output::new(wire);
+        let (stop, supervisor, body, start_error, ended) = (None, None, None, None, None);
+        Self { output, stop, supervisor, group, body, start_error, ended }
+    }
+
+    /// Takes in an answer; says whether the supervisor waits for the word to start.
+    pub(super) fn learn(&mut self, line: &str) -> bool {
+        match serde_json::from_str(line) {
+            Ok(Reply::Ready) => return self.stop.is_none(),
+            Ok(Reply::Started { pid }) => self.body = Pid::from_raw(pid),
+            Ok(Reply::Failed { error }) => self.start_error = Some(error),
+            Ok(Reply::Ended(ended)) => self.ended = Some(ended),
+            Err(_) => {}
+        }
+        false
+    }
+
+    /// Did the supervisor say that nothing of the body is left?
+    pub(super) const fn is_over(&self) -> bool {
+        self.ended.is_some() || self.start_error.is_some()
+    }
+
+    /// Ends a supervisor that does not end by itself.
+    pub(super) fn kill(&self, child: &mut Child) {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(leader) = leader {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+        // It may not lead a group yet.
+        let _ = child.start_kill();
+        self.kill_body();
+    }
+
+    /// Ends what can be found of the body without its supervisor.
+    pub(super) fn kill_body(&self) {
+        if let Some(group) = &self.group {
+            let _ = group.kill();
+        }
+        if let Some(body) = self.body {
+            let _ = kill_process_group(body, Signal::KILL);
+        }
+    }
+
+    pub(super) fn report(self, silence: Span, codes: &ExitCodes) -> Report {
+        let by = self.ended.map(|ended| ended.by);
+        let mut report = match (self.stop, by) {
+            // It came to its own end while it was being told to stop.
+            (_, Some(EndedBy::Itself)) | (None, Some(EndedBy::Stop)) => self.own_end(codes),
+            (Some(Stop::Cancelled(reason)), _) => Report::cancelled(reason),
+            (Some(Stop::Silent), _) => Report::timed_out(format!("no output for {silence}")),
+            (None, Some(EndedBy::Lease | EndedBy::NodeGone)) => {
+                Report::cancelled(CancelReason::LeaseLost)
+            }
+            (None, None) => self.no_end(),
+        };
+        let (stdout, stderr, items) = self.output.finish();
+        if let (Some(error), Some(stderr)) = (&mut report.error, stderr) {
+            error.push('\n');
+            error.push_str(&stderr);
+        }
+        Report {
+            output: stdout,
+            items_crawled: items.items_crawled,
+            items_indexed: items.items_indexed,
+            cpu_time: self.ended.map(|ended| Span::from_micros(ended.cpu_us)),
+            memory_peak_kb: self.ended.map(|ended| ended.memory_kb),
+            ..report
+        }
+    }
+
+    fn own_end(&self, codes: &ExitCodes) -> Report {
+        let (code, signal) = self.ended.map_or((None, None), |ended| (ended.code, ended.signal));
+        let mut report = match (code, signal) {
+            (Some(code), _) => {
+                let (outcome, again) = codes.meaning(code);
+                let error = match outcome {
+                    Outcome::Completed => return Report::completed(),
+                    Outcome::PartlyFailed => format!("exit code {code}: partly failed"),
+                    _ => format!("exit code {code}"),
+                };
+                Report { outcome, again, ..Report::failed(error) }
+            }
+            (None, Some(signal)) => Report::failed(signal_text(signal)),
+            (None, None) => Report::failed("it ended in an unknown way"),
+        };
+        if self.ended.is_some_and(|ended| ended.out_of_memory)
+            && let Some(error) = &mut report.error
+        {
+            error.push_str("; it used more than limits.memory_mb allows");
+        }
+        report
+    }
+
+    fn no_end(&self) -> Report {
+        if let Some(error) = &self.start_error {
+            return Report::failed(error.clone());
+        }
+        match &self.supervisor {
+            Some(Ok(status)) => Report::failed(format!("its supervisor was ended: {status}")),
+            Some(Err(error)) => Report::failed(format!("its supervisor was lost: {error}")),
+            None => Report::failed("its supervisor was lost"),
+        }
+    }
+}
+
+/// Signals that only a limit sends say which.
+fn signal_text(signal: i32) -> String {
+    let why = match signal {
+        _ if signal == Signal::XCPU.as_raw() => ": it used more than limits.cpu_seconds allows",
+        _ if signal == Signal::XFSZ.as_raw() => ": it wrote more than limits.file_size_mb allows",
+        _ => "",
+    };
+    format!("ended by signal {signal}{why}")
+}

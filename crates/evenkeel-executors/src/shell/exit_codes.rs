@@ -1,0 +1,127 @@
+//! What a body says by its exit code.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::chain::Again;
+use evenkeel_core::run::Outcome;
+use serde_json::Value;
+
+use crate::config::{ConfigFault, Fields};
+
+/// The lists a job can give, what they mean, and what is in them if it does not. Not 101, by which
+/// programs in Rust panic.
+const LISTS: [(&str, Meaning, u8); 3] = [
+    ("ok", Meaning::Ok, 0),
+    ("partly_failed", Meaning::PartlyFailed, 100),
+    ("give_up", Meaning::GiveUp, 102),
+];
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Meaning {
+    Ok,
+    PartlyFailed,
+    GiveUp,
+}
+
+/// Which exit codes mean what. All others, 75 (`EX_TEMPFAIL`) among them, are failures that are
+/// tried again as the job says. So are 126 and 127, a program that can't be started: it may be on
+/// another node, or be there again in a minute, when an update is through.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ExitCodes(BTreeMap<u8, Meaning>);
+
+impl ExitCodes {
+    pub(super) fn parse(config: &Fields<'_>) -> Result<Self, ConfigFault> {
+        let none = serde_json::Map::new();
+        let given = match config.get("exit_codes") {
+            None => &none,
+            Some(Value::Object(given)) => given,
+            Some(_) => return Err(ConfigFault::new("exit_codes", "must be an object of lists")),
+        };
+        if let Some(name) = given.keys().find(|name| LISTS.iter().all(|(list, ..)| list != name)) {
+            let message = "is not one of ok, partly_failed, give_up";
+            return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
+        }
+        // A list that is given takes the place of its default, and codes in it that of others'.
+        let by_default = LISTS.iter().filter(|(name, ..)| !given.contains_key(*name));
+        let mut codes: BTreeMap<u8, Meaning> =
+            by_default.map(|(_, meaning, code)| (*code, *meaning)).collect();
+        let mut seen: BTreeMap<u8, &str> = BTreeMap::new();
+        for (name, meaning, _) in LISTS {
+            let Some(list) = given.get(name) else { continue };
+            for code in parse_list(name, list)? {
+                if let Some(other) = seen.insert(code, name).filter(|other| *other != name) {
+                    let message = format!("has {code}, which {other} has too");
+                    return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
+                }
+                codes.insert(code, meaning);
+            }
+        }
+        Ok(Self(codes))
+    }
+
+    /// What an exit code means.
+    pub(super) fn meaning(&self, code: i32) -> (Outcome, Again) {
+        match u8::try_from(code).ok().and_then(|code| self.0.get(&code)) {
+            Some(Meaning::Ok) => (Outcome::Completed, Again::AsUsual),
+            Some(Meaning::PartlyFailed) => (Outcome::PartlyFailed, Again::AsUsual),
+            Some(Meaning::GiveUp) => (Outcome::Failed, Again::Never),
+            None => (Outcome::Failed, Again::AsUsual),
+        }
+    }
+}
+
+fn parse_list(name: &str, value: &Value) -> Result<Vec<u8>, ConfigFault> {
+    let code = |value: &Value| value.as_u64().and_then(|code| u8::try_from(code).ok());
+    let list = value.as_array().map(|list| list.iter().map(code).collect::<Option<Vec<u8>>>());
+    list.flatten().ok_or_else(|| {
+        let message = "must be a list of exit codes from 0 to 255";
+        ConfigFault::new(&format!("exit_codes.{name}"), message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(codes: &Value) -> Result<ExitCodes, ConfigFault> {
+        let config = json!({"exit_codes": codes});
+        ExitCodes::parse(&Fields::read(&config, &["exit_codes"]).unwrap())
+    }
+
+    #[test]
+    fn codes_mean_what_the_job_says() {
+        let usual = parse(&Value::Null).unwrap();
+        assert_eq!(usual.meaning(0).0, Outcome::Completed);
+        assert_eq!(usual.meaning(100).0, Outcome::PartlyFailed);
+        assert_eq!(usual.meaning(102), (Outcome::Failed, Again::Never));
+        for code in [1, 75, 101, 126, 127, 255, 256, -1] {
+            assert_eq!(usual.meaning(code), (Outcome::Failed, Again::AsUsual), "{code}");
+        }
+        let own = parse(&json!({"ok": [0, 100], "give_up": [1, 78]})).unwrap();
+        assert_eq!(own.meaning(100).0, Outcome::Completed);
+        assert_eq!(own.meaning(78), (Outcome::Failed, Again::Never));
+        assert_eq!(own.meaning(102), (Outcome::Failed, Again::AsUsual));
+        // The code 0 itself can be given another meaning.
+        assert_eq!(
+            parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0,
+            Outcome::PartlyFailed
+        );
+    }
+
+    #[test]
+    fn bad_codes_are_refused_by_name() {
+        for (codes, field) in [
+            (json!([0]), "exit_codes"),
+            (json!({"okay": [0]}), "exit_codes.okay"),
+            (json!({"ok": 0}), "exit_codes.ok"),
+            (json!({"ok": [256]}), "exit_codes.ok"),
+            (json!({"give_up": [-1]}), "exit_codes.give_up"),
+            (json!({"give_up": [3], "partly_failed": [3]}), "exit_codes.give_up"),
+        ] {
+            let fault = parse(&codes).unwrap_err();
+            assert_eq!(fault.field, format!("executor_config.{field}"), "{codes}");
+        }
+    }
+}

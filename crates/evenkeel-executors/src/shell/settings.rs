@@ -1,0 +1,66 @@
+//! How a node runs programs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How programs are run.
+#[derive(Clone, Debug)]
+pub struct ShellSettings {
+    /// What starts a supervisor.
+    pub supervisor: SupervisorCommand,
+    /// The file supervisors hold a shared lock on while their bodies run. Default: none. Its folder
+    /// is also what a restarted node knows its former life's control groups by.
+    pub bodies_lock: Option<PathBuf>,
+    /// Between the SIGTERM that asks a body to end and the SIGKILL that ends it. Default: 1 s.
+    pub kill_grace: Duration,
+    /// So many programs run at once; more wait. A program costs far more than a call. Default: 256.
+    pub bodies_max: usize,
+    /// The variables of the node's own environment that bodies inherit, if they are set. Default:
+    /// `PATH`, `LANG`, `LC_ALL`, `TZ`. Everything else of the node's environment, secrets above all,
+    /// is kept from them.
+    pub env_allow: Vec<String>,
+    /// The users, by name or number, that jobs may name as theirs. Default: none, so that all run
+    /// as the node does. It takes a node that runs as root.
+    pub users: Vec<String>,
+    /// Whether bodies get control groups of their own. Default: where that is possible.
+    pub cgroup: CgroupUse,
+}
+
+impl ShellSettings {
+    /// The defaults.
+    pub fn new(supervisor: SupervisorCommand) -> Self {
+        Self {
+            supervisor,
+            bodies_lock: None,
+            kill_grace: Duration::from_secs(1),
+            bodies_max: 256,
+            env_allow: ["PATH", "LANG", "LC_ALL", "TZ"].map(String::from).to_vec(),
+            users: Vec::new(),
+            cgroup: CgroupUse::Auto,
+        }
+    }
+}
+
+/// A command line that ends up in [`supervisor::main`](crate::supervisor::main).
+#[derive(Clone, Debug)]
+pub struct SupervisorCommand {
+    /// The program: `evenkeel` itself.
+    pub program: PathBuf,
+    /// Its arguments: `__supervise`.
+    pub args: Vec<String>,
+}
+
+/// Whether bodies get control groups (cgroup v2) of their own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CgroupUse {
+    /// Where the node may make them; see [`ShellExecutor::containment`](super::ShellExecutor::containment).
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Always: where they can't be made, the executor refuses to start.
+    Required,
+}

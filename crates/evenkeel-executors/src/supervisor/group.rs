@@ -1,0 +1,217 @@
+//! A control group (cgroup v2) of a body's own: whatever it starts is in it, wherever it flees to.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::limits::Limits;
+use super::protocol::{millis, monotonic_ms};
+
+/// The kernel says when a group is empty; it is also asked this often, so that a lost word costs
+/// little.
+const LOOK_AGAIN_MS: u64 = 20;
+
+/// A body that may make groups inside its own can't make removing them endless.
+const DEPTH_MAX: usize = 16;
+
+/// A group, which need not exist any more.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    path: PathBuf,
+}
+
+/// What a group's processes have used, as far as the kernel counts it there.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct GroupUsage {
+    pub(super) cpu_us: Option<u64>,
+    pub(super) memory_kb: Option<i64>,
+    pub(super) out_of_memory: bool,
+}
+
+impl Group {
+    /// The group at this path.
+    pub(crate) const fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Makes a new group.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        fs::create_dir(path)?;
+        Ok(Self::at(path.to_owned()))
+    }
+
+    /// Binds all processes of the group together to those limits that the kernel can apply to a
+    /// group here, and returns the others.
+    pub(super) fn limit(&self, mut limits: Limits) -> Limits {
+        if let Some(mb) = limits.memory_mb
+            && self.write("memory.max", &mb.saturating_mul(1024 * 1024).to_string()).is_ok()
+        {
+            limits.memory_mb = None;
+            // No way out into swap; and if one has to go, all go: half a body is of no use. Both
+            // files are missing where the kernel has no such thing.
+            let _ = self.write("memory.swap.max", "0");
+            let _ = self.write("memory.oom.group", "1");
+        }
+        if let Some(processes) = limits.processes
+            && self.write("pids.max", &processes.to_string()).is_ok()
+        {
+            limits.processes = None;
+        }
+        limits
+    }
+
+    /// Moves the calling process into the group.
+    pub(super) fn join(&self) -> io::Result<()> {
+        self.write("cgroup.procs", "0")
+    }
+
+    /// Sends SIGKILL to all that is in it and below, at once: none of them can fork away.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        self.write("cgroup.kill", "1")
+    }
+
+    /// Is nothing in it, or is it gone?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wait_until_empty(Duration::ZERO)
+    }
+
+    /// Waits for the last process in it to be gone, but not longer than `patience`.
+    pub(crate) fn wait_until_empty(&self, patience: Duration) -> bool {
+        let deadline = monotonic_ms().saturating_add(millis(patience));
+        let Ok(mut events) = File::open(self.path.join("cgroup.events")) else { return true };
+        loop {
+            if !is_populated(&mut events) {
+                return true;
+            }
+            let left = deadline.saturating_sub(monotonic_ms());
+            if left == 0 {
+                return false;
+            }
+            let millis = i64::try_from(left.min(LOOK_AGAIN_MS)).unwrap_or(1);
+            let wait = Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 };
+            // Whatever it says, the next look decides.
+            let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&wait));
+        }
+    }
+
+    /// Kills what is in it, waits for that, and removes it. Says whether it is gone.
+    pub(crate) fn end(&self, patience: Duration) -> bool {
+        if !self.is_empty() {
+            // It fails for a group that has just been removed.
+            let _ = self.kill();
+            self.wait_until_empty(patience);
+        }
+        self.remove();
+        !self.path.exists()
+    }
+
+    /// Removes it, with the groups the body may have made in it. It stays if it is not empty.
+    pub(crate) fn remove(&self) {
+        remove(&self.path, DEPTH_MAX);
+    }
+
+    /// What its processes have used, those that are gone included.
+    pub(super) fn usage(&self) -> GroupUsage {
+        let number = |text: String| text.trim().parse::<u64>().ok();
+        let memory = self.read("memory.peak").and_then(number);
+        GroupUsage {
+            cpu_us: self.read("cpu.stat").and_then(|stat| entry(&stat, "usage_usec")),
+            memory_kb: memory.and_then(|bytes| i64::try_from(bytes / 1024).ok()),
+            out_of_memory: self
+                .read("memory.events")
+                .and_then(|events| entry(&events, "oom_kill"))
+                .is_some_and(|kills| kills > 0),
+        }
+    }
+
+    fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.path.join(file)).ok()
+    }
+
+    fn write(&self, file: &str, value: &str) -> io::Result<()> {
+        OpenOptions::new().write(true).open(self.path.join(file))?.write_all(value.as_bytes())
+    }
+}
+
+fn remove(path: &Path, depth: usize) {
+    if fs::remove_dir(path).is_ok() || depth == 0 {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path(), depth - 1);
+        }
+    }
+    // What remains is found by the next start of the node.
+    let _ = fs::remove_dir(path);
+}
+
+fn is_populated(events: &mut File) -> bool {
+    let mut text = String::new();
+    // It can't be read once the group is removed, and then nothing is in it.
+    events.rewind().is_ok()
+        && events.read_to_string(&mut text).is_ok()
+        && entry(&text, "populated") == Some(1)
+}
+
+/// The number after a name in one of the kernel's lists.
+fn entry(list: &str, name: &str) -> Option<u64> {
+    list.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with the files a group has; the kernel's side is played by hand.
+    fn group(files: &[(&str, &str)]) -> (tempfile::TempDir, Group) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let group = Group::at(folder.path().to_owned());
+        (folder, group)
+    }
+
+    const LIMITS: Limits =
+        Limits { memory_mb: Some(64), processes: Some(10), cpu_seconds: Some(5), ..Limits::NONE };
+
+    #[test]
+    fn a_group_takes_over_the_limits_it_can_enforce() {
+        let (folder, all) =
+            group(&[("memory.max", ""), ("memory.oom.group", ""), ("pids.max", "")]);
+        assert_eq!(all.limit(LIMITS), Limits { cpu_seconds: Some(5), ..Limits::NONE });
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("memory.max"), "67108864");
+        assert_eq!(read("memory.oom.group"), "1");
+        assert_eq!(read("pids.max"), "10");
+        let (_folder, none) = group(&[]);
+        assert_eq!(none.limit(LIMITS), LIMITS);
+    }
+
+    #[test]
+    fn usage_is_what_the_kernel_counted() {
+        let (_folder, counted) = group(&[
+            ("cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n"),
+            ("memory.peak", "2097152\n"),
+            ("memory.events", "low 0\nmax 7\noom 1\noom_kill 1\n"),
+        ]);
+        let (cpu_us, memory_kb) = (Some(1234), Some(2048));
+        assert_eq!(counted.usage(), GroupUsage { cpu_us, memory_kb, out_of_memory: true });
+        let (_folder, bare) = group(&[]);
+        assert_eq!(bare.usage(), GroupUsage::default());
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_empty() {
+        let (folder, full) = group(&[("cgroup.events", "populated 1\nfrozen 0\n")]);
+        assert!(!full.wait_until_empty(Duration::from_millis(50)));
+        fs::write(folder.path().join("cgroup.events"), "populated 0\nfrozen 0\n").unwrap();
+        assert!(full.is_empty());
+        assert!(Group::at(folder.path().join("none")).is_empty());
+    }
+}

@@ -1,0 +1,165 @@
+//! Bodies that try to outlive their run, and how to find what is left of them.
+//!
+//! A process counts as the body's by its environment, its command line or its folder: few escapees
+//! change all three.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use evenkeel_core::Span;
+use evenkeel_executors::Invocation;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{eventually, invocation, is_alive, pid_in, with};
+
+/// What they are called, and scripts that write `ready` once all is in place; before them, the main
+/// process has written its id to `main`. All of them end by themselves after 100 seconds: a test that
+/// fails must not take the machine with it.
+pub const KINDS: [(&str, &str); 16] = [
+    ("stays", ": >ready; exec sleep 100"),
+    (
+        "ignores signals",
+        "trap '' TERM HUP INT QUIT; : >ready; for i in $(seq 100); do sleep 1; done",
+    ),
+    ("forks", "for i in 1 2 3 4 5; do sleep 100 & done; : >ready; wait"),
+    ("forks twice", "( ( trap '' TERM; sleep 100 & : >ready ) & ); exec sleep 100"),
+    (
+        "leaves its session",
+        "setsid sh -c 'trap \"\" TERM HUP; : >ready; for i in $(seq 100); do sleep 1; done' &
+            exec sleep 100",
+    ),
+    (
+        "daemonises",
+        "perl -MPOSIX -e 'exit if fork; POSIX::setsid(); exit if fork; chdir \"/\"; umask 0;
+            $SIG{$_} = \"IGNORE\" for qw(TERM HUP INT); open F, \">$ENV{READY}\"; close F;
+            open STDIN, \"</dev/null\"; open STDOUT, \">/dev/null\"; open STDERR, \">&STDOUT\";
+            sleep 100'; exec sleep 100",
+    ),
+    (
+        "holds the pipes",
+        "setsid sh -c 'trap \"\" TERM PIPE; : >ready; for i in $(seq 100); do
+                echo noise; echo noise >&2; sleep 1; done' & exec sleep 100 >/dev/null 2>&1",
+    ),
+    (
+        "forks in a storm",
+        "exec perl -e 'for (1..20) {
+                next if fork; $SIG{TERM} = \"IGNORE\"; while (time - $^T < 100) {
+                my $p = fork; next unless defined $p;
+                if (!$p) { select undef, undef, undef, 0.01; exit } waitpid $p, 0 } }
+            open F, \">ready\"; close F; sleep 100'",
+    ),
+    (
+        "hops from process to process",
+        "setsid perl -e '$SIG{TERM} = \"IGNORE\"; my $n = 0;
+            while (time - $^T < 100) { my $p = fork; exit if $p;
+            if (++$n == 50) { open F, \">ready\"; close F } select undef, undef, undef, 0.0005 }' &
+            exec sleep 100",
+    ),
+    (
+        "closes all descriptors",
+        "setsid perl -MPOSIX -e 'open F, \">ready\"; close F; POSIX::close($_) for 0..1023;
+            $SIG{TERM} = \"IGNORE\"; sleep 100' & exec sleep 100",
+    ),
+    (
+        "is stopped under a tracer",
+        "exec perl -MPOSIX -e 'my $ptrace = (POSIX::uname())[4] eq \"x86_64\" ? 101 : 117;
+            my $p = fork; if (!$p) { syscall $ptrace, 0, 0, 0, 0; kill STOP => $$; sleep 100; exit }
+            waitpid $p, WUNTRACED; open F, \">ready\"; close F; sleep 100'",
+    ),
+    ("stops itself", "setsid sh -c ': >ready; kill -STOP $$; sleep 100' & : ; kill -STOP $$"),
+    (
+        "forgets its environment",
+        "cd /; env -i setsid perl -e 'open F, \">$ARGV[0]\"; close F; sleep 100' \\
+            \"$READY\" \"$MARK\" &
+            exec sleep 100",
+    ),
+    ("becomes another program", ": >ready; exec perl -e 'exec \"sleep\", \"100\"'"),
+    (
+        "disguises itself",
+        "setsid perl -e '$0 = \") Z 1 (\"; $SIG{TERM} = \"IGNORE\"; open F, \">ready\"; close F;
+            sleep 100' & exec sleep 100",
+    ),
+    (
+        "takes in orphans of its own",
+        "exec perl -e 'my $prctl = `uname -m` =~ /x86_64/ ? 157 : 167; syscall $prctl, 36, 1, 0, 0, 0;
+            if (!fork) { if (!fork) { $SIG{TERM} = \"IGNORE\"; open F, \">ready\"; close F;
+                sleep 100 } exit } sleep 100'",
+    ),
+];
+
+/// One body of a kind.
+pub struct Escapee {
+    pub kind: &'static str,
+    script: &'static str,
+    mark: String,
+    folder: TempDir,
+}
+
+impl Escapee {
+    pub fn new(n: usize, of: &str) -> Self {
+        let (kind, script) = KINDS[n];
+        let folder = TempDir::with_prefix("escapee-").unwrap();
+        let mark = format!("{}-{of}-{n}", folder.path().file_name().unwrap().to_string_lossy());
+        Self { kind, script, mark, folder }
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn config(&self) -> Value {
+        let script = format!("echo $$ >main; {}", self.script);
+        json!({"argv": ["sh", "-c", script], "cwd": self.folder.path(),
+               "env": {"MARK": self.mark, "READY": self.file("ready")}})
+    }
+
+    pub fn invocation(&self) -> Invocation {
+        with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(90))
+    }
+
+    /// Waits until it is all there; returns its main process.
+    pub async fn ready(&self) -> i32 {
+        let main = pid_in(&self.file("main")).await;
+        let what = format!("a body that {} is ready", self.kind);
+        eventually(&what, || self.file("ready").exists()).await;
+        assert!(!self.processes().is_empty(), "a body that {} can't be found", self.kind);
+        main
+    }
+
+    /// All its processes that live.
+    pub fn processes(&self) -> Vec<i32> {
+        let folder = self.folder.path();
+        fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| is_marked(*pid, &self.mark, folder) && is_alive(*pid))
+            .collect()
+    }
+
+    pub fn has_no_survivors(&self, when: &str) {
+        let left = self.processes();
+        assert!(left.is_empty(), "a body that {} has survived {when}: {left:?}", self.kind);
+    }
+}
+
+impl Drop for Escapee {
+    /// A test that fails leaves nothing behind either.
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+        }
+    }
+}
+
+fn is_marked(pid: i32, mark: &str, folder: &Path) -> bool {
+    let holds = |file: &str| {
+        let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        bytes.windows(mark.len()).any(|window| window == mark.as_bytes())
+    };
+    let is_there =
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+    is_there || holds("environ") || holds("cmdline")
+}

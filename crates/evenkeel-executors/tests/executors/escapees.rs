@@ -1,0 +1,190 @@
+//! Bodies that try to outlive their run. None of their processes may.
+//!
+//! Every kind of body meets every way to end, with a control group and without.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::Span;
+use evenkeel_core::run::Outcome;
+use evenkeel_executors::{
+    CancelReason, CgroupUse, Containment, Executor, Invocation, Lease, ShellExecutor,
+    ShellSettings, cancellation,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::escapee::{Escapee, KINDS};
+use crate::shell::{executor_with, supervisor};
+use crate::support::{eventually, invocation, parent_of, pid_in, with};
+
+fn settings(cgroup: CgroupUse) -> ShellSettings {
+    let kill_grace = Duration::from_millis(100);
+    ShellSettings { kill_grace, cgroup, ..ShellSettings::new(supervisor()) }
+}
+
+/// Executors with and without control groups, as far as this machine allows.
+fn executors() -> Vec<(&'static str, Arc<ShellExecutor>)> {
+    let with = executor_with(settings(CgroupUse::Auto));
+    let without = ("without a group", Arc::new(executor_with(settings(CgroupUse::Off))));
+    match with.containment() {
+        Containment::Cgroup { .. } => vec![("in a group", Arc::new(with)), without],
+        Containment::ProcessTree { .. } => {
+            println!("skipped with a group: {}", with.containment());
+            vec![without]
+        }
+    }
+}
+
+/// Puts every kind of body through `end`, with and without a group.
+async fn each<F: Future<Output = ()> + Send + 'static>(
+    end: impl Fn(Escapee, Arc<ShellExecutor>, &'static str) -> F,
+) {
+    for (how, executor) in executors() {
+        let mut all = JoinSet::new();
+        for n in 0..KINDS.len() {
+            all.spawn(end(Escapee::new(n, how), Arc::clone(&executor), how));
+        }
+        while let Some(done) = all.join_next().await {
+            done.unwrap();
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "leases end on tokio's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[tokio::test]
+async fn nothing_survives_a_cancel() {
+    each(|escapee, executor, how| async move {
+        let (handle, cancel) = cancellation();
+        let body = Invocation { cancel, ..escapee.invocation() };
+        let run = tokio::spawn(async move { executor.run(body).await });
+        escapee.ready().await;
+        handle.cancel(CancelReason::Requested);
+        run.await.unwrap();
+        // The report comes when they are dead, not before.
+        escapee.has_no_survivors(&format!("a cancel {how}"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_survives_a_time_out() {
+    each(|escapee, executor, how| async move {
+        let body = with(escapee.invocation(), |d| d.timeout = Span::from_secs(5));
+        // Noise is no silence; such a body has to be told.
+        let (handle, cancel) = cancellation();
+        let run = tokio::spawn(async move { executor.run(Invocation { cancel, ..body }).await });
+        escapee.ready().await;
+        if escapee.kind == "holds the pipes" {
+            handle.cancel(CancelReason::TooLong);
+        }
+        assert_eq!(run.await.unwrap().outcome, Outcome::TimedOut, "{}", escapee.kind);
+        escapee.has_no_survivors(&format!("a time-out {how}"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_survives_the_loss_of_the_lease() {
+    each(|escapee, executor, how| async move {
+        let (sender, until) = watch::channel(now() + Duration::from_secs(60));
+        let body = Invocation { lease: Lease::new(until), ..escapee.invocation() };
+        let run = tokio::spawn(async move { executor.run(body).await });
+        escapee.ready().await;
+        sender.send(now()).unwrap();
+        run.await.unwrap();
+        escapee.has_no_survivors(&format!("the loss of the lease {how}"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_survives_a_run_that_is_dropped() {
+    each(|escapee, executor, how| async move {
+        let body = escapee.invocation();
+        let run = tokio::spawn(async move { executor.run(body).await });
+        escapee.ready().await;
+        run.abort();
+        let what = format!("{how}, nothing is left of a body that {}", escapee.kind);
+        eventually(&what, || escapee.processes().is_empty()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_survives_the_main_process() {
+    each(|escapee, executor, how| async move {
+        let body = escapee.invocation();
+        let run = tokio::spawn(async move { executor.run(body).await });
+        let main = escapee.ready().await;
+        kill_process(Pid::from_raw(main).unwrap(), Signal::KILL).unwrap();
+        let report = run.await.unwrap();
+        assert_eq!(report.error.unwrap().lines().next(), Some("ended by signal 9"));
+        escapee.has_no_survivors(&format!("its main process {how}"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_survives_a_killed_node() {
+    each(|escapee, executor, how| async move {
+        let has_group = matches!(executor.containment(), Containment::Cgroup { .. });
+        let mut node = Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
+            .args(["node", &escapee.config().to_string()])
+            .arg(escapee.file("bodies.lock"))
+            .arg(if has_group { "auto" } else { "off" })
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        escapee.ready().await;
+        node.kill().unwrap();
+        node.wait().unwrap();
+        let what = format!("{how}, nothing is left of a body that {}", escapee.kind);
+        eventually(&what, || escapee.processes().is_empty()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_in_a_group_survives_a_killed_supervisor() {
+    each(|escapee, executor, how| async move {
+        if matches!(executor.containment(), Containment::ProcessTree { .. }) {
+            return;
+        }
+        let body = escapee.invocation();
+        let run = tokio::spawn(async move { executor.run(body).await });
+        let main = escapee.ready().await;
+        kill_process(Pid::from_raw(parent_of(main)).unwrap(), Signal::KILL).unwrap();
+        let report = run.await.unwrap();
+        assert!(report.error.unwrap().starts_with("its supervisor was ended: signal: 9"));
+        escapee.has_no_survivors(&format!("its supervisor {how}"));
+    })
+    .await;
+}
+
+/// A stranger that got hold of the pipes is nobody the supervisor could end.
+#[tokio::test]
+async fn a_pipe_that_stays_open_does_not_delay_the_report() {
+    let folder = TempDir::new().unwrap();
+    let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done; echo done";
+    let body = invocation("shell", json!({"argv": ["sh", "-c", script], "cwd": folder.path()}));
+    let run = tokio::spawn(async move { executor_with(settings(CgroupUse::Auto)).run(body).await });
+    let main = pid_in(&folder.path().join("main")).await;
+    let open = |n| fs::File::options().write(true).open(format!("/proc/{main}/fd/{n}")).unwrap();
+    let held = [open(1), open(2)];
+    fs::write(folder.path().join("enough"), "").unwrap();
+    let report = tokio::time::timeout(Duration::from_secs(30), run).await.unwrap().unwrap();
+    assert_eq!(report.output.as_deref(), Some("done\n"));
+    drop(held);
+}

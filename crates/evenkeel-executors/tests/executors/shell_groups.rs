@@ -1,0 +1,182 @@
+//! Bodies in control groups of their own, where this machine has them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use evenkeel_core::Span;
+use evenkeel_core::run::Outcome;
+use evenkeel_executors::{CgroupUse, Containment, Executor, ShellExecutor, ShellSettings, Wire};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::shell::{executor_with, supervisor};
+use crate::support::{eventually, invocation, is_alive, parent_of, pid_in};
+
+/// An executor, and where it makes groups; says so and returns nothing where it can't.
+fn with_groups(bodies_lock: Option<PathBuf>) -> Option<(ShellExecutor, PathBuf)> {
+    let settings = ShellSettings::new(supervisor());
+    let executor = executor_with(ShellSettings { bodies_lock, ..settings });
+    match executor.containment() {
+        Containment::Cgroup { parent, .. } => {
+            let parent = parent.clone();
+            Some((executor, parent))
+        }
+        without @ Containment::ProcessTree { .. } => {
+            println!("skipped: {without}");
+            None
+        }
+    }
+}
+
+/// The group that a process is in.
+fn group_of(pid: i32, parent: &Path) -> PathBuf {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
+    parent.join(group.rsplit('/').next().unwrap())
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn without_groups_it_says_so() {
+    let off = |cgroup| ShellSettings { cgroup, ..ShellSettings::new(supervisor()) };
+    let executor = executor_with(off(CgroupUse::Off));
+    let reason = "programs run without control groups of their own: they are turned off";
+    assert_eq!(executor.containment().to_string(), reason);
+    // Where they are required, there are some or nothing starts.
+    match ShellExecutor::new(off(CgroupUse::Required)) {
+        Ok(executor) => assert!(matches!(executor.containment(), Containment::Cgroup { .. })),
+        Err(error) => assert!(error.to_string().contains("as is required"), "{error}"),
+    }
+}
+
+#[tokio::test]
+async fn a_body_has_a_group_while_it_runs() {
+    let Some((executor, parent)) = with_groups(None) else { return };
+    let folder = TempDir::new().unwrap();
+    let script = "sleep 600 & echo $! >child; echo $$ >main; \
+                  while [ ! -e enough ]; do sleep 0.02; done";
+    let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
+    let run = tokio::spawn(async move { executor.run(invocation("shell", config)).await });
+    let main = pid_in(&folder.path().join("main")).await;
+    let child = pid_in(&folder.path().join("child")).await;
+    let group = group_of(main, &parent);
+    assert_ne!(group, parent);
+    assert_eq!(group_of(child, &parent), group);
+    assert_ne!(group_of(parent_of(main), &parent), group, "its supervisor is outside");
+    assert!(group.join("cgroup.kill").exists(), "{}", group.display());
+    fs::write(folder.path().join("enough"), "").unwrap();
+    assert_eq!(run.await.unwrap().outcome, Outcome::Completed);
+    assert!(!group.exists() && !is_alive(child));
+}
+
+#[tokio::test]
+async fn processes_that_nobody_waited_for_are_measured_too() {
+    let Some((executor, _)) = with_groups(None) else { return };
+    // Its children vanish unseen: no parent hears how they ended, so none can add up what they used.
+    let script = "$SIG{CHLD} = 'IGNORE';
+        pipe my $r, my $w; if (!fork) { my $n = 0; $n += $_ for 1..3_000_000; exit }
+        close $w; <$r>; 1 while wait != -1;";
+    let config = json!({"argv": ["perl", "-e", script]});
+    let report = executor.run(invocation("shell", config)).await;
+    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    assert!(report.cpu_time.unwrap() > Span::from_millis(30), "{report:?}");
+}
+
+/// A body that leaves its session, its parent and its descriptors behind.
+const ESCAPE: &str = "setsid perl -MPOSIX -e '
+        open my $f, \">escaped\"; print $f \"$$\\n\"; close $f; POSIX::close($_) for 0..99; sleep 600' &
+    echo $$ >main; exec sleep 600";
+
+fn escape(folder: &Path) -> Value {
+    json!({"argv": ["sh", "-c", ESCAPE], "cwd": folder})
+}
+
+#[tokio::test]
+async fn a_killed_supervisor_leaves_nothing_behind() {
+    let Some((executor, parent)) = with_groups(None) else { return };
+    let folder = TempDir::new().unwrap();
+    let body = invocation("shell", escape(folder.path()));
+    let run = tokio::spawn(async move { executor.run(body).await });
+    let main = pid_in(&folder.path().join("main")).await;
+    let escaped = pid_in(&folder.path().join("escaped")).await;
+    let group = group_of(main, &parent);
+    kill(parent_of(main));
+    let report = run.await.unwrap();
+    assert!(report.error.unwrap().starts_with("its supervisor was ended: signal: 9"));
+    // Not eventually: the report says that it is over.
+    assert!(!is_alive(main) && !is_alive(escaped) && !group.exists());
+}
+
+/// A node in a process of its own, which can be killed.
+struct Node(Child);
+
+impl Node {
+    fn start(folder: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"));
+        command.arg("node").arg(escape(folder).to_string()).arg(folder.join("bodies.lock"));
+        Self(command.arg("auto").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_restarted_node_ends_what_its_former_life_left() {
+    if with_groups(None).is_none() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut node = Node::start(folder.path());
+    let main = pid_in(&folder.path().join("main")).await;
+    let escaped = pid_in(&folder.path().join("escaped")).await;
+    let supervisor = parent_of(main);
+    // Frozen first, so that it can't end the body when the node goes.
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
+    node.0.kill().unwrap();
+    node.0.wait().unwrap();
+    kill(supervisor);
+    eventually("the kernel has ended the main process", || !is_alive(main)).await;
+    assert!(is_alive(escaped));
+    // Another node's start is nothing to it.
+    let other = TempDir::new().unwrap();
+    with_groups(Some(other.path().join("bodies.lock"))).unwrap();
+    assert!(is_alive(escaped));
+
+    let (executor, parent) = with_groups(Some(folder.path().join("bodies.lock"))).unwrap();
+    assert!(!is_alive(escaped));
+    let group_left = fs::read_dir(parent).unwrap().flatten().any(|entry| {
+        let procs = fs::read_to_string(entry.path().join("cgroup.procs")).unwrap_or_default();
+        procs.lines().any(|line| line == escaped.to_string())
+    });
+    assert!(!group_left);
+    let body = invocation("shell", json!({"argv": ["true"]}));
+    assert_eq!(executor.run(body).await.outcome, Outcome::Completed);
+}
+
+#[tokio::test]
+async fn groups_that_a_body_made_go_with_its_own() {
+    let Some((executor, parent)) = with_groups(None) else { return };
+    let folder = TempDir::new().unwrap();
+    let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done";
+    let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
+    let body = invocation("shell", config);
+    let wire: Wire = body.wire.clone();
+    let run = tokio::spawn(async move { executor.run(body).await });
+    let main = pid_in(&folder.path().join("main")).await;
+    let inner = group_of(main, &parent).join("made-by-the-body");
+    fs::create_dir(&inner).unwrap();
+    fs::write(folder.path().join("enough"), "").unwrap();
+    assert_eq!(run.await.unwrap().outcome, Outcome::Completed);
+    assert!(!inner.exists(), "groups inside are removed with it");
+    assert_eq!(wire.log_so_far(), None);
+}

@@ -1,0 +1,156 @@
+//! What bodies say while they run and when they end.
+
+use evenkeel_core::chain::Again;
+use evenkeel_core::run::Outcome;
+use evenkeel_executors::{Executor, Invocation, Report};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::shell::executor;
+use crate::support::{eventually, invocation, with};
+
+fn sh(script: &str) -> Invocation {
+    invocation("shell", json!({"argv": ["sh", "-c", script]}))
+}
+
+#[tokio::test]
+async fn what_a_body_says_is_no_part_of_its_output() {
+    let body = sh("echo one
+        echo '@evenkeel {\"progress\": {\"done\": 5, \"total\": 20, \"message\": \"pages\"}}'
+        echo '@evenkeel {\"items\": {\"crawled\": 2}}'
+        echo '@evenkeel {\"items\": {\"crawled\": 3, \"indexed\": 2}, \"checkpoint\": {\"at\": 7}}'
+        echo two");
+    let wire = body.wire.clone();
+    let report = executor().run(body).await;
+    assert_eq!(
+        (report.outcome, report.output.as_deref()),
+        (Outcome::Completed, Some("one\ntwo\n"))
+    );
+    assert_eq!((report.items_crawled, report.items_indexed), (Some(3), Some(2)));
+    let progress = wire.progress_so_far();
+    assert_eq!((progress.done, progress.total), (Some(5), Some(20)));
+    assert_eq!(progress.message.as_deref(), Some("pages"));
+    assert_eq!((progress.items_crawled, progress.items_indexed), (Some(3), Some(2)));
+    assert_eq!(wire.take_unstored().as_deref(), Some(br#"{"at":7}"#.as_slice()));
+    assert_eq!(wire.log_so_far().as_deref(), Some("one\ntwo\n"));
+}
+
+#[tokio::test]
+async fn items_count_even_if_the_body_fails() {
+    let report = executor().run(sh("printf '@evenkeel {\"items\":{\"crawled\":9}}'; exit 1")).await;
+    assert_eq!((report.outcome, report.items_crawled), (Outcome::Failed, Some(9)));
+    assert_eq!(report.output, None);
+}
+
+#[tokio::test]
+async fn what_cannot_be_understood_is_output_and_noted_once() {
+    let body = sh("echo '@evenkeel {oops}'; echo '@evenkeel {\"item\": {}}'");
+    let wire = body.wire.clone();
+    let report = executor().run(body).await;
+    let output = "@evenkeel {oops}\n@evenkeel {\"item\": {}}\n";
+    assert_eq!(report.output.as_deref(), Some(output));
+    let log = wire.log_so_far().unwrap();
+    assert_eq!(log.matches("evenkeel: a line with @evenkeel is taken for output").count(), 1);
+}
+
+#[tokio::test]
+async fn output_is_heard_while_the_body_runs() {
+    let folder = TempDir::new().unwrap();
+    let script = "echo out; echo err >&2; echo '@evenkeel {\"checkpoint\": [1]}'
+        while [ ! -e enough ]; do sleep 0.02; done; echo end";
+    let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
+    let body = invocation("shell", config);
+    let wire = body.wire.clone();
+    let run = tokio::spawn(async move { executor().run(body).await });
+    let mut news = Vec::new();
+    eventually("both streams and the checkpoint are heard", || {
+        news.extend(wire.take_news());
+        let log = wire.log_so_far().unwrap_or_default();
+        log.contains("out\n")
+            && log.contains("err\n")
+            && news.iter().any(|n| n.checkpoint.is_some())
+    })
+    .await;
+    std::fs::write(folder.path().join("enough"), "").unwrap();
+    assert_eq!(run.await.unwrap().output.as_deref(), Some("out\nend\n"));
+    assert!(wire.log_so_far().unwrap().ends_with("end\n"));
+}
+
+#[tokio::test]
+async fn a_checkpoint_reaches_the_next_attempt() {
+    let seen = async |checkpoint: Option<&[u8]>| -> Report {
+        let checkpoint = checkpoint.map(<[u8]>::to_vec);
+        let body = sh("echo ${EVENKEEL_CHECKPOINT-none}");
+        executor().run(Invocation { checkpoint, ..body }).await
+    };
+    let text = r#"{"page":"a b","n":3}"#;
+    assert_eq!(seen(Some(text.as_bytes())).await.output.unwrap(), format!("{text}\n"));
+    assert_eq!(seen(None).await.output.unwrap(), "none\n");
+    // What another executor may have left is not for a body.
+    let long = format!("\"{}\"", "x".repeat(64 * 1024));
+    for strange in [b"\xff".as_slice(), b"not json", b"[1", long.as_bytes()] {
+        assert_eq!(seen(Some(strange)).await.output.unwrap(), "none\n");
+    }
+    // The largest that a body can save is one that it can be given.
+    let large = format!("\"{}\"", "x".repeat(64 * 1024 - 2));
+    let checkpoint = Some(large.into_bytes());
+    let body = Invocation { checkpoint, ..sh("echo ${#EVENKEEL_CHECKPOINT}") };
+    assert_eq!(executor().run(body).await.output.as_deref(), Some("65536\n"));
+}
+
+#[tokio::test]
+async fn exit_codes_are_outcomes() {
+    let run = async |code: i32, exit_codes: Value| {
+        let script = format!("echo why >&2; exit {code}");
+        let config = json!({"argv": ["sh", "-c", script], "exit_codes": exit_codes});
+        let report = executor().run(invocation("shell", config)).await;
+        (report.outcome, report.again, report.error)
+    };
+    let error = |text: &str| Some(format!("{text}\nwhy\n"));
+    let (usual, never) = (Again::AsUsual, Again::Never);
+    for (code, codes, expected) in [
+        (0, Value::Null, (Outcome::Completed, usual, None)),
+        (75, Value::Null, (Outcome::Failed, usual, error("exit code 75"))),
+        (100, Value::Null, (Outcome::PartlyFailed, usual, error("exit code 100: partly failed"))),
+        (102, Value::Null, (Outcome::Failed, never, error("exit code 102"))),
+        (3, json!({"ok": [0, 3]}), (Outcome::Completed, usual, None)),
+        (0, json!({"ok": [3]}), (Outcome::Failed, usual, error("exit code 0"))),
+        (1, json!({"give_up": [1]}), (Outcome::Failed, never, error("exit code 1"))),
+    ] {
+        assert_eq!(run(code, codes.clone()).await, expected, "{code} {codes}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_and_variables_are_filled_in() {
+    let config = json!({
+        "argv": ["sh", "-c", "printf '%s|' \"$@\" \"$X\"", "sh", "{{payload.name}}", "{{attempt}}"],
+        "env": {"X": "<{{payload.list}}>"},
+    });
+    let payload = json!({"name": "$(id); `id` \"x\"", "list": [1, "a"]});
+    assert_eq!(executor().check(&config, &payload), Ok(()));
+    let body = with(invocation("shell", config), |d| d.payload = payload);
+    let report = executor().run(body).await;
+    assert_eq!(report.output.as_deref(), Some("$(id); `id` \"x\"|2|<[1,\"a\"]>|"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_filled_in_is_not_tried_again() {
+    for (payload, message) in [
+        (json!({}), "executor_config.argv[1]: asks for payload.x, which the payload lacks"),
+        (json!({"x": "a\0b"}), "executor_config.argv[1]: is filled with a NUL"),
+    ] {
+        let body = invocation("shell", json!({"argv": ["echo", "{{payload.x}}"]}));
+        let report = executor().run(with(body, |d| d.payload = payload)).await;
+        assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::Never));
+        assert!(report.error.as_deref().unwrap().starts_with(message), "{report:?}");
+    }
+}
+
+#[test]
+fn a_shell_is_given_no_script_to_fill_in() {
+    let config = json!({"argv": ["sh", "-c", "echo {{payload.x}}"]});
+    let fault = executor().check(&config, &json!({"x": 1})).unwrap_err();
+    assert_eq!(fault.field, "executor_config.argv[2]");
+    assert!(fault.message.contains("\"$1\""), "{fault}");
+}
