@@ -36,7 +36,8 @@ fn claim(bytes: &[u8]) -> Option<&str> {
     let lower = head.to_ascii_lowercase();
     let meta = find(&lower, b"<meta")?;
     let at = meta + find(&lower[meta..], b"charset")? + b"charset".len();
-    let rest = std::str::from_utf8(&head[at..head.len().min(at + 40)]).ok()?;
+    let ascii = head[at..].iter().take_while(|byte| byte.is_ascii()).count();
+    let rest = std::str::from_utf8(&head[at..at + ascii]).ok()?;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
     Some(&rest[..end.unwrap_or(rest.len())])

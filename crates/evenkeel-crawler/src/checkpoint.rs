@@ -105,8 +105,8 @@ impl Checkpoint {
         unpacker.read_to_end(&mut plain).map_err(|error| Unusable::Broken(error.to_string()))?;
         let mut rest = plain.as_slice();
         let mut next = || take_piece(&mut rest).ok_or_else(|| broken("it ends too soon"));
-        let head: Head = serde_json::from_slice(next()?)
-            .map_err(|error| Unusable::Broken(error.to_string()))?;
+        let head: Head =
+            serde_json::from_slice(next()?).map_err(|error| Unusable::Broken(error.to_string()))?;
         if head.fingerprint != fingerprint {
             return Err(Unusable::OtherConfig);
         }

@@ -218,7 +218,10 @@ impl<'a> Reader<'a> {
         match self.text("url")? {
             Some(url) => texts.insert(0, ("url".into(), url)),
             None if texts.is_empty() => {
-                return Err(Fault::new("url", "is missing: say where to start, here or in start_urls"));
+                return Err(Fault::new(
+                    "url",
+                    "is missing: say where to start, here or in start_urls",
+                ));
             }
             None => {}
         }
@@ -271,10 +274,12 @@ fn read_field(name: &str, value: &Value) -> Result<Field, Fault> {
                 return Err(Fault::new(format!("{place}.{key}"), message));
             }
             let reader = Reader(map);
-            let inner = |fault: Fault| Fault::new(format!("{place}.{}", fault.field), fault.message);
-            let selector = reader.text("selector").map_err(inner)?.ok_or_else(|| {
-                Fault::new(format!("{place}.selector"), "is missing")
-            })?;
+            let inner =
+                |fault: Fault| Fault::new(format!("{place}.{}", fault.field), fault.message);
+            let selector = reader
+                .text("selector")
+                .map_err(inner)?
+                .ok_or_else(|| Fault::new(format!("{place}.selector"), "is missing"))?;
             let attribute = reader.text("attribute").map_err(inner)?;
             (selector, attribute, reader.flag("all", false).map_err(inner)?)
         }

@@ -113,10 +113,8 @@ fn fill_headers(headers: &mut HeaderMap, ask: &Ask<'_>) {
         headers.insert(header::USER_AGENT, agent.clone());
     }
     let Some(known) = ask.known else { return };
-    let validators = [
-        (header::IF_NONE_MATCH, &known.etag),
-        (header::IF_MODIFIED_SINCE, &known.last_modified),
-    ];
+    let validators =
+        [(header::IF_NONE_MATCH, &known.etag), (header::IF_MODIFIED_SINCE, &known.last_modified)];
     for (name, value) in validators {
         if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
             headers.insert(name, value);

@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_can_not_be_crawled_has_no_normal_form() {
-        for url in ["mailto:me@example.com", "javascript:void(0)", "ftp://example.com/", "data:,x"] {
+        for url in ["mailto:me@example.com", "javascript:void(0)", "ftp://example.com/", "data:,x"]
+        {
             assert_eq!(normal(url), None, "{url}");
         }
         assert_eq!(normal(&format!("http://example.com/{}", "x".repeat(URL_CHARS_MAX))), None);
@@ -163,7 +164,7 @@ mod tests {
         #[test]
         fn a_normal_form_is_its_own_normal_form(path in ".{0,60}", query in ".{0,30}") {
             if let Some(once) = normal(&format!("http://example.com/{path}?{query}")) {
-                prop_assert_eq!(normal(&once), Some(once.clone()));
+                prop_assert_eq!(normal(&once), Some(once));
             }
         }
     }

@@ -113,7 +113,10 @@ mod tests {
         let index = b"<sitemapindex><sitemap><loc>http://a/s.xml.gz</loc></sitemap></sitemapindex>";
         let expected = Sitemap { sitemaps: vec!["http://a/s.xml.gz".into()], pages: vec![] };
         assert_eq!(read(index, 100), expected);
-        assert_eq!(read(b"http://a/1\r\n#x\nhttps://a/2\n", 9).pages, ["http://a/1", "https://a/2"]);
+        assert_eq!(
+            read(b"http://a/1\r\n#x\nhttps://a/2\n", 9).pages,
+            ["http://a/1", "https://a/2"]
+        );
         assert_eq!(read(b"<html>not found</html>", 9), Sitemap::default());
     }
 

@@ -44,8 +44,14 @@ pub(crate) enum Found {
     /// It is there, but not for us.
     Skipped(String),
     /// It may go better later, if it was tried less often than this.
-    Trouble { why: String, tries: u8 },
-    Failed { why: String, hopeless: bool },
+    Trouble {
+        why: String,
+        tries: u8,
+    },
+    Failed {
+        why: String,
+        hopeless: bool,
+    },
 }
 
 /// A page that was read.

@@ -61,14 +61,7 @@ impl Crawl {
         }
     }
 
-    fn page(
-        &mut self,
-        no: u64,
-        entry: &Entry,
-        page: FoundPage,
-        status: Option<u16>,
-        line: Line,
-    ) {
+    fn page(&mut self, no: u64, entry: &Entry, page: FoundPage, status: Option<u16>, line: Line) {
         let id = PageId::of(self.job, entry.url.as_str());
         let FoundPage { content_type, mut etag, mut last_modified, extract, hash } = page;
         self.follow(entry, &extract.links);

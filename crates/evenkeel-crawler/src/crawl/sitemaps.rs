@@ -54,7 +54,8 @@ impl Crawl {
                 }
             }
             if named + sitemap.sitemaps.len() > 0 {
-                self.listener.log(&format!("sitemap {place}: {named} pages, {queued} of them queued"));
+                self.listener
+                    .log(&format!("sitemap {place}: {named} pages, {queued} of them queued"));
             }
         }
     }
@@ -121,7 +122,8 @@ impl Crawl {
             match answer.status {
                 200..300 => {
                     let (Body::Whole(bytes) | Body::Cut(bytes)) = answer.body else { return None };
-                    let reading = tokio::task::spawn_blocking(move || sitemap::read(&bytes, urls_max));
+                    let reading =
+                        tokio::task::spawn_blocking(move || sitemap::read(&bytes, urls_max));
                     return reading.await.ok();
                 }
                 300..400 => {

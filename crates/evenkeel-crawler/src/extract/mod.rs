@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use crate::clock::now;
 use crate::fields::Field;
 use page::{PageSink, Raw};
-pub(crate) use text::{TEXT_BYTES_MAX, one_line};
 use text::cut;
+pub(crate) use text::{TEXT_BYTES_MAX, one_line};
 
 /// A page may take so long to be read; then it is left out.
 const READING_MAX: Duration = Duration::from_secs(2);
@@ -100,7 +100,7 @@ pub(crate) fn html(
     let mut rest = text;
     while !rest.is_empty() {
         budget.check()?;
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+        let (piece, after) = rest.split_at(cut(rest, PIECE_BYTES).len());
         rest = after;
         queue.push_back(StrTendril::from(piece));
         // It stops after what it takes for scripts; there is nothing to run.

@@ -200,8 +200,13 @@ impl State {
             "robots" => self.raw.orders.read(&content),
             _ if key.eq_ignore_ascii_case(&self.name) => self.raw.orders.read(&content),
             "description" | "keywords" | "author" => self.note(&key, value),
-            "article:published_time" | "og:published_time" | "datepublished" | "date"
-            | "dc.date" | "dc.date.issued" | "dcterms.created" => self.note("published", value),
+            "article:published_time"
+            | "og:published_time"
+            | "datepublished"
+            | "date"
+            | "dc.date"
+            | "dc.date.issued"
+            | "dcterms.created" => self.note("published", value),
             _ if key.starts_with("og:") && key.len() <= 50 => self.note(&key, value),
             _ => {}
         }
@@ -224,8 +229,9 @@ fn attribute(tag: &Tag, name: &str) -> Option<String> {
 }
 
 fn rel_has(tag: &Tag, wanted: &str) -> bool {
-    attribute(tag, "rel")
-        .is_some_and(|rel| rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(wanted)))
+    attribute(tag, "rel").is_some_and(|rel| {
+        rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(wanted))
+    })
 }
 
 /// Elements whose content is not text for people.
@@ -256,10 +262,43 @@ fn is_aside(name: &str) -> bool {
 fn is_block(name: &str) -> bool {
     matches!(
         name,
-        "address" | "article" | "aside" | "blockquote" | "body" | "br" | "dd" | "details" | "div"
-            | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer" | "form" | "h1" | "h2"
-            | "h3" | "h4" | "h5" | "h6" | "header" | "hr" | "li" | "main" | "nav" | "ol"
-            | "option" | "p" | "pre" | "section" | "summary" | "table" | "tbody" | "thead" | "tr"
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "body"
+            | "br"
+            | "dd"
+            | "details"
+            | "div"
+            | "dl"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "header"
+            | "hr"
+            | "li"
+            | "main"
+            | "nav"
+            | "ol"
+            | "option"
+            | "p"
+            | "pre"
+            | "section"
+            | "summary"
+            | "table"
+            | "tbody"
+            | "thead"
+            | "tr"
             | "ul"
     )
 }

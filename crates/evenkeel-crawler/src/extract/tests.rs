@@ -68,14 +68,20 @@ fn what_a_page_asks_of_crawlers_is_heard() {
     assert_eq!(header("noindex, nofollow"), both);
     assert_eq!(header("evenkeel: none"), both);
     assert_eq!(header("otherbot: none"), Orders::default());
-    assert_eq!(header("noindex, unavailable_after: 2026"), Orders { noindex: true, nofollow: false });
+    assert_eq!(
+        header("noindex, unavailable_after: 2026"),
+        Orders { noindex: true, nofollow: false }
+    );
 }
 
 #[test]
 fn a_menu_that_is_never_closed_does_not_hide_the_page() {
     assert_eq!(read("<nav>Menu<main>Text</main>").text, "Text");
     assert_eq!(read("<nav>Only a menu").text, "Only a menu");
-    assert_eq!(read("<svg><title>icon</title></svg><title>Real</title>x").title.as_deref(), Some("Real"));
+    assert_eq!(
+        read("<svg><title>icon</title></svg><title>Real</title>x").title.as_deref(),
+        Some("Real")
+    );
 }
 
 #[test]

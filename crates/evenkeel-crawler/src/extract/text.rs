@@ -58,7 +58,11 @@ impl Flow {
 
 /// The beginning of a text.
 pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// A short text on one line, without control characters; `None` if nothing is left of it.
@@ -73,6 +77,6 @@ pub(crate) fn one_line(text: &str, bytes_max: usize) -> Option<String> {
         }
         line.extend(word.chars().filter(|c| !c.is_control()));
     }
-    line.truncate(line.floor_char_boundary(bytes_max));
+    line.truncate(cut(&line, bytes_max).len());
     (!line.is_empty()).then_some(line)
 }

@@ -38,12 +38,14 @@ impl TreeMaker {
     pub(super) fn start(&mut self, tag: Tag) {
         let name: Box<str> = (&*tag.name).into();
         self.close_implied(&name);
+        if self.open.len() >= DEPTH_MAX {
+            self.open.pop();
+        }
         let is_void = is_void(&name);
         let element = Element::new(QualName::new(None, html5ever::ns!(html), tag.name), tag.attrs);
         let id = self.append(Node::Element(element));
         if let Some(id) = id
             && !is_void
-            && self.open.len() < DEPTH_MAX
         {
             self.open.push((id, name));
         }
@@ -104,8 +106,21 @@ impl TreeMaker {
 fn is_void(name: &str) -> bool {
     matches!(
         name,
-        "area" | "base" | "br" | "col" | "embed" | "hr" | "img" | "input" | "link" | "meta"
-            | "param" | "source" | "track" | "wbr" | "frame"
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+            | "frame"
     )
 }
 
@@ -127,9 +142,7 @@ pub(super) fn select(
                 continue;
             }
             let value = match &field.attribute {
-                Some(name) => {
-                    element.value().attr(name).and_then(|v| one_line(v, FIELD_BYTES_MAX))
-                }
+                Some(name) => element.value().attr(name).and_then(|v| one_line(v, FIELD_BYTES_MAX)),
                 None => text_of(element),
             };
             values.extend(value.map(Value::from));

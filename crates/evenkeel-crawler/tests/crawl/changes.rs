@@ -218,10 +218,7 @@ async fn a_job_without_room_goes_on_and_says_so() {
 async fn new_and_changed_pages_are_exported() {
     let (site, texts) = ten_pages(false).await;
     let dir = tempfile::tempdir().unwrap();
-    let rig = Rig::with(CrawlerSettings {
-        export_dir: Some(dir.path().to_owned()),
-        ..settings()
-    });
+    let rig = Rig::with(CrawlerSettings { export_dir: Some(dir.path().to_owned()), ..settings() });
     let read = || {
         let text = std::fs::read_to_string(dir.path().join("run-1.ndjson")).unwrap();
         let parse = |line| serde_json::from_str::<Value>(line).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 use evenkeel_crawler::Ending;
 use serde_json::json;
 
-use crate::support::{Answer, Rig, Site, links, settings};
+use crate::support::{Answer, Rig, Site, links, now, settings};
 
 #[tokio::test]
 async fn robots_rules_are_obeyed() {
@@ -102,7 +102,7 @@ async fn delays_are_kept_and_the_longer_one_wins() {
         path => links(path, ["/"]),
     })
     .await;
-    let started = tokio::time::Instant::now();
+    let started = now();
     Rig::new().crawl(&site.url("/"), json!({"sitemaps": false, "delay_ms": 10})).await;
     // Four pages are three delays apart.
     assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
@@ -121,7 +121,7 @@ async fn a_host_that_asks_to_be_left_alone_is_and_its_page_is_tried_again() {
     })
     .await;
     let rig = Rig::new();
-    let started = tokio::time::Instant::now();
+    let started = now();
     let ended = rig.crawl(&site.url("/"), json!({"connections": 1})).await;
     assert!(started.elapsed() >= Duration::from_secs(1));
     assert_eq!(site.times_asked("/busy"), 3);

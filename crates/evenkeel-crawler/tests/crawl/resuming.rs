@@ -40,11 +40,8 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
             () = watch, if lives < 8 => {}
         }
         // Every other time as after a crash: only what was handed over is there.
-        checkpoint = if lives % 2 == 0 {
-            Some(crawl.wind_up().await)
-        } else {
-            rig.ear.last_checkpoint()
-        };
+        checkpoint =
+            if lives % 2 == 0 { Some(crawl.wind_up().await) } else { rig.ear.last_checkpoint() };
         assert!(checkpoint.is_some());
         lives += 1;
     };

@@ -52,7 +52,8 @@ async fn endless_sitemaps_end() {
         "/a" => links("a", ["/"]),
         "/robots.txt" => Answer::status(404),
         path => {
-            let number: usize = path.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
+            let number: usize =
+                path.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
             Answer::html(format!(
                 "<sitemapindex><sitemap><loc>/s{}.xml</loc></sitemap></sitemapindex>",
                 number + 1

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Answer, Rig, Site, links, settings};
+use crate::support::{Answer, Rig, Site, links, now, settings};
 
 const PAGES: usize = 2000;
 
@@ -19,9 +19,10 @@ async fn how_fast_is_a_site_of_2000_pages() {
     })
     .await;
     let every = Duration::from_secs(2);
-    let rig = Rig::with(evenkeel_crawler::CrawlerSettings { checkpoint_every: every, ..settings() });
+    let rig =
+        Rig::with(evenkeel_crawler::CrawlerSettings { checkpoint_every: every, ..settings() });
     for round in ["new", "unchanged"] {
-        let started = tokio::time::Instant::now();
+        let started = now();
         let config = json!({"max_pages": PAGES, "depth": 100});
         let tally = rig.crawl(&site.url("/0"), config).await.tally;
         let took = started.elapsed();

@@ -3,6 +3,8 @@
 //! The modules say that they are tests, so that clippy lets their helpers unwrap.
 
 #[cfg(test)]
+mod crawl;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod noop;

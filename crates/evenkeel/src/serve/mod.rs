@@ -6,6 +6,8 @@ pub mod data_dir;
 mod demo;
 mod executors;
 mod http;
+#[allow(dead_code, clippy::allow_attributes, reason = "until the registry has the crawl executor")]
+mod library;
 mod logging;
 mod metrics;
 mod readiness;
