@@ -77,8 +77,9 @@ pub(crate) struct Frontier {
 struct Lane {
     queue: VecDeque<(u64, Entry)>,
     in_flight: usize,
-    /// Pages in a row that failed for good.
-    failures: u32,
+    /// Answers in a row that spoke of trouble.
+    troubles: u32,
+    is_given_up: bool,
 }
 
 /// What became of a URL that was offered.
@@ -89,6 +90,8 @@ pub(crate) enum Offered {
     /// It looks like one of endlessly many.
     Trap,
     Full,
+    /// Its host does not answer.
+    GivenUp,
 }
 
 impl Frontier {
@@ -120,6 +123,9 @@ impl Frontier {
             return Offered::Trap;
         }
         let host = host_of(&entry.url);
+        if self.lanes.get(&host).is_some_and(|lane| lane.is_given_up) {
+            return Offered::GivenUp;
+        }
         let is_full = self.queued >= self.queue_max
             || self.bytes >= QUEUE_BYTES_MAX
             || self.seen.len() >= SEEN_MAX
@@ -170,17 +176,22 @@ impl Frontier {
         }
     }
 
-    /// Notes how a page of this host ended. Says how many failed in a row.
-    pub(crate) fn note(&mut self, url: &Url, failed: bool) -> u32 {
+    /// Notes whether an answer of this host spoke of trouble. Says how many did in a row.
+    pub(crate) fn note(&mut self, url: &Url, is_trouble: bool) -> u32 {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return 0 };
-        lane.failures = if failed { lane.failures + 1 } else { 0 };
-        lane.failures
+        lane.troubles = if is_trouble { lane.troubles + 1 } else { 0 };
+        lane.troubles
     }
 
-    /// Takes all that is queued of a host that is given up.
+    /// Was the host of this URL given up?
+    pub(crate) fn is_given_up(&self, url: &Url) -> bool {
+        self.lanes.get(&host_of(url)).is_some_and(|lane| lane.is_given_up)
+    }
+
+    /// Gives the host of this URL up, and takes all that is queued of it.
     pub(crate) fn give_up(&mut self, url: &Url) -> Vec<Entry> {
         let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return Vec::new() };
-        lane.failures = 0;
+        lane.is_given_up = true;
         let entries: Vec<Entry> = lane.queue.drain(..).map(|(_, entry)| entry).collect();
         self.queued -= entries.len();
         self.bytes -= entries.iter().map(|entry| entry.url.as_str().len()).sum::<usize>();
@@ -310,5 +321,7 @@ mod tests {
         }
         let given_up = frontier.give_up(&Url::parse("http://a/x").unwrap());
         assert_eq!((given_up.len(), frontier.queued()), (2, 1));
+        assert_eq!(frontier.offer(entry("http://a/3")), Offered::GivenUp);
+        assert_eq!(frontier.offer(entry("http://b/3")), Offered::Queued);
     }
 }

@@ -118,10 +118,10 @@ impl Host {
     }
 
     /// It is in trouble: all crawls leave it alone for as long as it says, or else for a while that
-    /// doubles each time.
+    /// doubles five times.
     pub(crate) fn trouble(&self, asked: Option<Duration>) -> Duration {
         let (mut pace, now) = (self.pace(), now());
-        let doubled = self.pause.saturating_mul(1 << pace.troubles.min(16));
+        let doubled = self.pause.saturating_mul(2_u32.pow(pace.troubles.min(5)));
         let wait = asked.unwrap_or(doubled).min(self.pause_max);
         pace.troubles = pace.troubles.saturating_add(1);
         pace.next_at = pace.next_at.max(now + wait);
@@ -194,7 +194,7 @@ mod tests {
         for _ in 0..100 {
             host.trouble(None);
         }
-        assert_eq!(secs(host.trouble(None)), 300);
+        assert_eq!(secs(host.trouble(None)), 32);
         assert_eq!(secs(host.trouble(Some(Duration::MAX))), 300);
     }
 

@@ -16,9 +16,9 @@ pub struct CrawlerSettings {
     pub connections_per_host: usize,
     /// Where NDJSON files go; without it, jobs can't ask for any.
     pub export_dir: Option<PathBuf>,
-    /// The first wait after a host was in trouble; it doubles.
+    /// The first wait after a host was in trouble; it doubles, up to 32 times as much.
     pub trouble_pause: Duration,
-    /// The longest wait that a host can impose, by trouble or by `Retry-After`.
+    /// The longest wait that a host can impose by `Retry-After`.
     pub trouble_pause_max: Duration,
     /// Bytes of a checkpoint at most.
     pub checkpoint_bytes_max: usize,

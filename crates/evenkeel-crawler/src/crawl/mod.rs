@@ -1,6 +1,7 @@
 //! One crawl from beginning to end.
 
 mod pending;
+mod saving;
 mod settle;
 mod sitemaps;
 
@@ -9,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{JobNo, PageId, Progress};
+use evenkeel_outbound::reqwest::Url;
 use rustc_hash::FxHashSet;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::checkpoint::{Checkpoint, Head};
 use crate::clock::now;
 use crate::contents::Contents;
 use crate::crawler::{Order, Shared};
@@ -29,10 +30,6 @@ use pending::Pending;
 const IN_FLIGHT_MAX: usize = 8;
 /// Pages that are looked up or kept at once.
 const BATCH: usize = 32;
-/// What is left is kept within this time when a crawl is ended.
-const WIND_UP_MAX: Duration = Duration::from_millis(500);
-/// A checkpoint may take this part of the time at most.
-const CHECKPOINT_SHARE: u32 = 20;
 
 /// One crawl. It can be dropped at any moment while it runs, and then be asked for what a later one
 /// can go on from.
@@ -108,40 +105,14 @@ impl Crawl {
     }
 
     fn start(&mut self) {
-        for url in &self.shared.config.starts {
-            let mut entry = Entry::new(url.clone(), 0);
-            entry.is_start = true;
+        for entry in self.starts() {
             self.frontier.offer(entry);
         }
     }
 
-    /// Goes on from a checkpoint, if it is of any use.
-    fn resume(&mut self, data: &[u8]) -> bool {
-        let config = &self.shared.config;
-        let Checkpoint { head, queue, seen, contents } =
-            match Checkpoint::decode(data, config.fingerprint) {
-                Ok(checkpoint) => checkpoint,
-                Err(error) => {
-                    let line = format!("the checkpoint is not used: {error}; starting afresh");
-                    self.listener.log(&line);
-                    return false;
-                }
-            };
-        let Tally { visited, .. } = head.tally;
-        let cut = match head.cut {
-            0 => String::new(),
-            cut => format!(", {cut} did not fit into the checkpoint"),
-        };
-        let waiting = queue.len();
-        self.listener.log(&format!("going on: {visited} pages done, {waiting} queued{cut}"));
-        self.frontier = Frontier::with_seen(config.queue_max(), seen);
-        queue.into_iter().for_each(|entry| self.frontier.put_last(entry));
-        self.contents = contents;
-        self.tally = head.tally;
-        self.sitemaps_read = head.sitemaps_read;
-        self.losses.first = head.first_loss;
-        self.losses.hopeful = self.losses.first.is_some();
-        true
+    fn starts(&self) -> Vec<Entry> {
+        let start = |url: &Url| Entry { is_start: true, ..Entry::new(url.clone(), 0) };
+        self.shared.config.starts.iter().map(start).collect()
     }
 
     /// Crawls to the end. If this is dropped, requests under way are too.
@@ -157,14 +128,7 @@ impl Crawl {
         self.sum_up();
         if matches!(ending, Ending::Failed { .. }) && self.tally.starts_read == 0 {
             // Another try begins at the beginning, whatever an earlier checkpoint says.
-            let mut fresh = Checkpoint::default();
-            fresh.head.fingerprint = self.shared.config.fingerprint;
-            let mut frontier = Frontier::new(self.shared.config.queue_max());
-            std::mem::swap(&mut self.frontier, &mut frontier);
-            self.start();
-            fresh.queue = self.frontier.entries().into_iter().map(|(_, e)| e.clone()).collect();
-            fresh.seen = self.frontier.seen().iter().copied().collect();
-            self.listener.checkpoint(fresh.encode(self.shared.settings.checkpoint_bytes_max));
+            self.listener.checkpoint(self.save_beginning());
         }
         Ended { ending, tally: self.tally.clone() }
     }
@@ -176,8 +140,17 @@ impl Crawl {
             let room = self.shared.config.store_bytes_max;
             self.export = Some(Export::open(dir, &self.export_name, room).await?);
         }
-        let mut visits: JoinSet<Visit> = JoinSet::new();
         self.tell();
+        self.crawl_all().await?;
+        self.flush().await?;
+        if let Some(export) = self.export.take() {
+            export.complete().await?;
+        }
+        Ok(())
+    }
+
+    async fn crawl_all(&mut self) -> Result<(), Stuck> {
+        let mut visits: JoinSet<Visit> = JoinSet::new();
         loop {
             self.send_out(&mut visits).await?;
             match visits.join_next().await {
@@ -185,7 +158,7 @@ impl Crawl {
                 None => {
                     self.flush().await?;
                     if self.sitemaps_read || !self.starts_are_settled() {
-                        break;
+                        return Ok(());
                     }
                 }
             }
@@ -193,7 +166,7 @@ impl Crawl {
                 self.flush().await?;
             }
             if self.starts_are_settled() && self.tally.starts_read == 0 {
-                break;
+                return Ok(());
             }
             if !self.sitemaps_read && self.starts_are_settled() {
                 self.read_sitemaps().await;
@@ -201,10 +174,6 @@ impl Crawl {
             self.tell();
             self.save_if_due().await?;
         }
-        if let Some(export) = self.export.take() {
-            export.complete().await?;
-        }
-        Ok(())
     }
 
     fn starts_are_settled(&self) -> bool {
@@ -248,53 +217,6 @@ impl Crawl {
         for entry in self.open.get_mut(&no).into_iter().chain(queued) {
             entry.known = Lookup::Done(known.remove(&id(entry)));
         }
-        Ok(())
-    }
-
-    /// What a later crawl can go on from.
-    pub async fn save(&self) -> Vec<u8> {
-        let open = self.open.values();
-        let queued = self.frontier.entries();
-        let bare = |entry: &Entry| Entry { known: Lookup::NotYet, ..entry.clone() };
-        let checkpoint = Checkpoint {
-            head: Head {
-                fingerprint: self.shared.config.fingerprint,
-                tally: self.tally.clone(),
-                sitemaps_read: self.sitemaps_read,
-                first_loss: self.losses.first.clone(),
-                cut: 0,
-            },
-            queue: open.chain(queued.iter().map(|(_, entry)| *entry)).map(bare).collect(),
-            seen: self.frontier.seen().iter().copied().collect(),
-            contents: self.contents.clone(),
-        };
-        let bytes_max = self.shared.settings.checkpoint_bytes_max;
-        // Packing a large one takes a moment, and does not fail.
-        let packing = tokio::task::spawn_blocking(move || checkpoint.encode(bytes_max));
-        packing.await.unwrap_or_default()
-    }
-
-    /// The same for a crawl that was ended in the middle: what is read already is kept first, if
-    /// the keeper is quick about it.
-    pub async fn wind_up(&mut self) -> Vec<u8> {
-        // If it is not, those pages are in the checkpoint, and will be read again.
-        let _ = tokio::time::timeout(WIND_UP_MAX, self.flush()).await;
-        self.save().await
-    }
-
-    /// Pages that the checkpoint no longer has are kept before it is handed over.
-    async fn save_if_due(&mut self) -> Result<(), Stuck> {
-        let every = self.shared.settings.checkpoint_every;
-        let pause = every.max(self.saving_took * CHECKPOINT_SHARE);
-        if !self.is_changed || now() - self.saved_at < pause {
-            return Ok(());
-        }
-        self.flush().await?;
-        let started = now();
-        self.listener.checkpoint(self.save().await);
-        self.saved_at = now();
-        self.saving_took = self.saved_at - started;
-        self.is_changed = false;
         Ok(())
     }
 

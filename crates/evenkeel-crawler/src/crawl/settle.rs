@@ -16,8 +16,9 @@ use crate::visit::{Found, FoundPage, Visit};
 
 /// Redirects in a row that are followed.
 const HOPS_MAX: u8 = 10;
-/// A host is given up when so many of its pages in a row have failed.
-const FAILURES_MAX: u32 = 10;
+/// A host is given up after so many answers in a row that spoke of trouble, each with a longer
+/// pause after it.
+const TROUBLES_MAX: u32 = 10;
 /// Bytes of a page's links that are kept.
 const LINKS_BYTES_MAX: usize = 128 * 1024;
 
@@ -28,9 +29,10 @@ impl Crawl {
         self.frontier.release(&visit.entry.url);
         let mut line = Line::of(&visit);
         let Visit { no, entry, found, status, .. } = visit;
-        if !matches!(found, Found::Trouble { .. } | Found::Failed { .. }) {
-            self.frontier.note(&entry.url, false);
-        }
+        let url = entry.url.clone();
+        let is_trouble = matches!(found, Found::Trouble { .. } | Found::Failed { .. });
+        let troubles = self.frontier.note(&entry.url, is_trouble);
+        let is_over = troubles >= TROUBLES_MAX || self.frontier.is_given_up(&entry.url);
         match found {
             Found::Page(page) => self.page(no, &entry, *page, status, line),
             Found::Unchanged => self.unchanged(no, &entry, line),
@@ -49,7 +51,7 @@ impl Crawl {
                 self.close(no, Fate::NotVisited);
             }
             Found::Skipped(why) => self.skip(no, &entry, &why, false, &line),
-            Found::Trouble { why, tries } if entry.tries + 1 < tries => {
+            Found::Trouble { why, tries } if !is_over && entry.tries + 1 < tries => {
                 line.what = format!("later: {why}");
                 self.listener.log(&line.text());
                 self.open.remove(&no);
@@ -58,6 +60,9 @@ impl Crawl {
             }
             Found::Trouble { why, .. } => self.fail(no, &entry, &why, false, &line),
             Found::Failed { why, hopeless } => self.fail(no, &entry, &why, hopeless, &line),
+        }
+        if troubles == TROUBLES_MAX {
+            self.give_up_host(&url);
         }
     }
 
@@ -231,15 +236,16 @@ impl Crawl {
         self.first_failure.get_or_insert_with(|| format!("{}: {why}", entry.url));
         self.log(line, &format!("failed: {why}"));
         self.close(no, Fate::Visited);
-        if self.frontier.note(&entry.url, true) >= FAILURES_MAX {
-            let left = self.frontier.give_up(&entry.url);
-            let host = entry.url.host_str().unwrap_or_default();
-            let count = left.len();
-            self.listener.log(&format!("{host} is given up, {count} queued pages with it"));
-            self.tally.failed += count as u64;
-            self.tally.visited += count as u64;
-            left.iter().for_each(|entry| self.lose_start(entry, why, hopeless));
-        }
+    }
+
+    fn give_up_host(&mut self, url: &Url) {
+        let left = self.frontier.give_up(url);
+        let (host, count) = (url.host_str().unwrap_or_default(), left.len());
+        let why = "its host is in trouble and was given up";
+        self.listener.log(&format!("{host} is in trouble: given up, with {count} queued pages"));
+        self.tally.failed += count as u64;
+        self.tally.visited += count as u64;
+        left.iter().for_each(|entry| self.lose_start(entry, why, false));
     }
 
     fn lose_start(&mut self, entry: &Entry, why: &str, hopeless: bool) {

@@ -18,11 +18,16 @@ impl Crawl {
     /// Reads the sitemaps of the starts' hosts. Their pages count as one link from the start. What
     /// can't be read is left out: a sitemap is an offer, no promise.
     pub(super) async fn read_sitemaps(&mut self) {
+        let config = &self.shared.config;
+        if config.sitemaps && config.depth > 0 && self.tally.visited < config.pages_max {
+            self.queue_sitemaps().await;
+        }
+        // Only now: if this is dropped before, a later crawl has to read them.
         self.sitemaps_read = true;
         self.is_changed = true;
-        if !self.shared.config.sitemaps || self.shared.config.depth == 0 {
-            return;
-        }
+    }
+
+    async fn queue_sitemaps(&mut self) {
         let mut waiting = self.sitemaps_of_starts().await;
         let mut seen: FxHashSet<Url> = waiting.iter().cloned().collect();
         let mut urls_left = self.shared.config.queue_max();

@@ -142,7 +142,11 @@ fn finish(raw: Raw, url: &Url, fields: Map<String, Value>) -> Extract {
 
 /// Reads a page of plain text.
 pub(crate) fn plain(text: &str) -> Extract {
-    let kept: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    let kept: String = text
+        .chars()
+        .map(|c| if c == '\t' { ' ' } else { c })
+        .filter(|c| !c.is_control() || *c == '\n')
+        .collect();
     Extract { text: cut(kept.trim(), TEXT_BYTES_MAX).to_owned(), ..Extract::default() }
 }
 

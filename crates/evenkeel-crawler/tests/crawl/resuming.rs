@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_crawler::{CrawlerSettings, Ending};
 use serde_json::json;
 
-use crate::support::{Answer, Rig, Site, links, settings};
+use crate::support::{Answer, Remains, Rig, Site, links, settings};
 
 const PAGES: usize = 150;
 
@@ -91,12 +91,13 @@ async fn a_checkpoint_of_another_crawl_is_ignored() {
 async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
     let site = tree(Duration::ZERO).await;
     let rig = Rig::new();
+    *rig.ear.watched.lock().unwrap() = Some(Arc::clone(&rig.keeper));
     rig.crawl(&site.url("/0"), json!({})).await;
-    let checkpoints = rig.ear.checkpoints.lock().unwrap().clone();
-    assert!(checkpoints.len() > 10, "{}", checkpoints.len());
-    for checkpoint in checkpoints.into_iter().step_by(7) {
-        // Whichever is the last one before a crash: going on from it gets everything.
-        let rig = Rig { keeper: Arc::clone(&rig.keeper), ..Rig::new() };
+    let remains = std::mem::take(&mut *rig.ear.remains.lock().unwrap());
+    assert!(remains.len() > 50, "{}", remains.len());
+    for Remains { checkpoint, pages } in remains.into_iter().step_by(13) {
+        let rig = Rig::new();
+        *rig.keeper.pages.lock().unwrap() = pages;
         let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(checkpoint));
         assert_eq!(crawl.run().await.tally.visited, PAGES as u64);
         assert_eq!(rig.keeper.paths().len(), PAGES);

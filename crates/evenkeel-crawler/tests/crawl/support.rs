@@ -231,6 +231,15 @@ pub struct Ear {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Progress>,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
+    /// What is copied with each checkpoint, if anything.
+    pub watched: Mutex<Option<Arc<MemoryKeeper>>>,
+    pub remains: Mutex<Vec<Remains>>,
+}
+
+/// What a crash right after a checkpoint would leave.
+pub struct Remains {
+    pub checkpoint: Vec<u8>,
+    pub pages: BTreeMap<PageId, PageContent>,
 }
 
 impl Ear {
@@ -253,6 +262,10 @@ impl Listener for Ear {
     }
 
     fn checkpoint(&self, data: Vec<u8>) {
+        if let Some(keeper) = &*self.watched.lock().unwrap() {
+            let pages = keeper.pages.lock().unwrap().clone();
+            self.remains.lock().unwrap().push(Remains { checkpoint: data.clone(), pages });
+        }
         self.checkpoints.lock().unwrap().push(data);
     }
 }

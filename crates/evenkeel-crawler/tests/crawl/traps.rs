@@ -125,10 +125,13 @@ async fn addresses_that_may_not_be_called_are_not() {
     let site = Site::serve(|_| links("home", ["/"])).await;
     let mut rig = Rig::new();
     rig.crawler = evenkeel_crawler::Crawler::new(outbound(&[]), settings());
-    let ended = rig.crawl(&site.url("/"), json!({})).await;
-    let Ending::Failed { error, hopeless: true } = ended.ending else { panic!("{ended:?}") };
-    assert!(error.contains("not public"), "{error}");
-    assert!(site.asked().is_empty() && site.times_asked("/robots.txt") == 0);
+    let by_name = format!("http://localhost:{}/", site.address.port());
+    for url in [site.url("/"), by_name] {
+        let ended = rig.crawl(&url, json!({})).await;
+        let Ending::Failed { error, hopeless: true } = ended.ending else { panic!("{ended:?}") };
+        assert!(error.contains("not public"), "{error}");
+        assert!(site.asked().is_empty() && site.times_asked("/robots.txt") == 0);
+    }
 }
 
 #[tokio::test]

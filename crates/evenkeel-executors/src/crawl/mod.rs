@@ -14,7 +14,9 @@ use evenkeel_crawler::{
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
 
-use crate::{ConfigFault, Executor, Invocation, Report, Wire, interrupted, tail};
+use crate::{
+    CHECKPOINT_BYTES_MAX, ConfigFault, Executor, Invocation, Report, Wire, interrupted, tail,
+};
 
 /// Crawls a site and keeps its pages; what a job can say of it is in [`CrawlConfig`].
 ///
@@ -42,7 +44,8 @@ impl Library for Arc<dyn Library> {
 
 impl<L: Library> CrawlExecutor<L> {
     /// Makes the executor. The client should unpack answers.
-    pub fn new(outbound: Outbound, settings: CrawlerSettings, library: L) -> Self {
+    pub fn new(outbound: Outbound, mut settings: CrawlerSettings, library: L) -> Self {
+        settings.checkpoint_bytes_max = settings.checkpoint_bytes_max.min(CHECKPOINT_BYTES_MAX);
         Self { crawler: Crawler::new(outbound, settings), library }
     }
 
