@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::contents::{Contents, Holder};
-use crate::frontier::Entry;
+use crate::entry::Entry;
 use crate::tally::Tally;
 
 /// Changes with the format.

@@ -1,12 +1,11 @@
 //! What is still to be crawled.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
-use evenkeel_core::page::KnownPage;
 use evenkeel_outbound::reqwest::Url;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::entry::{Entry, Lookup};
 use crate::normal_url::{host_of, key_of};
 
 /// URLs that are told apart; more are left out.
@@ -19,44 +18,6 @@ const LANES_MAX: usize = 1000;
 const QUERIES_PER_PATH_MAX: u16 = 200;
 /// A part of a path that is repeated more often comes from a link that goes round in circles.
 const SAME_SEGMENT_MAX: usize = 3;
-
-/// A page to be crawled.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Entry {
-    pub(crate) url: Url,
-    /// Links from the start.
-    pub(crate) depth: u16,
-    /// Tries so far.
-    pub(crate) tries: u8,
-    /// Redirects so far.
-    pub(crate) hops: u8,
-    /// Does the crawl start here, or where a start redirects to?
-    pub(crate) is_start: bool,
-    pub(crate) known: Lookup,
-}
-
-/// What earlier crawls know of a page, once that was asked.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) enum Lookup {
-    #[default]
-    NotYet,
-    Done(Option<Arc<KnownPage>>),
-}
-
-impl Lookup {
-    pub(crate) fn page(&self) -> Option<&Arc<KnownPage>> {
-        match self {
-            Self::Done(Some(page)) => Some(page),
-            _ => None,
-        }
-    }
-}
-
-impl Entry {
-    pub(crate) fn new(url: Url, depth: u16) -> Self {
-        Self { url, depth, tries: 0, hops: 0, is_start: false, known: Lookup::NotYet }
-    }
-}
 
 /// The queue of a crawl: breadth first, one lane for each host, so that a slow host does not hold
 /// up the others.

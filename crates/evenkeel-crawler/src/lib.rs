@@ -8,7 +8,7 @@
 //!
 //! What is new or has changed is decided by what people can read of a page: title, text and the
 //! job's fields. A page that a server says has not changed is not fetched again, but its links are
-//! followed.
+//! followed; unless the job has begun to ask for other fields.
 
 mod charset;
 mod checkpoint;
@@ -18,6 +18,7 @@ mod contents;
 mod crawl;
 mod crawler;
 mod ending;
+mod entry;
 mod export;
 mod extract;
 mod fetch;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::charset;
 use crate::clock::now;
 use crate::crawler::Shared;
+use crate::entry::Entry;
 use crate::extract::{self, Extract};
 use crate::fetch::{Answer, Ask, Body, FetchError, Wanted, fetch};
-use crate::frontier::Entry;
 use crate::host_robots::{Asker, robots};
 use crate::normal_url::host_of;
 
@@ -92,7 +92,13 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let started = now();
     let ask = Ask {
         url: url.clone(),
-        known: visit.entry.known.page().map(|known| &**known),
+        // A page that was read in another way has to be read again, changed or not.
+        known: visit
+            .entry
+            .known
+            .page()
+            .map(|known| &**known)
+            .filter(|known| known.content_hash.ends_with(&config.reading)),
         user_agent: config.user_agent.as_ref(),
         bytes_max: config.page_bytes_max,
         time_max: config.page_timeout,
@@ -177,7 +183,7 @@ async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> Found 
             extract.orders.nofollow = true;
             extract.links.clear();
         }
-        let hash = extract.content_hash();
+        let hash = extract.content_hash(shared.config.reading);
         let content_type = match (answer.content_type, is_html) {
             (kind, true) if kind.is_empty() => "text/html".into(),
             (kind, false) if kind.is_empty() => "text/plain".into(),

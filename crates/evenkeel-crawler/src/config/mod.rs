@@ -16,6 +16,8 @@ use crate::scope::{Reach, Scope};
 use crate::settings::CrawlerSettings;
 use reader::Reader;
 
+/// Changes when pages are read in another way, so that all of them count as changed.
+const READING_VERSION: u32 = 1;
 const MIB: u64 = 1024 * 1024;
 
 /// A configuration that is not accepted.
@@ -69,6 +71,8 @@ pub struct CrawlConfig {
     pub(crate) store_bytes_max: u64,
     pub(crate) fields: Vec<Field>,
     pub(crate) ndjson: bool,
+    /// Tells ways to read a page apart: the end of every content hash.
+    pub(crate) reading: [u8; 4],
     /// Tells configurations apart: a checkpoint of another one is of no use.
     pub(crate) fingerprint: u64,
 }
@@ -128,6 +132,8 @@ impl CrawlConfig {
         });
         let delay = Duration::from_millis(reader.number("delay_ms", 250, 0, 60_000)?);
         let digest: [u8; 32] = Sha256::digest(config.to_string().as_bytes()).into();
+        let how = format!("{READING_VERSION} {}", fields.get("fields").unwrap_or(&Value::Null));
+        let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(how.as_bytes()).into();
         Ok(Self {
             starts,
             scope,
@@ -148,6 +154,7 @@ impl CrawlConfig {
             store_bytes_max: reader.number("max_store_mb", 50, 1, 10_000)? * MIB,
             fields: reader.fields()?,
             ndjson,
+            reading: [a, b, c, d],
             fingerprint: crate::normal_url::first_eight(&digest),
         })
     }

@@ -19,8 +19,9 @@ use crate::clock::now;
 use crate::contents::Contents;
 use crate::crawler::{Order, Shared};
 use crate::ending::{Ended, Ending, Losses, judge};
+use crate::entry::{Entry, Lookup};
 use crate::export::Export;
-use crate::frontier::{Entry, Frontier, Lookup};
+use crate::frontier::Frontier;
 use crate::keeper::{KeeperError, Listener, PageKeeper};
 use crate::tally::Tally;
 use crate::visit::{Visit, visit};
@@ -162,7 +163,8 @@ impl Crawl {
                     }
                 }
             }
-            if self.pending.is_full() || visits.is_empty() {
+            // What follows a start is decided when it is kept.
+            if self.pending.is_full() || (visits.is_empty() && !self.starts_are_settled()) {
                 self.flush().await?;
             }
             if self.starts_are_settled() && self.tally.starts_read == 0 {

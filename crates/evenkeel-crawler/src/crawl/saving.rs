@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Crawl, Stuck};
 use crate::checkpoint::{Checkpoint, Head};
 use crate::clock::now;
-use crate::frontier::{Entry, Frontier, Lookup};
+use crate::entry::{Entry, Lookup};
+use crate::frontier::Frontier;
 use crate::normal_url::key_of;
 use crate::tally::Tally;
 

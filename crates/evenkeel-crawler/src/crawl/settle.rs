@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::Crawl;
 use super::pending::Fate;
 use crate::contents::Standing;
-use crate::frontier::{Entry, Offered};
+use crate::entry::Entry;
+use crate::frontier::Offered;
 use crate::normal_url::{key_of, resolve};
 use crate::visit::{Found, FoundPage, Visit};
 
@@ -240,11 +241,15 @@ impl Crawl {
 
     fn give_up_host(&mut self, url: &Url) {
         let left = self.frontier.give_up(url);
-        let (host, count) = (url.host_str().unwrap_or_default(), left.len());
+        let host = url.host_str().unwrap_or_default();
         let why = "its host is in trouble and was given up";
-        self.listener.log(&format!("{host} is in trouble: given up, with {count} queued pages"));
-        self.tally.failed += count as u64;
-        self.tally.visited += count as u64;
+        let text = format!("{host} is in trouble: given up, with {} queued pages", left.len());
+        self.listener.log(&text);
+        // Only those that would have been asked for have failed.
+        let asked_for = self.tally.visited + self.open.len() as u64;
+        let count = self.shared.config.pages_max.saturating_sub(asked_for).min(left.len() as u64);
+        self.tally.failed += count;
+        self.tally.visited += count;
         left.iter().for_each(|entry| self.lose_start(entry, why, false));
     }
 

@@ -6,8 +6,9 @@ use evenkeel_outbound::reqwest::Url;
 use rustc_hash::FxHashSet;
 
 use super::Crawl;
+use crate::entry::Entry;
 use crate::fetch::{Ask, Body, Wanted, fetch};
-use crate::frontier::{Entry, Offered};
+use crate::frontier::Offered;
 use crate::host_robots::{Asker, robots};
 use crate::normal_url::{host_of, resolve};
 use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX, Sitemap};

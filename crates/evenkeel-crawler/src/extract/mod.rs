@@ -13,18 +13,17 @@ use std::time::Duration;
 use evenkeel_outbound::reqwest::Url;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tokenizer, TokenizerOpts};
+use rustix::time::ClockId;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 
-use crate::clock::now;
 use crate::fields::Field;
 use page::{PageSink, Raw};
 use text::cut;
 pub(crate) use text::{TEXT_BYTES_MAX, one_line};
 
-/// A page may take so long to be read; then it is left out.
-const READING_MAX: Duration = Duration::from_secs(2);
+/// A page may take so much of a processor's time to be read; then it is left out.
+const READING_MAX: Duration = Duration::from_secs(5);
 /// Read at once, between two looks at the clock.
 const PIECE_BYTES: usize = 8 * 1024;
 
@@ -72,18 +71,25 @@ impl Orders {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooHard;
 
-/// Says when a page has taken too long.
+/// Says when a page has taken too long. It counts the time of this thread alone, so that a busy
+/// machine does not make pages harder.
 #[derive(Copy, Clone)]
-pub(crate) struct Budget(Instant);
+pub(crate) struct Budget(Duration);
 
 impl Budget {
     fn new() -> Self {
-        Self(now() + READING_MAX)
+        Self(thread_time() + READING_MAX)
     }
 
     fn check(self) -> Result<(), TooHard> {
-        if now() < self.0 { Ok(()) } else { Err(TooHard) }
+        if thread_time() < self.0 { Ok(()) } else { Err(TooHard) }
     }
+}
+
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+    // It starts at zero.
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Reads a page of HTML that was found at `url`.
@@ -152,15 +158,19 @@ pub(crate) fn plain(text: &str) -> Extract {
 
 impl Extract {
     /// What counts of the content: title, text and fields. Markup, links and metadata change with
-    /// every advertisement and time stamp, and say nothing new.
-    pub(crate) fn content_hash(&self) -> [u8; 32] {
+    /// every advertisement and time stamp, and say nothing new. It ends with the way in which the
+    /// page was read: a page that was read in another way is another one, even if the server says
+    /// that it has not changed.
+    pub(crate) fn content_hash(&self, reading: [u8; 4]) -> [u8; 32] {
         let mut hash = Sha256::new();
         let fields = Value::Object(self.fields.clone()).to_string();
         for part in [self.title.as_deref().unwrap_or_default(), &self.text, &fields] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         }
-        hash.finalize().into()
+        let mut hash: [u8; 32] = hash.finalize().into();
+        hash[28..].copy_from_slice(&reading);
+        hash
     }
 }
 

@@ -148,10 +148,11 @@ fn formatting_left_open_does_not_multiply() {
 
 #[test]
 fn only_what_people_read_counts_for_the_hash() {
-    let hash = |text| read(text).content_hash();
+    let hash = |text| read(text).content_hash([1; 4]);
     let page = hash("<title>T</title><p>Text");
     assert_eq!(page, hash("<title>T</title><script>now=7</script><div data-x=9>Text</div>"));
     assert_eq!(page, hash("<title>T</title><a href=/ad?7>Text</a>"));
     assert_ne!(page, hash("<title>T</title><p>Text!"));
     assert_ne!(page, hash("<title>U</title><p>Text"));
+    assert_ne!(page, read("<title>T</title><p>Text").content_hash([2; 4]));
 }

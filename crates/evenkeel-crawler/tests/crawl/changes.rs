@@ -65,6 +65,19 @@ async fn a_changed_page_is_found_and_a_removed_one_forgotten() {
 }
 
 #[tokio::test]
+async fn pages_are_read_again_when_other_fields_are_asked_for() {
+    let (site, _) = ten_pages(true).await;
+    let rig = Rig::new();
+    rig.crawl(&site.url("/0"), json!({})).await;
+    for (fields, indexed) in [(json!({"t": "p"}), 10), (json!({"t": "p"}), 0), (json!({}), 10)] {
+        let ended = rig.crawl(&site.url("/0"), json!({"fields": fields})).await;
+        assert_eq!(ended.tally.indexed, indexed, "{fields}");
+    }
+    rig.crawl(&site.url("/0"), json!({"fields": {"t": "p"}})).await;
+    assert_eq!(rig.keeper.page("/3").fields, json!({"t": "text 3"}));
+}
+
+#[tokio::test]
 async fn a_page_that_is_gone_is_forgotten_when_it_is_asked_for() {
     let there = Arc::new(AtomicUsize::new(1));
     let switch = Arc::clone(&there);
