@@ -29,6 +29,8 @@ use pending::Pending;
 
 /// Requests under way at once, over all hosts of a crawl.
 const IN_FLIGHT_MAX: usize = 8;
+/// Nothing is waited for more shortly than this before what was read is kept.
+const QUIET_MIN: Duration = Duration::from_millis(100);
 /// Pages that are looked up or kept at once.
 const BATCH: usize = 32;
 
@@ -154,7 +156,14 @@ impl Crawl {
         let mut visits: JoinSet<Visit> = JoinSet::new();
         loop {
             self.send_out(&mut visits).await?;
-            match visits.join_next().await {
+            // While a slow page is waited for, what is read already is kept and told.
+            let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
+            let Ok(next) = tokio::time::timeout(quiet, visits.join_next()).await else {
+                self.save_if_due().await?;
+                self.tell();
+                continue;
+            };
+            match next {
                 Some(visit) => self.settle(visit?),
                 None => {
                     self.flush().await?;
