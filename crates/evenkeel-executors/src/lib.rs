@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `noop` | nothing, at once or as told; see [`NoopExecutor`] |
 //! | `http`, also `http_callback` | one HTTP call; see [`HttpExecutor`] |
+//! | `crawl` | crawls a site; see [`CrawlExecutor`] |
 //! | `shell` | one program under a [`supervisor`]; see [`ShellExecutor`] |
 //!
 //! Effects are at-least-once under crashes, so every executor passes the run's id, the attempt and
@@ -14,6 +15,7 @@
 
 mod cancel;
 mod config;
+mod crawl;
 mod http;
 mod lease;
 mod noop;
@@ -31,6 +33,8 @@ use async_trait::async_trait;
 
 pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
+pub use crawl::{CrawlExecutor, Library};
+pub use evenkeel_crawler::{CrawlerSettings, KeeperError, PageKeeper};
 pub use http::{HttpExecutor, HttpSettings, SigningKeys, TenantIdentity, WallClock};
 pub use lease::Lease;
 pub use noop::NoopExecutor;

@@ -10,6 +10,9 @@ use axum::response::Html;
 use axum::routing::get;
 use evenkeel_core::Definition;
 use evenkeel_core::job::ExecutorSpec;
+use evenkeel_engine::StoreLibrary;
+use evenkeel_executors::{CrawlExecutor, CrawlerSettings};
+use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -32,7 +35,14 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
     let router = Router::new().route("/{number}", get(page));
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
 
-    let executor = Watched::new(Arc::new(bench.crawler()?));
+    let outbound = Outbound::new(OutboundSettings {
+        allow_networks: vec!["127.0.0.0/8".parse()?],
+        unpack: true,
+        ..OutboundSettings::default()
+    })?;
+    let library = StoreLibrary(Arc::clone(&bench.parts().0.store));
+    let crawler = CrawlExecutor::new(outbound, CrawlerSettings::default(), library);
+    let executor = Watched::new(Arc::new(crawler));
     let at = soon(bench, 1).await?;
     let progress = bench.progress(1, "registering");
     let config = json!({

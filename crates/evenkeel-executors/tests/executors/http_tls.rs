@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::run::Outcome;
-use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Report, TenantIdentity};
+use evenkeel_executors::{
+    Executor, HttpExecutor, HttpSettings, Invocation, Report, TenantIdentity,
+};
 use evenkeel_outbound::Identity;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, pem::PemObject};

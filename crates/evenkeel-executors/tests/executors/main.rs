@@ -6,6 +6,8 @@
 #[path = "../../../evenkeel-outbound/tests/guard/corpus.rs"]
 mod corpus;
 #[cfg(test)]
+mod crawl;
+#[cfg(test)]
 mod escapee;
 #[cfg(test)]
 mod escapees;

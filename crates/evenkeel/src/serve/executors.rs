@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use evenkeel_commands::ExecutorCheck;
 use evenkeel_core::chance::Chance;
-use evenkeel_engine::Clock;
+use evenkeel_engine::{Clock, StoreLibrary};
 use evenkeel_executors::{
-    HttpExecutor, HttpSettings, NoopExecutor, Registry, ShellExecutor, ShellSettings, SigningKeys,
-    SupervisorCommand, TenantIdentity, WallClock,
+    CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, NoopExecutor, Registry,
+    ShellExecutor, ShellSettings, SigningKeys, SupervisorCommand, TenantIdentity, WallClock,
 };
 use evenkeel_outbound::{Identity, Outbound, OutboundSettings};
 use evenkeel_store::Store;
@@ -40,8 +40,10 @@ impl Sources<'_> {
     /// The executors that the configuration allows. A new one is one line here.
     pub async fn registry(mut self) -> Result<Registry, Failure> {
         let shell = self.shell.take();
-        let registry =
-            Registry::new().with(Arc::new(NoopExecutor)).with(Arc::new(self.http().await?));
+        let registry = Registry::new()
+            .with(Arc::new(NoopExecutor))
+            .with(Arc::new(self.http().await?))
+            .with(Arc::new(self.crawl()?));
         Ok(match shell {
             Some(shell) => registry.with(Arc::new(shell)),
             None => registry,
@@ -63,6 +65,19 @@ impl Sources<'_> {
             clock: WallClock::new(move || clock.wall()),
             ..HttpSettings::new(outbound)
         }))
+    }
+
+    fn crawl(&self) -> Result<CrawlExecutor<StoreLibrary>, Failure> {
+        let unpacking = OutboundSettings { unpack: true, ..OutboundSettings::default() };
+        let outbound = outbound(unpacking, self.config)?;
+        let config = &self.config.executors;
+        let settings = CrawlerSettings {
+            may_ignore_robots: config.crawl_ignore_robots,
+            delay_min: Duration::from_millis(config.crawl_min_delay_ms),
+            export_dir: config.crawl_export_dir.clone(),
+            ..CrawlerSettings::default()
+        };
+        Ok(CrawlExecutor::new(outbound, settings, StoreLibrary(Arc::clone(self.store))))
     }
 
     async fn identities(&self) -> Result<BTreeMap<String, TenantIdentity>, Failure> {

@@ -1,0 +1,216 @@
+//! What a later crawl can go on from.
+//!
+//! A magic word with the version, then one deflated piece: a head in JSON, the queue as lines of
+//! text, and the hashes of seen URLs and contents as plain numbers.
+
+use std::io::{Read, Write};
+
+use evenkeel_core::PageId;
+use evenkeel_outbound::reqwest::Url;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde::{Deserialize, Serialize};
+
+use uuid::Uuid;
+
+use crate::contents::{Contents, Holder};
+use crate::entry::Entry;
+use crate::tally::Tally;
+
+/// Changes with the format.
+const MAGIC: &[u8; 8] = b"ekcrawl1";
+/// A checkpoint unpacks to no more than this.
+const UNPACKED_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
+/// A crawl at one moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Checkpoint {
+    pub(crate) head: Head,
+    pub(crate) queue: Vec<Entry>,
+    pub(crate) seen: Vec<u64>,
+    pub(crate) contents: Contents,
+}
+
+/// The small things.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// Of the configuration.
+    pub(crate) fingerprint: u64,
+    pub(crate) tally: Tally,
+    pub(crate) sitemaps_read: bool,
+    /// Why the first start was lost.
+    pub(crate) first_loss: Option<String>,
+    /// Queued entries that did not fit.
+    pub(crate) cut: u64,
+}
+
+/// A checkpoint that can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("it is of another version")]
+    Version,
+    #[error("the configuration has changed since")]
+    OtherConfig,
+    #[error("it can't be read: {0}")]
+    Broken(String),
+}
+
+impl Checkpoint {
+    /// The bytes of it, at most so many: the far end of the queue is cut off if need be.
+    pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
+        loop {
+            let data = self.pack();
+            if data.len() <= bytes_max || self.queue.is_empty() {
+                return data;
+            }
+            let kept = self.queue.len() / 2;
+            self.head.cut += (self.queue.len() - kept) as u64;
+            self.queue.truncate(kept);
+        }
+    }
+
+    fn pack(&self) -> Vec<u8> {
+        let mut plain = Vec::new();
+        piece(&mut plain, &serde_json::to_vec(&self.head).unwrap_or_default());
+        let mut lines = String::new();
+        for entry in &self.queue {
+            let Entry { url, depth, tries, hops, is_start, .. } = entry;
+            let start = u8::from(*is_start);
+            lines.push_str(&format!("{depth} {tries} {hops} {start} {url}\n"));
+        }
+        piece(&mut plain, lines.as_bytes());
+        let seen: Vec<u8> = self.seen.iter().flat_map(|key| key.to_le_bytes()).collect();
+        piece(&mut plain, &seen);
+        let mut contents = Vec::with_capacity(self.contents.0.len() * HOLDER_BYTES);
+        for (hash, holder) in &self.contents.0 {
+            contents.extend(hash.to_le_bytes());
+            contents.extend(holder.url_len.to_le_bytes());
+            contents.extend(holder.page.0.as_bytes());
+            contents.push(holder.indexed.into());
+        }
+        piece(&mut plain, &contents);
+        let mut packer = DeflateEncoder::new(MAGIC.to_vec(), Compression::fast());
+        // Writing into memory does not fail.
+        let packed = packer.write_all(&plain).and_then(|()| packer.finish());
+        packed.unwrap_or_default()
+    }
+
+    /// Reads one that was made with the same configuration.
+    pub(crate) fn decode(data: &[u8], fingerprint: u64) -> Result<Self, Unusable> {
+        let broken = |what: &str| Unusable::Broken(what.into());
+        let packed = data.strip_prefix(MAGIC).ok_or(Unusable::Version)?;
+        let mut plain = Vec::new();
+        let mut unpacker = DeflateDecoder::new(packed).take(UNPACKED_BYTES_MAX);
+        unpacker.read_to_end(&mut plain).map_err(|error| Unusable::Broken(error.to_string()))?;
+        let mut rest = plain.as_slice();
+        let mut next = || take_piece(&mut rest).ok_or_else(|| broken("it ends too soon"));
+        let head: Head =
+            serde_json::from_slice(next()?).map_err(|error| Unusable::Broken(error.to_string()))?;
+        if head.fingerprint != fingerprint {
+            return Err(Unusable::OtherConfig);
+        }
+        let lines = std::str::from_utf8(next()?).map_err(|_| broken("its queue is no text"))?;
+        let queue: Option<Vec<Entry>> = lines.lines().map(read_entry).collect();
+        let seen = next()?.chunks_exact(8).filter_map(read_u64).collect();
+        let contents = next()?.chunks_exact(HOLDER_BYTES).filter_map(read_holder).collect();
+        let queue = queue.ok_or_else(|| broken("its queue makes no sense"))?;
+        Ok(Self { head, queue, seen, contents: Contents(contents) })
+    }
+}
+
+const HOLDER_BYTES: usize = 8 + 2 + 16 + 1;
+
+fn piece(plain: &mut Vec<u8>, bytes: &[u8]) {
+    plain.extend((bytes.len() as u64).to_le_bytes());
+    plain.extend(bytes);
+}
+
+fn take_piece<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_at_checked(8)?;
+    let (bytes, after) = after.split_at_checked(usize::try_from(read_u64(length)?).ok()?)?;
+    *rest = after;
+    Some(bytes)
+}
+
+fn read_u64(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}
+
+fn read_holder(bytes: &[u8]) -> Option<(u64, Holder)> {
+    let (hash, rest) = bytes.split_at_checked(8)?;
+    let (url_len, rest) = rest.split_at_checked(2)?;
+    let (page, indexed) = rest.split_at_checked(16)?;
+    let page: [u8; 16] = page.try_into().ok()?;
+    let holder = Holder {
+        url_len: u16::from_le_bytes(url_len.try_into().ok()?),
+        page: PageId(Uuid::from_bytes(page)),
+        indexed: indexed == [1],
+    };
+    Some((read_u64(hash)?, holder))
+}
+
+fn read_entry(line: &str) -> Option<Entry> {
+    let mut parts = line.splitn(5, ' ');
+    let mut number = || parts.next()?.parse::<u16>().ok();
+    let (depth, tries, hops, start) = (number()?, number()?, number()?, number()?);
+    let url = Url::parse(parts.next()?).ok()?;
+    let mut entry = Entry::new(url, depth);
+    entry.tries = u8::try_from(tries).ok()?;
+    entry.hops = u8::try_from(hops).ok()?;
+    entry.is_start = start == 1;
+    Some(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::JobNo;
+
+    use super::*;
+
+    fn checkpoint(entries: usize) -> Checkpoint {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.head.fingerprint = 7;
+        checkpoint.head.tally.visited = 3;
+        for number in 0..entries {
+            let url = Url::parse(&format!("http://a/{number}?x={}", number * number)).unwrap();
+            let mut entry = Entry::new(url, 2);
+            entry.tries = 1;
+            entry.is_start = number == 0;
+            checkpoint.queue.push(entry);
+        }
+        checkpoint.seen = (0..100).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        checkpoint.contents.note(&[9; 32], PageId::of(JobNo(1), "http://a/"), "http://a/");
+        checkpoint.contents.mark_indexed(&[9; 32], PageId::of(JobNo(1), "http://a/"));
+        checkpoint
+    }
+
+    #[test]
+    fn what_was_saved_is_read_again() {
+        let saved = checkpoint(50);
+        let data = saved.clone().encode(1 << 20);
+        assert_eq!(Checkpoint::decode(&data, 7).unwrap(), saved);
+    }
+
+    #[test]
+    fn a_large_one_loses_the_far_end_of_its_queue() {
+        let saved = checkpoint(10_000);
+        let data = saved.clone().encode(20_000);
+        assert!(data.len() <= 20_000, "{}", data.len());
+        let read = Checkpoint::decode(&data, 7).unwrap();
+        assert!(!read.queue.is_empty() && saved.queue.starts_with(&read.queue));
+        assert_eq!(read.head.cut as usize + read.queue.len(), 10_000);
+        assert_eq!(read.seen, saved.seen);
+    }
+
+    #[test]
+    fn what_can_not_be_used_is_told() {
+        let data = checkpoint(5).encode(1 << 20);
+        assert!(matches!(Checkpoint::decode(&data, 8), Err(Unusable::OtherConfig)));
+        assert!(matches!(Checkpoint::decode(b"something", 7), Err(Unusable::Version)));
+        assert!(matches!(Checkpoint::decode(b"", 7), Err(Unusable::Version)));
+        for end in MAGIC.len()..data.len() {
+            assert!(Checkpoint::decode(&data[..end], 7).is_err(), "{end}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The monotonic clock that waits are measured by.
+
+use tokio::time::Instant;
+
+#[expect(clippy::disallowed_methods, reason = "delays are Instants of the clock that timers use")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,179 @@
+//! What a job says of its crawl.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use evenkeel_outbound::reqwest::Url;
+use evenkeel_outbound::reqwest::header::HeaderValue;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::fields::Field;
+use crate::scope::{Reach, Scope};
+use crate::settings::CrawlerSettings;
+use reader::Reader;
+
+/// Changes when pages are read in another way, so that all of them count as changed.
+const READING_VERSION: u32 = 1;
+const MIB: u64 = 1024 * 1024;
+
+/// A configuration that is not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct Fault {
+    /// The field to blame; empty for the whole of it.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Fault {
+    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// What a job says of its crawl.
+///
+/// | field | default | bounds |
+/// |---|---|---|
+/// | `url` or `start_urls` | required | http or https; at most 100 |
+/// | `scope` | `"host"` | `host`, `site`, `prefix`; see [`Reach`] |
+/// | `depth` | 2 | links from the start, 0 to 100 |
+/// | `max_pages` | 100 | 1 to 50,000 |
+/// | `include`, `exclude` | none | lists of patterns in which `*` stands for anything, of whole URLs or, if they start with `/`, of path and query; starts are crawled whatever they say |
+/// | `user_agent` | the server's | a header's value |
+/// | `obey_robots` | true | false only if the server allows it |
+/// | `delay_ms` | 250 | between requests to a host, 0 to 60,000; a longer crawl-delay wins |
+/// | `connections` | 2 | per host, 1 or 2 |
+/// | `sitemaps` | true | those of robots.txt and `/sitemap.xml` |
+/// | `max_page_bytes` | 2 MiB | unpacked, 1 KiB to 16 MiB; larger pages are left out |
+/// | `page_timeout_ms` | 20,000 | for a whole page, 100 to 300,000 |
+/// | `max_store_mb` | 50 | room for the job's pages, 1 to 10,000 |
+/// | `fields` | none | name to selector, or to `{selector, attribute, all}`; at most 50 |
+/// | `ndjson` | false | a file with the new and changed pages, if the server has a folder for it |
+#[derive(Clone, Debug)]
+pub struct CrawlConfig {
+    pub(crate) starts: Vec<Url>,
+    pub(crate) scope: Scope,
+    pub(crate) depth: u16,
+    pub(crate) pages_max: u64,
+    pub(crate) user_agent: Option<HeaderValue>,
+    pub(crate) obey_robots: bool,
+    pub(crate) delay: Duration,
+    pub(crate) connections: usize,
+    pub(crate) sitemaps: bool,
+    pub(crate) page_bytes_max: usize,
+    pub(crate) page_timeout: Duration,
+    pub(crate) store_bytes_max: u64,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) ndjson: bool,
+    /// Tells ways to read a page apart: the end of every content hash.
+    pub(crate) reading: [u8; 4],
+    /// Tells configurations apart: a checkpoint of another one is of no use.
+    pub(crate) fingerprint: u64,
+}
+
+const KNOWN: [&str; 17] = [
+    "url",
+    "start_urls",
+    "scope",
+    "depth",
+    "max_pages",
+    "include",
+    "exclude",
+    "user_agent",
+    "obey_robots",
+    "delay_ms",
+    "connections",
+    "sitemaps",
+    "max_page_bytes",
+    "page_timeout_ms",
+    "max_store_mb",
+    "fields",
+    "ndjson",
+];
+
+impl CrawlConfig {
+    /// Reads a configuration, and refuses what makes no sense or is not allowed here.
+    pub fn read(config: &Value, settings: &CrawlerSettings) -> Result<Self, Fault> {
+        let fields = config.as_object().ok_or_else(|| Fault::new("", "must be an object"))?;
+        if let Some(key) = fields.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+            return Err(Fault::new(key, format!("is not one of {}", KNOWN.join(", "))));
+        }
+        let reader = Reader(fields);
+        let starts = reader.starts()?;
+        let reach = match reader.text("scope")? {
+            None | Some("host") => Reach::Host,
+            Some("site") => Reach::Site,
+            Some("prefix") => Reach::Prefix,
+            Some(_) => return Err(Fault::new("scope", "must be host, site or prefix")),
+        };
+        let scope =
+            Scope::new(&starts, reach, reader.patterns("include")?, reader.patterns("exclude")?);
+        let obey_robots = reader.flag("obey_robots", true)?;
+        if !obey_robots && !settings.may_ignore_robots {
+            let message = "must be true: this server does not let jobs ignore robots.txt";
+            return Err(Fault::new("obey_robots", message));
+        }
+        let ndjson = reader.flag("ndjson", false)?;
+        if ndjson && settings.export_dir.is_none() {
+            let message = "must be false: this server has no folder for exports";
+            return Err(Fault::new("ndjson", message));
+        }
+        let user_agent = reader.text("user_agent")?.map(|text| {
+            HeaderValue::from_str(text)
+                .ok()
+                .filter(|_| !text.trim().is_empty() && text.len() <= 500)
+                .ok_or_else(|| Fault::new("user_agent", "must be 1 to 500 printable characters"))
+        });
+        let delay = Duration::from_millis(reader.number("delay_ms", 250, 0, 60_000)?);
+        let digest: [u8; 32] = Sha256::digest(config.to_string().as_bytes()).into();
+        let how = format!("{READING_VERSION} {}", fields.get("fields").unwrap_or(&Value::Null));
+        let [a, b, c, d, ..]: [u8; 32] = Sha256::digest(how.as_bytes()).into();
+        Ok(Self {
+            starts,
+            scope,
+            depth: reader.number("depth", 2, 0, 100)? as u16,
+            pages_max: reader.number("max_pages", 100, 1, 50_000)?,
+            user_agent: user_agent.transpose()?,
+            obey_robots,
+            delay: delay.max(settings.delay_min),
+            connections: reader.number("connections", 2, 1, 2)? as usize,
+            sitemaps: reader.flag("sitemaps", true)?,
+            page_bytes_max: reader.number("max_page_bytes", 2 * MIB, 1024, 16 * MIB)? as usize,
+            page_timeout: Duration::from_millis(reader.number(
+                "page_timeout_ms",
+                20_000,
+                100,
+                300_000,
+            )?),
+            store_bytes_max: reader.number("max_store_mb", 50, 1, 10_000)? * MIB,
+            fields: reader.fields()?,
+            ndjson,
+            reading: [a, b, c, d],
+            fingerprint: crate::normal_url::first_eight(&digest),
+        })
+    }
+
+    /// The room its pages may take.
+    pub const fn store_bytes_max(&self) -> u64 {
+        self.store_bytes_max
+    }
+
+    /// How far it goes.
+    pub(crate) const fn queue_max(&self) -> usize {
+        // Some of what is queued turns out to be forbidden, or the same as another page.
+        let roomy = self.pages_max as usize * 20;
+        if roomy < 1000 {
+            1000
+        } else if roomy > 100_000 {
+            100_000
+        } else {
+            roomy
+        }
+    }
+}

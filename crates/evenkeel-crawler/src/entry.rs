@@ -1,0 +1,44 @@
+//! A page to be crawled.
+
+use std::sync::Arc;
+
+use evenkeel_core::page::KnownPage;
+use evenkeel_outbound::reqwest::Url;
+
+/// A page to be crawled.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) url: Url,
+    /// Links from the start.
+    pub(crate) depth: u16,
+    /// Tries so far.
+    pub(crate) tries: u8,
+    /// Redirects so far.
+    pub(crate) hops: u8,
+    /// Does the crawl start here, or where a start redirects to?
+    pub(crate) is_start: bool,
+    pub(crate) known: Lookup,
+}
+
+/// What earlier crawls know of a page, once that was asked.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) enum Lookup {
+    #[default]
+    NotYet,
+    Done(Option<Arc<KnownPage>>),
+}
+
+impl Lookup {
+    pub(crate) fn page(&self) -> Option<&Arc<KnownPage>> {
+        match self {
+            Self::Done(Some(page)) => Some(page),
+            _ => None,
+        }
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(url: Url, depth: u16) -> Self {
+        Self { url, depth, tries: 0, hops: 0, is_start: false, known: Lookup::NotYet }
+    }
+}

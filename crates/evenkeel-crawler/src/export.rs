@@ -1,0 +1,118 @@
+//! A file with the pages of a crawl, one JSON object a line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use evenkeel_core::page::PageContent;
+use serde_json::json;
+use tokio::fs::{File, OpenOptions};
+use tokio::io::AsyncWriteExt;
+
+/// Takes new and changed pages while the crawl goes on. It is called `NAME.ndjson.part` until the
+/// crawl is done, and `NAME.ndjson` then. A crawl that goes on after a crash adds to the part that
+/// is there, so a page may be in it twice; the later line counts.
+#[derive(Debug)]
+pub(crate) struct Export {
+    file: File,
+    part: PathBuf,
+    whole: PathBuf,
+    room: u64,
+}
+
+impl Export {
+    /// Opens the file of the crawl called `name`.
+    pub(crate) async fn open(dir: &Path, name: &str, bytes_max: u64) -> io::Result<Self> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if name.is_empty() || !name.chars().all(legal) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file's name"));
+        }
+        let part = dir.join(format!("{name}.ndjson.part"));
+        let file = OpenOptions::new().create(true).append(true).open(&part).await?;
+        let room = bytes_max.saturating_sub(file.metadata().await?.len());
+        Ok(Self { file, part, whole: dir.join(format!("{name}.ndjson")), room })
+    }
+
+    /// Adds pages. `false` if there is no room for all of them.
+    pub(crate) async fn write(&mut self, pages: &[&PageContent]) -> io::Result<bool> {
+        let mut lines = Vec::new();
+        let mut all = true;
+        for page in pages {
+            let line = json!({
+                "id": page.id, "url": page.url, "status": page.status,
+                "content_type": page.content_type, "depth": page.depth, "title": page.title,
+                "text": page.text, "links": page.links, "metadata": page.metadata,
+                "fields": page.fields,
+            });
+            let line = line.to_string();
+            if (lines.len() + line.len() + 1) as u64 > self.room {
+                all = false;
+                break;
+            }
+            lines.extend(line.as_bytes());
+            lines.push(b'\n');
+        }
+        self.file.write_all(&lines).await?;
+        self.file.flush().await?;
+        self.room -= lines.len() as u64;
+        Ok(all)
+    }
+
+    /// All pages are in.
+    pub(crate) async fn complete(self) -> io::Result<()> {
+        self.file.sync_all().await?;
+        tokio::fs::rename(&self.part, &self.whole).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::{JobNo, PageId};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn page(url: &str) -> PageContent {
+        PageContent {
+            id: PageId::of(JobNo(1), url),
+            url: url.into(),
+            status: 200,
+            content_type: "text/html".into(),
+            etag: None,
+            last_modified: None,
+            content_hash: [0; 32],
+            depth: 1,
+            title: None,
+            text: "a\nb".into(),
+            links: Vec::new(),
+            metadata: json!({}),
+            fields: json!({"price": "1"}),
+        }
+    }
+
+    #[tokio::test]
+    async fn pages_are_lines_and_the_name_comes_last() {
+        let dir = tempfile::tempdir().unwrap();
+        for url in ["http://a/1", "http://a/2"] {
+            let mut export = Export::open(dir.path(), "run-7", 10_000).await.unwrap();
+            assert!(export.write(&[&page(url)]).await.unwrap());
+        }
+        assert!(!dir.path().join("run-7.ndjson").exists());
+        let export = Export::open(dir.path(), "run-7", 10_000).await.unwrap();
+        export.complete().await.unwrap();
+        let text = std::fs::read_to_string(dir.path().join("run-7.ndjson")).unwrap();
+        let read = |line| serde_json::from_str::<Value>(line).unwrap()["url"].clone();
+        assert_eq!(text.lines().map(read).collect::<Vec<_>>(), ["http://a/1", "http://a/2"]);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_full_file_takes_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut export = Export::open(dir.path(), "x", 300).await.unwrap();
+        assert!(!export.write(&[&page("http://a/1"), &page("http://a/2")]).await.unwrap());
+        drop(export);
+        let text = std::fs::read_to_string(dir.path().join("x.ndjson.part")).unwrap();
+        assert!(text.len() <= 300 && text.lines().count() == 1);
+        assert!(Export::open(dir.path(), "../x", 300).await.is_err());
+    }
+}

@@ -1,0 +1,304 @@
+//! Picks what counts from the stream of a page's tags and texts.
+
+use std::cell::RefCell;
+
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
+use scraper::Html;
+use serde_json::{Map, Value};
+
+use super::Orders;
+use super::text::{Flow, one_line};
+use super::tree::TreeMaker;
+
+/// Links of a page that are looked at.
+const LINKS_MAX: usize = 2000;
+const META_ENTRIES_MAX: usize = 50;
+const META_BYTES_MAX: usize = 1000;
+const TITLE_BYTES_MAX: usize = 500;
+
+/// What was picked.
+#[derive(Default)]
+pub(super) struct Raw {
+    pub(super) title: Option<String>,
+    pub(super) text: String,
+    pub(super) links: Vec<String>,
+    pub(super) base: Option<String>,
+    pub(super) canonical: Option<String>,
+    pub(super) metadata: Map<String, Value>,
+    pub(super) orders: Orders,
+    pub(super) tree: Option<Html>,
+}
+
+/// Takes the tags and texts of a page one by one.
+pub(super) struct PageSink(RefCell<State>);
+
+struct State {
+    /// What crawlers called so are told is told to us.
+    name: String,
+    raw: Raw,
+    main: Flow,
+    /// What stands in menus and the like; it counts only if there is nothing else.
+    aside: Flow,
+    /// Elements we are in whose text does not count.
+    hidden: Option<String>,
+    asides: Vec<String>,
+    title: Option<String>,
+    tree: Option<TreeMaker>,
+}
+
+impl PageSink {
+    pub(super) fn new(name: &str, with_tree: bool) -> Self {
+        Self(RefCell::new(State {
+            name: name.to_owned(),
+            raw: Raw::default(),
+            main: Flow::default(),
+            aside: Flow::default(),
+            hidden: None,
+            asides: Vec::new(),
+            title: None,
+            tree: with_tree.then(TreeMaker::new),
+        }))
+    }
+
+    pub(super) fn finish(self) -> Raw {
+        let state = self.0.into_inner();
+        let text = if state.main.is_empty() { state.aside } else { state.main }.into_text();
+        Raw { text, tree: state.tree.map(TreeMaker::finish), ..state.raw }
+    }
+}
+
+impl TokenSink for PageSink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut state = self.0.borrow_mut();
+        match token {
+            Token::CharacterTokens(text) => state.text(&text),
+            Token::TagToken(tag) => return state.tag(tag),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+}
+
+impl State {
+    fn text(&mut self, text: &str) {
+        if let Some(title) = &mut self.title {
+            if title.len() < 4 * TITLE_BYTES_MAX {
+                title.push_str(text);
+            }
+        } else if self.hidden.is_none() {
+            if self.asides.is_empty() { &mut self.main } else { &mut self.aside }.push(text);
+        }
+        if let Some(tree) = &mut self.tree {
+            tree.text(text);
+        }
+    }
+
+    fn tag(&mut self, tag: Tag) -> TokenSinkResult<()> {
+        let name = &*tag.name;
+        let flow = if self.asides.is_empty() { &mut self.main } else { &mut self.aside };
+        match name {
+            "td" | "th" => flow.space(),
+            _ if is_block(name) => flow.break_line(),
+            _ => {}
+        }
+        let mut next = TokenSinkResult::Continue;
+        match tag.kind {
+            TagKind::StartTag => {
+                next = self.start(name, &tag);
+                if let Some(tree) = &mut self.tree {
+                    tree.start(tag);
+                }
+            }
+            TagKind::EndTag => {
+                self.end(name);
+                if let Some(tree) = &mut self.tree {
+                    tree.end(&tag);
+                }
+            }
+        }
+        next
+    }
+
+    fn start(&mut self, name: &str, tag: &Tag) -> TokenSinkResult<()> {
+        match name {
+            "a" | "area" => self.link(tag, "href"),
+            "frame" | "iframe" => self.link(tag, "src"),
+            "base" => self.raw.base = self.raw.base.take().or_else(|| attribute(tag, "href")),
+            "link" if rel_has(tag, "canonical") && self.raw.canonical.is_none() => {
+                self.raw.canonical = attribute(tag, "href");
+            }
+            "meta" => self.meta(tag),
+            "html" => {
+                let lang = attribute(tag, "lang").and_then(|lang| one_line(&lang, 50));
+                self.note("lang", lang);
+            }
+            "title" if self.hidden.is_none() && self.raw.title.is_none() => {
+                self.title = Some(String::new());
+            }
+            // Whoever forgot to close a menu did not mean the whole page.
+            "main" | "article" => self.asides.clear(),
+            _ if is_aside(name) && !tag.self_closing && self.asides.len() < 100 => {
+                self.asides.push(name.to_owned());
+            }
+            _ => {}
+        }
+        if self.hidden.is_none() && is_hidden(name) && !(tag.self_closing && name == "svg") {
+            self.hidden = Some(name.to_owned());
+        }
+        match name {
+            "script" => TokenSinkResult::RawData(RawKind::ScriptData),
+            "style" | "xmp" | "iframe" | "noembed" | "noframes" => {
+                TokenSinkResult::RawData(RawKind::Rawtext)
+            }
+            "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
+            "plaintext" => TokenSinkResult::Plaintext,
+            _ => TokenSinkResult::Continue,
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        if name == "title"
+            && let Some(title) = self.title.take()
+        {
+            self.raw.title = one_line(&title, TITLE_BYTES_MAX);
+        }
+        if self.hidden.as_deref() == Some(name) {
+            self.hidden = None;
+        } else if let Some(at) = self.asides.iter().rposition(|aside| aside == name) {
+            self.asides.truncate(at);
+        }
+    }
+
+    fn link(&mut self, tag: &Tag, from: &str) {
+        if self.raw.links.len() < LINKS_MAX
+            && !rel_has(tag, "nofollow")
+            && let Some(link) = attribute(tag, from)
+        {
+            self.raw.links.push(link);
+        }
+    }
+
+    fn meta(&mut self, tag: &Tag) {
+        let Some(content) = attribute(tag, "content") else { return };
+        let is_refresh =
+            attribute(tag, "http-equiv").is_some_and(|key| key.eq_ignore_ascii_case("refresh"));
+        if is_refresh {
+            if let Some((_, target)) = content.split_once('=')
+                && self.raw.links.len() < LINKS_MAX
+            {
+                self.raw.links.push(target.trim().trim_matches(['"', '\'']).to_owned());
+            }
+            return;
+        }
+        let key = ["name", "property", "itemprop"].iter().find_map(|key| attribute(tag, key));
+        let Some(key) = key.map(|key| key.trim().to_ascii_lowercase()) else { return };
+        let value = one_line(&content, META_BYTES_MAX);
+        match key.as_str() {
+            "robots" => self.raw.orders.read(&content),
+            _ if key.eq_ignore_ascii_case(&self.name) => self.raw.orders.read(&content),
+            "description" | "keywords" | "author" => self.note(&key, value),
+            "article:published_time"
+            | "og:published_time"
+            | "datepublished"
+            | "date"
+            | "dc.date"
+            | "dc.date.issued"
+            | "dcterms.created" => self.note("published", value),
+            _ if key.starts_with("og:") && key.len() <= 50 => self.note(&key, value),
+            _ => {}
+        }
+    }
+
+    /// The first word on a matter stays.
+    fn note(&mut self, key: &str, value: Option<String>) {
+        let metadata = &mut self.raw.metadata;
+        if let Some(value) = value
+            && metadata.len() < META_ENTRIES_MAX
+            && !metadata.contains_key(key)
+        {
+            metadata.insert(key.to_owned(), value.into());
+        }
+    }
+}
+
+fn attribute(tag: &Tag, name: &str) -> Option<String> {
+    tag.attrs.iter().find(|a| &*a.name.local == name).map(|a| a.value.to_string())
+}
+
+fn rel_has(tag: &Tag, wanted: &str) -> bool {
+    attribute(tag, "rel").is_some_and(|rel| {
+        rel.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case(wanted))
+    })
+}
+
+/// Elements whose content is not text for people.
+fn is_hidden(name: &str) -> bool {
+    matches!(
+        name,
+        "script"
+            | "style"
+            | "noscript"
+            | "template"
+            | "svg"
+            | "iframe"
+            | "noembed"
+            | "noframes"
+            | "object"
+            | "canvas"
+            | "select"
+            | "button"
+            | "textarea"
+    )
+}
+
+/// Elements that repeat from page to page.
+fn is_aside(name: &str) -> bool {
+    matches!(name, "nav" | "footer" | "aside")
+}
+
+fn is_block(name: &str) -> bool {
+    matches!(
+        name,
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "body"
+            | "br"
+            | "dd"
+            | "details"
+            | "div"
+            | "dl"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "header"
+            | "hr"
+            | "li"
+            | "main"
+            | "nav"
+            | "ol"
+            | "option"
+            | "p"
+            | "pre"
+            | "section"
+            | "summary"
+            | "table"
+            | "tbody"
+            | "thead"
+            | "tr"
+            | "ul"
+    )
+}

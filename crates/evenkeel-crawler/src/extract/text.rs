@@ -1,0 +1,82 @@
+//! Texts of pages, tidied.
+
+/// Bytes of a page's text that are kept; what is longer is cut.
+pub(crate) const TEXT_BYTES_MAX: usize = 256 * 1024;
+
+/// Text in the making: words one space apart, blocks on lines of their own. Control characters are
+/// left out: stores and snippets use some of them.
+#[derive(Default)]
+pub(super) struct Flow {
+    text: String,
+    /// What has to come before the next word.
+    gap: Gap,
+}
+
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    Space,
+    Line,
+}
+
+impl Flow {
+    pub(super) fn push(&mut self, text: &str) {
+        for c in text.chars() {
+            if c.is_whitespace() {
+                self.gap = self.gap.max(Gap::Space);
+            } else if !c.is_control() && self.text.len() < TEXT_BYTES_MAX {
+                match (self.gap, self.text.is_empty()) {
+                    (Gap::Space, false) => self.text.push(' '),
+                    (Gap::Line, false) => self.text.push('\n'),
+                    _ => {}
+                }
+                self.gap = Gap::None;
+                self.text.push(c);
+            }
+        }
+    }
+
+    /// What follows starts on a line of its own.
+    pub(super) fn break_line(&mut self) {
+        self.gap = Gap::Line;
+    }
+
+    /// What follows is another word.
+    pub(super) fn space(&mut self) {
+        self.gap = self.gap.max(Gap::Space);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(super) fn into_text(self) -> String {
+        cut(&self.text, TEXT_BYTES_MAX).to_owned()
+    }
+}
+
+/// The beginning of a text.
+pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A short text on one line, without control characters; `None` if nothing is left of it.
+pub(crate) fn one_line(text: &str, bytes_max: usize) -> Option<String> {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if line.len() > bytes_max {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().filter(|c| !c.is_control()));
+    }
+    line.truncate(cut(&line, bytes_max).len());
+    (!line.is_empty()).then_some(line)
+}

@@ -1,0 +1,168 @@
+//! A plain tree of a page, for selectors.
+//!
+//! The tree of a browser repairs bad markup in ways that let a small page become a huge tree. This
+//! one closes what is usually left open, and otherwise takes tags as they come: its size is in
+//! proportion to the page, its depth is bounded.
+
+use ego_tree::NodeId;
+use html5ever::QualName;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::Tag;
+use scraper::node::{Element, Text};
+use scraper::{ElementRef, Html, Node};
+use serde_json::{Map, Value};
+
+use super::text::one_line;
+use super::{Budget, TooHard};
+use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, Field};
+
+/// What is nested deeper becomes neighbours.
+const DEPTH_MAX: usize = 512;
+/// Elements looked at between two looks at the clock.
+const STRIDE: usize = 64;
+
+/// Makes the tree, tag by tag.
+pub(super) struct TreeMaker {
+    html: Html,
+    /// From the document down to where we are.
+    open: Vec<(NodeId, Box<str>)>,
+}
+
+impl TreeMaker {
+    pub(super) fn new() -> Self {
+        let html = Html::new_document();
+        let open = vec![(html.tree.root().id(), "".into())];
+        Self { html, open }
+    }
+
+    pub(super) fn start(&mut self, tag: Tag) {
+        let name: Box<str> = (&*tag.name).into();
+        self.close_implied(&name);
+        if self.open.len() >= DEPTH_MAX {
+            self.open.pop();
+        }
+        let is_void = is_void(&name);
+        let element = Element::new(QualName::new(None, html5ever::ns!(html), tag.name), tag.attrs);
+        let id = self.append(Node::Element(element));
+        if let Some(id) = id
+            && !is_void
+        {
+            self.open.push((id, name));
+        }
+    }
+
+    pub(super) fn end(&mut self, tag: &Tag) {
+        if let Some(at) = self.open.iter().rposition(|(_, name)| **name == *tag.name) {
+            self.open.truncate(at.max(1));
+        }
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.append(Node::Text(Text { text: StrTendril::from(text) }));
+    }
+
+    pub(super) fn finish(self) -> Html {
+        self.html
+    }
+
+    fn append(&mut self, node: Node) -> Option<NodeId> {
+        let (parent, _) = self.open.last()?;
+        Some(self.html.tree.get_mut(*parent)?.append(node).id())
+    }
+
+    /// `<li>` after an open `<li>` of the same list closes that one, and so on.
+    fn close_implied(&mut self, name: &str) {
+        let (closes, within): (&[&str], &[&str]) = match name {
+            "li" => (&["li"], &["ul", "ol", "menu"]),
+            "dt" | "dd" => (&["dt", "dd"], &["dl"]),
+            "tr" => (&["tr"], &["table", "tbody", "thead", "tfoot"]),
+            "td" | "th" => (&["td", "th"], &["tr", "table"]),
+            "option" => (&["option"], &["select", "datalist", "optgroup"]),
+            "tbody" | "thead" | "tfoot" => (&["tbody", "thead", "tfoot"], &["table"]),
+            "p" | "div" | "ul" | "ol" | "dl" | "table" | "h1" | "h2" | "h3" | "h4" | "h5"
+            | "h6" | "section" | "article" | "form" | "pre" | "blockquote" | "main" | "nav"
+            | "header" | "footer" | "aside" | "hr" => {
+                // Only a paragraph right here: inside of it there is nothing but runs of text.
+                if self.open.last().is_some_and(|(_, open)| **open == *"p") {
+                    self.open.pop();
+                }
+                return;
+            }
+            _ => return,
+        };
+        for at in (1..self.open.len()).rev() {
+            let open = &*self.open[at].1;
+            if closes.contains(&open) {
+                self.open.truncate(at);
+                return;
+            }
+            if within.contains(&open) {
+                return;
+            }
+        }
+    }
+}
+
+fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+            | "frame"
+    )
+}
+
+/// What the fields' selectors find.
+pub(super) fn select(
+    html: &Html,
+    fields: &[Field],
+    budget: Budget,
+) -> Result<Map<String, Value>, TooHard> {
+    let mut found = Map::new();
+    for field in fields {
+        let mut values = Vec::new();
+        for (count, node) in html.tree.root().descendants().enumerate() {
+            if count % STRIDE == 0 {
+                budget.check()?;
+            }
+            let Some(element) = ElementRef::wrap(node) else { continue };
+            if !field.selector.matches(&element) {
+                continue;
+            }
+            let value = match &field.attribute {
+                Some(name) => element.value().attr(name).and_then(|v| one_line(v, FIELD_BYTES_MAX)),
+                None => text_of(element),
+            };
+            values.extend(value.map(Value::from));
+            if values.len() >= if field.all { FIELD_VALUES_MAX } else { 1 } {
+                break;
+            }
+        }
+        let value = if field.all { Some(Value::Array(values)) } else { values.pop() };
+        found.insert(field.name.clone(), value.unwrap_or(Value::Null));
+    }
+    Ok(found)
+}
+
+fn text_of(element: ElementRef<'_>) -> Option<String> {
+    let mut text = String::new();
+    for part in element.text() {
+        text.push_str(part);
+        if text.len() > 2 * FIELD_BYTES_MAX {
+            break;
+        }
+    }
+    one_line(&text, FIELD_BYTES_MAX)
+}

@@ -1,0 +1,288 @@
+//! What is still to be crawled.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use evenkeel_outbound::reqwest::Url;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::entry::{Entry, Lookup};
+use crate::normal_url::{host_of, key_of};
+
+/// URLs that are told apart; more are left out.
+const SEEN_MAX: usize = 200_000;
+/// Bytes of all queued URLs together.
+const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Hosts of one crawl.
+const LANES_MAX: usize = 1000;
+/// Different queries of one path: beyond that it is an endless calendar or a session's id.
+const QUERIES_PER_PATH_MAX: u16 = 200;
+/// A part of a path that is repeated more often comes from a link that goes round in circles.
+const SAME_SEGMENT_MAX: usize = 3;
+
+/// The queue of a crawl: breadth first, one lane for each host, so that a slow host does not hold
+/// up the others.
+#[derive(Debug)]
+pub(crate) struct Frontier {
+    lanes: BTreeMap<String, Lane>,
+    seen: FxHashSet<u64>,
+    queries: FxHashMap<u64, u16>,
+    queue_max: usize,
+    queued: usize,
+    bytes: usize,
+    next_no: u64,
+    /// URLs that were left out because something was full.
+    pub(crate) left_out: u64,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    queue: VecDeque<(u64, Entry)>,
+    in_flight: usize,
+    /// Answers in a row that spoke of trouble.
+    troubles: u32,
+    is_given_up: bool,
+}
+
+/// What became of a URL that was offered.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Offered {
+    Queued,
+    Seen,
+    /// It looks like one of endlessly many.
+    Trap,
+    Full,
+    /// Its host does not answer.
+    GivenUp,
+}
+
+impl Frontier {
+    pub(crate) fn new(queue_max: usize) -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            seen: FxHashSet::default(),
+            queries: FxHashMap::default(),
+            queue_max,
+            queued: 0,
+            bytes: 0,
+            next_no: 0,
+            left_out: 0,
+        }
+    }
+
+    /// One that has seen these already.
+    pub(crate) fn with_seen(queue_max: usize, seen: impl IntoIterator<Item = u64>) -> Self {
+        Self { seen: seen.into_iter().take(SEEN_MAX).collect(), ..Self::new(queue_max) }
+    }
+
+    /// Queues a URL unless it was seen, or is a trap.
+    pub(crate) fn offer(&mut self, entry: Entry) -> Offered {
+        let key = key_of(entry.url.as_str());
+        if self.seen.contains(&key) {
+            return Offered::Seen;
+        }
+        if goes_in_circles(&entry.url) || !self.has_query_left(&entry.url) {
+            return Offered::Trap;
+        }
+        let host = host_of(&entry.url);
+        if self.lanes.get(&host).is_some_and(|lane| lane.is_given_up) {
+            return Offered::GivenUp;
+        }
+        let is_full = self.queued >= self.queue_max
+            || self.bytes >= QUEUE_BYTES_MAX
+            || self.seen.len() >= SEEN_MAX
+            || (self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&host));
+        if is_full {
+            self.left_out += 1;
+            return Offered::Full;
+        }
+        self.seen.insert(key);
+        self.put_last(entry);
+        Offered::Queued
+    }
+
+    /// Queues an entry that was in the queue before.
+    pub(crate) fn put_last(&mut self, entry: Entry) {
+        let no = self.next_no;
+        self.next_no += 1;
+        self.count_in(&entry);
+        self.lane(&entry).queue.push_back((no, entry));
+    }
+
+    /// Puts what a redirect leads to in the place of what redirected. `false` if it was seen.
+    pub(crate) fn replace(&mut self, no: u64, entry: Entry) -> bool {
+        let is_new = self.seen.insert(key_of(entry.url.as_str()));
+        if is_new {
+            self.count_in(&entry);
+            self.lane(&entry).queue.push_front((no, entry));
+        }
+        is_new
+    }
+
+    /// The next page: the first in the queue of all hosts that are not busy.
+    pub(crate) fn pick(&mut self, connections: usize) -> Option<(u64, Entry)> {
+        let free = self.lanes.values_mut().filter(|lane| lane.in_flight < connections);
+        let first = free.filter(|lane| !lane.queue.is_empty());
+        let lane = first.min_by_key(|lane| lane.queue.front().map(|(no, _)| *no))?;
+        let (no, entry) = lane.queue.pop_front()?;
+        lane.in_flight += 1;
+        self.queued -= 1;
+        self.bytes -= entry.url.as_str().len();
+        Some((no, entry))
+    }
+
+    /// A request to this URL's host is over.
+    pub(crate) fn release(&mut self, url: &Url) {
+        if let Some(lane) = self.lanes.get_mut(&host_of(url)) {
+            lane.in_flight = lane.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Notes whether an answer of this host spoke of trouble. Says how many did in a row.
+    pub(crate) fn note(&mut self, url: &Url, is_trouble: bool) -> u32 {
+        let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return 0 };
+        lane.troubles = if is_trouble { lane.troubles + 1 } else { 0 };
+        lane.troubles
+    }
+
+    /// Was the host of this URL given up?
+    pub(crate) fn is_given_up(&self, url: &Url) -> bool {
+        self.lanes.get(&host_of(url)).is_some_and(|lane| lane.is_given_up)
+    }
+
+    /// Gives the host of this URL up, and takes all that is queued of it.
+    pub(crate) fn give_up(&mut self, url: &Url) -> Vec<Entry> {
+        let Some(lane) = self.lanes.get_mut(&host_of(url)) else { return Vec::new() };
+        lane.is_given_up = true;
+        let entries: Vec<Entry> = lane.queue.drain(..).map(|(_, entry)| entry).collect();
+        self.queued -= entries.len();
+        self.bytes -= entries.iter().map(|entry| entry.url.as_str().len()).sum::<usize>();
+        entries
+    }
+
+    /// The next entries that nobody has looked up yet, in no particular order.
+    pub(crate) fn not_looked_up(&mut self, count_max: usize) -> Vec<&mut Entry> {
+        let mut upcoming: Vec<&mut Entry> = Vec::with_capacity(count_max);
+        for lane in self.lanes.values_mut() {
+            // Only the beginnings: what comes later is looked up later.
+            let next = lane.queue.iter_mut().take(2 * count_max).map(|(_, entry)| entry);
+            let room = count_max - upcoming.len();
+            upcoming.extend(next.filter(|entry| entry.known == Lookup::NotYet).take(room));
+            if upcoming.len() >= count_max {
+                break;
+            }
+        }
+        upcoming
+    }
+
+    /// Every queued entry, lane by lane.
+    pub(crate) fn entries(&self) -> Vec<(u64, &Entry)> {
+        let all = self.lanes.values().flat_map(|lane| &lane.queue);
+        let mut entries: Vec<_> = all.map(|(no, entry)| (*no, entry)).collect();
+        entries.sort_by_key(|(no, _)| *no);
+        entries
+    }
+
+    pub(crate) const fn seen(&self) -> &FxHashSet<u64> {
+        &self.seen
+    }
+
+    pub(crate) const fn queued(&self) -> usize {
+        self.queued
+    }
+
+    fn lane(&mut self, entry: &Entry) -> &mut Lane {
+        self.lanes.entry(host_of(&entry.url)).or_default()
+    }
+
+    fn count_in(&mut self, entry: &Entry) {
+        self.queued += 1;
+        self.bytes += entry.url.as_str().len();
+    }
+
+    fn has_query_left(&mut self, url: &Url) -> bool {
+        if url.query().is_none() || self.queries.len() >= SEEN_MAX {
+            return true;
+        }
+        let bare = url.as_str().split('?').next().unwrap_or_default();
+        let count = self.queries.entry(key_of(bare)).or_default();
+        *count = count.saturating_add(1);
+        *count <= QUERIES_PER_PATH_MAX
+    }
+}
+
+fn goes_in_circles(url: &Url) -> bool {
+    let mut segments: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
+    segments.sort_unstable();
+    segments.chunk_by(|a, b| a == b).any(|same| same.len() > SAME_SEGMENT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(url: &str) -> Entry {
+        Entry::new(Url::parse(url).unwrap(), 1)
+    }
+
+    #[test]
+    fn what_was_found_first_is_crawled_first_and_once() {
+        let mut frontier = Frontier::new(10);
+        for url in ["http://a/1", "http://b/1", "http://a/2", "http://a/3"] {
+            assert_eq!(frontier.offer(entry(url)), Offered::Queued);
+        }
+        assert_eq!(frontier.offer(entry("http://a/1")), Offered::Seen);
+        let mut next = || frontier.pick(1).map(|(_, entry)| String::from(entry.url));
+        assert_eq!(next().as_deref(), Some("http://a/1"));
+        assert_eq!(next().as_deref(), Some("http://b/1"));
+        assert_eq!(next(), None);
+        frontier.release(&Url::parse("http://a/").unwrap());
+        assert_eq!(frontier.pick(1).unwrap().1.url.as_str(), "http://a/2");
+        assert_eq!(frontier.queued(), 1);
+    }
+
+    #[test]
+    fn a_redirect_takes_the_place_of_its_page() {
+        let mut frontier = Frontier::new(10);
+        frontier.offer(entry("http://a/1"));
+        frontier.offer(entry("http://a/2"));
+        let (no, _) = frontier.pick(2).unwrap();
+        assert!(!frontier.replace(no, entry("http://a/2")));
+        assert!(frontier.replace(no, entry("http://a/new")));
+        assert_eq!(frontier.pick(2).unwrap().1.url.as_str(), "http://a/new");
+    }
+
+    #[test]
+    fn a_full_queue_counts_what_it_leaves_out() {
+        let mut frontier = Frontier::new(2);
+        for number in 0..5 {
+            frontier.offer(entry(&format!("http://a/{number}")));
+        }
+        assert_eq!((frontier.queued(), frontier.left_out), (2, 3));
+        frontier.pick(1);
+        // It was not seen, so it may come again.
+        assert_eq!(frontier.offer(entry("http://a/4")), Offered::Queued);
+    }
+
+    #[test]
+    fn endless_queries_and_circles_are_traps() {
+        let mut frontier = Frontier::new(1000);
+        let queued = (0..1000)
+            .filter(|n| frontier.offer(entry(&format!("http://a/c?d={n}"))) == Offered::Queued);
+        assert_eq!(queued.count(), usize::from(QUERIES_PER_PATH_MAX));
+        assert_eq!(frontier.offer(entry("http://a/other?d=1")), Offered::Queued);
+        assert_eq!(frontier.offer(entry("http://a/x/x/x/y")), Offered::Queued);
+        assert_eq!(frontier.offer(entry("http://a/x/y/x/y/x/y/x/y")), Offered::Trap);
+    }
+
+    #[test]
+    fn a_host_that_is_given_up_leaves_the_others() {
+        let mut frontier = Frontier::new(10);
+        for url in ["http://a/1", "http://b/1", "http://a/2"] {
+            frontier.offer(entry(url));
+        }
+        let given_up = frontier.give_up(&Url::parse("http://a/x").unwrap());
+        assert_eq!((given_up.len(), frontier.queued()), (2, 1));
+        assert_eq!(frontier.offer(entry("http://a/3")), Offered::GivenUp);
+        assert_eq!(frontier.offer(entry("http://b/3")), Offered::Queued);
+    }
+}

@@ -1,0 +1,200 @@
+//! Which URLs belong to a crawl.
+
+use evenkeel_outbound::reqwest::Url;
+
+use crate::glob::Glob;
+
+/// How far a crawl may go from where it starts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Reach {
+    /// The start's host and port. A leading `www.` does not count, nor the difference between
+    /// http and https on their usual ports: sites redirect from one to the other.
+    #[default]
+    Host,
+    /// That, and all hosts below the start's (`docs.example.com` for `example.com`), on the usual
+    /// ports or the start's.
+    Site,
+    /// As `Host`, and only what lies below the start's path: `/docs/` for `/docs/` and for
+    /// `/docs/index.html`, `/docs` itself and `/docs/` for `/docs`.
+    Prefix,
+}
+
+/// What belongs to a crawl.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    areas: Vec<Area>,
+    include: Vec<Pattern>,
+    exclude: Vec<Pattern>,
+}
+
+/// The surroundings of one start.
+#[derive(Clone, Debug)]
+struct Area {
+    reach: Reach,
+    host: String,
+    is_name: bool,
+    port: Option<u16>,
+    path: String,
+}
+
+/// A pattern of whole URLs or, if it starts with `/`, of what follows the host.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    glob: Glob,
+    after_host: bool,
+}
+
+impl Pattern {
+    pub(crate) fn new(pattern: &str) -> Self {
+        Self { glob: Glob::whole(pattern), after_host: pattern.starts_with('/') }
+    }
+
+    fn matches(&self, url: &Url) -> bool {
+        self.glob.matches(if self.after_host { after_host(url) } else { url.as_str() })
+    }
+}
+
+/// Path and query.
+pub(crate) fn after_host(url: &Url) -> &str {
+    let text = url.as_str();
+    let start = text.find("://").map_or(0, |at| at + 3);
+    text[start..].find('/').map_or("/", |at| &text[start + at..])
+}
+
+impl Scope {
+    pub(crate) fn new(
+        starts: &[Url],
+        reach: Reach,
+        include: Vec<Pattern>,
+        exclude: Vec<Pattern>,
+    ) -> Self {
+        let areas = starts.iter().map(|start| Area::new(start, reach)).collect();
+        Self { areas, include, exclude }
+    }
+
+    /// Does it lie in the surroundings of a start?
+    pub(crate) fn covers(&self, url: &Url) -> bool {
+        self.areas.iter().any(|area| area.covers(url))
+    }
+
+    /// Is it to be crawled? That is for links; starts are crawled whatever the patterns say.
+    pub(crate) fn wants(&self, url: &Url) -> bool {
+        self.covers(url)
+            && (self.include.is_empty() || self.include.iter().any(|p| p.matches(url)))
+            && !self.exclude.iter().any(|p| p.matches(url))
+    }
+}
+
+impl Area {
+    fn new(start: &Url, reach: Reach) -> Self {
+        let host = bare_host(start).to_owned();
+        let path = start.path();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        // A last part with a dot is a file; what counts is where it lies.
+        let path = if last.contains('.') { &path[..path.len() - last.len()] } else { path };
+        Self {
+            reach,
+            host,
+            is_name: start.domain().is_some(),
+            port: start.port(),
+            path: path.to_owned(),
+        }
+    }
+
+    fn covers(&self, url: &Url) -> bool {
+        let host = bare_host(url);
+        let same_host = host == self.host && url.port() == self.port;
+        match self.reach {
+            Reach::Host => same_host,
+            Reach::Site => {
+                let below = host.strip_suffix(&self.host).is_some_and(|rest| rest.ends_with('.'));
+                same_host
+                    || (self.is_name
+                        && (below || host == self.host)
+                        && (url.port().is_none() || url.port() == self.port))
+            }
+            Reach::Prefix => {
+                let rest = url.path().strip_prefix(&self.path);
+                same_host
+                    && rest.is_some_and(|rest| {
+                        self.path.ends_with('/') || rest.is_empty() || rest.starts_with('/')
+                    })
+            }
+        }
+    }
+}
+
+fn bare_host(url: &Url) -> &str {
+    let host = url.host_str().unwrap_or_default();
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    fn covers(reach: Reach, start: &str, other: &str) -> bool {
+        Scope::new(&[url(start)], reach, Vec::new(), Vec::new()).covers(&url(other))
+    }
+
+    #[test]
+    fn a_host_is_itself_with_or_without_www_and_tls() {
+        let start = "http://example.com/a";
+        for inside in ["http://example.com/", "https://www.example.com/b", "https://example.com/"] {
+            assert!(covers(Reach::Host, start, inside), "{inside}");
+        }
+        for outside in [
+            "http://example.com:8080/",
+            "http://docs.example.com/",
+            "http://example.org/",
+            "http://notexample.com/",
+        ] {
+            assert!(!covers(Reach::Host, start, outside), "{outside}");
+        }
+        assert!(covers(Reach::Host, "http://a:81/", "http://a:81/x"));
+        assert!(!covers(Reach::Host, "http://a:81/", "http://a/x"));
+    }
+
+    #[test]
+    fn a_site_is_its_host_and_those_below() {
+        let start = "https://www.example.com/";
+        assert!(covers(Reach::Site, start, "https://docs.example.com/"));
+        assert!(covers(Reach::Site, start, "http://a.b.example.com/"));
+        assert!(!covers(Reach::Site, start, "https://badexample.com/"));
+        assert!(!covers(Reach::Site, start, "https://docs.example.com:8443/"));
+        assert!(!covers(Reach::Site, start, "https://com/"));
+        assert!(!covers(Reach::Site, "http://1.2.3.4/", "http://5.1.2.3.4.example/"));
+    }
+
+    #[test]
+    fn a_prefix_ends_at_a_slash() {
+        for (start, inside, outside) in [
+            ("http://a/docs/", "http://a/docs/x", "http://a/docsx"),
+            ("http://a/docs", "http://a/docs", "http://a/docs2"),
+            ("http://a/docs/index.html", "http://a/docs/y", "http://a/other"),
+            ("http://a/docs", "http://a/docs/x?y", "http://b/docs/x"),
+        ] {
+            assert!(covers(Reach::Prefix, start, inside), "{start} {inside}");
+            assert!(!covers(Reach::Prefix, start, outside), "{start} {outside}");
+        }
+    }
+
+    #[test]
+    fn patterns_choose_and_exclusion_wins() {
+        let patterns = |texts: &[&str]| texts.iter().map(|text| Pattern::new(text)).collect();
+        let scope = Scope::new(
+            &[url("http://a/")],
+            Reach::Host,
+            patterns(&["/blog/*", "http://a/news*"]),
+            patterns(&["*/drafts/*"]),
+        );
+        assert!(scope.wants(&url("http://a/blog/x")) && scope.wants(&url("http://a/news?x=1")));
+        assert!(!scope.wants(&url("http://a/other")));
+        assert!(!scope.wants(&url("http://a/blog/drafts/x")));
+        assert!(!scope.wants(&url("http://b/blog/x")));
+    }
+}

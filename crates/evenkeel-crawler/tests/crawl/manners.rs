@@ -1,0 +1,242 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use evenkeel_crawler::Ending;
+use serde_json::json;
+
+use crate::support::{Answer, Rig, Site, links, now, settings};
+
+#[tokio::test]
+async fn robots_rules_are_obeyed() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::html(
+            "user-agent: *\ndisallow: /\n\nuser-agent: evenkeel\ndisallow: /private\n\
+             allow: /private/open\n",
+        )
+        .with("content-type", "text/plain"),
+        "/" => links("home", ["/private/a", "/private/open", "/jump", "/b"]),
+        "/jump" => Answer::redirect("/private/b"),
+        "/sitemap.xml" => Answer::status(404),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let ended = rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(rig.keeper.paths(), ["/", "/b", "/private/open"]);
+    assert_eq!(site.times_asked("/private/a") + site.times_asked("/private/b"), 0);
+    assert_eq!(site.times_asked("/robots.txt"), 1);
+    assert_eq!(ended.tally.skipped, 2);
+    // What is forbidden does not count against the limit of pages.
+    assert_eq!(ended.tally.visited, 3);
+}
+
+#[tokio::test]
+async fn robots_can_be_ignored_where_the_server_allows_it() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::html("user-agent: *\ndisallow: /"),
+        "/" => links("home", ["/a"]),
+        _ => Answer::status(404),
+    })
+    .await;
+    let settings = evenkeel_crawler::CrawlerSettings { may_ignore_robots: true, ..settings() };
+    let rig = Rig::with(settings);
+    rig.crawl(&site.url("/"), json!({"obey_robots": false})).await;
+    assert_eq!(rig.keeper.paths(), ["/"]);
+    assert_eq!(site.times_asked("/robots.txt"), 0);
+}
+
+#[tokio::test]
+async fn a_start_that_robots_forbid_is_hopeless() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::html("user-agent: *\ndisallow: /"),
+        _ => links("home", ["/"]),
+    })
+    .await;
+    let ended = Rig::new().crawl(&site.url("/"), json!({})).await;
+    let Ending::Failed { error, hopeless: true } = ended.ending else { panic!("{ended:?}") };
+    assert!(error.contains("robots.txt does not allow it"), "{error}");
+    assert!(site.asked().is_empty());
+}
+
+#[tokio::test]
+async fn without_an_answer_to_robots_nothing_is_asked_and_with_none_everything() {
+    for (status, crawled) in [(500, false), (503, false), (404, true), (403, true)] {
+        let site = Site::serve(move |asked| match asked.path.as_str() {
+            "/robots.txt" => Answer::status(status),
+            _ => links("home", ["/"]),
+        })
+        .await;
+        let ended = Rig::new().crawl(&site.url("/"), json!({"sitemaps": false})).await;
+        assert_eq!(!site.asked().is_empty(), crawled, "{status}");
+        match ended.ending {
+            Ending::Completed => assert!(crawled),
+            Ending::Failed { error, hopeless } => {
+                assert!(!crawled && !hopeless && error.contains(&status.to_string()), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn robots_are_found_behind_redirects() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::redirect("/r/1"),
+        "/r/1" => Answer::redirect("/r/2"),
+        "/r/2" => Answer::html("user-agent: *\ndisallow: /no"),
+        "/" => links("home", ["/no", "/yes"]),
+        "/yes" => links("yes", ["/"]),
+        _ => Answer::status(404),
+    })
+    .await;
+    let rig = Rig::new();
+    rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(rig.keeper.paths(), ["/", "/yes"]);
+}
+
+#[tokio::test]
+async fn delays_are_kept_and_the_longer_one_wins() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::html("user-agent: *\ncrawl-delay: 0.2"),
+        "/" => links("home", ["/1", "/2", "/3"]),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let started = now();
+    Rig::new().crawl(&site.url("/"), json!({"sitemaps": false, "delay_ms": 10})).await;
+    // Four pages are three delays apart.
+    assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
+    assert_eq!(site.asked().len(), 4);
+}
+
+#[tokio::test]
+async fn a_host_that_asks_to_be_left_alone_is_and_its_page_is_tried_again() {
+    let site = Site::serve(|asked| match (asked.path.as_str(), asked.before) {
+        ("/", _) => links("home", ["/busy", "/never", "/b"]),
+        ("/busy", 0) => Answer::status(429).with("retry-after", "1"),
+        ("/busy", 1) => Answer::status(503).with("retry-after", "0"),
+        ("/busy" | "/b", _) => links("busy", ["/"]).with("x", "y"),
+        ("/never", _) => Answer::status(429).with("retry-after", "0"),
+        _ => Answer::status(404),
+    })
+    .await;
+    let rig = Rig::new();
+    let started = now();
+    let ended = rig.crawl(&site.url("/"), json!({"connections": 1})).await;
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    assert_eq!(site.times_asked("/busy"), 3);
+    assert_eq!(site.times_asked("/never"), 3);
+    assert_eq!(ended.tally.failed, 1);
+    assert!(matches!(&ended.ending, Ending::PartlyFailed(text) if text.contains("/never")));
+    // Nothing else was asked for between the first answer and the second try but what had to wait.
+    assert!(rig.ear.has("left alone for 1 s"));
+}
+
+#[tokio::test]
+async fn a_burst_of_errors_is_survived() {
+    let errors = AtomicUsize::new(0);
+    let site = Site::serve(move |asked| match asked.path.as_str() {
+        "/" => links("home", (0..20).map(|n| format!("/{n}"))),
+        "/robots.txt" | "/sitemap.xml" => Answer::status(404),
+        _ if errors.fetch_add(1, Ordering::SeqCst) < 8 => Answer::status(500),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let ended = rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!((ended.tally.crawled, ended.tally.failed), (21, 0));
+}
+
+#[tokio::test]
+async fn a_host_that_only_fails_is_given_up() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => links("home", (0..200).map(|n| format!("/{n}"))),
+        "/robots.txt" | "/sitemap.xml" => Answer::status(404),
+        _ => Answer::status(500),
+    })
+    .await;
+    let settings = evenkeel_crawler::CrawlerSettings {
+        trouble_pause: Duration::from_millis(1),
+        trouble_pause_max: Duration::from_millis(1),
+        ..settings()
+    };
+    let rig = Rig::with(settings);
+    let ended = rig.crawl(&site.url("/"), json!({})).await;
+    assert!(matches!(ended.ending, Ending::PartlyFailed(_)), "{ended:?}");
+    assert!(rig.ear.has("is in trouble: given up"));
+    // Not each of them three times.
+    assert!(site.asked().len() < 15, "{}", site.asked().len());
+    assert_eq!((ended.tally.failed, ended.tally.visited), (200, 201));
+}
+
+#[tokio::test]
+async fn a_dead_start_fails_with_its_cause() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let ended = Rig::new().crawl(&format!("http://{address}/"), json!({})).await;
+    let Ending::Failed { error, hopeless: false } = ended.ending else { panic!("{ended:?}") };
+    assert!(error.contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn nofollow_and_noindex_are_heard() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => Answer::html(
+            "home <a href=/noindex>1</a><a href=/nofollow>2</a><a href=/header>3</a>\
+             <a rel=nofollow href=/hidden1>4</a>",
+        ),
+        "/noindex" => Answer::html("<meta name=robots content=noindex>a <a href=/found>x</a>"),
+        "/nofollow" => Answer::html("<meta name=robots content=nofollow>b <a href=/hidden2>x</a>"),
+        "/header" => {
+            Answer::html("c <a href=/hidden3>x</a>").with("x-robots-tag", "noindex, nofollow")
+        }
+        "/robots.txt" | "/sitemap.xml" => Answer::status(404),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(rig.keeper.paths(), ["/", "/found", "/nofollow"]);
+    assert!(site.asked().iter().all(|path| !path.starts_with("/hidden")));
+}
+
+#[tokio::test]
+async fn crawls_of_one_host_share_its_connections() {
+    let site = Site::serve(|asked| Answer {
+        hold: Duration::from_millis(5),
+        ..match asked.path.as_str() {
+            "/robots.txt" | "/sitemap.xml" => Answer::status(404),
+            "/" => links("home", (0..20).map(|n| format!("/{n}"))),
+            path => links(path, ["/"]),
+        }
+    })
+    .await;
+    let rig = Arc::new(Rig::new());
+    let mut crawls = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let (rig, url) = (Arc::clone(&rig), site.url("/"));
+        crawls.spawn(async move { rig.crawl(&url, json!({})).await });
+    }
+    while let Some(ended) = crawls.join_next().await {
+        assert_eq!(ended.unwrap().tally.crawled, 21);
+    }
+    assert_eq!(site.most_at_once(), 2);
+    assert_eq!(site.times_asked("/robots.txt"), 1);
+}
+
+#[tokio::test]
+async fn a_crawl_says_who_it_is() {
+    let site = Site::serve(|asked| {
+        let agent = asked.headers["user-agent"].to_str().unwrap();
+        links(agent, ["/"])
+    })
+    .await;
+    let rig = Rig::new();
+    rig.crawl(&site.url("/"), json!({"sitemaps": false})).await;
+    assert!(rig.keeper.page("/").text.starts_with("evenkeel/"));
+    rig.crawl(&site.url("/"), json!({"sitemaps": false, "user_agent": "mybot/1 (+x)"})).await;
+    assert_eq!(rig.keeper.page("/").text, "mybot/1 (+x)");
+}

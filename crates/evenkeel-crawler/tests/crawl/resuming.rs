@@ -1,0 +1,137 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use evenkeel_crawler::{CrawlerSettings, Ending};
+use serde_json::json;
+
+use crate::support::{Answer, Remains, Rig, Site, links, settings};
+
+const PAGES: usize = 150;
+
+/// A tree of pages, each with ten below.
+async fn tree(hold: Duration) -> Site {
+    Site::serve(move |asked| {
+        let Ok(number) = asked.path[1..].parse::<usize>() else { return Answer::status(404) };
+        let below = (number * 10 + 1..=number * 10 + 10).filter(|n| *n < PAGES);
+        let page = links(&format!("page {number}"), below.map(|n| format!("/{n}")));
+        Answer { hold, ..page }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
+    let site = tree(Duration::from_millis(1)).await;
+    let rig = Rig::new();
+    let mut checkpoint = None;
+    let mut lives = 0;
+    let ended = loop {
+        let mut crawl = rig.begin(&site.url("/0"), json!({}), checkpoint.take());
+        let enough = 15 * (lives + 1);
+        let watch = async {
+            while site.asked().len() < enough {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            ended = crawl.run() => break ended,
+            () = watch, if lives < 8 => {}
+        }
+        // Every other time as after a crash: only what was handed over is there.
+        checkpoint =
+            if lives % 2 == 0 { Some(crawl.wind_up().await) } else { rig.ear.last_checkpoint() };
+        assert!(checkpoint.is_some());
+        lives += 1;
+    };
+    assert_eq!(lives, 8);
+    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!((ended.tally.visited, ended.tally.crawled), (PAGES as u64, PAGES as u64));
+    assert_eq!(rig.keeper.paths().len(), PAGES);
+    // A page may be fetched twice, if it was under way or not yet in a checkpoint.
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    site.asked().into_iter().for_each(|path| *times.entry(path).or_default() += 1);
+    assert_eq!(times.len(), PAGES);
+    assert!(times.values().sum::<usize>() < 2 * PAGES, "{times:?}");
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_dropped_asks_no_more() {
+    let site = tree(Duration::from_secs(30)).await;
+    let rig = Rig::new();
+    let mut crawl = rig.begin(&site.url("/0"), json!({"sitemaps": false}), None);
+    tokio::select! {
+        ended = crawl.run() => panic!("{ended:?}"),
+        () = async { while site.asked().is_empty() { tokio::task::yield_now().await; } } => {}
+    }
+    let saved = tokio::time::timeout(Duration::from_secs(2), crawl.wind_up()).await.unwrap();
+    assert!(!saved.is_empty());
+    assert_eq!(site.asked().len(), 1);
+    // Its connection is free again for the next crawl of this host.
+    let other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
+    assert_eq!(other.tally().visited, 0);
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_another_crawl_is_ignored() {
+    let site = tree(Duration::ZERO).await;
+    let rig = Rig::new();
+    rig.crawl(&site.url("/0"), json!({})).await;
+    let checkpoint = rig.ear.last_checkpoint().unwrap();
+    for data in [checkpoint, b"rubbish".to_vec()] {
+        let rig = Rig::new();
+        let mut crawl = rig.begin(&site.url("/0"), json!({"max_pages": 5}), Some(data));
+        assert_eq!(crawl.run().await.tally.visited, 5);
+        assert!(rig.ear.has("the checkpoint is not used"));
+    }
+}
+
+#[tokio::test]
+async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
+    let site = tree(Duration::ZERO).await;
+    let rig = Rig::new();
+    *rig.ear.watched.lock().unwrap() = Some(Arc::clone(&rig.keeper));
+    rig.crawl(&site.url("/0"), json!({})).await;
+    let remains = std::mem::take(&mut *rig.ear.remains.lock().unwrap());
+    assert!(remains.len() > 50, "{}", remains.len());
+    for Remains { checkpoint, pages } in remains.into_iter().step_by(13) {
+        let rig = Rig::new();
+        *rig.keeper.pages.lock().unwrap() = pages;
+        let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(checkpoint));
+        assert_eq!(crawl.run().await.tally.visited, PAGES as u64);
+        assert_eq!(rig.keeper.paths().len(), PAGES);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_crawl_begins_anew() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" if asked.before < 3 => Answer::status(500),
+        "/" => links("home", ["/a"]),
+        "/a" => links("a", ["/"]),
+        _ => Answer::status(404),
+    })
+    .await;
+    let rig = Rig::new();
+    let failed = rig.crawl(&site.url("/"), json!({})).await;
+    assert!(matches!(failed.ending, Ending::Failed { hopeless: false, .. }), "{failed:?}");
+    let checkpoint = rig.ear.last_checkpoint();
+    let mut crawl = rig.begin(&site.url("/"), json!({}), checkpoint);
+    let ended = crawl.run().await;
+    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!((ended.tally.crawled, ended.tally.failed), (2, 0));
+}
+
+#[tokio::test]
+async fn without_its_keeper_a_crawl_stops_and_can_go_on() {
+    let site = tree(Duration::ZERO).await;
+    let rig = Rig::with(CrawlerSettings { checkpoint_every: Duration::ZERO, ..settings() });
+    rig.keeper.is_down.store(true, Ordering::SeqCst);
+    let ended = rig.crawl(&site.url("/0"), json!({})).await;
+    let Ending::Failed { error, hopeless: false } = ended.ending else { panic!("{ended:?}") };
+    assert!(error.contains("the store is away"), "{error}");
+    rig.keeper.is_down.store(false, Ordering::SeqCst);
+    let mut crawl = rig.begin(&site.url("/0"), json!({}), rig.ear.last_checkpoint());
+    assert_eq!(crawl.run().await.tally.crawled, PAGES as u64);
+}

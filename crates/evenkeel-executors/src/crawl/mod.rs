@@ -1,0 +1,139 @@
+//! The executor that crawls a site.
+
+mod starts;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evenkeel_core::chain::Again;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{JobNo, Progress, TenantNo};
+use evenkeel_crawler::{
+    CrawlConfig, Crawler, CrawlerSettings, Ended, Ending, Fault, Listener, Order, PageKeeper, Tally,
+};
+use evenkeel_outbound::Outbound;
+use serde_json::Value;
+
+use crate::{
+    CHECKPOINT_BYTES_MAX, ConfigFault, Executor, Invocation, Report, Wire, interrupted, tail,
+};
+
+/// Crawls a site and keeps its pages; what a job can say of it is in [`CrawlConfig`].
+///
+/// `url` and `start_urls` may hold templates. A crawl that is interrupted hands over a checkpoint,
+/// from which the next attempt goes on. It fails if no start could be read, for good if robots.txt
+/// or the guard against inner addresses forbids that, and has partly failed if more than one page in
+/// ten could not be got.
+#[derive(Debug)]
+pub struct CrawlExecutor<L> {
+    crawler: Crawler,
+    library: L,
+}
+
+/// Finds the place where a job's pages are kept.
+pub trait Library: Send + Sync + 'static {
+    /// The place for the pages of a job, which may take so many bytes together.
+    fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper>;
+}
+
+impl Library for Arc<dyn Library> {
+    fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper> {
+        (**self).shelf(tenant, job, bytes_max)
+    }
+}
+
+impl<L: Library> CrawlExecutor<L> {
+    /// Makes the executor. The client should unpack answers.
+    pub fn new(outbound: Outbound, mut settings: CrawlerSettings, library: L) -> Self {
+        settings.checkpoint_bytes_max = settings.checkpoint_bytes_max.min(CHECKPOINT_BYTES_MAX);
+        Self { crawler: Crawler::new(outbound, settings), library }
+    }
+
+    fn read(&self, config: &Value) -> Result<CrawlConfig, ConfigFault> {
+        let fault = |Fault { field, message }| ConfigFault::new(&field, message);
+        self.crawler.read_config(config).map_err(fault)
+    }
+}
+
+#[async_trait]
+impl<L: Library> Executor for CrawlExecutor<L> {
+    fn kind(&self) -> &'static str {
+        "crawl"
+    }
+
+    fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+        self.read(&starts::rehearse(config, payload)?).map(drop)
+    }
+
+    async fn run(&self, invocation: Invocation) -> Report {
+        let config = starts::fill(&invocation).and_then(|config| self.read(&config));
+        let config = match config {
+            Ok(config) => config,
+            Err(fault) => {
+                return Report { again: Again::Never, ..Report::failed(fault.to_string()) };
+            }
+        };
+        let Invocation { key, tenant, checkpoint, cancel, mut lease, wire, .. } = invocation;
+        let listener = Arc::new(OnWire(wire.clone()));
+        let mut crawl = self.crawler.begin(Order {
+            job: key.job_no,
+            export_name: key.run_id().to_string(),
+            keeper: self.library.shelf(tenant, key.job_no, config.store_bytes_max()),
+            listener: Arc::clone(&listener) as Arc<dyn Listener>,
+            checkpoint,
+            config,
+        });
+        let ended = tokio::select! {
+            ended = crawl.run() => Ok(ended),
+            reason = interrupted(&cancel, &mut lease) => Err(reason),
+        };
+        let report = match ended {
+            Ok(Ended { ending, .. }) => report(ending),
+            Err(reason) => {
+                listener.checkpoint(crawl.wind_up().await);
+                Report::cancelled(reason)
+            }
+        };
+        let Tally { crawled, indexed, .. } = *crawl.tally();
+        Report {
+            items_crawled: i64::try_from(crawled).ok(),
+            items_indexed: i64::try_from(indexed).ok(),
+            output: wire.log_so_far(),
+            ..report
+        }
+    }
+}
+
+fn report(ending: Ending) -> Report {
+    match ending {
+        Ending::Completed => Report::completed(),
+        Ending::PartlyFailed(error) => Report {
+            outcome: Outcome::PartlyFailed,
+            error: Some(tail::clean(error)),
+            ..Report::completed()
+        },
+        Ending::Failed { error, hopeless } => {
+            let again = if hopeless { Again::Never } else { Again::AsUsual };
+            Report { again, ..Report::failed(error) }
+        }
+    }
+}
+
+/// Passes news on.
+struct OnWire(Wire);
+
+impl Listener for OnWire {
+    fn progress(&self, progress: Progress) {
+        self.0.progress(progress);
+    }
+
+    fn log(&self, line: &str) {
+        self.0.log(format!("{line}\n").as_bytes());
+    }
+
+    fn checkpoint(&self, data: Vec<u8>) {
+        if let Err(error) = self.0.checkpoint(data) {
+            self.log(&error.to_string());
+        }
+    }
+}

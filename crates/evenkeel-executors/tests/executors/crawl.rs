@@ -1,0 +1,205 @@
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::http::header;
+use axum::response::{Html, IntoResponse};
+use axum::routing::get;
+use evenkeel_core::chain::Again;
+use evenkeel_core::page::{Kept, KnownPage, PageContent};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{JobNo, PageId, TenantNo};
+use evenkeel_executors::{
+    CancelReason, CrawlExecutor, CrawlerSettings, Executor, KeeperError, Lease, Library,
+    PageKeeper, cancellation,
+};
+use evenkeel_outbound::{Outbound, OutboundSettings};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::support::{eventually, invocation, with};
+
+/// Remembers pages by their URL.
+#[derive(Clone, Default)]
+struct Pages(Arc<Mutex<BTreeMap<String, PageContent>>>);
+
+impl Pages {
+    fn urls(&self) -> Vec<String> {
+        self.0.lock().unwrap().keys().cloned().collect()
+    }
+}
+
+impl Library for Pages {
+    fn shelf(&self, tenant: TenantNo, job: JobNo, bytes_max: u64) -> Arc<dyn PageKeeper> {
+        assert_eq!((tenant, job, bytes_max), (TenantNo(1), JobNo(7), 50 * 1024 * 1024));
+        Arc::new(self.clone())
+    }
+}
+
+#[async_trait]
+impl PageKeeper for Pages {
+    async fn known(&self, _: &[PageId]) -> Result<Vec<KnownPage>, KeeperError> {
+        Ok(Vec::new())
+    }
+
+    async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, KeeperError> {
+        let mut kept = self.0.lock().unwrap();
+        Ok(pages
+            .into_iter()
+            .map(|page| match kept.insert(page.url.clone(), page) {
+                Some(_) => Kept::Unchanged,
+                None => Kept::New,
+            })
+            .collect())
+    }
+
+    async fn see(&self, _: &[PageId]) -> Result<(), KeeperError> {
+        Ok(())
+    }
+
+    async fn forget(&self, _: &[PageId]) -> Result<(), KeeperError> {
+        Ok(())
+    }
+}
+
+fn executor(pages: &Pages, networks: &[&str]) -> CrawlExecutor<Pages> {
+    let allow_networks = networks.iter().map(|network| network.parse().unwrap()).collect();
+    let settings = OutboundSettings { allow_networks, unpack: true, ..OutboundSettings::default() };
+    let outbound = Outbound::new(settings).unwrap();
+    CrawlExecutor::new(outbound, CrawlerSettings::default(), pages.clone())
+}
+
+/// One that may call this machine.
+fn local(pages: &Pages) -> CrawlExecutor<Pages> {
+    executor(pages, &["127.0.0.1/32"])
+}
+
+/// Five pages in a row, and a sixth that is answered when the gate is open; `/closed` is forbidden.
+async fn site(gate: &Arc<AtomicBool>) -> SocketAddr {
+    let gate = Arc::clone(gate);
+    let page = |number: u32| {
+        get(move || async move { Html(format!("<p>{number}<a href=/{}>next</a>", number + 1)) })
+    };
+    let robots = get(|| async {
+        let kind = [(header::CONTENT_TYPE, "text/plain")];
+        (kind, "user-agent: *\ndisallow: /closed").into_response()
+    });
+    let slow = get(move || async move {
+        while !gate.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Html("<p>the last one")
+    });
+    let mut router = Router::new().route("/robots.txt", robots).route("/5", slow);
+    for number in 0..5 {
+        router = router.route(&format!("/{number}"), page(number));
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+fn config(address: SocketAddr, path: &str, depth: u32) -> Value {
+    json!({"url": format!("http://{address}{path}"), "depth": depth, "delay_ms": 0})
+}
+
+#[tokio::test]
+async fn a_crawl_reports_what_it_did() {
+    let (address, pages) = (site(&Arc::default()).await, Pages::default());
+    let invocation = invocation("crawl", config(address, "/0", 2));
+    let wire = invocation.wire.clone();
+    let report = local(&pages).run(invocation).await;
+    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    assert_eq!((report.items_crawled, report.items_indexed), (Some(3), Some(3)));
+    assert!(report.output.unwrap().contains("/2 new\n"));
+    assert_eq!(pages.urls().len(), 3);
+    let progress = wire.progress_so_far();
+    assert_eq!(progress.message.as_deref(), Some("3 pages done, 0 queued"));
+}
+
+#[tokio::test]
+async fn starts_may_come_from_the_payload() {
+    let (address, pages) = (site(&Arc::default()).await, Pages::default());
+    let config = json!({"url": format!("http://{address}/{{{{payload.page}}}}"), "depth": 0});
+    let executor = local(&pages);
+    let fault = executor.check(&config, &Value::Null).unwrap_err();
+    assert_eq!(fault.field, "executor_config.url");
+    executor.check(&config, &json!({"page": 3})).unwrap();
+    let invocation = with(invocation("crawl", config), |d| d.payload = json!({"page": 3}));
+    assert_eq!(executor.run(invocation).await.outcome, Outcome::Completed);
+    assert_eq!(pages.urls(), [format!("http://{address}/3")]);
+}
+
+#[tokio::test]
+async fn a_bad_configuration_is_refused_by_name() {
+    let executor = local(&Pages::default());
+    let field = |config: Value| executor.check(&config, &Value::Null).unwrap_err().field;
+    assert_eq!(field(json!({})), "executor_config.url");
+    assert_eq!(field(json!({"url": "http://a/", "depth": "x"})), "executor_config.depth");
+    assert_eq!(field(json!({"start_urls": ["{{x}}"]})), "executor_config.start_urls.0");
+    assert_eq!(executor.kind(), "crawl");
+}
+
+#[tokio::test]
+async fn what_can_not_go_better_is_not_tried_again() {
+    let (address, pages) = (site(&Arc::default()).await, Pages::default());
+    let closed = invocation("crawl", config(address, "/closed", 1));
+    let report = local(&pages).run(closed).await;
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::Never));
+    assert!(report.error.unwrap().contains("robots.txt does not allow it"));
+    let inner = invocation("crawl", config(address, "/0", 1));
+    let report = executor(&pages, &[]).run(inner).await;
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::Never));
+    assert!(report.error.unwrap().contains("not public"));
+    let missing = invocation("crawl", config(address, "/none", 1));
+    let report = local(&pages).run(missing).await;
+    assert_eq!((report.outcome, report.again), (Outcome::Failed, Again::AsUsual));
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_interrupted_is_gone_on_with() {
+    for (reason, outcome) in [
+        (CancelReason::ShuttingDown, Outcome::Cancelled),
+        (CancelReason::TooLong, Outcome::TimedOut),
+    ] {
+        let (gate, pages) = (Arc::default(), Pages::default());
+        let address = site(&gate).await;
+        let (handle, cancel) = cancellation();
+        let mut first = invocation("crawl", config(address, "/0", 9));
+        first.cancel = cancel;
+        let (wire, executor) = (first.wire.clone(), local(&pages));
+        let crawl = tokio::spawn(async move { executor.run(first).await });
+        eventually("all but the slow page are kept", || pages.urls().len() == 5).await;
+        handle.cancel(reason);
+        let report = tokio::time::timeout(Duration::from_secs(10), crawl).await.unwrap().unwrap();
+        assert_eq!(report.outcome, outcome);
+        assert_eq!((report.items_crawled, report.items_indexed), (Some(5), Some(5)));
+        gate.store(true, Ordering::SeqCst);
+        let mut second = invocation("crawl", config(address, "/0", 9));
+        second.checkpoint = wire.take_unstored();
+        let report = local(&pages).run(second).await;
+        assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+        assert_eq!((report.items_crawled, report.items_indexed), (Some(6), Some(6)));
+        let output = report.output.unwrap();
+        assert!(output.starts_with("going on: 5 pages done, 1 queued\n"), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_ends_with_its_lease() {
+    let (address, pages) = (site(&Arc::default()).await, Pages::default());
+    let mut first = invocation("crawl", config(address, "/5", 1));
+    #[expect(clippy::disallowed_methods, reason = "lease ends are Instants of this very clock")]
+    let end = Instant::now() + Duration::from_millis(100);
+    let (_renewal, until) = watch::channel(end);
+    first.lease = Lease::new(until);
+    let run = local(&pages);
+    let report = tokio::time::timeout(Duration::from_secs(10), run.run(first)).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Cancelled);
+}
