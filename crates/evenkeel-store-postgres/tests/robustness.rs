@@ -323,5 +323,5 @@ async fn a_newer_schema_is_refused() {
     let sql = format!("INSERT INTO {schema}.schema_migration (version) VALUES (99)");
     common::onlooker(&options.url).await.batch_execute(&sql).await.unwrap();
     let refused = PostgresStore::connect(options).await.unwrap_err();
-    assert!(matches!(refused, OpenError::NewerSchema { found: 99, known: 1 }), "{refused:?}");
+    assert!(matches!(refused, OpenError::NewerSchema { found: 99, .. }), "{refused:?}");
 }

@@ -151,13 +151,17 @@ async fn opening_again_keeps_everything_and_migrates_nothing_twice() {
     let directory = directory();
     let path = directory.path().join("store");
     let tenant = open(&path).await.tenant("acme").await.unwrap();
+    let migrations = || -> (i64, i64) {
+        let raw = rusqlite::Connection::open(&path).unwrap();
+        let sql = "SELECT count(*), max(version) FROM schema_migration";
+        raw.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    };
+    let first = migrations();
+    assert_eq!(first.0, first.1, "a version is missing");
     for _ in 0..2 {
         assert_eq!(open(&path).await.tenant("acme").await.unwrap(), tenant);
     }
-    let raw = rusqlite::Connection::open(&path).unwrap();
-    let versions: i64 =
-        raw.query_row("SELECT count(*) FROM schema_migration", [], |row| row.get(0)).unwrap();
-    assert_eq!(versions, 1);
+    assert_eq!(migrations(), first);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,7 +173,7 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
     raw.execute("INSERT INTO schema_migration (version, applied_at) VALUES (99, 0)", []).unwrap();
     drop(raw);
     let refused = SqliteStore::open(SqliteOptions::new(&path)).await.err().unwrap();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 1 }), "{refused}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("version 99"), "{refused}");
 }
 
