@@ -35,9 +35,10 @@ CREATE TABLE page_text (
     words       tsvector NOT NULL
 );
 -- New entries wait in a list that is folded in when it is full: a page has hundreds of words, and
--- several pages together touch a word's place once. Every search reads that list, so it is short.
+-- many pages together touch a word's place once. Every search reads that list, so its length is
+-- set here and not left to the server.
 CREATE INDEX page_text_words ON page_text USING gin (words)
-    WITH (fastupdate = on, gin_pending_list_limit = 1024);
+    WITH (fastupdate = on, gin_pending_list_limit = 4096);
 
 -- How much a job has kept. Has a row if the job has a page. Whoever changes what a job has kept
 -- locks it first.

@@ -39,6 +39,9 @@ CREATE TABLE page_text (
 CREATE VIRTUAL TABLE page_words USING fts5 (
     title, text, home, tokenize = 'ascii', content = '', contentless_delete = 1
 );
+-- What is marked as gone leaves with the next ordinary merge of its part of the index. Merging for
+-- its sake, as by default, held the writer up for seconds when a job's pages went.
+INSERT INTO page_words (page_words, rank) VALUES ('deletemerge', 0);
 
 -- How much a job has kept. Has a row if the job has a page.
 CREATE TABLE page_shelf (

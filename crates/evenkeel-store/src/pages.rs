@@ -122,8 +122,7 @@ pub trait PageStore: Send + Sync {
     /// there were.
     async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError>;
 
-    /// Forgets pages of deleted jobs, at most `limit`. Says how many; fewer than `limit` means
-    /// that none are left. Quick if there are none.
+    /// Forgets pages of deleted jobs, at most `limit`. Says how many. Quick if there are none.
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError>;
 
     /// The scope's pages that the filter names. Pages of deleted jobs are never among them.

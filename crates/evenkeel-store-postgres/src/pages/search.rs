@@ -34,7 +34,7 @@ pub(super) async fn search(
     let (most, offset, limit) = (COUNT_MAX + 1, i64::from(page.offset), i64::from(page.limit));
     let rows = connection
         .rows(
-            include_str!("../../queries/search_pages.sql"),
+            include_str!("../../queries/list_pages_search.sql"),
             &[&found, &in_title, &ranked, &tenant, &url_prefix, &most, &offset, &limit],
         )
         .await?;
@@ -56,7 +56,7 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = include_str!("../../queries/search_pages_texts.sql");
+    let sql = include_str!("../../queries/list_pages_search_texts.sql");
     let texts = connection.rows(sql, &[&numbers, &TEXT_CHARS]).await?;
     let snippet =
         |row: &Row| -> Tried<(i64, String)> { Ok((get(row, 0)?, snippet(get(row, 1)?, needles))) };

@@ -11,7 +11,7 @@ use super::id_column;
 use crate::error::Answer;
 
 /// So many bytes of words are as much work as a row of other verbs.
-const BYTES_PER_ROW: usize = 256;
+const BYTES_PER_ROW: usize = 128;
 
 /// A page with all that can be made ready without the database.
 pub(super) struct Prepared {

@@ -27,7 +27,7 @@ pub(super) fn search(
     let total_is_estimate = ranked.len() > COUNTED_MAX;
     ranked.truncate(COUNTED_MAX);
     let shown = ranked.iter().skip(page.offset as usize).take(page.limit as usize);
-    let mut show = db.prepare_cached(include_str!("../../queries/search_pages_show.sql"))?;
+    let mut show = db.prepare_cached(include_str!("../../queries/list_pages_search_show.sql"))?;
     let mut items = Vec::new();
     for no in shown {
         let mut rows = show.query([no])?;
@@ -47,7 +47,7 @@ fn rank(
     url_prefix: &str,
 ) -> Answer<Vec<i64>> {
     let anywhere = matching(home, "{title text}", needles);
-    let mut statement = db.prepare_cached(include_str!("../../queries/search_pages.sql"))?;
+    let mut statement = db.prepare_cached(include_str!("../../queries/list_pages_search.sql"))?;
     let most = COUNTED_MAX as i64 + 1;
     let mut found = statement
         .query_map(params![anywhere, tenant.0, url_prefix, most], |row| {
@@ -55,7 +55,8 @@ fn rank(
         })?
         .collect::<Result<Vec<(i64, f64)>, _>>()?;
     let last = found.iter().map(|(no, _)| *no).max().unwrap_or(0);
-    let mut statement = db.prepare_cached(include_str!("../../queries/search_pages_titles.sql"))?;
+    let mut statement =
+        db.prepare_cached(include_str!("../../queries/list_pages_search_titles.sql"))?;
     let in_title = statement
         .query_map(params![matching(home, "title", needles), last], |row| row.get(0))?
         .collect::<Result<HashSet<i64>, _>>()?;
