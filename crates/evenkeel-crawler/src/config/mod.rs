@@ -164,7 +164,7 @@ impl CrawlConfig {
         self.store_bytes_max
     }
 
-    /// How far it goes.
+    /// How many URLs it queues at most.
     pub(crate) const fn queue_max(&self) -> usize {
         // Some of what is queued turns out to be forbidden, or the same as another page.
         let roomy = self.pages_max as usize * 20;
