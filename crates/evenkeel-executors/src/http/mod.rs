@@ -47,7 +47,8 @@ use tls::Clients;
 /// **Sent along** are `Idempotency-Key` (the run's id, the same for all attempts) and
 /// `X-Evenkeel-Run-Id`, `-Execution-Id`, `-Attempt`, `-Fence` and `-Scheduled-At`; with signing
 /// keys, `webhook-id` (the execution's id), `webhook-timestamp` and `webhook-signature` of Standard
-/// Webhooks; with attempt tokens, `X-Evenkeel-Callback-Token` and `-Callback-Url`.
+/// Webhooks; with attempt tokens, `X-Evenkeel-Callback-Token` and `-Callback-Url`; and what an earlier
+/// attempt's receiver left, as `X-Evenkeel-Checkpoint`.
 ///
 /// **A redirect** to another origin is followed without the job's headers (but `Accept`,
 /// `Accept-Language`, `Content-Type` and `User-Agent`), TLS options, signature and token. None is
@@ -164,13 +165,13 @@ impl Executor for HttpExecutor {
     async fn run(&self, mut invocation: Invocation) -> Report {
         let cancel = invocation.cancel.clone();
         let mut lease = invocation.lease.clone();
-        // HTTP has no use for it, and a run may wait for long.
-        invocation.checkpoint = None;
         let answered = tokio::select! {
             // In a box of its own: what follows a 202 must not hold room for it.
             answered = Box::pin(self.call(&invocation)) => answered,
             reason = interrupted(&cancel, &mut lease) => return Report::cancelled(reason),
         };
+        // It was sent with the call, and a run may wait for long.
+        invocation.checkpoint = None;
         match answered {
             Answered::Ended(report) => report,
             Answered::Accepted(output) => Report { output, ..wait(invocation).await },

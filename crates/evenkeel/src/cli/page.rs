@@ -27,7 +27,7 @@ enum PageCommand {
     #[command(after_help = "Examples:
   evenkeel page list
   evenkeel page list --job news rust
-  evenkeel page list '\"job scheduler\" sched* -python'
+  evenkeel page list -- '\"job scheduler\"' 'sched*' -python
   evenkeel page list --url-prefix https://example.com/blog/ --json | jq '.pages[].url'")]
     List(ListArgs),
     /// Show one page with its text
@@ -42,8 +42,8 @@ enum PageCommand {
 /// Which pages.
 #[derive(Args, Clone)]
 struct ListArgs {
-    /// Words to look for; "a phrase", begin* and -without are understood
-    #[arg(value_name = "WORDS", allow_hyphen_values = true)]
+    /// Words to look for; "a phrase", begin* and (after --) -without are understood
+    #[arg(value_name = "WORDS")]
     words: Vec<String>,
     /// Only those of this job (its name or id)
     #[arg(long, value_name = "JOB")]

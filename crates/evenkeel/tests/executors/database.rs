@@ -41,12 +41,14 @@ impl Database {
         Self { store: Some(with_database(&url, &name)) }
     }
 
+    /// What tells a command that needs no server where it is.
+    pub fn args(&self) -> Vec<&str> {
+        self.store.iter().flat_map(|store| ["--store", store]).collect()
+    }
+
     /// Starts a server on it.
     pub fn serve(&self, args: &[&str]) -> Server {
-        match &self.store {
-            Some(store) => Server::start(&[args, &["--store", store]].concat()),
-            None => Server::start(args),
-        }
+        Server::start(&[args, &self.args()].concat())
     }
 }
 

@@ -50,7 +50,7 @@ fn a_call_is_made_signed_and_its_answer_kept(database: &Database) {
     assert_eq!(got.header("x-evenkeel-execution-id"), run["id"]);
     assert_eq!(got.header("x-attempt"), "0");
     assert_eq!(got.body, r#"{"id":"a/b"}"#);
-    let key = server.run(&["token", "signing-key", "--json"]).json();
+    let key = server.json(&[&["token", "signing-key"], &database.args()[..]].concat());
     assert!(signature_is_right(got, key["keys"][0].as_str().unwrap()), "{got:?}");
     assert!(!signature_is_right(got, "whsec_AAAA"));
 }

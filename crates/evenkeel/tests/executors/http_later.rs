@@ -75,7 +75,8 @@ fn a_receiver_reports_a_failure_and_leaves_a_checkpoint(database: &Database) {
     assert_eq!(failed["error_message"], "the disk is full");
     server.wait_for_run("call", "completed");
     let second = &receiver.got()[1];
-    let given: Value = serde_json::from_str(second.header("x-evenkeel-checkpoint")).unwrap();
+    let given = second.header("x-evenkeel-checkpoint");
+    let given: Value = serde_json::from_str(given).unwrap();
     assert_eq!(given, json!({"page": 12, "name": "ü"}));
     assert_eq!(second.header("x-evenkeel-attempt"), "1");
 }
