@@ -14,27 +14,36 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 33] = [
+const VERBS: [&str; 45] = [
     "announce",
     "begin_steal",
+    "cancel_run",
     "cancellations",
     "census",
     "claim",
+    "clear_pages",
     "delete",
     "drain",
     "find_owned",
+    "find_running",
     "finish",
     "fire",
     "fire_wakes",
+    "forget_pages",
     "get",
+    "get_page",
     "get_run",
     "join",
+    "keep_pages",
+    "known_pages",
     "list_jobs",
+    "list_pages",
     "list_runs",
     "load_due",
     "load_jobs",
     "look_ahead",
     "members",
+    "note",
     "now",
     "owned",
     "ping",
@@ -42,8 +51,11 @@ const VERBS: [&str; 33] = [
     "register",
     "requeue",
     "retire",
+    "see_pages",
+    "send_letter",
     "setting",
     "steal",
+    "take_letters",
     "tenant",
     "trigger",
     "update",
@@ -164,7 +176,7 @@ mod tests {
     #[test]
     fn every_verb_of_the_port_is_known_and_no_other() {
         let mut verbs = BTreeSet::new();
-        for file in ["lib", "jobs", "schedules", "runs", "nodes"] {
+        for file in ["lib", "jobs", "schedules", "runs", "notes", "nodes", "pages"] {
             let path = workspace::root().join(format!("crates/evenkeel-store/src/{file}.rs"));
             let text = fs::read_to_string(path).unwrap();
             let signatures = text.lines().filter_map(|line| line.strip_prefix("    async fn "));

@@ -39,6 +39,8 @@ pub struct CompleteDocument {
     request_body = Option<CompleteDocument>,
     responses(
         (status = 204, description = "Its end is stored"),
+        (status = 404, description = "The id is none of an execution", body = Problem,
+         content_type = "application/problem+json"),
         (status = 409, description = "It has ended, or was taken over", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "A field is wrong", body = Problem,

@@ -52,6 +52,8 @@ pub struct FailedView {
     request_body = Option<FailDocument>,
     responses(
         (status = 200, description = "Its end is stored", body = FailedView),
+        (status = 404, description = "The id is none of an execution", body = Problem,
+         content_type = "application/problem+json"),
         (status = 409, description = "It has ended, or was taken over", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "A field is wrong", body = Problem,

@@ -18,6 +18,8 @@ use crate::state::App;
     params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
     responses(
         (status = 204, description = "It was heard"),
+        (status = 404, description = "The id is none of an execution", body = Problem,
+         content_type = "application/problem+json"),
         (status = 409, description = "It has ended, or was taken over: stop working on it",
          body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,

@@ -44,6 +44,8 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
     request_body = ProgressDocument,
     responses(
         (status = 204, description = "It was noted"),
+        (status = 404, description = "The id is none of an execution", body = Problem,
+         content_type = "application/problem+json"),
         (status = 409, description = "It has ended, or was taken over: stop working on it",
          body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A field is wrong", body = Problem,

@@ -153,7 +153,7 @@ async fn tenants_do_not_see_each_other() {
     ] {
         // Word for word what is said of a job that never was.
         let answer = ask(method, path.clone(), None).await.problem(404, "not-found");
-        assert_eq!(answer["detail"], "there is no such job or execution", "{path}");
+        assert_eq!(answer["detail"], "there is no such job, execution or page", "{path}");
     }
     for path in ["/api/v1/jobs", "/api/v1/executions"] {
         let list = ask(Method::GET, path.into(), None).await.expect(200);

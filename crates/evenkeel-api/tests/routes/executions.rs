@@ -40,7 +40,7 @@ async fn an_execution_is_shown_with_all_its_fields() {
             "started_at": at(61), "completed_at": at(65), "duration_ms": 4000,
             "lateness_ms": 1000, "retry_attempt": 0, "attempt": 1, "fence": held.fence.0,
             "crashes": 0, "node": "node-1", "items_crawled": 25, "items_indexed": 23,
-            "error_message": "no route", "stack_trace": null, "output": "the end",
+            "error_message": "no route", "stack_trace": null, "output": "the end", "progress": null,
             "cpu_time_ms": 1200, "memory_peak_mb": 3, "skipped": null, "metadata": {},
         })
     );

@@ -4,10 +4,12 @@
 
 mod auth;
 mod broken_store;
+mod callbacks;
 mod executions;
 mod jobs;
 mod limits;
 mod lists;
 mod operations;
+mod pages;
 mod spec;
 mod world;

@@ -1,0 +1,176 @@
+//! What those who were called may say.
+
+use axum::http::Method;
+use evenkeel_core::RunKey;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::RunStatus;
+use evenkeel_store::{Letter, Word};
+use evenkeel_store_testkit::rig::{Held, Known};
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, attempt_tokens, request};
+
+/// A world with an attempt that runs.
+async fn with_running() -> (World, Known, Held) {
+    let world = World::new().await;
+    let created = world
+        .create(json!({"name": "call", "schedule": "@every 60s", "retry_backoff_seconds": 60}))
+        .await;
+    let job = world.known(&created).await;
+    world.pass(60);
+    let held = world.rig.start(job, 60).await;
+    (world, job, held)
+}
+
+fn token(held: Held) -> String {
+    attempt_tokens().mint(held.key, held.fence)
+}
+
+async fn say(world: &World, held: Held, verb: &str, token: &str, body: Option<Value>) -> Answer {
+    let path = format!("/api/v1/runs/{}/{verb}", held.key.execution_id());
+    world.send(request(Method::POST, &path, Some(token), body)).await
+}
+
+async fn letters(world: &World) -> Vec<Letter> {
+    world.rig.store.take_letters(world.rig.node, 100).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_completed_run_is_stored_and_its_node_told() {
+    let (world, job, held) = with_running().await;
+    let end = json!({"output": "done\u{0}", "items_crawled": 5, "items_indexed": 3});
+    let answer = say(&world, held, "complete", &token(held), Some(end)).await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
+    let run = world.rig.run(held.key).await;
+    assert_eq!(run.status, RunStatus::Completed);
+    assert_eq!(run.results.output.as_deref(), Some("done\u{fffd}"));
+    assert_eq!((run.results.items_crawled, run.results.items_indexed), (Some(5), Some(3)));
+    assert_eq!(world.rig.job(job).await.live, 0);
+    let told = Letter { key: held.key, fence: held.fence, word: Word::Settled };
+    assert_eq!(letters(&world).await, [told]);
+}
+
+#[tokio::test]
+async fn a_run_may_have_partly_failed() {
+    let (world, _, held) = with_running().await;
+    let end = json!({"outcome": "partly_failed"});
+    assert_eq!(say(&world, held, "complete", &token(held), Some(end)).await.status, 204);
+    let shown = world.get(&format!("/api/v1/executions/{}", held.key.execution_id())).await;
+    assert_eq!(shown.expect(200)["status"], "partly_failed");
+}
+
+#[tokio::test]
+async fn a_failed_run_is_tried_again_within_what_the_receiver_says() {
+    for (body, waits) in [
+        (json!({"error": "no disk"}), Some(48..=72)),
+        (json!({"retry_after_seconds": 3600}), Some(3600..=3600)),
+        (json!({"retry": false}), None),
+    ] {
+        let (world, _, held) = with_running().await;
+        let answer = say(&world, held, "fail", &token(held), Some(body.clone())).await;
+        let retry_at = answer.expect(200)["retry_at"].clone();
+        let wakes = world.rig.wakes(100_000).await;
+        match waits {
+            Some(range) => {
+                let wait = wakes[0].due.since(evenkeel_store_testkit::fixtures::at(60));
+                assert!(range.contains(&(wait.as_millis() / 1000)), "{body}: {wait}");
+                assert_eq!(retry_at, json!(wakes[0].due));
+            }
+            None => assert!(retry_at.is_null() && wakes.is_empty(), "{body}: {retry_at}"),
+        }
+        assert_eq!(world.rig.run(held.key).await.status, RunStatus::Failed);
+    }
+}
+
+#[tokio::test]
+async fn heartbeats_and_progress_reach_the_node_and_the_onlookers() {
+    let (world, _, held) = with_running().await;
+    let beat = Letter { key: held.key, fence: held.fence, word: Word::Heartbeat };
+    assert_eq!(say(&world, held, "heartbeat", &token(held), None).await.status, 204);
+    assert_eq!(letters(&world).await, [beat]);
+    let progress = json!({"done": 1, "total": 4, "message": "a\u{0}b", "checkpoint": [1]});
+    assert_eq!(say(&world, held, "progress", &token(held), Some(progress)).await.status, 204);
+    assert_eq!(letters(&world).await, [beat]);
+    let shown = world.get(&format!("/api/v1/executions/{}", held.key.execution_id())).await;
+    let expected = json!({"done": 1, "total": 4, "message": "a\u{fffd}b"});
+    assert_eq!(shown.expect(200)["progress"], expected);
+}
+
+#[tokio::test]
+async fn only_the_token_of_the_attempt_is_good() {
+    let (world, _, held) = with_running().await;
+    let path = format!("/api/v1/runs/{}/complete", held.key.execution_id());
+    let none = world.send(request(Method::POST, &path, None, None)).await;
+    none.problem(401, "unauthorized");
+    let users = crate::world::token(evenkeel_store::Role::Admin, "main");
+    let other = RunKey { job_no: evenkeel_core::JobNo(77), ..held.key };
+    for wrong in [users, attempt_tokens().mint(other, held.fence), "1.x".into(), "x".into()] {
+        say(&world, held, "complete", &wrong, None).await.problem(401, "unauthorized");
+        say(&world, held, "heartbeat", &wrong, None).await.problem(401, "unauthorized");
+    }
+    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+    // And it opens nothing else.
+    let list = world.send(request(Method::GET, "/api/v1/jobs", Some(&token(held)), None)).await;
+    list.problem(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn an_attempt_that_has_ended_or_was_taken_over_has_no_more_to_say() {
+    let (world, job, held) = with_running().await;
+    let back = world.rig.requeue_of(held, job, true).await;
+    assert!(world.rig.requeue(back, 61).await);
+    say(&world, held, "heartbeat", &token(held), None).await.problem(409, "run-over");
+    let again = world.rig.claim_one(62).await;
+    assert!(again.fence > Fence(held.fence.0));
+    let problem = say(&world, held, "complete", &token(held), None).await;
+    assert!(problem.problem(409, "run-over")["detail"].as_str().unwrap().contains("taken over"));
+    assert_eq!(say(&world, again, "complete", &token(again), None).await.status, 204);
+    for verb in ["complete", "fail", "heartbeat", "progress"] {
+        say(&world, again, verb, &token(again), None).await.problem(409, "run-over");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_refused_by_its_name() {
+    let (world, _, held) = with_running().await;
+    for (verb, body, field) in [
+        ("complete", json!({"outcome": "failed"}), "outcome"),
+        ("complete", json!({"items_crawled": -1}), "items_crawled"),
+        ("complete", json!({"output": 5}), "output"),
+        ("complete", json!({"error": "x"}), "error"),
+        ("complete", json!([]), ""),
+        ("fail", json!({"retry": "no"}), "retry"),
+        ("fail", json!({"retry": false, "retry_after_seconds": 5}), "retry_after_seconds"),
+        ("progress", json!({"done": "all"}), "done"),
+        ("progress", json!({"checkpoint": "x".repeat(5000)}), "checkpoint"),
+        ("heartbeat", json!({"done": 1}), ""),
+    ] {
+        let answer = say(&world, held, verb, &token(held), Some(body.clone())).await;
+        let problem = answer.problem(422, "invalid-parameter");
+        assert_eq!(problem["field"], field, "{verb} {body}");
+    }
+    let none = world.send(request(Method::POST, "/api/v1/runs/7/complete", Some("x"), None)).await;
+    none.problem(404, "not-found");
+    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+}
+
+#[tokio::test]
+async fn one_run_is_cancelled_and_its_job_goes_on() {
+    let (world, job, held) = with_running().await;
+    let path = format!("/api/v1/executions/{}/cancel", held.key.execution_id());
+    let asked = world.post(&path, None).await.expect(202);
+    assert_eq!(asked["running"], true);
+    assert_eq!(asked["execution_id"], held.key.execution_id().to_string());
+    assert_eq!(world.rig.store.cancellations(world.rig.node).await.unwrap(), [held.key]);
+    world.rig.finish(world.rig.good_end(held)).await;
+    world.post(&path, None).await.problem(409, "run-over");
+    assert!(world.rig.job(job).await.next_at.is_some());
+    let waiting = world.rig.trigger(job, 0, 70).await;
+    let path = format!("/api/v1/executions/{}/cancel", waiting.execution_id());
+    assert_eq!(world.post(&path, None).await.expect(202)["running"], false);
+    let never = RunKey::regular(job.no, evenkeel_store_testkit::fixtures::at(9999));
+    let path = format!("/api/v1/executions/{}/cancel", never.execution_id());
+    world.post(&path, None).await.problem(404, "not-found");
+    let viewer = evenkeel_store::Role::Viewer;
+    world.ask_as(viewer, Method::POST, &path, None).await.problem(403, "forbidden");
+}
