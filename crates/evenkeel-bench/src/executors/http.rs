@@ -1,5 +1,6 @@
 //! HTTP callbacks, their receiver included.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use crate::workload::share;
 /// What the receiver writes down: how late each call was, in microseconds.
 struct Received {
     clock: Arc<dyn Clock>,
+    /// Calls for later times are not counted.
+    until: AtomicI64,
     late: Mutex<Vec<u32>>,
 }
 
@@ -40,7 +43,11 @@ async fn receive(State(received): State<Arc<Received>>, headers: HeaderMap) {
     let scheduled_at = headers
         .get("x-evenkeel-scheduled-at")
         .and_then(|value| value.to_str().ok()?.parse::<Timestamp>().ok());
-    let late = scheduled_at.map_or(u64::MAX, |at| now.since(at).as_micros());
+    let scheduled_at = scheduled_at.unwrap_or(Timestamp::MIN);
+    if scheduled_at.as_micros() >= received.until.load(Ordering::Acquire) {
+        return;
+    }
+    let late = now.since(scheduled_at).as_micros();
     let mut all = received.late.lock().unwrap_or_else(PoisonError::into_inner);
     all.push(u32::try_from(late).unwrap_or(u32::MAX));
 }
@@ -48,8 +55,11 @@ async fn receive(State(received): State<Arc<Received>>, headers: HeaderMap) {
 /// `rate` calls due each second for `seconds`.
 pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Result<HttpFigures> {
     let Amounts { rate, seconds, .. } = *amounts;
-    let received =
-        Arc::new(Received { clock: bench.clock(), late: Mutex::new(Vec::with_capacity(1 << 20)) });
+    let received = Arc::new(Received {
+        clock: bench.clock(),
+        until: AtomicI64::new(i64::MAX),
+        late: Mutex::new(Vec::with_capacity(1 << 20)),
+    });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/callback", listener.local_addr()?);
     let router = Router::new()
@@ -74,6 +84,7 @@ pub(super) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     let plan = registrar.busy(jobs, longest, begin, OverlapPolicy::default(), like).await?;
     progress.finish_and_clear();
     let until = begin.saturating_add(Span::from_secs(seconds));
+    received.until.store(until.as_micros(), Ordering::Release);
     let expected = plan.count(until);
 
     let engine = start(bench, &executor).await?;

@@ -14,6 +14,7 @@ pub(super) struct Watched {
     ended: AtomicU64,
     failed: AtomicU64,
     crawled: AtomicU64,
+    indexed: AtomicU64,
     last_error: std::sync::Mutex<Option<String>>,
 }
 
@@ -24,6 +25,7 @@ impl Watched {
             ended: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             crawled: AtomicU64::new(0),
+            indexed: AtomicU64::new(0),
             last_error: std::sync::Mutex::default(),
         })
     }
@@ -36,6 +38,11 @@ impl Watched {
     /// Items they say they have looked at.
     pub(super) fn crawled(&self) -> u64 {
         self.crawled.load(Ordering::Acquire)
+    }
+
+    /// Items they say they have kept.
+    pub(super) fn indexed(&self) -> u64 {
+        self.indexed.load(Ordering::Acquire)
     }
 
     /// Refuses a measurement of failures: they are faster than the real thing.
@@ -64,8 +71,9 @@ impl Executor for Watched {
             let mut last = self.last_error.lock().unwrap_or_else(|lock| lock.into_inner());
             last.clone_from(&report.error);
         }
-        let crawled = report.items_crawled.and_then(|count| u64::try_from(count).ok());
-        self.crawled.fetch_add(crawled.unwrap_or(0), Ordering::AcqRel);
+        let count = |items: Option<i64>| items.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        self.crawled.fetch_add(count(report.items_crawled), Ordering::AcqRel);
+        self.indexed.fetch_add(count(report.items_indexed), Ordering::AcqRel);
         self.ended.fetch_add(1, Ordering::AcqRel);
         report
     }
