@@ -118,6 +118,7 @@ impl Dispatcher {
                 // With all places taken a signal is of no use; the next free place is.
                 () = life.worker.slots.freed(wait), if full => {}
                 () = ready(&mut signals), if !full => {}
+                () = life.worker.arrived(), if !full => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }

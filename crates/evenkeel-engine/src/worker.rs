@@ -14,7 +14,7 @@ use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire
 use evenkeel_store::{Finish, Letter, LongRun, Note, Word};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tracing::{error, warn};
 
 use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
@@ -34,6 +34,7 @@ pub struct Worker {
     pub doubt: AtomicBool,
     backlog: AtomicBool,
     queued: AtomicU64,
+    arrivals: Notify,
     open: Mutex<FxHashMap<RunKey, Open>>,
     interrupted: Mutex<Vec<Interrupted>>,
     early_cancels: Mutex<BTreeSet<RunKey>>,
@@ -63,6 +64,7 @@ impl Worker {
             doubt: AtomicBool::new(false),
             backlog: AtomicBool::new(false),
             queued: AtomicU64::new(0),
+            arrivals: Notify::new(),
             open: Mutex::default(),
             interrupted: Mutex::default(),
             early_cancels: Mutex::default(),
@@ -320,6 +322,13 @@ impl Worker {
     pub fn note_queued(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
         self.backlog.store(true, Ordering::Release);
+        self.arrivals.notify_one();
+    }
+
+    /// Waits until this node has put attempts into the queue that it could take itself: no wake-up by
+    /// way of the store is needed for that, which may be lost.
+    pub async fn arrived(&self) {
+        self.arrivals.notified().await;
     }
 
     /// Remembers what was queued before a claim, for [`Worker::note_claimed`].

@@ -82,7 +82,7 @@ fn exit_codes_mean_what_the_documentation_says(database: &Database) {
         let list = server.json(&["run", "list", "--job", "bad"]);
         list["executions"].as_array().unwrap().iter().find(|run| run["attempt"] == 2).cloned()
     });
-    assert_eq!(again["run_id"].is_string(), true);
+    assert!(again["run_id"].is_string(), "{again}");
     let attempts = server.json(&["run", "list", "--job", "hopeless"])["executions"].clone();
     assert_eq!(attempts.as_array().unwrap().len(), 1, "{attempts}");
 }

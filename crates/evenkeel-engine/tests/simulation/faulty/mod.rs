@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::chance::Chance;
-use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::*;
 use evenkeel_engine::RandomChance;
 use evenkeel_store::*;
@@ -138,6 +137,9 @@ macro_rules! by_ref {
         $(impl Ref<$owned> { fn pass(&self) -> &$borrowed { &self.0 } })*
     };
 }
+
+// After the macros, which it uses.
+mod notes;
 
 by_ref!(
     Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
@@ -402,76 +404,6 @@ impl NodeStore for FaultyStore {
 
     async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
         through!(self, members())
-    }
-}
-
-#[async_trait]
-impl NoteStore for FaultyStore {
-    async fn note(
-        &self,
-        node: NodeNo,
-        batch: Vec<Note>,
-        now: Now,
-    ) -> Result<Vec<bool>, StoreError> {
-        through!(self, note(node = Own(node), batch = Own(batch), now = Own(now)))
-    }
-
-    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
-        through!(self, find_running(key = Own(key)))
-    }
-
-    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
-        through!(self, send_letter(node = Own(node), letter = Own(letter)))
-    }
-
-    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
-        through!(self, take_letters(node = Own(node), limit = Own(limit)))
-    }
-}
-
-/// The simulation crawls nothing.
-#[async_trait]
-impl PageStore for FaultyStore {
-    async fn known_pages(
-        &self,
-        job: JobNo,
-        pages: &[PageId],
-    ) -> Result<Vec<KnownPage>, StoreError> {
-        self.inner.known_pages(job, pages).await
-    }
-
-    async fn keep_pages(
-        &self,
-        shelf: Shelf,
-        pages: Vec<PageContent>,
-        now: Now,
-    ) -> Result<Vec<Kept>, StoreError> {
-        self.inner.keep_pages(shelf, pages, now).await
-    }
-
-    async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
-        self.inner.see_pages(job, pages, now).await
-    }
-
-    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
-        self.inner.forget_pages(job, pages).await
-    }
-
-    async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
-        through!(self, clear_pages(limit = Own(limit)))
-    }
-
-    async fn list_pages(
-        &self,
-        scope: &Scope,
-        filter: &PageFilter,
-        page: PageRequest<PageNo>,
-    ) -> Result<Page<PageHit, PageNo>, StoreError> {
-        self.inner.list_pages(scope, filter, page).await
-    }
-
-    async fn get_page(&self, scope: &Scope, id: PageId) -> Result<Option<StoredPage>, StoreError> {
-        self.inner.get_page(scope, id).await
     }
 }
 
