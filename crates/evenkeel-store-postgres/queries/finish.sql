@@ -15,7 +15,8 @@ WITH ended AS (
        AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
  RETURNING r.job_no, r.scheduled_at, r.sequence, r.attempt, d.status, d.started_at, d.finished_at,
            greatest(d.finished_at - d.started_at, 0) AS took,
-           CASE WHEN NOT r.cancel_asked THEN d.retry_at END AS retry_at, d.stop_job
+           CASE WHEN NOT r.cancel_asked THEN d.retry_at END AS retry_at,
+           d.stop_job AND NOT r.cancel_asked AS stop_job
 ), told AS (
     UPDATE job_state s
        SET live = CASE WHEN e.retry_at IS NOT NULL AND NOT s.deleted THEN s.live

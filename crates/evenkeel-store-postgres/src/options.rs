@@ -98,6 +98,7 @@ impl PostgresOptions {
             // that two batches cannot deadlock; it is also the quickest plan at any table size.
             settings.extend(
                 [
+                    "enable_seqscan=off",
                     "enable_hashjoin=off",
                     "enable_mergejoin=off",
                     "plan_cache_mode=force_generic_plan",

@@ -33,6 +33,7 @@ macro_rules! store_conformance {
             a_trigger_that_waits_is_recorded_as_cancelled,
             an_attempt_back_in_the_queue_is_recorded_as_cancelled,
             a_retry_after_it_was_asked_to_end_ends_the_chain_instead,
+            a_failure_after_it_was_asked_to_end_does_not_stop_the_job,
             an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue,
             a_run_that_ended_never_was_or_is_anothers_is_not_cancelled,
         }

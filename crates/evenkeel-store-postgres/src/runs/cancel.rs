@@ -5,7 +5,7 @@ use evenkeel_store::{Now, RunCancelled, Scope, StoreError};
 
 use crate::PostgresStore;
 use crate::columns::{get, key, micros, sequence};
-use crate::error::Tried;
+use crate::error::{Failure, Tried};
 use crate::jobs::delete::{Withdrawn, record};
 use crate::pool::Connection;
 
@@ -56,6 +56,9 @@ async fn run(connection: &Connection, args: &Args) -> Tried<RunCancelled> {
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
     let sql = include_str!("../../queries/cancel_run_is_there.sql");
     let row = connection.row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
+    if get(&row, 1)? {
+        return Err(Failure::Again);
+    }
     Ok(if get(&row, 0)? { RunCancelled::Over } else { RunCancelled::NotFound })
 }
 

@@ -89,7 +89,9 @@ fn finish_one(
         good_at,
         failed_at,
     ])?;
-    if finish.then == (Then::EndChain { stop_job: true }) {
+    // The end of a run that somebody wanted says nothing about its job.
+    let stops = finish.then == (Then::EndChain { stop_job: true });
+    if stops && !is_asked_to_end(connection, node.0, finish.key)? {
         connection
             .prepare_cached(include_str!("../../queries/finish_stop_job.sql"))?
             .execute([job_no])?;

@@ -115,6 +115,16 @@ pub async fn a_retry_after_it_was_asked_to_end_ends_the_chain_instead(opened: Op
     assert_eq!((census.wakes, census.live), (0, 0));
 }
 
+pub async fn a_failure_after_it_was_asked_to_end_does_not_stop_the_job(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    cancel(&rig, held.key, 61).await;
+    let end = rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true });
+    assert_eq!(rig.finish(end).await, FinishResult::Done);
+    assert_eq!(rig.job(job).await.next_at, Some(at(120)));
+}
+
 pub async fn an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;

@@ -49,7 +49,8 @@ impl Data {
             }
             Then::Retry { .. } => self.end_chain(key.job_no),
             Then::EndChain { stop_job } => {
-                if stop_job {
+                // The end of a run that somebody wanted says nothing about its job.
+                if stop_job && !asked_to_end {
                     job.next_at = None;
                     self.place(key.job_no);
                 }

@@ -6,7 +6,6 @@ pub mod data_dir;
 mod demo;
 pub mod executors;
 mod http;
-#[allow(dead_code, clippy::allow_attributes, reason = "until the registry has the crawl executor")]
 mod logging;
 mod metrics;
 mod readiness;
