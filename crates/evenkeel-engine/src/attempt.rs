@@ -7,7 +7,7 @@ use evenkeel_core::chain::after_end;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
-use evenkeel_executors::{CancelHandle, Report, Wire};
+use evenkeel_executors::{CancelHandle, News, Report, Wire};
 use evenkeel_store::{
     CheckpointFate, Finish, LongRun, Note, Owned, Requeue, Results, Then, Ticket, Traces,
 };
@@ -81,19 +81,6 @@ impl Open {
         }
     }
 
-    /// What its body has said since the last time, if anything.
-    pub fn note(&self, key: RunKey) -> Option<(Note, u64)> {
-        let news = self.wire.take_news()?;
-        let note = Note {
-            key,
-            fence: self.fence,
-            progress: news.progress,
-            log: news.log,
-            checkpoint: news.checkpoint,
-        };
-        Some((note, news.version))
-    }
-
     /// What becomes of what its body has said, when `then` follows.
     fn traces(&self, then: Then) -> Traces {
         let noted = self.wire.was_taken();
@@ -132,8 +119,7 @@ impl Interrupted {
 
     /// What its body has saved and the store may not have.
     pub fn unsaved(&self) -> Option<Note> {
-        let checkpoint = Some(self.wire.take_unstored()?);
-        Some(Note { key: self.key, fence: self.fence, progress: None, log: None, checkpoint })
+        unsaved_note(self.key, self.fence, &self.wire)
     }
 
     /// Back into the queue, unharmed.
@@ -146,6 +132,18 @@ impl Interrupted {
             ticket: Ticket::new(&self.definition, self.key.scheduled_at),
         }
     }
+}
+
+/// What a body has said since the last time, if anything, with its version.
+pub fn note_of(key: RunKey, fence: Fence, wire: &Wire) -> Option<(Note, u64)> {
+    let News { progress, log, checkpoint, version } = wire.take_news()?;
+    Some((Note { key, fence, progress, log, checkpoint }, version))
+}
+
+/// The last checkpoint of a body, unless the store is known to have it.
+pub fn unsaved_note(key: RunKey, fence: Fence, wire: &Wire) -> Option<Note> {
+    let checkpoint = Some(wire.take_unstored()?);
+    Some(Note { key, fence, progress: None, log: None, checkpoint })
 }
 
 /// An attempt of a node goes back into the queue; it counts if its worker `crashed`.

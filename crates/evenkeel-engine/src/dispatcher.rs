@@ -1,6 +1,7 @@
 //! Takes attempts that wait in the store, as many as there is room for.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
@@ -15,12 +16,16 @@ use crate::incarnation::{Backoff, Incarnation};
 /// Claims for this node's worker.
 pub struct Dispatcher {
     life: Arc<Incarnation>,
+    /// Halved whenever the store does not answer: a claim brings checkpoints along, and too many
+    /// of them would never come through.
+    room_max: AtomicUsize,
 }
 
 impl Dispatcher {
     /// A dispatcher of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life }
+        let room_max = AtomicUsize::new(life.store.appetite().batch);
+        Self { life, room_max }
     }
 
     /// Claims one batch and starts it. Says whether more may wait.
@@ -29,7 +34,8 @@ impl Dispatcher {
         if !life.may_start() {
             return Ok(false);
         }
-        let room = life.worker.take_places(life.store.appetite().batch);
+        let room_max = self.room_max.load(Ordering::Relaxed);
+        let room = life.worker.take_places(room_max);
         if room == 0 {
             return Ok(false);
         }
@@ -46,11 +52,14 @@ impl Dispatcher {
             Ok(claimed) => claimed,
             Err(error) => {
                 life.worker.slots.give(room);
+                self.room_max.store((room_max / 2).max(1), Ordering::Relaxed);
                 // It may have been committed: the reconciler finds what nobody started.
                 life.raise_doubt();
                 return Err(error);
             }
         };
+        let batch = life.store.appetite().batch;
+        self.room_max.store((room_max * 2).min(batch), Ordering::Relaxed);
         life.db_clock.observe(claimed.now);
         let got = claimed.attempts.len();
         life.worker.note_claimed(got == room, queued_before);

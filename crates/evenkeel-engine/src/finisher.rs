@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use evenkeel_store::{Finish, FinishResult, Results, StoreError};
+use evenkeel_store::{CheckpointFate, Finish, FinishResult, Results, StoreError, Then, Traces};
 use tokio::sync::{Mutex, mpsc};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
+use crate::recorder::BATCH_BYTES_MAX;
 
 /// Writes ends in batches: what has come while the last batch was written is the next one.
 pub struct Finisher {
@@ -35,7 +36,9 @@ impl Finisher {
             }
         }
         self.last_batch = batch.len();
-        self.store(batch).await;
+        for part in by_bytes(batch) {
+            self.store(part).await;
+        }
         Some(self.last_batch)
     }
 
@@ -64,6 +67,7 @@ impl Finisher {
             }
         }
         count_outcomes(&batch);
+        tell_failures(&batch);
     }
 
     /// Tries until the store answers. An error is its refusal.
@@ -97,7 +101,11 @@ impl Finisher {
             "the store refuses the results of a run; it is stored without them"
         );
         let error = Some(format!("its results could not be stored: {refusal}"));
-        let bare = Finish { results: Results { error, ..Results::default() }, ..end.clone() };
+        let bare = Finish {
+            results: Results { error, ..Results::default() },
+            traces: Traces { checkpoint: CheckpointFate::AsIs, ..end.traces },
+            ..end.clone()
+        };
         match self.try_store(std::slice::from_ref(&bare)).await {
             Ok(results) => results.first().copied().unwrap_or(FinishResult::LeaseLost),
             Err(_) => FinishResult::LeaseLost,
@@ -107,6 +115,54 @@ impl Finisher {
     /// Runs until no more ends can come.
     pub async fn run(mut self) {
         while self.run_once().await.is_some() {}
+    }
+}
+
+/// The batch in parts that no statement chokes on. Mostly that is one.
+fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
+    let size = |finish: &Finish| {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let checkpoint = match &finish.traces.checkpoint {
+            CheckpointFate::Save(data) => data.len(),
+            CheckpointFate::AsIs | CheckpointFate::Forget => 0,
+        };
+        checkpoint + text(&finish.results.output) + text(&finish.results.error)
+    };
+    let mut parts = vec![Vec::new()];
+    let mut bytes = 0;
+    for finish in batch {
+        bytes += size(&finish);
+        if bytes > BATCH_BYTES_MAX && parts.last().is_some_and(|part: &Vec<_>| !part.is_empty()) {
+            bytes = size(&finish);
+            parts.push(Vec::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(finish);
+        }
+    }
+    parts
+}
+
+/// Says in the log which runs failed, but not for ever: a broken receiver of ten thousand jobs is
+/// one piece of news.
+fn tell_failures(batch: &[Finish]) {
+    const TOLD: usize = 5;
+    let failed: Vec<&Finish> = batch.iter().filter(|end| end.outcome.is_failure()).collect();
+    for end in failed.iter().take(TOLD) {
+        let error = end.results.error.as_deref().unwrap_or_default();
+        let error: String = error.lines().next().unwrap_or_default().chars().take(200).collect();
+        let (id, attempt) = (end.key.execution_id(), end.key.attempt.0 + 1);
+        match end.then {
+            Then::Retry { due } => {
+                info!(run.id = %id, run.attempt = attempt, "a run failed ({error}); retry at {due}");
+            }
+            Then::EndChain { .. } => {
+                warn!(run.id = %id, run.attempt = attempt, "a run failed for good: {error}");
+            }
+        }
+    }
+    if failed.len() > TOLD {
+        info!(runs.count = failed.len() - TOLD, "and {} more runs failed", failed.len() - TOLD);
     }
 }
 
@@ -124,5 +180,39 @@ fn count_outcomes(batch: &[Finish]) {
             metrics::counter!("evenkeel_runs_ended_total", "outcome" => name)
                 .increment(count as u64);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::lease::Fence;
+    use evenkeel_core::run::Outcome;
+    use evenkeel_core::{JobNo, RunKey, TenantNo, Timestamp};
+
+    use super::*;
+
+    fn end(job: i64, checkpoint: usize) -> Finish {
+        let at = Timestamp::from_micros(1);
+        Finish {
+            key: RunKey::regular(JobNo(job), at),
+            fence: Fence(1),
+            tenant: TenantNo(1),
+            outcome: Outcome::Failed,
+            started_at: at,
+            finished_at: at,
+            results: Results::default(),
+            then: Then::Retry { due: at },
+            traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
+        }
+    }
+
+    #[test]
+    fn a_batch_of_large_ends_is_stored_in_parts_and_none_is_lost() {
+        let large = BATCH_BYTES_MAX / 2;
+        let sizes =
+            |ends: Vec<Finish>| -> Vec<usize> { by_bytes(ends).iter().map(Vec::len).collect() };
+        assert_eq!(sizes((0..1000).map(|n| end(n, 0)).collect()), [1000]);
+        assert_eq!(sizes((0..5).map(|n| end(n, large)).collect()), [2, 2, 1]);
+        assert_eq!(sizes((0..3).map(|n| end(n, 3 * large)).collect()), [1, 1, 1]);
     }
 }

@@ -15,6 +15,7 @@ use crate::db_clock::DbClock;
 use crate::definitions::Definitions;
 use crate::lease_keeper::LeaseKeeper;
 use crate::open_bound::OpenBound;
+use crate::recorder::Unsaved;
 use crate::settings::Settings;
 use crate::worker::Worker;
 
@@ -34,6 +35,8 @@ pub struct Incarnation {
     pub chance: Arc<dyn Chance>,
     /// Its bodies.
     pub worker: Arc<Worker>,
+    /// What bodies said that the store has not taken yet.
+    pub unsaved: Unsaved,
     /// From when on it has something open.
     pub bound: OpenBound,
     /// Definitions in use.

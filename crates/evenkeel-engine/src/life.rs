@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_executors::CancelReason;
-use evenkeel_store::{Finish, NewNode, Note, Requeue, Signal, StoreError};
+use evenkeel_store::{Finish, NewNode, Requeue, Signal, StoreError};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ use crate::postman::Postman;
 use crate::pruner::Pruner;
 use crate::reaper::Reaper;
 use crate::reconciler::Reconciler;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Unsaved, store_last};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::worker::Worker;
@@ -82,6 +82,7 @@ impl Life {
             db_clock,
             chance: Arc::clone(chance),
             worker: Arc::new(worker),
+            unsaved: Unsaved::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),
             lease,
@@ -149,11 +150,12 @@ impl Life {
     async fn hand_back(&self, deadline: Instant) {
         let life = &self.shared;
         let interrupted = life.worker.take_interrupted();
-        let unsaved: Vec<Note> = interrupted.iter().filter_map(Interrupted::unsaved).collect();
+        let unsaved = interrupted.iter().filter_map(Interrupted::unsaved).collect();
+        store_last(life, unsaved, LAST_WORDS / 2).await;
         let mut backoff = Backoff::default();
         loop {
             let batch = interrupted.iter().map(Interrupted::requeue).collect();
-            match self.try_hand_back(&unsaved, batch).await {
+            match self.try_hand_back(batch).await {
                 Ok(()) => return,
                 Err(error) if instant_now() >= deadline => {
                     warn!(
@@ -167,16 +169,8 @@ impl Life {
         }
     }
 
-    async fn try_hand_back(
-        &self,
-        unsaved: &[Note],
-        mut batch: Vec<Requeue>,
-    ) -> Result<(), StoreError> {
+    async fn try_hand_back(&self, mut batch: Vec<Requeue>) -> Result<(), StoreError> {
         let life = &self.shared;
-        // First, while the attempts are still this node's: whoever takes them goes on from there.
-        if !unsaved.is_empty() {
-            life.store.note(life.node, unsaved.to_vec(), Incarnation::NOW).await?;
-        }
         // What was claimed and not started, too: an answer may have come too late, or never.
         for owned in life.store.owned(life.node, u32::MAX >> 1).await? {
             let known = batch.iter().any(|requeue| requeue.key == owned.key);

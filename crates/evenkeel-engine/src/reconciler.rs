@@ -11,11 +11,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::RunKey;
-use evenkeel_store::{Owned, Signal, StoreError};
+use evenkeel_store::{Owned, Requeue, Signal, StoreError};
 use tracing::{info, warn};
 
 use crate::attempt::requeue_of;
 use crate::incarnation::Incarnation;
+use crate::recorder::store_last;
 
 /// After doubt, a pass this often; what nobody abandoned must be missing in two.
 const SOON: Duration = Duration::from_secs(2);
@@ -64,6 +65,8 @@ impl Reconciler {
         self.missing = missing;
         let count = given_back.len();
         if count > 0 {
+            let last = |requeue: &Requeue| life.worker.abandoned_checkpoint(requeue.key);
+            store_last(&life, given_back.iter().filter_map(last).collect(), SOON).await;
             life.store.requeue(life.node, given_back, Incarnation::NOW).await?;
             info!(runs.count = count, "gave back {count} runs that nobody was running");
             let _ = life.store.announce(Signal::Ready).await;

@@ -2,58 +2,51 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_core::RunKey;
 use evenkeel_store::{Note, StoreError};
-use tracing::warn;
+use tokio::sync::Mutex;
+use tracing::{error, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
 
 /// Checkpoints and logs of one batch together, so that no statement grows beyond reason.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A note and how many checkpoints its body had made by then.
 pub type Noted = (Note, u64);
 
+/// What the store has not taken yet, by attempt. The bodies will not say it again. Whoever holds the
+/// lock is the only one who writes, so that nothing older comes after it.
+pub type Unsaved = Mutex<BTreeMap<RunKey, Noted>>;
+
 /// Stores progress, output and checkpoints of bodies that run.
 pub struct Recorder {
     life: Arc<Incarnation>,
-    /// What the store has not taken yet. The bodies will not say it again.
-    unsaved: BTreeMap<RunKey, Noted>,
 }
 
 impl Recorder {
     /// A recorder of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, unsaved: BTreeMap::new() }
+        Self { life }
     }
 
     /// Stores what is new. Says of how many bodies.
-    pub async fn run_once(&mut self) -> Result<usize, StoreError> {
-        let life = Arc::clone(&self.life);
-        for (note, version) in life.worker.notes() {
-            add(&mut self.unsaved, note, version);
+    pub async fn run_once(&self) -> Result<usize, StoreError> {
+        let mut unsaved = self.life.unsaved.lock().await;
+        for (note, version) in self.life.worker.notes() {
+            add(&mut unsaved, note, version);
         }
         // Those that have ended said all of it in their report.
-        self.unsaved.retain(|key, _| life.worker.has(*key));
-        let count = self.unsaved.len();
-        while !self.unsaved.is_empty() {
-            let batch = first_batch(&self.unsaved, life.store.appetite().batch);
-            let notes = batch.iter().map(|(note, _)| note.clone()).collect();
-            // A note that is refused is one of an attempt that has ended or is somebody else's.
-            let stored = life.store.note(life.node, notes, Incarnation::NOW).await?;
-            for ((note, version), stored) in batch.iter().zip(stored) {
-                self.unsaved.remove(&note.key);
-                if stored {
-                    life.worker.noted(note.key, note.fence, *version);
-                }
-            }
-        }
+        unsaved.retain(|key, _| self.life.worker.has(*key));
+        let count = unsaved.len();
+        flush(&self.life, &mut unsaved).await?;
         Ok(count)
     }
 
     /// Runs until its task is ended: bodies of a draining node go on speaking.
-    pub async fn run(mut self) {
+    pub async fn run(self) {
         let mut backoff = Backoff::default();
         let mut wait = self.life.settings.note_every;
         loop {
@@ -70,6 +63,53 @@ impl Recorder {
             };
         }
     }
+}
+
+/// Stores the last checkpoints of attempts that are about to go back into the queue, before they
+/// do: whoever takes them goes on from there. If it can't be done they go back all the same.
+pub async fn store_last(life: &Incarnation, notes: Vec<Note>, patience: Duration) {
+    if notes.is_empty() {
+        return;
+    }
+    let count = notes.len();
+    let storing = async {
+        let mut unsaved = life.unsaved.lock().await;
+        notes.into_iter().for_each(|note| add(&mut unsaved, note, 0));
+        flush(life, &mut unsaved).await
+    };
+    match tokio::time::timeout(patience, storing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            let error = &error as &dyn std::error::Error;
+            warn!(error, runs.count = count, "last checkpoints of runs could not be stored");
+        }
+        Err(_) => warn!(runs.count = count, "last checkpoints of runs were not stored in time"),
+    }
+}
+
+async fn flush(
+    life: &Incarnation,
+    unsaved: &mut BTreeMap<RunKey, Noted>,
+) -> Result<(), StoreError> {
+    while !unsaved.is_empty() {
+        let batch = first_batch(unsaved, life.store.appetite().batch);
+        let notes = batch.iter().map(|(note, _)| note.clone()).collect();
+        // A note that is told to be refused is one of an attempt that has ended or is another's.
+        let stored = match life.store.note(life.node, notes, Incarnation::NOW).await {
+            Err(refusal) if !refusal.is_outage() => {
+                error!(error = &refusal as &dyn std::error::Error, "the store refuses notes");
+                vec![false; batch.len()]
+            }
+            answer => answer?,
+        };
+        for ((note, version), stored) in batch.iter().zip(stored) {
+            unsaved.remove(&note.key);
+            if stored {
+                life.worker.noted(note.key, note.fence, *version);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Puts a newer note in the place of an older one, which still says what the newer leaves out.

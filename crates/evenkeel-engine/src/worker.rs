@@ -17,7 +17,9 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
 use tracing::{error, warn};
 
-use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
+use crate::attempt::{
+    Attempt, Interrupted, Open, Stage, finish_of, note_of, refused, unsaved_note,
+};
 use crate::clock::Clock;
 use crate::slots::Slots;
 
@@ -205,9 +207,21 @@ impl Worker {
 
     /// What running bodies have said since the last time, each with its version.
     pub fn notes(&self) -> Vec<(Note, u64)> {
-        let open = lock(&self.open);
-        let running = open.iter().filter(|(_, open)| open.stage == Stage::Running);
-        running.filter_map(|(key, open)| open.note(*key)).collect()
+        // What bodies say is copied after the lock is given back: it may be long.
+        let running: Vec<_> = lock(&self.open)
+            .iter()
+            .filter(|(_, open)| open.stage == Stage::Running)
+            .map(|(key, open)| (*key, open.fence, open.wire.clone()))
+            .collect();
+        running.into_iter().filter_map(|(key, fence, wire)| note_of(key, fence, &wire)).collect()
+    }
+
+    /// The last checkpoint of an attempt whose body was ended with the lease, if the store may not
+    /// have it.
+    pub fn abandoned_checkpoint(&self, key: RunKey) -> Option<Note> {
+        let all = lock(&self.open);
+        let open = all.get(&key).filter(|open| open.stage == Stage::Abandoned)?;
+        unsaved_note(key, open.fence, &open.wire)
     }
 
     /// The store has what a body said up to this version.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use crate::tail::Tail;
 
 /// At most so many bytes of a checkpoint are kept; a larger one is refused.
-pub const CHECKPOINT_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const CHECKPOINT_BYTES_MAX: usize = 512 * 1024;
 
 /// A line between a body and its node. The body says how far it has come, what it prints and what
 /// the next attempt should know; the node passes on signs of life from afar. Cheap to clone, and
