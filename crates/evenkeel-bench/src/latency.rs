@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
 use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
 use evenkeel_core::history::DEFAULT_ALPHA;
-use evenkeel_core::{AttemptTokens, RunId, Span};
+use evenkeel_core::{AttemptTokens, RunId, Span, TenantNo};
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles};
 use serde_json::{Value, json};
@@ -29,6 +29,7 @@ struct AnyConfig;
 impl ExecutorCheck for AnyConfig {
     fn check(
         &self,
+        _tenant: TenantNo,
         _kind: &str,
         _config: &Value,
         _payload: &Value,

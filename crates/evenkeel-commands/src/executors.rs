@@ -1,5 +1,6 @@
 //! What commands know of executors.
 
+use evenkeel_core::TenantNo;
 use serde_json::Value;
 
 /// Says which executors there are and whether a configuration is good, so that a job that could
@@ -7,7 +8,13 @@ use serde_json::Value;
 pub trait ExecutorCheck: Send + Sync {
     /// Refuses a bad configuration with the field to blame, like `executor_config.url`, and what
     /// is wrong with it. It is only asked about the kinds it names.
-    fn check(&self, kind: &str, config: &Value, payload: &Value) -> Result<(), (String, String)>;
+    fn check(
+        &self,
+        tenant: TenantNo,
+        kind: &str,
+        config: &Value,
+        payload: &Value,
+    ) -> Result<(), (String, String)>;
 
     /// The kinds there are.
     fn kinds(&self) -> Vec<String>;

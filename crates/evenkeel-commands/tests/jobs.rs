@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_commands::{CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{JobId, Origin};
+use evenkeel_core::{JobId, Origin, TenantNo};
 use evenkeel_store::{JobFilter, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
@@ -23,7 +23,7 @@ impl Chance for Counting {
 struct OnlyNoop;
 
 impl ExecutorCheck for OnlyNoop {
-    fn check(&self, _: &str, _: &Value, _: &Value) -> Result<(), (String, String)> {
+    fn check(&self, _: TenantNo, _: &str, _: &Value, _: &Value) -> Result<(), (String, String)> {
         Ok(())
     }
 
@@ -55,7 +55,8 @@ async fn a_created_job_first_runs_one_interval_from_the_stores_now() {
 async fn of_many_jobs_one_whose_name_is_taken_does_not_spoil_the_others() {
     let (jobs, _, scope) = open().await;
     let taken = jobs.create(&scope, &named("a")).await.unwrap().id;
-    let specs = ["b", "a", "c", "b"].map(|name| read_job(&named(name), jobs.executors()).unwrap());
+    let specs = ["b", "a", "c", "b"]
+        .map(|name| read_job(&named(name), TenantNo(1), jobs.executors()).unwrap());
     let created = jobs.create_many(&scope, specs.to_vec()).await.unwrap();
     let Created::New(b) = created[0] else { panic!("{created:?}") };
     assert!(matches!(created[2], Created::New(_)));

@@ -35,7 +35,7 @@ pub use cancel::{Cancel, CancelHandle, CancelReason, cancellation};
 pub use config::ConfigFault;
 pub use crawl::{CrawlExecutor, Library};
 pub use evenkeel_crawler::{CrawlerSettings, KeeperError, PageKeeper};
-pub use http::{HttpExecutor, HttpSettings, SigningKeys, TenantIdentity, WallClock};
+pub use http::{HttpExecutor, HttpSettings, Identities, SigningKeys, WallClock};
 pub use lease::Lease;
 pub use noop::NoopExecutor;
 pub use registry::Registry;
@@ -59,6 +59,16 @@ pub trait Executor: Send + Sync + 'static {
         config: &serde_json::Value,
         payload: &serde_json::Value,
     ) -> Result<(), ConfigFault>;
+
+    /// The same for a job of `tenant`, for executors that have something for some tenants only.
+    fn check_for(
+        &self,
+        _tenant: evenkeel_core::TenantNo,
+        config: &serde_json::Value,
+        payload: &serde_json::Value,
+    ) -> Result<(), ConfigFault> {
+        self.check(config, payload)
+    }
 
     /// Runs one attempt to its end. It ends early, and the body with it, when the invocation is
     /// cancelled or its lease runs out, and also if the future is dropped.

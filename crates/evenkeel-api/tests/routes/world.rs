@@ -14,7 +14,7 @@ use evenkeel_api::{
 use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
-use evenkeel_core::{AttemptTokens, JobId, Span, Timestamp};
+use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{Role, Store};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::START;
@@ -43,7 +43,13 @@ impl Chance for Counting {
 struct Executors;
 
 impl ExecutorCheck for Executors {
-    fn check(&self, kind: &str, config: &Value, _payload: &Value) -> Result<(), (String, String)> {
+    fn check(
+        &self,
+        _tenant: TenantNo,
+        kind: &str,
+        config: &Value,
+        _payload: &Value,
+    ) -> Result<(), (String, String)> {
         if kind == "http" && config.get("url").is_none() {
             return Err(("executor_config.url".into(), "is missing".into()));
         }

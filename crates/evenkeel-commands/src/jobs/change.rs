@@ -28,7 +28,8 @@ pub struct Accepted {
 impl Jobs {
     /// Creates the job that `document` describes.
     pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
-        let spec = read_job(document, &*self.executors).map_err(CommandError::Invalid)?;
+        let spec =
+            read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
         let created = self.create_many(scope, vec![spec]).await?;
         match created.first() {
             Some(Created::New(id)) => self.get(scope, *id).await,

@@ -1,5 +1,6 @@
 //! What runs a job.
 
+use evenkeel_core::TenantNo;
 use evenkeel_core::job::ExecutorSpec;
 use serde_json::{Map, Value};
 
@@ -14,6 +15,7 @@ const CRAWL: &str = "crawl";
 
 pub(super) fn read(
     fields: &mut Fields<'_>,
+    tenant: TenantNo,
     about_url: Option<&str>,
     payload: &Value,
     executors: &dyn ExecutorCheck,
@@ -48,7 +50,7 @@ pub(super) fn read(
     if fields.faults.count() > faults_before {
         return None;
     }
-    match executors.check(kind, &config, payload) {
+    match executors.check(tenant, kind, &config, payload) {
         Ok(()) => Some(ExecutorSpec { kind: kind.into(), config }),
         Err((field, message)) => {
             fields.faults.add(field, message);

@@ -11,7 +11,7 @@ mod shape;
 mod strangers;
 
 use evenkeel_core::job::Bounds;
-use evenkeel_core::{About, Definition};
+use evenkeel_core::{About, Definition, TenantNo};
 use serde_json::Value;
 
 use crate::fault::{Faults, shown};
@@ -30,8 +30,12 @@ pub struct JobSpec {
     pub definition: Definition,
 }
 
-/// Reads the document of a new job.
-pub fn read_job(document: &Value, executors: &dyn ExecutorCheck) -> Result<JobSpec, Vec<Fault>> {
+/// Reads the document of a new job of `tenant`.
+pub fn read_job(
+    document: &Value,
+    tenant: TenantNo,
+    executors: &dyn ExecutorCheck,
+) -> Result<JobSpec, Vec<Fault>> {
     let mut faults = Faults::default();
     let Some(object) = document.as_object() else {
         faults.add("", format!("a job is an object, not {}", shown(document)));
@@ -43,7 +47,7 @@ pub fn read_job(document: &Value, executors: &dyn ExecutorCheck) -> Result<JobSp
     let schedule = schedule::read(&mut fields);
     let timezone = schedule::timezone(&mut fields);
     let payload = executor::payload(&mut fields);
-    let executor = executor::read(&mut fields, about.url.as_deref(), &payload, executors);
+    let executor = executor::read(&mut fields, tenant, about.url.as_deref(), &payload, executors);
     let policies = policy::read(&mut fields);
     let faults = fields.finish(strangers::reason);
     let spec = schedule.zip(executor).map(|(schedule, executor)| JobSpec {

@@ -12,7 +12,7 @@ mod tls;
 mod url;
 
 use async_trait::async_trait;
-use evenkeel_core::Definition;
+use evenkeel_core::{Definition, TenantNo};
 use evenkeel_outbound::Outbound;
 use evenkeel_outbound::reqwest::{Response, header::HeaderMap};
 use serde_json::Value;
@@ -22,7 +22,7 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 use answer::Answered;
 use call::{Call, Filled};
 use journey::Journey;
-pub use settings::{HttpSettings, TenantIdentity, WallClock};
+pub use settings::{HttpSettings, Identities, WallClock};
 pub use sign::SigningKeys;
 use tls::Clients;
 
@@ -159,7 +159,20 @@ impl Executor for HttpExecutor {
     fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let call = Call::parse(config)?;
         call.check(payload)?;
-        call.tls.as_ref().map_or(Ok(()), |choice| self.clients.options(choice).map(drop))
+        call.tls.as_ref().map_or(Ok(()), |choice| self.clients.options(choice, None).map(drop))
+    }
+
+    fn check_for(
+        &self,
+        tenant: TenantNo,
+        config: &Value,
+        payload: &Value,
+    ) -> Result<(), ConfigFault> {
+        self.check(config, payload)?;
+        match Call::parse(config)?.tls {
+            Some(choice) => self.clients.options(&choice, Some(tenant)).map(drop),
+            None => Ok(()),
+        }
     }
 
     async fn run(&self, mut invocation: Invocation) -> Report {

@@ -22,21 +22,15 @@ pub struct HttpSettings {
     /// Where receivers reach this server's API, once that is known, without a slash at its end.
     pub public_url: Arc<OnceLock<String>>,
     /// Client certificates that jobs of their tenant may name. By default none.
-    pub identities: BTreeMap<String, TenantIdentity>,
+    pub identities: Identities,
     /// May jobs go without verifying servers? By default not.
     pub allow_unverified_tls: bool,
     /// The time of day, for signatures and for `Retry-After`. By default the machine's.
     pub clock: WallClock,
 }
 
-/// A client certificate that only jobs of one tenant may show.
-#[derive(Clone, Debug)]
-pub struct TenantIdentity {
-    /// Whose.
-    pub tenant: TenantNo,
-    /// The certificate and its key.
-    pub identity: Identity,
-}
+/// Client certificates by the tenant whose jobs may show them, and by name.
+pub type Identities = BTreeMap<(TenantNo, String), Identity>;
 
 impl HttpSettings {
     /// The defaults, with calls made by `outbound`.
@@ -46,7 +40,7 @@ impl HttpSettings {
             signing: None,
             attempt_tokens: None,
             public_url: Arc::default(),
-            identities: BTreeMap::new(),
+            identities: Identities::new(),
             allow_unverified_tls: false,
             clock: WallClock::default(),
         }

@@ -1,6 +1,6 @@
 //! Clients for jobs with TLS options of their own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_core::TenantNo;
@@ -8,7 +8,7 @@ use evenkeel_outbound::{Outbound, Roots, TlsOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::settings::TenantIdentity;
+use super::settings::Identities;
 use crate::config::ConfigFault;
 
 /// The TLS options of a job.
@@ -74,14 +74,15 @@ impl TlsChoice {
 #[derive(Debug)]
 pub(super) struct Clients {
     shared: Outbound,
-    identities: BTreeMap<String, TenantIdentity>,
+    identities: Identities,
     allow_unverified: bool,
     made: Mutex<Made>,
 }
 
 #[derive(Debug, Default)]
 struct Made {
-    clients: HashMap<TlsChoice, Kept>,
+    /// A client that shows a certificate is its tenant's alone.
+    clients: HashMap<(Option<TenantNo>, TlsChoice), Kept>,
     /// Counts uses, to know which client was not used for longest.
     uses: u64,
 }
@@ -93,11 +94,7 @@ struct Kept {
 }
 
 impl Clients {
-    pub(super) fn new(
-        shared: Outbound,
-        identities: BTreeMap<String, TenantIdentity>,
-        allow_unverified: bool,
-    ) -> Self {
+    pub(super) fn new(shared: Outbound, identities: Identities, allow_unverified: bool) -> Self {
         Self { shared, identities, allow_unverified, made: Mutex::default() }
     }
 
@@ -106,16 +103,23 @@ impl Clients {
         &self.shared
     }
 
-    /// What a choice means on this node; refused if it may not be made.
-    pub(super) fn options(&self, choice: &TlsChoice) -> Result<TlsOptions, ConfigFault> {
+    /// What a choice of a job of `tenant` means on this node; refused if it may not be made. Without
+    /// a tenant, somebody must be allowed to make it.
+    pub(super) fn options(
+        &self,
+        choice: &TlsChoice,
+        tenant: Option<TenantNo>,
+    ) -> Result<TlsOptions, ConfigFault> {
         if !choice.verify && !self.allow_unverified {
             let message = "is not allowed on this server; give the server's certificate in ca_pem";
             return Err(ConfigFault::new("tls.verify", message));
         }
         let extra_roots = choice.ca_pem.as_ref().map(|pem| Roots::from_pem(pem.as_bytes()));
         let identity = choice.identity.as_ref().map(|name| {
-            let known = self.identities.get(name).map(|known| known.identity.clone());
-            known.ok_or_else(unknown_identity)
+            let mut known = self.identities.iter();
+            let known =
+                known.find(|((of, known), _)| known == name && tenant.is_none_or(|t| t == *of));
+            known.map(|(_, identity)| identity.clone()).ok_or_else(unknown_identity)
         });
         Ok(TlsOptions {
             extra_roots: extra_roots
@@ -134,14 +138,9 @@ impl Clients {
         choice: &TlsChoice,
         tenant: TenantNo,
     ) -> Result<Outbound, String> {
-        let named = choice.identity.as_ref().and_then(|name| self.identities.get(name));
-        if named.is_some_and(|known| known.tenant != tenant) {
-            // As if there were none: whose it is, is nobody else's business.
-            return Err(unknown_identity().to_string());
-        }
-        let client = self.kept(choice);
+        let client = self.kept(choice, tenant);
         let made = client.get_or_try_init(|| async {
-            let options = self.options(choice).map_err(|fault| fault.to_string())?;
+            let options = self.options(choice, Some(tenant)).map_err(|fault| fault.to_string())?;
             let shared = self.shared.clone();
             // It reads the machine's certificates from files.
             let built = tokio::task::spawn_blocking(move || shared.with_tls(&options)).await;
@@ -154,17 +153,18 @@ impl Clients {
 
     /// The place of a choice's client. The one not used for longest makes way; calls that are
     /// under way with it go on.
-    fn kept(&self, choice: &TlsChoice) -> Arc<OnceCell<Outbound>> {
+    fn kept(&self, choice: &TlsChoice, tenant: TenantNo) -> Arc<OnceCell<Outbound>> {
+        let key = (choice.identity.is_some().then_some(tenant), choice.clone());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.uses += 1;
         let now = made.uses;
-        if !made.clients.contains_key(choice) && made.clients.len() >= CLIENTS_MAX {
+        if !made.clients.contains_key(&key) && made.clients.len() >= CLIENTS_MAX {
             let oldest = made.clients.iter().min_by_key(|(_, kept)| kept.last_use);
-            if let Some(oldest) = oldest.map(|(choice, _)| choice.clone()) {
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 made.clients.remove(&oldest);
             }
         }
-        let kept = made.clients.entry(choice.clone());
+        let kept = made.clients.entry(key);
         let kept = kept.or_insert_with(|| Kept { client: Arc::default(), last_use: now });
         kept.last_use = now;
         Arc::clone(&kept.client)
@@ -190,16 +190,16 @@ mod tests {
     #[test]
     fn the_client_not_used_for_longest_makes_way() {
         let outbound = Outbound::new(OutboundSettings::default()).unwrap();
-        let clients = Clients::new(outbound, BTreeMap::new(), false);
-        let first = clients.kept(&named(0));
-        let second = clients.kept(&named(1));
+        let clients = Clients::new(outbound, Identities::new(), false);
+        let first = clients.kept(&named(0), TenantNo(1));
+        let second = clients.kept(&named(1), TenantNo(1));
         for n in 2..CLIENTS_MAX {
-            clients.kept(&named(n));
+            clients.kept(&named(n), TenantNo(1));
         }
-        assert!(Arc::ptr_eq(&first, &clients.kept(&named(0))));
-        clients.kept(&named(CLIENTS_MAX));
+        assert!(Arc::ptr_eq(&first, &clients.kept(&named(0), TenantNo(1))));
+        clients.kept(&named(CLIENTS_MAX), TenantNo(1));
         assert_eq!(clients.made.lock().unwrap().clients.len(), CLIENTS_MAX);
-        assert!(Arc::ptr_eq(&first, &clients.kept(&named(0))));
-        assert!(!Arc::ptr_eq(&second, &clients.kept(&named(1))));
+        assert!(Arc::ptr_eq(&first, &clients.kept(&named(0), TenantNo(1))));
+        assert!(!Arc::ptr_eq(&second, &clients.kept(&named(1), TenantNo(1))));
     }
 }

@@ -1,12 +1,9 @@
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use evenkeel_core::TenantNo;
 use evenkeel_core::run::Outcome;
-use evenkeel_executors::{
-    Executor, HttpExecutor, HttpSettings, Invocation, Report, TenantIdentity,
-};
+use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Identities, Invocation, Report};
 use evenkeel_outbound::Identity;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
@@ -173,8 +170,7 @@ async fn a_client_certificate_is_shown_at_home_alone() {
     let server = authority.serve(Some(&clients), TLS13).await;
     let elsewhere = authority.serve(Some(&clients), TLS13).await;
     let identity = Identity::from_pem(clients.identity_pem().as_bytes()).unwrap();
-    let identities =
-        BTreeMap::from([("crm".to_owned(), TenantIdentity { tenant: TenantNo(1), identity })]);
+    let identities = Identities::from([((TenantNo(1), "crm".to_owned()), identity)]);
     let executor = HttpExecutor::new(HttpSettings { identities, ..local_settings() });
     let tls = json!({"ca_pem": authority.pem(), "identity": "crm"});
     let shown = get(&executor, &server.url(), tls.clone()).await;
@@ -182,6 +178,8 @@ async fn a_client_certificate_is_shown_at_home_alone() {
     let anonymous = get(&executor, &server.url(), json!({"ca_pem": authority.pem()})).await;
     assert_eq!(anonymous.output.as_deref(), Some("shown 0"), "{anonymous:?}");
     let config = json!({"url": server.url(), "method": "GET", "tls": tls.clone()});
+    let fault = executor.check_for(TenantNo(2), &config, &Value::Null).unwrap_err();
+    assert_eq!(fault.field, "executor_config.tls.identity");
     let other = Invocation { tenant: TenantNo(2), ..invocation("http", config) };
     let refused = executor.run(other).await.error.unwrap();
     assert!(refused.starts_with("executor_config.tls.identity: "), "{refused}");

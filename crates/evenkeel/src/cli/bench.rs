@@ -8,7 +8,7 @@ use crate::serve::executors::supervisor_command;
 
 /// Measures, with a progress bar for people and one object for programs.
 pub(super) fn run(context: &Context, args: &BenchArgs) -> Result<(), Failure> {
-    let supervisor = supervisor_command()?;
+    let supervisor = supervisor_command();
     let runtime = context.runtime_of_many()?;
     let report = runtime
         .block_on(evenkeel_bench::run(args, context.output.is_json(), supervisor))

@@ -19,7 +19,7 @@ pub async fn create_once(jobs: &Jobs, scope: &Scope, dir: &DataDir) -> Result<()
         |what: String| Failure::failed(format!("the sample jobs can't be created: {what}"));
     let specs = samples()
         .iter()
-        .map(|document| read_job(document, jobs.executors()))
+        .map(|document| read_job(document, scope.tenant, jobs.executors()))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|faults| failure(faults.first().map(ToString::to_string).unwrap_or_default()))?;
     let count = specs.len();

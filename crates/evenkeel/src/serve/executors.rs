@@ -1,16 +1,17 @@
 //! What jobs of this node can do.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use evenkeel_commands::ExecutorCheck;
+use evenkeel_core::TenantNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, StoreLibrary};
 use evenkeel_executors::{
-    CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, NoopExecutor, Registry,
-    ShellExecutor, ShellSettings, SigningKeys, SupervisorCommand, TenantIdentity, WallClock,
+    Containment, CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities,
+    NoopExecutor, Registry, ShellExecutor, ShellSettings, SigningKeys, SupervisorCommand,
+    WallClock,
 };
 use evenkeel_outbound::{Identity, Outbound, OutboundSettings};
 use evenkeel_store::Store;
@@ -80,16 +81,15 @@ impl Sources<'_> {
         Ok(CrawlExecutor::new(outbound, settings, StoreLibrary(Arc::clone(self.store))))
     }
 
-    async fn identities(&self) -> Result<BTreeMap<String, TenantIdentity>, Failure> {
-        let mut identities = BTreeMap::new();
+    async fn identities(&self) -> Result<Identities, Failure> {
+        let mut identities = Identities::new();
         for files in &self.config.executors.identities {
             let tenant = self
                 .store
                 .tenant(&files.tenant)
                 .await
                 .map_err(|error| Failure::because("the store failed", &error))?;
-            identities
-                .insert(files.name.clone(), TenantIdentity { tenant, identity: read(files)? });
+            identities.insert((tenant, files.name.clone()), read(files)?);
         }
         Ok(identities)
     }
@@ -103,7 +103,7 @@ pub fn shell(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Option<ShellE
     }
     // A body may outlive its lease by this much, and must be gone before others can have it.
     let half_grace = Duration::from(config.leases.grace) / 2;
-    let defaults = ShellSettings::new(supervisor_command()?);
+    let defaults = ShellSettings::new(supervisor_command());
     let mut env_allow = defaults.env_allow.clone();
     env_allow.extend(config.executors.shell_env.clone());
     let shell = ShellExecutor::new(ShellSettings {
@@ -119,7 +119,13 @@ pub fn shell(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Option<ShellE
         Failure::because("programs can't be contained as --shell-cgroup asks", &error)
             .or_else("leave it out to use control groups only where the system allows them")
     })?;
-    tracing::info!("programs of jobs are contained by {}", shell.containment());
+    match shell.containment() {
+        all @ Containment::Cgroup { memory: true, processes: true, .. } => tracing::info!("{all}"),
+        less => tracing::warn!(
+            "{less}; so `limits` of shell jobs hold for each process by itself, and `processes` \
+             not for root"
+        ),
+    }
     Ok(Some(shell))
 }
 
@@ -151,21 +157,25 @@ fn read(files: &IdentityFiles) -> Result<Identity, Failure> {
     })
 }
 
-/// How this program starts a supervisor: as itself.
-pub fn supervisor_command() -> Result<SupervisorCommand, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::because("this program can't be found", &error))?;
-    Ok(SupervisorCommand { program, args: vec![SUPERVISE.into()] })
+/// How this program starts a supervisor: as itself, even if an update has replaced its file.
+pub fn supervisor_command() -> SupervisorCommand {
+    SupervisorCommand { program: "/proc/self/exe".into(), args: vec![SUPERVISE.into()] }
 }
 
 /// Lets commands ask the executors.
 pub struct Checks(pub Arc<Registry>);
 
 impl ExecutorCheck for Checks {
-    fn check(&self, kind: &str, config: &Value, payload: &Value) -> Result<(), (String, String)> {
+    fn check(
+        &self,
+        tenant: TenantNo,
+        kind: &str,
+        config: &Value,
+        payload: &Value,
+    ) -> Result<(), (String, String)> {
         match self.0.get(kind) {
             Some(executor) => {
-                let checked = executor.check(config, payload);
+                let checked = executor.check_for(tenant, config, payload);
                 checked.map_err(|fault| (fault.field, fault.message))
             }
             None => Err(("executor_type".into(), "is not known here".into())),

@@ -4,7 +4,7 @@ use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::Lane;
 use evenkeel_core::retry::{Backoff, Jitter};
 use evenkeel_core::schedule::{Interval, Once};
-use evenkeel_core::{Schedule, Span};
+use evenkeel_core::{Schedule, Span, TenantNo};
 use serde_json::json;
 
 use super::*;
@@ -15,7 +15,13 @@ mod schedules;
 struct Executors;
 
 impl ExecutorCheck for Executors {
-    fn check(&self, kind: &str, config: &Value, _payload: &Value) -> Result<(), (String, String)> {
+    fn check(
+        &self,
+        _tenant: TenantNo,
+        kind: &str,
+        config: &Value,
+        _payload: &Value,
+    ) -> Result<(), (String, String)> {
         if kind == "http" && config.get("url").is_none() {
             return Err(("executor_config.url".into(), "is missing".into()));
         }
@@ -28,7 +34,7 @@ impl ExecutorCheck for Executors {
 }
 
 fn read(document: &Value) -> Result<JobSpec, Vec<Fault>> {
-    read_job(document, &Executors)
+    read_job(document, TenantNo(1), &Executors)
 }
 
 /// The document of a job that does nothing, with more fields.
