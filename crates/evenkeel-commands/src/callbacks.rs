@@ -8,9 +8,10 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptTokens, Definition, Progress, RunId, RunKey};
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, Letter, Note, Now, Results, Running, Signal, Store,
-    StoreError, Traces, Word,
+    CheckpointFate, Finish, FinishResult, Letter, Note, Now, Results, Role, Running, Scope, Signal,
+    Store, StoreError, Traces, Word,
 };
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{CommandError, Conflict};
 
@@ -33,7 +34,12 @@ pub struct Callbacks {
     chance: Arc<dyn Chance>,
     tokens: AttemptTokens,
     alpha: f64,
+    lane: Arc<Semaphore>,
 }
+
+/// So many words are passed on at once. They use what firing and pings use, and a crowd of receivers
+/// must not stand in their way.
+const LANE: usize = 2;
 
 impl Callbacks {
     /// Callbacks to attempts of `store` with tokens of `tokens`. `alpha` weighs the newest duration
@@ -44,12 +50,12 @@ impl Callbacks {
         tokens: AttemptTokens,
         alpha: f64,
     ) -> Self {
-        Self { store, chance, tokens, alpha }
+        Self { store, chance, tokens, alpha, lane: Arc::new(Semaphore::new(LANE)) }
     }
 
     /// Ends an attempt. When this returns, the end is stored.
     pub async fn end(&self, id: RunId, token: &str, ending: Ending) -> Result<Then, CommandError> {
-        let (key, fence, running) = self.find(id, token).await?;
+        let (key, fence, running, _turn) = self.find(id, token).await?;
         let attempt = running.attempt;
         let definition: Definition = serde_json::from_str(&attempt.definition)
             .map_err(|fault| StoreError::corrupt(key.job_no, "definition", fault))?;
@@ -89,12 +95,12 @@ impl Callbacks {
 
     /// Says that the work goes on: the job's time-out begins anew.
     pub async fn heartbeat(&self, id: RunId, token: &str) -> Result<(), CommandError> {
-        let (key, fence, running) = self.find(id, token).await?;
+        let (key, fence, running, _turn) = self.find(id, token).await?;
         let letter = Letter { key, fence, word: Word::Heartbeat };
         Ok(self.store.send_letter(running.node, letter).await?)
     }
 
-    /// Says how far the work has come, and leaves a checkpoint for the next attempt if there is
+    /// Says how far the work has come (what is left out stays as said before), and leaves a checkpoint for the next attempt if there is
     /// one. Counts as a heartbeat.
     pub async fn progress(
         &self,
@@ -103,8 +109,10 @@ impl Callbacks {
         progress: Progress,
         checkpoint: Option<Vec<u8>>,
     ) -> Result<(), CommandError> {
-        let (key, fence, running) = self.find(id, token).await?;
-        let mut said = Progress::default();
+        let (key, fence, running, _turn) = self.find(id, token).await?;
+        let scope = Scope { tenant: running.attempt.tenant, role: Role::Viewer };
+        let shown = self.store.get_run(&scope, key).await?;
+        let mut said = shown.and_then(|run| run.progress).unwrap_or_default();
         said.update(progress);
         let note = Note { key, fence, progress: Some(said), log: None, checkpoint };
         let noted = self.store.note(running.node, vec![note], Now::Database).await?;
@@ -115,13 +123,20 @@ impl Callbacks {
         Ok(self.store.send_letter(running.node, letter).await?)
     }
 
-    /// The attempt a token is for, if it still runs under the token's fence.
-    async fn find(&self, id: RunId, token: &str) -> Result<(RunKey, Fence, Running), CommandError> {
+    /// The attempt a token is for, if it still runs under the token's fence, and one's turn to say
+    /// something about it.
+    async fn find(
+        &self,
+        id: RunId,
+        token: &str,
+    ) -> Result<(RunKey, Fence, Running, Option<SemaphorePermit<'_>>), CommandError> {
         let key = id.key();
         let fence = self.tokens.verify(key, token).ok_or(CommandError::BadAttemptToken)?;
+        // It is never closed.
+        let turn = self.lane.acquire().await.ok();
         let running = self.store.find_running(key).await?;
         match running {
-            Some(running) if running.attempt.fence == fence => Ok((key, fence, running)),
+            Some(running) if running.attempt.fence == fence => Ok((key, fence, running, turn)),
             Some(_) => Err(CommandError::Conflict(Conflict::TakenOver)),
             None => Err(CommandError::Conflict(Conflict::NotRunning)),
         }

@@ -44,7 +44,10 @@ pub enum Conflict {
     #[error("this job was cancelled and runs no more; create it anew")]
     Cancelled,
     /// The attempt has ended.
-    #[error("this attempt does not run any more; its end is stored and there is nothing to do")]
+    #[error(
+        "this attempt does not run any more: it has ended, or went back into the queue and will be \
+         asked for again; there is nothing to do"
+    )]
     NotRunning,
     /// Another worker runs the attempt.
     #[error(

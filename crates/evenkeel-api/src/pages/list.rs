@@ -72,7 +72,8 @@ pub struct PageList {
 #[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PagesQuery {
-    /// Those with these words: `rust "job scheduler" sched* -python`.
+    /// Those with these words: `rust "job scheduler" sched* -python`. With it, `limit` is at most
+    /// 100.
     q: Option<String>,
     /// Those of this job.
     #[param(value_type = Option<uuid::Uuid>)]
@@ -126,6 +127,9 @@ fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) ->
     if q.is_some() && request.after.is_some() {
         params.fault("cursor", "goes with no search; go on with offset");
     }
+    if q.is_some() && request.limit > SEARCH_LIMIT_MAX {
+        params.fault("limit", format!("of a search is at most {SEARCH_LIMIT_MAX}"));
+    }
     if q.is_some() && request.offset > SEARCH_OFFSET_MAX {
         let message = format!("of a search is at most {SEARCH_OFFSET_MAX}; search for more words");
         params.fault("offset", message);
@@ -146,6 +150,9 @@ fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) ->
     });
     PageFilter { query: words, job, url_prefix }
 }
+
+/// Hits of a search at once: each costs a reading of its page.
+const SEARCH_LIMIT_MAX: u32 = 100;
 
 /// Beyond this nobody looks, and every page of a search costs what all before it cost.
 const SEARCH_OFFSET_MAX: u32 = 10_000;

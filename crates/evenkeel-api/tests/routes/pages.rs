@@ -111,6 +111,7 @@ async fn a_wrong_parameter_is_named() {
         ("q=-only", "q"),
         ("job_id=7", "job_id"),
         ("q=a&offset=20000", "offset"),
+        ("q=a&limit=101", "limit"),
         ("words=a", "words"),
     ] {
         let problem = world.get(&format!("/api/v1/pages?{query}")).await;

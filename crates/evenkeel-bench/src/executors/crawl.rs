@@ -40,7 +40,7 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
         unpack: true,
         ..OutboundSettings::default()
     })?;
-    let library = StoreLibrary(Arc::clone(&bench.parts().0.store));
+    let library = StoreLibrary::new(Arc::clone(&bench.parts().0.store));
     let crawler = CrawlExecutor::new(outbound, CrawlerSettings::default(), library);
     let executor = Watched::new(Arc::new(crawler));
     let at = soon(bench, 1).await?;

@@ -41,5 +41,9 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
         args.executors.or(&file.executors),
         &machine,
     )?;
-    context.runtime_of_many()?.block_on(serve::serve(config))
+    let runtime = context.runtime_of_many()?;
+    let served = runtime.block_on(serve::serve(config));
+    // A look-up of a name that nobody answers must not hold up the end.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    served
 }

@@ -58,7 +58,7 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
         ),
         404 => (
             Exit::NotFound,
-            Some("`evenkeel job list` and `evenkeel run list` show what there is".into()),
+            Some("`evenkeel job list`, `run list` and `page list` show what there is".into()),
         ),
         409 => (Exit::Conflict, taken(problem.as_ref())),
         422 => (Exit::Failed, all_errors(problem.as_ref())),

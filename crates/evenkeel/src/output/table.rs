@@ -42,6 +42,10 @@ impl Table {
     pub fn new(output: Output, headings: &[&str]) -> Self {
         let mut table = comfy_table::Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        // A terminal that does not know its width says 0.
+        if table.width() == Some(0) {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
         if output.has_colour() {
             table.enforce_styling();
         } else {

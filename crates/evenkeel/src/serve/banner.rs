@@ -6,6 +6,11 @@ use crate::config::ServeConfig;
 
 /// Tells where the server is and what to do next; all of it only at the first start.
 pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
+    if config.log.json {
+        // Programs read the log line by line.
+        tracing::info!(server.url = url, "Evenkeel runs at {url}");
+        return;
+    }
     // Whoever started it as a service has the log.
     let _ = write!(std::io::stderr().lock(), "{}", text(config, url, is_first, bold()));
 }

@@ -33,8 +33,8 @@ pub struct Sources<'a> {
     pub chance: &'a Arc<dyn Chance>,
     /// What runs programs, if anything may.
     pub shell: Option<ShellExecutor>,
-    /// Where this server's API is reached.
-    pub public_url: String,
+    /// Where receivers reach an API of this store, if that is known.
+    pub public_url: Option<String>,
 }
 
 impl Sources<'_> {
@@ -60,7 +60,9 @@ impl Sources<'_> {
         Ok(HttpExecutor::new(HttpSettings {
             signing: signing_keys(&secrets),
             attempt_tokens: Some(credentials::attempt_tokens(&***store, &***chance).await?),
-            public_url: Arc::new(OnceLock::from(self.public_url.clone())),
+            public_url: Arc::new(
+                self.public_url.clone().map_or_else(OnceLock::new, OnceLock::from),
+            ),
             identities: self.identities().await?,
             allow_unverified_tls: config.executors.allow_unverified_tls,
             clock: WallClock::new(move || clock.wall()),
@@ -78,7 +80,7 @@ impl Sources<'_> {
             export_dir: config.crawl_export_dir.clone(),
             ..CrawlerSettings::default()
         };
-        Ok(CrawlExecutor::new(outbound, settings, StoreLibrary(Arc::clone(self.store))))
+        Ok(CrawlExecutor::new(outbound, settings, StoreLibrary::new(Arc::clone(self.store))))
     }
 
     async fn identities(&self) -> Result<Identities, Failure> {

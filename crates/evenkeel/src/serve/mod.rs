@@ -25,6 +25,7 @@ use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock}
 use evenkeel_executors::Registry;
 use evenkeel_store::{Role, Scope, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -36,6 +37,9 @@ use data_dir::DataDir;
 use executors::{Checks, Sources};
 use readiness::EngineReadiness;
 use shutdown::Stop;
+
+/// Descriptors for all workers' calls, their connections, and more.
+const OPEN_FILES: u64 = 65_536;
 
 /// What the parts of a server share.
 struct Shared {
@@ -50,6 +54,7 @@ struct Shared {
 /// Serves until it is told to stop.
 pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     logging::start(&config.log)?;
+    raise_open_files();
     // From here on, a signal is an order and no longer the end.
     let mut stop = Stop::listen()?;
     let rendering = metrics::install()?;
@@ -92,6 +97,16 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Thousands of calls need as many descriptors, and the usual limit is for programs of another time.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    if limit.current.is_some_and(|now| now < wanted) {
+        // If it can't be, fewer calls go on at once.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+    }
+}
+
 /// Everything that comes before the node takes part.
 async fn prepare(config: ServeConfig, dir: Arc<DataDir>, url: &str) -> Result<Shared, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -105,7 +120,7 @@ async fn prepare(config: ServeConfig, dir: Arc<DataDir>, url: &str) -> Result<Sh
         store: &store,
         clock: &clock,
         chance: &chance,
-        public_url: config.executors.public_url.clone().unwrap_or_else(|| url.into()),
+        public_url: public_url(&config, url),
     };
     let registry = Arc::new(sources.registry().await?);
     Ok(Shared { config, dir, store, registry, clock, chance })
@@ -186,6 +201,20 @@ async fn router(
     };
     let router = evenkeel_api::router(app);
     Ok(if config.roles.api { router } else { readiness::only(router) })
+}
+
+/// Where receivers of HTTP jobs report back, as far as that is known without being told: this very
+/// server, if it has an API and listens on one address.
+fn public_url(config: &ServeConfig, own: &str) -> Option<String> {
+    let told = config.executors.public_url.clone();
+    let known = config.roles.api && !config.listen.ip().is_unspecified();
+    let url = told.or_else(|| known.then(|| own.into()));
+    if url.is_none() {
+        tracing::warn!(
+            "receivers that answer 202 are not told where to report back; --public-url tells them"
+        );
+    }
+    url
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {

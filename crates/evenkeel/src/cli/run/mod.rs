@@ -201,7 +201,7 @@ fn details(run: &Value, now: Timestamp) -> String {
     line("took", run["duration_ms"].as_u64().map(duration_ms));
     line("node", string("node"));
     line("progress", progress(&run["progress"]));
-    line("crawled", items(run));
+    line("items", items(run));
     line("cpu", run["cpu_time_ms"].as_u64().map(duration_ms));
     line("memory", run["memory_peak_mb"].as_u64().map(|mb| format!("{mb} MiB at most")));
     if let Value::Object(skipped) = &run["skipped"] {
@@ -232,7 +232,7 @@ fn progress(progress: &Value) -> Option<String> {
 fn items(run: &Value) -> Option<String> {
     let crawled = run["items_crawled"].as_i64()?;
     let indexed = run["items_indexed"].as_i64().unwrap_or(0);
-    Some(format!("{crawled} items, {indexed} of them new or changed"))
+    Some(format!("{crawled} looked at, {indexed} new or changed"))
 }
 
 /// A moment in an answer.

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use evenkeel_core::{Attempt, RunId};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use super::super::Context;
 use super::details;
-use crate::Failure;
 use crate::client::Client;
 use crate::output::clean;
+use crate::{Exit, Failure};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Shows a run until it has ended, and then how; fails if it did.
+/// Shows a run until it has ended with all its attempts, and then how; fails if it did.
 pub(super) async fn watch(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
+    let mut id = id.to_owned();
     let target = if context.output.is_json() {
         ProgressDrawTarget::hidden()
     } else {
@@ -24,9 +26,12 @@ pub(super) async fn watch(context: &Context, client: &Client, id: &str) -> Resul
     };
     let bar = ProgressBar::with_draw_target(None, target);
     let last = loop {
-        let answer = client.get(&["executions", id], &[]).await?;
+        let answer = client.get(&["executions", &id], &[]).await?;
         if !matches!(answer.text_of("status"), "pending" | "running") {
-            break answer;
+            match next_attempt(client, &answer.value).await? {
+                Some(next) => id = next,
+                None => break answer,
+            }
         }
         show(&bar, &answer.value);
         tokio::time::sleep(LOOK).await;
@@ -40,6 +45,23 @@ pub(super) async fn watch(context: &Context, client: &Client, id: &str) -> Resul
     match last.text_of("status") {
         "completed" | "partly_failed" | "skipped" => Ok(()),
         status => Err(Failure::failed(format!("the run has ended: {}", clean(status)))),
+    }
+}
+
+/// The attempt that follows a failed one, if there is one: it waits for its time, or runs already.
+async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Failure> {
+    if !matches!(run["status"].as_str(), Some("failed" | "timed_out")) {
+        return Ok(None);
+    }
+    let Some(key) = run["id"].as_str().and_then(|id| id.parse::<RunId>().ok()).map(RunId::key)
+    else {
+        return Ok(None);
+    };
+    let next = key.with_attempt(Attempt(key.attempt.0 + 1)).execution_id().to_string();
+    match client.get(&["executions", &next], &[]).await {
+        Ok(_) => Ok(Some(next)),
+        Err(failure) if failure.exit == Exit::NotFound => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 
