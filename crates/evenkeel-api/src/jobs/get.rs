@@ -33,5 +33,5 @@ pub(crate) async fn get(
 ) -> Result<Json<JobView>, Problem> {
     params.finish()?;
     let job = app.jobs.get(&caller.scope, read_id(&id)?).await?;
-    Ok(Json(job.into()))
+    Ok(Json(JobView::from(job).for_role(caller.scope.role)))
 }

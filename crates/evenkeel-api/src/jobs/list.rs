@@ -67,7 +67,11 @@ pub(crate) async fn list(
     let filter = JobFilter { name_prefix, source_id };
     let page = app.jobs.list(&caller.scope, &filter, request).await?;
     Ok(Json(JobList {
-        jobs: page.items.into_iter().map(JobView::from).collect(),
+        jobs: page
+            .items
+            .into_iter()
+            .map(|job| JobView::from(job).for_role(caller.scope.role))
+            .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,

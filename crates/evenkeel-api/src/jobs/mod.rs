@@ -7,6 +7,7 @@ mod get;
 #[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod list;
 mod trigger;
+mod veil;
 mod view;
 
 use evenkeel_core::JobId;

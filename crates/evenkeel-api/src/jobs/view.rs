@@ -79,7 +79,8 @@ pub struct JobView {
     pub timezone: String,
     /// What runs it.
     pub executor_type: String,
-    /// Settings of that.
+    /// Settings of that. Viewers see neither values of headers and variables nor credentials in
+    /// addresses.
     #[schema(value_type = Object)]
     pub executor_config: Value,
     /// Passed to the executor as it is.

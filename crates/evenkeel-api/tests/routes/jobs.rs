@@ -220,3 +220,19 @@ async fn what_is_no_id_is_the_id_of_nothing() {
         world.get(path).await.problem(404, "not-found");
     }
 }
+
+#[tokio::test]
+async fn viewers_do_not_see_credentials_of_a_job() {
+    let world = World::new().await;
+    let config = json!({"url": "https://ann:pw@example.com/", "headers": {"Authorization": "Bearer s3cret"}});
+    let document = json!({"name": "call", "executor_type": "http", "executor_config": config});
+    let created = world.post("/api/v1/jobs", Some(document)).await.expect(201);
+    assert_eq!(created["executor_config"], config);
+    let path = format!("/api/v1/jobs/{}", created["id"].as_str().unwrap());
+    let veiled = json!({"url": "https://…@example.com/", "headers": {"Authorization": "…"}});
+    assert_eq!(world.get(&path).await.expect(200)["executor_config"], veiled);
+    assert_eq!(world.get("/api/v1/jobs").await.expect(200)["jobs"][0]["executor_config"], veiled);
+    let operator =
+        world.ask_as(evenkeel_store::Role::Operator, axum::http::Method::GET, &path, None).await;
+    assert_eq!(operator.expect(200)["executor_config"], config);
+}

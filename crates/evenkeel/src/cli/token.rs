@@ -10,6 +10,7 @@ use evenkeel_store::Role;
 use serde_json::json;
 
 use super::Context;
+use crate::config::StoreChoice;
 use crate::config::raw::RawStore;
 use crate::serve::executors::signing_keys;
 use crate::serve::{credentials, data_dir, store};
@@ -108,7 +109,14 @@ pub(super) fn run(context: &Context, args: TokenArgs) -> Result<(), Failure> {
 fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
-    data_dir::create_for(&choice, &data_dir)?;
+    data_dir::must_be_the_servers(&choice, &data_dir)?;
+    if let StoreChoice::Sqlite(path) = &choice
+        && !path.exists()
+    {
+        // A key of a store that nobody uses would only mislead.
+        let what = format!("there is no store at {}", path.display());
+        return Err(Failure::usage(what).or_else("start a server there first, or name its --store"));
+    }
     let configured =
         args.signing_secrets.or_else(|| context.file.executors.signing_secrets.clone());
     let chance = RandomChance::from_system();
@@ -136,6 +144,7 @@ fn signing_key(context: &Context, args: SigningKeyArgs) -> Result<(), Failure> {
 fn create(context: &Context, args: CreateArgs) -> Result<(), Failure> {
     let data_dir = context.data_dir();
     let choice = config::store_of(&args.store.or(&context.file.store), &data_dir)?;
+    data_dir::must_be_the_servers(&choice, &data_dir)?;
     data_dir::create_for(&choice, &data_dir)?;
     let chance = Arc::new(RandomChance::from_system());
     let runtime = context.runtime_of_many()?;

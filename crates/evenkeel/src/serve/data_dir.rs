@@ -127,6 +127,24 @@ impl DataDir {
     }
 }
 
+/// The file that says which store the directory's server uses, without its password.
+pub const STORE: &str = "store";
+
+/// Refuses a store that nobody named if the directory's server uses another one: what is made with
+/// its secrets would be worth nothing.
+pub fn must_be_the_servers(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
+    if *store != StoreChoice::in_dir(data_dir) {
+        return Ok(());
+    }
+    match std::fs::read_to_string(data_dir.join(STORE)) {
+        Ok(used) if used.trim().starts_with("postgres") => {
+            let what = format!("the server of {} uses {}", data_dir.display(), used.trim());
+            Err(Failure::usage(what).or_else("name it with --store, or in EVENKEEL_STORE"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Creates the directory of a store that needs one, for those who come before the first server.
 pub fn create_for(store: &StoreChoice, data_dir: &Path) -> Result<(), Failure> {
     if *store == StoreChoice::in_dir(data_dir) { create(data_dir) } else { Ok(()) }

@@ -80,6 +80,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let local = serde_json::to_string(&local)
         .map_err(|error| Failure::because("server.json can't be made", &error))?;
     dir.write("server.json", &format!("{local}\n"))?;
+    dir.write(data_dir::STORE, &format!("{}\n", shared.config.store))?;
     banner::show(&shared.config, &url, is_first);
 
     stop.wait().await;

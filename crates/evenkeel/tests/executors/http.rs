@@ -53,6 +53,12 @@ fn a_call_is_made_signed_and_its_answer_kept(database: &Database) {
     let key = server.json(&[&["token", "signing-key"], &database.args()[..]].concat());
     assert!(signature_is_right(got, key["keys"][0].as_str().unwrap()), "{got:?}");
     assert!(!signature_is_right(got, "whsec_AAAA"));
+    if !database.args().is_empty() {
+        // The folder's own store would give another key.
+        let said = server.run(&["token", "signing-key"]);
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains("--store"), "{}", said.err);
+    }
 }
 
 /// Standard Webhooks, as a receiver checks it.

@@ -13,6 +13,7 @@ on_both_stores!(
     a_program_says_how_far_it_is_and_what_it_found,
     exit_codes_mean_what_the_documentation_says,
     a_silent_program_times_out,
+    a_run_is_watched_through_its_retries,
     a_program_is_cancelled_in_the_middle_with_all_it_started,
     nothing_of_a_program_survives_its_killed_server_and_the_next_attempt_goes_on,
 );
@@ -94,6 +95,16 @@ fn a_silent_program_times_out(database: &Database) {
     assert!(run["error_message"].as_str().unwrap().contains("no output for 1s"), "{run}");
     let file = server.folder.path().join("pid");
     assert!(!pids(&file).into_iter().any(is_alive));
+}
+
+fn a_run_is_watched_through_its_retries(database: &Database) {
+    let server = database.serve(&ENABLED);
+    let script = "if [ \"$EVENKEEL_ATTEMPT\" = 0 ]; then exit 75; fi; echo second";
+    create(&server, script, &json!({"max_retries": 1, "retry_backoff_seconds": 1}));
+    let failed = server.wait_for_run("script", "failed");
+    let said = server.run(&["run", "watch", failed["run_id"].as_str().unwrap()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("completed") && said.out.contains("second"), "{}", said.out);
 }
 
 /// Starts children that ignore TERM and leave the group and the session, and writes all their ids.
