@@ -79,9 +79,10 @@ fn started(spec: &Value) -> Node {
 #[tokio::test]
 async fn a_frozen_nodes_body_ends_when_the_lease_does() {
     let folder = TempDir::new().unwrap();
-    let mut node = started(&spec(folder.path(), Some(1500)));
+    let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
     assert!(is_alive(main));
+    node.say("lease 300");
     assert_eq!(node.exit_code(), Some(EXIT_ABANDONED.into()));
     assert!(!is_alive(main));
     assert_eq!(node.hear()["ended"]["by"], "lease");
@@ -90,10 +91,11 @@ async fn a_frozen_nodes_body_ends_when_the_lease_does() {
 #[tokio::test]
 async fn a_renewed_lease_keeps_the_body_until_it_is_stopped() {
     let folder = TempDir::new().unwrap();
-    let start = monotonic_ms();
-    let mut node = started(&spec(folder.path(), Some(1500)));
+    let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
-    node.say("lease 60000");
+    // In one breath, so that the first can't end before the second comes.
+    node.say("lease 1500\nlease 60000");
+    let start = monotonic_ms();
     eventually("the first lease is over", || monotonic_ms() > start + 2000).await;
     assert!(is_alive(main));
     node.say("stop");
@@ -133,7 +135,7 @@ async fn the_lock_is_held_until_the_body_is_gone() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
     // It ignores the request to end, so that there is a while between the order and its end.
-    spec["argv"][2] = "trap '' TERM; echo $$ >main; while :; do sleep 1; done".into();
+    spec["argv"][2] = "trap '' TERM; echo $$ >main; for i in $(seq 100); do sleep 1; done".into();
     let mut node = started(&spec);
     let main = pid_in(&folder.path().join("main")).await;
     let lock = File::open(folder.path().join("bodies.lock")).unwrap();
