@@ -112,6 +112,27 @@ async fn what_a_body_leaves_behind_is_killed() {
 }
 
 #[tokio::test]
+async fn what_a_body_leaves_behind_is_asked_to_end_first() {
+    let settings = ShellSettings::new(supervisor());
+    let executor = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
+    // In a session of its own, where the body's process group would not reach it.
+    let script = "setsid sh -c 'trap \"echo bye >said; exit\" TERM; echo $$ >left
+            for i in $(seq 5000); do sleep 0.01; done' >/dev/null 2>&1 &
+        for i in $(seq 1000); do [ -s left ] && exit; sleep 0.01; done";
+    // It has half a second to say something, which a busy machine may not grant at once.
+    for _ in 0..20 {
+        let scene = Scene::new();
+        let report = executor.run(scene.script(script)).await;
+        assert_eq!(report.outcome, Outcome::Completed);
+        assert!(!is_alive(scene.pid("left").await));
+        if scene.file("said").exists() {
+            return;
+        }
+    }
+    panic!("nothing that was left behind was asked to end");
+}
+
+#[tokio::test]
 async fn dropping_the_run_ends_the_body() {
     let scene = Scene::new();
     let invocation = scene.script(STUBBORN);

@@ -1,6 +1,6 @@
 //! The supervisor without an executor: a node that is frozen or gone says nothing.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -186,4 +186,58 @@ async fn nothing_starts_while_a_restarted_node_looks_for_bodies() {
     assert!(error.starts_with("the lock of bodies: "), "{error}");
     assert_ne!(node.exit_code(), Some(0));
     assert!(!folder.path().join("main").exists());
+}
+
+#[tokio::test]
+async fn a_body_cannot_write_to_the_lock_that_it_holds() {
+    let folder = TempDir::new().unwrap();
+    let mut node = started(&spec(folder.path(), None));
+    let main = pid_in(&folder.path().join("main")).await;
+    let lock = folder.path().join("bodies.lock");
+    let held: Vec<String> = fs::read_dir(format!("/proc/{main}/fd"))
+        .unwrap()
+        .flatten()
+        .filter(|fd| fs::read_link(fd.path()).is_ok_and(|file| file == lock))
+        .map(|fd| fd.file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(held.len(), 1, "{held:?}");
+    let info = fs::read_to_string(format!("/proc/{main}/fdinfo/{}", held[0])).unwrap();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+    // The last octal digit says how it was opened: 0 is to be read.
+    assert_eq!(i64::from_str_radix(flags, 8).unwrap() & 3, 0, "{info}");
+    node.say("stop");
+    node.exit_code();
+}
+
+#[test]
+fn a_body_that_cannot_join_its_group_is_bound_all_the_same() {
+    let become_body = |required: bool| {
+        let prelude = json!({
+            "supervisor": std::process::id(), "user": null, "cwd": null,
+            "group": {"path": "/no/such/group", "required": required},
+            "limits": {}, "limits_alone": {"open_files": 33},
+        });
+        Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
+            .args(["--exec", &prelude.to_string(), "--", "/bin/sh", "-c", "ulimit -n"])
+            .output()
+            .unwrap()
+    };
+    let output = become_body(false);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "33\n", "{output:?}");
+    let complaint = "evenkeel: it runs without a control group, its own can't be joined: ";
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with(complaint), "{output:?}");
+    assert!(!become_body(true).status.success());
+}
+
+#[tokio::test]
+async fn a_body_without_its_group_says_so() {
+    let folder = TempDir::new().unwrap();
+    let mut spec = spec(folder.path(), None);
+    spec["argv"][2] = "ulimit -n >limit".into();
+    spec["limits"] = json!({"open_files": 33});
+    spec["group"] = json!({"path": "/no/such/group", "required": false});
+    let mut node = started(&spec);
+    assert_eq!(node.hear()["ended"]["code"], 0);
+    assert_eq!(node.exit_code(), Some(0));
+    assert_eq!(fs::read_to_string(folder.path().join("limit")).unwrap(), "33\n");
 }
