@@ -54,8 +54,8 @@ pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
         Some(n) => Err(ConfigFault::new(
             &format!("argv[{n}]"),
             "is read by a shell, or says what to run: what is filled in would be run; pass it as \
-             a further argument and write \"$1\" in the script: [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \
-             \"{{payload.x}}\"]",
+             a further argument and write \"$1\" in the script: \
+             [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \"{{payload.x}}\"]",
         )),
         None => Ok(argv),
     }
@@ -105,7 +105,8 @@ fn name(text: &str) -> &str {
 fn chosen_by_env(texts: &[&str], argv: &[Template], env: usize) -> Option<usize> {
     let splits = |text: &str| match text.strip_prefix("--") {
         Some(long) => long.starts_with('s'),
-        None => text.starts_with('-') && text.contains('S'),
+        // What comes first of those that have a value takes the rest of the word for it.
+        None => text.starts_with('-') && text.chars().find(|c| "aCSu".contains(*c)) == Some('S'),
     };
     for n in env + 1..texts.len() {
         let fixed = texts[n].split("{{").next().unwrap_or_default();
@@ -240,7 +241,7 @@ mod tests {
             json!(["env", "X={{payload.x}}", "printenv"]),
             json!(["echo", "sh", "{{payload.x}}"]),
             json!(["curl", "-c", "{{payload.x}}"]),
-            json!(["env", "-u", "HOME", "A=b", "printenv", "{{payload.x}}"]),
+            json!(["env", "-uSHELL", "-u", "HOME", "A=b", "printenv", "{{payload.x}}"]),
             json!(["timeout", "{{payload.seconds}}", "sleep", "9"]),
             json!(["timeout", "5", "sh", "-c", "ssh host", "sh", "{{payload.x}}"]),
             json!(["flock", "/run/{{payload.x}}", "true"]),

@@ -38,6 +38,9 @@ const RESERVED: [&str; 6] = [
 /// Arguments and variables together: about as much as systems give to a program.
 const FILLED_BYTES_MAX: usize = 1024 * 1024;
 
+/// Each of them: Linux gives a program 128 KiB in one, its name and some of ours included.
+const TEXT_BYTES_MAX: usize = 127 * 1024;
+
 /// Below this, a program's own code hardly fits.
 const MEMORY_MB_MIN: u64 = 16;
 
@@ -86,6 +89,13 @@ impl ShellConfig {
                     &field,
                     "is filled with a NUL, which no program can get",
                 ));
+            }
+            if text.len() > TEXT_BYTES_MAX {
+                let message = format!(
+                    "is longer than {TEXT_BYTES_MAX} bytes once filled in; the program can read \
+                     the payload from its standard input"
+                );
+                return Err(ConfigFault::new(&field, message));
             }
             texts.push(text);
         }
@@ -262,14 +272,17 @@ mod tests {
 
     #[test]
     fn what_no_program_can_get_is_refused() {
-        let config = json!({"argv": ["a", "{{payload}}"], "env": {"Y": "{{payload}}{{payload}}"}});
+        let mut argv = vec!["{{payload}}"; 16];
+        argv[0] = "a";
+        let config = json!({"argv": argv, "env": {"Y": "{{payload}}"}});
         let config = ShellConfig::parse(&config).unwrap();
         let fault = |payload: Value| config.check(&payload).unwrap_err();
         assert_eq!(fault(json!("a\0b")).field, "executor_config.argv[1]");
-        let third = FILLED_BYTES_MAX / 3;
-        assert_eq!(config.check(&json!("x".repeat(third))), Ok(()));
+        assert_eq!(fault(json!("x".repeat(TEXT_BYTES_MAX + 1))).field, "executor_config.argv[1]");
+        let part = FILLED_BYTES_MAX / 16 - 1;
+        assert_eq!(config.check(&json!("x".repeat(part))), Ok(()));
         // Each text would do by itself.
-        let fault = fault(json!("x".repeat(third + 1)));
+        let fault = fault(json!("x".repeat(part + 1)));
         assert_eq!(fault.field, "executor_config.env.Y");
         assert!(fault.message.contains("with what comes before it"), "{fault}");
     }

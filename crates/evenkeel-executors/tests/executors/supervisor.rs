@@ -1,7 +1,7 @@
 //! The supervisor without an executor: a node that is frozen or gone says nothing.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -27,6 +27,7 @@ impl Node {
         let supervisor = Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut node = Self { supervisor, control: BufReader::new(ours) };
@@ -240,4 +241,7 @@ async fn a_body_without_its_group_says_so() {
     assert_eq!(node.hear()["ended"]["code"], 0);
     assert_eq!(node.exit_code(), Some(0));
     assert_eq!(fs::read_to_string(folder.path().join("limit")).unwrap(), "33\n");
+    let mut said = String::new();
+    node.supervisor.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("evenkeel: it runs without a control group, none can be"), "{said}");
 }
