@@ -23,6 +23,34 @@ enum Piece {
 /// No text becomes longer than this by being filled in: a payload can be asked for many times.
 pub(crate) const FILLED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// How long texts may become by being filled in, all together.
+#[derive(Debug)]
+pub(crate) struct Room {
+    max: usize,
+    left: usize,
+}
+
+impl Room {
+    /// For so many bytes.
+    pub(crate) const fn new(max: usize) -> Self {
+        Self { max, left: max }
+    }
+
+    fn check(&self, text: &str) -> Result<(), String> {
+        if text.len() <= self.left {
+            return Ok(());
+        }
+        let beside = if self.left < self.max { ", with what comes before it," } else { "" };
+        Err(format!("is longer than {} bytes{beside} once filled in", self.max))
+    }
+
+    fn take(&mut self, text: &str) -> Result<(), String> {
+        self.check(text)?;
+        self.left -= text.len();
+        Ok(())
+    }
+}
+
 /// What templates are filled with.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Values<'a> {
@@ -69,7 +97,16 @@ impl Template {
         })
     }
 
-    /// Has it any place to be filled in?
+    /// The text itself, if there is nothing to be filled in.
+    pub(crate) fn plain(&self) -> Option<&str> {
+        match &self.0[..] {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Has it no place to be filled in?
     pub(crate) fn is_plain(&self) -> bool {
         self.0.iter().all(|piece| matches!(piece, Piece::Text(_)))
     }
@@ -85,6 +122,16 @@ impl Template {
 
     /// The text with everything filled in.
     pub(crate) fn fill(&self, values: &Values<'_>, escape: Escape) -> Result<String, String> {
+        self.fill_within(values, escape, &mut Room::new(FILLED_BYTES_MAX))
+    }
+
+    /// The same, for one of several texts that share some room.
+    pub(crate) fn fill_within(
+        &self,
+        values: &Values<'_>,
+        escape: Escape,
+        room: &mut Room,
+    ) -> Result<String, String> {
         let mut text = String::new();
         for piece in &self.0 {
             let value = match piece {
@@ -106,10 +153,9 @@ impl Template {
                 Escape::None => text.push_str(&value),
                 Escape::Url => push_escaped(&mut text, &value),
             }
-            if text.len() > FILLED_BYTES_MAX {
-                return Err(format!("is longer than {FILLED_BYTES_MAX} bytes once filled in"));
-            }
+            room.check(&text)?;
         }
+        room.take(&text)?;
         Ok(text)
     }
 }

@@ -170,8 +170,9 @@ impl CallError {
     }
 }
 
-/// An error with all its causes.
-fn describe(error: &reqwest::Error) -> String {
+/// An error with all its causes. It names the URL, which may hold a secret, unless that was taken out
+/// of it.
+pub fn describe(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {

@@ -74,11 +74,19 @@ fn read(mut said: Said) -> Result<(Progress, Option<Vec<u8>>), Problem> {
         message: said.text("message")?,
     };
     let checkpoint = said.value("checkpoint").map(|value| value.to_string().into_bytes());
-    if checkpoint.as_ref().is_some_and(|data| data.len() > CHECKPOINT_BYTES_MAX) {
-        let message = format!("has more than {CHECKPOINT_BYTES_MAX} bytes of JSON");
+    if checkpoint.as_deref().is_some_and(|data| length_in_header(data) > CHECKPOINT_BYTES_MAX) {
+        let message = format!(
+            "has more than {CHECKPOINT_BYTES_MAX} bytes of JSON, counting six for what is not ASCII"
+        );
         return Err(Problem::parameter("checkpoint", &message));
     }
     let known = ["done", "total", "items_crawled", "items_indexed", "message", "checkpoint"];
     said.finish(&known)?;
     Ok((progress, checkpoint))
+}
+
+/// As it will be sent: what is not ASCII is written as `\uxxxx`, twice for what is beyond.
+fn length_in_header(json: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(json);
+    text.chars().map(|c| if c.is_ascii() && c != '\x7f' { 1 } else { 6 * c.len_utf16() }).sum()
 }

@@ -143,6 +143,7 @@ async fn what_is_not_understood_is_refused_by_its_name() {
         ("fail", json!({"retry": false, "retry_after_seconds": 5}), "retry_after_seconds"),
         ("progress", json!({"done": "all"}), "done"),
         ("progress", json!({"checkpoint": "x".repeat(5000)}), "checkpoint"),
+        ("progress", json!({"checkpoint": "ü".repeat(1000)}), "checkpoint"),
         ("heartbeat", json!({"done": 1}), ""),
     ] {
         let answer = say(&world, held, verb, &token(held), Some(body.clone())).await;

@@ -2,6 +2,7 @@
 
 use evenkeel_core::chain::Again;
 use evenkeel_core::{Definition, Span, Timestamp};
+use evenkeel_outbound::describe;
 use evenkeel_outbound::reqwest::header::{HeaderMap, RETRY_AFTER};
 use evenkeel_outbound::reqwest::{Response, StatusCode};
 
@@ -31,36 +32,47 @@ pub(super) async fn judge(
     may_end_later: bool,
 ) -> Answered {
     let status = response.status();
-    let again = if call.gives_up_on(status) {
-        Again::Never
-    } else {
-        retry_after(response.headers(), now).map_or(Again::AsUsual, Again::NotBefore)
-    };
-    let output = match read(response, call.max_response_bytes, definition).await {
-        Ok(output) => output,
-        Err(report) => return Answered::Ended(report),
-    };
+    let retry_after = retry_after(response.headers(), now);
+    let read = read(response, call.max_response_bytes, definition).await;
     let accepted = status == StatusCode::ACCEPTED && may_end_later;
     if accepted && !call.expects_by_name(status) {
-        return Answered::Accepted(output.map(shortened));
+        // The head is the word that counts: the work is under way, however the rest got lost.
+        return Answered::Accepted(read.output.map(shortened));
     }
-    let report = if call.is_expected(status) {
-        Report::completed()
-    } else {
-        Report { again, ..Report::failed(format!("the answer was {status}")) }
+    let is_expected = call.is_expected(status);
+    let again = match retry_after {
+        _ if is_expected => Again::AsUsual,
+        _ if call.gives_up_on(status) => Again::Never,
+        Some(wait) => Again::NotBefore(wait),
+        None => Again::AsUsual,
     };
-    Answered::Ended(Report { output, ..report })
+    let report = match read.end {
+        End::Cut(cause) => Report::failed(format!("the answer ({status}) broke off: {cause}")),
+        End::Silent => no_answer(definition),
+        End::Good if is_expected => Report::completed(),
+        End::Good => Report::failed(format!("the answer was {status}")),
+    };
+    Answered::Ended(Report { output: read.output, again, ..report })
+}
+
+/// What came of an answer besides its head.
+struct Read {
+    output: Option<String>,
+    end: End,
+}
+
+enum End {
+    Good,
+    /// The connection failed, and why.
+    Cut(String),
+    /// Nothing more came in time.
+    Silent,
 }
 
 /// Reads an answer to its end, so that its connection can be used again, or to the limit.
-async fn read(
-    mut response: Response,
-    limit: u64,
-    definition: &Definition,
-) -> Result<Option<String>, Report> {
-    let status = response.status();
+async fn read(mut response: Response, limit: u64, definition: &Definition) -> Read {
     let (mut body, mut left) = (Tail::default(), limit);
-    loop {
+    let end = loop {
         match tokio::time::timeout(definition.timeout.into(), response.chunk()).await {
             Ok(Ok(Some(chunk))) => {
                 let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
@@ -68,17 +80,15 @@ async fn read(
                 left -= wanted as u64;
                 if wanted < chunk.len() {
                     body.push(format!("\n… not read further than {limit} bytes").as_bytes());
-                    return Ok(body.into_text());
+                    break End::Good;
                 }
             }
-            Ok(Ok(None)) => return Ok(body.into_text()),
-            Ok(Err(error)) => {
-                let error = format!("the answer ({status}) broke off: {}", error.without_url());
-                return Err(Report { output: body.into_text(), ..Report::failed(error) });
-            }
-            Err(_) => return Err(Report { output: body.into_text(), ..no_answer(definition) }),
+            Ok(Ok(None)) => break End::Good,
+            Ok(Err(error)) => break End::Cut(describe(&error.without_url())),
+            Err(_) => break End::Silent,
         }
-    }
+    };
+    Read { output: body.into_text(), end }
 }
 
 /// Nobody answered in time.

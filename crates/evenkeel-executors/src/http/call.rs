@@ -10,7 +10,7 @@ use super::status::Statuses;
 use super::tls::TlsChoice;
 use super::url::UrlTemplate;
 use crate::config::{ConfigFault, Fields};
-use crate::template::{Escape, Template, Values};
+use crate::template::{Escape, Room, Template, Values};
 
 /// What to call, and what its answers mean.
 #[derive(Debug)]
@@ -66,6 +66,9 @@ const RESERVED: [&str; 11] = [
     "upgrade",
 ];
 
+/// The job's own headers together; few servers take more.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
 const REDIRECTS_MAX: u64 = 10;
 const RESPONSE_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
 const RESPONSE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -108,9 +111,10 @@ impl<'a> Call<'a> {
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let url = self.url.fill(values).map_err(|message| ConfigFault::new("url", message))?;
         let mut headers = HeaderMap::with_capacity(self.headers.len());
+        let mut room = Room::new(HEADER_BYTES_MAX);
         for (name, template) in &self.headers {
             let fault = |message| ConfigFault::new(&format!("headers.{name}"), message);
-            let text = template.fill(values, Escape::None).map_err(fault)?;
+            let text = template.fill_within(values, Escape::None, &mut room).map_err(fault)?;
             let value = HeaderValue::from_str(&text).map_err(|_| {
                 fault("is no header value: it holds a line break or the like".into())
             })?;

@@ -105,6 +105,14 @@ fn everything_is_filled_in() {
 }
 
 #[test]
+fn headers_have_a_bound_together() {
+    let config = with("headers", json!({"a": "{{payload}}", "b": "{{payload}}"}));
+    assert_eq!(check(&config, &json!("x".repeat(HEADER_BYTES_MAX / 2))), Ok(()));
+    let fault = check(&config, &json!("x".repeat(HEADER_BYTES_MAX / 2 + 1))).unwrap_err();
+    assert_eq!(fault.field, "executor_config.headers.b");
+}
+
+#[test]
 fn options_that_change_nothing_are_none() {
     for (tls, is_own) in [
         (json!({}), false),

@@ -88,6 +88,10 @@ impl Journey {
         } else {
             give_credentials(&mut url, "", None);
             self.at_home = false;
+            // Nobody expects one with a fetch, and the job did not mean it for a stranger.
+            if matches!(self.next.method, Method::GET | Method::HEAD) {
+                self.drop_content();
+            }
             let mut kept = HeaderMap::new();
             for name in FOR_OTHERS {
                 if let Some(value) = self.next.headers.remove(&name) {
@@ -109,9 +113,13 @@ impl Journey {
         };
         if fetch {
             self.next.method = Method::GET;
-            self.next.content = None;
-            self.next.headers.remove(CONTENT_TYPE);
+            self.drop_content();
         }
+    }
+
+    fn drop_content(&mut self) {
+        self.next.content = None;
+        self.next.headers.remove(CONTENT_TYPE);
     }
 }
 
@@ -126,7 +134,7 @@ fn give_credentials(url: &mut Url, username: &str, password: Option<&str>) {
     let _ = url.set_password(password);
 }
 
-/// A URL without its secrets: credentials and query.
+/// A URL without what may be secret: credentials, query, and also the path, as that of a web hook.
 fn shown(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
+    url.origin().ascii_serialization()
 }

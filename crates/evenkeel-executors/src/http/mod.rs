@@ -12,6 +12,7 @@ mod tls;
 mod url;
 
 use async_trait::async_trait;
+use evenkeel_core::chain::Again;
 use evenkeel_core::{Definition, TenantNo};
 use evenkeel_outbound::Outbound;
 use evenkeel_outbound::reqwest::{Response, header::HeaderMap};
@@ -46,18 +47,19 @@ use tls::Clients;
 ///
 /// **Sent along** are `Idempotency-Key` (the run's id, the same for all attempts) and
 /// `X-Evenkeel-Run-Id`, `-Execution-Id`, `-Attempt`, `-Fence` and `-Scheduled-At`; with signing
-/// keys, `webhook-id` (the execution's id), `webhook-timestamp` and `webhook-signature` of Standard
+/// keys, `webhook-id` (the run's id, so that a retry counts as the same message), `webhook-timestamp` and `webhook-signature` of Standard
 /// Webhooks; with attempt tokens, `X-Evenkeel-Callback-Token` and `-Callback-Url`; and what an earlier
-/// attempt's receiver left, as `X-Evenkeel-Checkpoint`.
+/// attempt's receiver left, as `X-Evenkeel-Checkpoint`, if that is not longer than 4 KiB there.
 ///
 /// **A redirect** to another origin is followed without the job's headers (but `Accept`,
 /// `Accept-Language`, `Content-Type` and `User-Agent`), TLS options, signature and token. None is
 /// followed from https to http, and none whose status is expected. An answer 301, 302 or 303 turns
-/// `POST` into `GET`.
+/// `POST` into `GET`. The body goes along after 307 and 308, but not with a `GET` or `HEAD` to
+/// another origin.
 ///
 /// **202** means that the end comes later: the receiver reports it with the token, and the job's
 /// timeout is the longest silence until then. It is an end like any other if `expected_status`
-/// names 202 itself, or if no token was sent.
+/// names 202 itself, or if no token was sent. The first 1 KiB of such an answer is kept.
 ///
 /// **`Retry-After`** of an answer that is not expected puts the next attempt off.
 ///
@@ -89,7 +91,8 @@ impl HttpExecutor {
             .and_then(|call| call.fill(&values).map(|filled| (call, filled)));
         let answered = match read {
             Ok((call, filled)) => self.travel(invocation, &call, filled).await,
-            Err(fault) => Err(Report::failed(fault.to_string())),
+            // A call that can't be described can't be described better a minute later.
+            Err(fault) => Err(Report { again: Again::Never, ..Report::failed(fault.to_string()) }),
         };
         answered.unwrap_or_else(Answered::Ended)
     }

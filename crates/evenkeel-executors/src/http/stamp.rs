@@ -20,7 +20,7 @@ pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
 }
 
 /// Proofs and rights, for the job's own receiver alone: the signature of Standard Webhooks, whose
-/// id is the same when an attempt is repeated after a crash, and the token to report back with.
+/// id is the same for all attempts of a run, and the token to report back with.
 pub(super) fn proofs(
     settings: &HttpSettings,
     invocation: &Invocation,
@@ -28,10 +28,11 @@ pub(super) fn proofs(
     headers: &mut HeaderMap,
 ) {
     let id = invocation.key.execution_id().to_string();
+    let message = invocation.key.run_id().to_string();
     if let Some(keys) = &settings.signing {
         let seconds = settings.clock.now().as_micros().div_euclid(1_000_000);
-        let signature = keys.sign(invocation.tenant, &id, seconds, body);
-        put(headers, "webhook-id", id.clone());
+        let signature = keys.sign(invocation.tenant, &message, seconds, body);
+        put(headers, "webhook-id", message);
         put(headers, "webhook-timestamp", seconds.to_string());
         put(headers, "webhook-signature", signature);
     }
@@ -48,24 +49,28 @@ pub(super) fn proofs(
     }
 }
 
-/// JSON as a header can hold it: what is not ASCII is written as `\uxxxx`. `None` if it is no JSON
-/// or too long; receivers save theirs through the API, which refuses both.
+/// JSON as a header can hold it: what is not printable ASCII is written as `\uxxxx`, line breaks
+/// between its parts as blanks. `None` if it is no JSON, or too long for what servers take as a
+/// header.
 fn header_json(checkpoint: &[u8]) -> Option<String> {
     const BYTES_MAX: usize = 4096;
     let text = std::str::from_utf8(checkpoint).ok().filter(|text| text.len() <= BYTES_MAX)?;
     serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
     let mut header = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_ascii() {
-            header.push(c);
-        } else {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                header.push_str(&format!("\\u{unit:04x}"));
+        match c {
+            ' '..='~' => header.push(c),
+            // JSON has none inside its texts.
+            '\t' | '\n' | '\r' => header.push(' '),
+            _ => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    header.push_str(&format!("\\u{unit:04x}"));
+                }
             }
         }
     }
-    Some(header)
+    Some(header).filter(|header| header.len() <= BYTES_MAX)
 }
 
 fn put(headers: &mut HeaderMap, name: &'static str, text: String) {
@@ -81,12 +86,16 @@ mod tests {
 
     #[test]
     fn a_checkpoint_fits_into_a_header_and_reads_back() {
-        let text = r#"{"name":"grüße 😀","n":[1,null]}"#;
+        let text = "{\"name\":\"grüße 😀 \u{7f}\",\r\n\t\"n\":[1,null]}";
         let header = header_json(text.as_bytes()).unwrap();
-        assert!(header.is_ascii());
+        assert!(header.is_ascii() && HeaderValue::from_str(&header).is_ok(), "{header}");
         let read: serde_json::Value = serde_json::from_str(&header).unwrap();
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(text).unwrap());
         assert_eq!(header_json(b"not json"), None);
         assert_eq!(header_json(&[b'1'; 5000]), None);
+        // What counts is its length in the header.
+        let text = |n: usize| format!("\"{}\"", "ü".repeat(n));
+        assert_eq!(header_json(text(682).as_bytes()).unwrap().len(), 4094);
+        assert_eq!(header_json(text(683).as_bytes()), None);
     }
 }

@@ -6,13 +6,23 @@ use crate::config::{ConfigFault, Fields};
 use crate::template::Template;
 
 /// Programs that read a script from an argument.
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash"];
+const SHELLS: [&str; 11] =
+    ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash", "csh", "tcsh"];
+
+/// Programs that give a shell what follows their option `-c`.
+const WITH_COMMAND: [&str; 4] = ["flock", "runuser", "script", "su"];
+
+/// Programs that give a shell all their arguments in one.
+const JOINERS: [&str; 3] = ["parallel", "ssh", "watch"];
 
 /// Programs that run another one, which may be a shell.
-const WRAPPERS: [&str; 14] = [
-    "busybox", "chroot", "chrt", "doas", "env", "ionice", "nice", "nohup", "setsid", "stdbuf",
-    "sudo", "taskset", "timeout", "unshare",
+const WRAPPERS: [&str; 19] = [
+    "busybox", "chroot", "chrt", "doas", "env", "find", "flock", "ionice", "nice", "nohup",
+    "runuser", "setsid", "stdbuf", "su", "sudo", "taskset", "timeout", "unshare", "xargs",
 ];
+
+/// How a shell calls its own standard input.
+const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// Reads `argv`. The program is fixed; every other argument is a template, but for what a shell
 /// would read as a script.
@@ -43,30 +53,98 @@ pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     match script_filled_in(&texts, &argv) {
         Some(n) => Err(ConfigFault::new(
             &format!("argv[{n}]"),
-            "is read by a shell, which would run what is filled in; pass it as a further argument \
-             and write \"$1\" in the script: [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \
-             \"{{payload.x}}\"]",
+            "is read by a shell, or says what to run: what is filled in would be run; pass it as \
+             a further argument and write \"$1\" in the script: \
+             [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \"{{payload.x}}\"]",
         )),
         None => Ok(argv),
     }
 }
 
-/// The first argument with a place to be filled in that a shell would take for an option, or for
-/// its script.
+/// The first argument with a place to be filled in that a shell would read, or that would choose
+/// what is run.
 fn script_filled_in(texts: &[&str], argv: &[Template]) -> Option<usize> {
-    let name = |n: usize| texts[n].rsplit('/').next().unwrap_or_default();
-    let is_shell = |n: usize| SHELLS.contains(&name(n)) && argv[n].is_plain();
-    let shell = if WRAPPERS.contains(&name(0)) {
-        (1..texts.len()).find(|n| is_shell(*n))?
-    } else {
-        Some(0).filter(|n| is_shell(*n))?
+    let has_place = |n: &usize| !argv[*n].is_plain();
+    for n in programs(texts).filter(|n| !has_place(n)) {
+        let (name, rest) = (name(texts[n]), n + 1..texts.len());
+        if SHELLS.contains(&name) {
+            let script = script(texts, n);
+            // Options may have values that look like a script; so what follows any `-c` is one, too.
+            let read = |m: &usize| *m <= script || is_command_option(texts[m - 1]) && *m > n + 1;
+            return rest.filter(read).find(has_place);
+        }
+        if JOINERS.contains(&name) {
+            return rest.into_iter().find(has_place);
+        }
+        let found = match name {
+            "env" => chosen_by_env(texts, argv, n),
+            _ if WITH_COMMAND.contains(&name) => rest
+                .filter(|m| is_command_option(texts[m - 1]) || texts[*m].starts_with('-'))
+                .find(has_place),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Where a program may be named: at the beginning, and anywhere after one that runs others.
+fn programs(texts: &[&str]) -> impl Iterator<Item = usize> {
+    let end = if WRAPPERS.contains(&name(texts[0])) { texts.len() } else { 1 };
+    0..end
+}
+
+fn name(text: &str) -> &str {
+    text.rsplit('/').next().unwrap_or_default()
+}
+
+/// `env` takes words for options, then for variables, then for the program; and with `-S` it makes
+/// several words of one.
+fn chosen_by_env(texts: &[&str], argv: &[Template], env: usize) -> Option<usize> {
+    let splits = |text: &str| match text.strip_prefix("--") {
+        Some(long) => long.starts_with('s'),
+        // What comes first of those that have a value takes the rest of the word for it.
+        None => text.starts_with('-') && text.chars().find(|c| "aCSu".contains(*c)) == Some('S'),
     };
-    let script = script(texts, shell);
-    let scripts = (shell..texts.len()).filter(|n| {
-        // Options may have values that look like a script; so what follows any `-c` is one, too.
-        *n <= script || is_command_option(texts[n - 1]) && *n > shell + 1
-    });
-    scripts.into_iter().find(|n| !argv[*n].is_plain())
+    for n in env + 1..texts.len() {
+        let fixed = texts[n].split("{{").next().unwrap_or_default();
+        if splits(fixed) {
+            return (n..texts.len()).find(|n| !argv[*n].is_plain());
+        }
+        let is_variable = fixed.contains('=') && !fixed.starts_with('-');
+        if !argv[n].is_plain() && !is_variable {
+            return Some(n);
+        }
+        let is_value = ["-u", "--unset", "-C", "--chdir"].contains(&texts[n - 1]);
+        if !is_variable && !fixed.starts_with('-') && !is_value {
+            return None;
+        }
+    }
+    None
+}
+
+/// Would a shell among these run what is on its standard input?
+pub(super) fn runs_its_input(argv: &[Template]) -> bool {
+    let texts: Vec<&str> = argv.iter().map(|arg| arg.plain().unwrap_or("{{}}")).collect();
+    // It runs a shell of its own.
+    if name(texts[0]) == "su" && !texts.iter().any(|text| is_command(text)) {
+        return true;
+    }
+    let Some(shell) = programs(&texts).find(|n| SHELLS.contains(&name(texts[*n]))) else {
+        return false;
+    };
+    let script = script(&texts, shell);
+    let options = &texts[shell + 1..script.min(texts.len())];
+    if options.iter().any(|text| is_command(text)) {
+        return false;
+    }
+    let from_input = |text: &&str| {
+        text.strip_prefix('-')
+            .is_some_and(|letters| !letters.starts_with('-') && letters.contains('s'))
+    };
+    options.iter().any(from_input) || texts.get(script).is_none_or(|text| INPUTS.contains(text))
 }
 
 /// Where the script is: the first argument that is neither an option nor an option's value.
@@ -74,7 +152,8 @@ fn script(texts: &[&str], shell: usize) -> usize {
     let mut n = shell + 1;
     while let Some(text) = texts.get(n) {
         n += match *text {
-            "--" => return n + 1,
+            // Both say that no more options come.
+            "--" | "-" => return n + 1,
             "--rcfile" | "--init-file" | "--init-command" | "--command" => 2,
             long if long.starts_with("--") => 1,
             // `-o pipefail`; and in fish, `-C command`.
@@ -87,6 +166,10 @@ fn script(texts: &[&str], shell: usize) -> usize {
 
 fn is_short(text: &str) -> bool {
     text.len() > 1 && text.starts_with(['-', '+'])
+}
+
+fn is_command(text: &str) -> bool {
+    is_command_option(text) || text.starts_with("--command=")
 }
 
 fn is_command_option(text: &str) -> bool {
@@ -124,6 +207,23 @@ mod tests {
             (json!(["env", "A=b", "sh", "-c", "{{payload.x}}"]), 4),
             (json!(["/usr/bin/timeout", "5", "bash", "-c", "{{run_id}}"]), 4),
             (json!(["busybox", "sh", "-c", "{{run_id}}"]), 3),
+            (json!(["sh", "-c", "-", "{{payload.x}}"]), 3),
+            (json!(["bash", "-", "{{payload.x}}"]), 2),
+            (json!(["tcsh", "-c", "{{payload.x}}"]), 2),
+            (json!(["env", "-S", "sh -c", "{{payload.x}}"]), 3),
+            (json!(["env", "-iS{{payload.x}}"]), 1),
+            (json!(["env", "--split-string={{payload.x}}"]), 1),
+            (json!(["nice", "env", "-vS", "sh -c {{payload.x}}"]), 3),
+            (json!(["env", "A=b", "{{payload.program}}"]), 2),
+            (json!(["env", "A=b", "timeout", "5", "sh", "-c", "{{payload.x}}"]), 6),
+            (json!(["flock", "/run/lock", "-c", "{{payload.x}}"]), 3),
+            (json!(["flock", "/run/lock", "sh", "-c", "{{payload.x}}"]), 4),
+            (json!(["su", "nobody", "--command={{payload.x}}"]), 2),
+            (json!(["runuser", "-u", "nobody", "--", "sh", "-c", "{{payload.x}}"]), 6),
+            (json!(["xargs", "sh", "-c", "{{payload.x}}"]), 3),
+            (json!(["find", "/tmp", "-exec", "sh", "-c", "{{payload.x}}", ";"]), 5),
+            (json!(["ssh", "host", "rm", "{{payload.x}}"]), 3),
+            (json!(["timeout", "5", "ssh", "host", "rm", "{{payload.x}}"]), 5),
             (json!(["{{payload.program}}"]), 0),
         ] {
             let expected = format!("executor_config.argv[{blamed}]");
@@ -141,8 +241,45 @@ mod tests {
             json!(["env", "X={{payload.x}}", "printenv"]),
             json!(["echo", "sh", "{{payload.x}}"]),
             json!(["curl", "-c", "{{payload.x}}"]),
+            json!(["env", "-uSHELL", "-u", "HOME", "A=b", "printenv", "{{payload.x}}"]),
+            json!(["timeout", "{{payload.seconds}}", "sleep", "9"]),
+            json!(["timeout", "5", "sh", "-c", "ssh host", "sh", "{{payload.x}}"]),
+            json!(["flock", "/run/{{payload.x}}", "true"]),
+            json!(["find", "/tmp", "-name", "{{payload.x}}"]),
         ] {
             assert_eq!(fault(&argv), None, "{argv}");
+        }
+    }
+
+    #[test]
+    fn a_shell_that_reads_its_script_from_its_input_is_known() {
+        let runs = |argv: Value| {
+            let config = json!({"argv": argv});
+            runs_its_input(&parse(&Fields::read(&config, &["argv"]).unwrap()).unwrap())
+        };
+        for argv in [
+            json!(["sh"]),
+            json!(["/bin/bash", "-e"]),
+            json!(["sh", "-s"]),
+            json!(["sh", "-es", "x"]),
+            json!(["su", "nobody"]),
+            json!(["bash", "-o", "pipefail"]),
+            json!(["bash", "--norc", "-"]),
+            json!(["sh", "/dev/stdin"]),
+            json!(["timeout", "5", "env", "A=b", "dash"]),
+        ] {
+            assert!(runs(argv.clone()), "{argv}");
+        }
+        for argv in [
+            json!(["cat"]),
+            json!(["sh", "-c", "cat"]),
+            json!(["sh", "-ec", "cat"]),
+            json!(["bash", "--", "/opt/job.sh"]),
+            json!(["sh", "/opt/job.sh", "-s"]),
+            json!(["timeout", "5", "cat"]),
+            json!(["su", "nobody", "-c", "cat"]),
+        ] {
+            assert!(!runs(argv.clone()), "{argv}");
         }
     }
 }

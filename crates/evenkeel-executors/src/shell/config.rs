@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use evenkeel_core::{JobNo, RunKey, Timestamp, lease::Fence};
 use serde_json::Value;
 
 use super::argv;
 use super::exit_codes::ExitCodes;
 use crate::config::{ConfigFault, Fields};
 use crate::supervisor::Limits;
-use crate::template::{Escape, Template, Values};
+use crate::template::{Escape, Room, Template, Values};
 
 /// What to run, where, as whom and within which bounds.
 #[derive(Debug)]
@@ -34,6 +35,12 @@ const RESERVED: [&str; 6] = [
     "EVENKEEL_CHECKPOINT",
 ];
 
+/// Arguments and variables together: about as much as systems give to a program.
+const FILLED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Each of them: Linux gives a program 128 KiB in one, its name and some of ours included.
+const TEXT_BYTES_MAX: usize = 127 * 1024;
+
 /// Below this, a program's own code hardly fits.
 const MEMORY_MB_MIN: u64 = 16;
 
@@ -43,8 +50,16 @@ const OPEN_FILES_MIN: u64 = 8;
 impl ShellConfig {
     pub(super) fn parse(config: &Value) -> Result<Self, ConfigFault> {
         let fields = Fields::read(config, &FIELDS)?;
+        let argv = argv::parse(&fields)?;
+        if parse_stdin(&fields)? && argv::runs_its_input(&argv) {
+            return Err(ConfigFault::new(
+                "argv",
+                "is a shell that would run the payload, which is its standard input; name a \
+                 script, or set stdin to \"none\"",
+            ));
+        }
         Ok(Self {
-            argv: argv::parse(&fields)?,
+            argv,
             cwd: parse_cwd(&fields)?,
             env: parse_env(&fields)?,
             user: parse_user(&fields)?,
@@ -54,25 +69,33 @@ impl ShellConfig {
         })
     }
 
-    /// Refuses templates that the payload can't fill.
+    /// Refuses a program that can't be started with this payload.
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
-        self.templates().try_for_each(|(field, template)| {
-            template.check(payload).map_err(|message| ConfigFault::new(&field, message))
-        })
+        // What a run brings is always legal, so any run will do to see the rest.
+        let key = RunKey::regular(JobNo(0), Timestamp::MIN);
+        self.fill(&Values { key, fence: Fence(0), payload }).map(drop)
     }
 
     /// The arguments and the variables with everything filled in.
     pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
         let mut texts = Vec::with_capacity(self.argv.len() + self.env.len());
+        let mut room = Room::new(FILLED_BYTES_MAX);
         for (field, template) in self.templates() {
             let text = template
-                .fill(values, Escape::None)
+                .fill_within(values, Escape::None, &mut room)
                 .map_err(|message| ConfigFault::new(&field, message))?;
             if text.contains('\0') {
                 return Err(ConfigFault::new(
                     &field,
                     "is filled with a NUL, which no program can get",
                 ));
+            }
+            if text.len() > TEXT_BYTES_MAX {
+                let message = format!(
+                    "is longer than {TEXT_BYTES_MAX} bytes once filled in; the program can read \
+                     the payload from its standard input"
+                );
+                return Err(ConfigFault::new(&field, message));
             }
             texts.push(text);
         }
@@ -160,6 +183,9 @@ fn parse_limits(fields: &Fields<'_>) -> Result<Limits, ConfigFault> {
                 return Err(ConfigFault::new(&format!("limits.{name}"), message));
             }
         };
+        if value.is_null() {
+            continue;
+        }
         // What a 32-bit number does not hold is no limit.
         let number = value.as_u64().filter(|n| (least..=u32::MAX.into()).contains(n));
         *limit = Some(number.ok_or_else(|| {
@@ -197,6 +223,7 @@ mod tests {
                 json!({"argv": ["a"], "env": {"EVENKEEL_FENCE": "1"}}),
                 "executor_config.env.EVENKEEL_FENCE",
             ),
+            (json!({"argv": ["sh", "-s"]}), "executor_config.argv"),
             (json!({"argv": ["a"], "user": ""}), "executor_config.user"),
             (json!({"argv": ["a"], "user": -1}), "executor_config.user"),
             (json!({"argv": ["a"], "user": 4_294_967_295_u64}), "executor_config.user"),
@@ -221,7 +248,7 @@ mod tests {
     fn a_good_configuration_is_read() {
         let config = json!({
             "argv": ["a", ""], "cwd": "/tmp", "env": {"EVENKEEL_URL": "u"}, "user": 1000,
-            "limits": {"cpu_seconds": 5, "processes": 20}, "stdin": "none",
+            "limits": {"cpu_seconds": 5, "processes": 20, "memory_mb": null}, "stdin": "none",
         });
         let config = ShellConfig::parse(&config).unwrap();
         assert_eq!(config.argv.len(), 2);
@@ -229,6 +256,7 @@ mod tests {
         assert_eq!(config.env[0].0, "EVENKEEL_URL");
         assert_eq!(config.user.as_deref(), Some("1000"));
         assert_eq!((config.limits.cpu_seconds, config.limits.processes), (Some(5), Some(20)));
+        assert_eq!(config.limits.memory_mb, None);
         assert!(!config.gets_payload);
     }
 
@@ -240,5 +268,27 @@ mod tests {
         assert_eq!(field(json!({"x": 1})).as_deref(), Some("executor_config.env.Y"));
         assert_eq!(field(json!({"y": 1})).as_deref(), Some("executor_config.argv[1]"));
         assert_eq!(field(json!({"x": 1, "y": 1})), None);
+    }
+
+    #[test]
+    fn what_no_program_can_get_is_refused() {
+        let mut argv = vec!["{{payload}}"; 16];
+        argv[0] = "a";
+        let config = json!({"argv": argv, "env": {"Y": "{{payload}}"}});
+        let config = ShellConfig::parse(&config).unwrap();
+        let fault = |payload: Value| config.check(&payload).unwrap_err();
+        assert_eq!(fault(json!("a\0b")).field, "executor_config.argv[1]");
+        assert_eq!(fault(json!("x".repeat(TEXT_BYTES_MAX + 1))).field, "executor_config.argv[1]");
+        let part = FILLED_BYTES_MAX / 16 - 1;
+        assert_eq!(config.check(&json!("x".repeat(part))), Ok(()));
+        // Each text would do by itself.
+        let fault = fault(json!("x".repeat(part + 1)));
+        assert_eq!(fault.field, "executor_config.env.Y");
+        assert!(fault.message.contains("with what comes before it"), "{fault}");
+    }
+
+    #[test]
+    fn a_shell_without_a_script_may_have_an_empty_input() {
+        assert!(ShellConfig::parse(&json!({"argv": ["sh"], "stdin": "none"})).is_ok());
     }
 }

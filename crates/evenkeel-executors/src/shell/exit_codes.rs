@@ -42,12 +42,13 @@ impl ExitCodes {
             return Err(ConfigFault::new(&format!("exit_codes.{name}"), message));
         }
         // A list that is given takes the place of its default, and codes in it that of others'.
-        let by_default = LISTS.iter().filter(|(name, ..)| !given.contains_key(*name));
+        let list = |name: &str| given.get(name).filter(|list| !list.is_null());
+        let by_default = LISTS.iter().filter(|(name, ..)| list(name).is_none());
         let mut codes: BTreeMap<u8, Meaning> =
             by_default.map(|(_, meaning, code)| (*code, *meaning)).collect();
         let mut seen: BTreeMap<u8, &str> = BTreeMap::new();
         for (name, meaning, _) in LISTS {
-            let Some(list) = given.get(name) else { continue };
+            let Some(list) = list(name) else { continue };
             for code in parse_list(name, list)? {
                 if let Some(other) = seen.insert(code, name).filter(|other| *other != name) {
                     let message = format!("has {code}, which {other} has too");
@@ -103,6 +104,7 @@ mod tests {
         assert_eq!(own.meaning(100).0, Outcome::Completed);
         assert_eq!(own.meaning(78), (Outcome::Failed, Again::Never));
         assert_eq!(own.meaning(102), (Outcome::Failed, Again::AsUsual));
+        assert_eq!(parse(&json!({"ok": null, "give_up": null})).unwrap(), usual);
         // The code 0 itself can be given another meaning.
         assert_eq!(
             parse(&json!({"partly_failed": [0]})).unwrap().meaning(0).0,

@@ -120,7 +120,11 @@ impl Lines {
             }
             output_from = at;
             self.held.extend_from_slice(part);
-            if self.held.len() > LINE_BYTES_MAX || !may_be_marked(&self.held) {
+            let is_too_long = self.held.len() > LINE_BYTES_MAX;
+            if is_too_long || !may_be_marked(&self.held) {
+                if is_too_long {
+                    hear(Piece::Garbled(format!("it is longer than {LINE_BYTES_MAX} bytes")));
+                }
                 hear(Piece::Output(&self.held));
                 self.held = Vec::new();
                 self.is_output = !ends;
@@ -221,9 +225,9 @@ mod tests {
         assert_eq!(read(&[line(&fits).as_bytes()]).1[0].checkpoint().unwrap().len(), 64 * 1024);
         let larger = line(&format!("{fits}x"));
         assert_eq!(read(&[larger.as_bytes()]), (larger.clone(), Vec::new(), 1));
-        // Not even looked at.
+        // Not even looked at, but noted.
         let endless = format!("{}after\n", line(&"x".repeat(LINE_BYTES_MAX)));
         let chunks: Vec<&[u8]> = endless.as_bytes().chunks(1000).collect();
-        assert_eq!(read(&chunks), (endless.clone(), Vec::new(), 0));
+        assert_eq!(read(&chunks), (endless.clone(), Vec::new(), 1));
     }
 }

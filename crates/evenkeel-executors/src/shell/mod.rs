@@ -43,8 +43,8 @@ pub use settings::{CgroupUse, ShellSettings, SupervisorCommand};
 ///
 /// Only `argv` is required. The program is looked for in PATH and started as it is: no shell reads
 /// the arguments. If the program is itself a shell, nothing can be filled into what it reads as a
-/// script; such values are passed as further arguments. `user` needs a node that runs as root and
-/// lists that user in its settings.
+/// script; such values are passed as further arguments. Nor can its script be the payload. `user`
+/// needs a node that runs as root and lists that user in its settings.
 ///
 /// Limits hold for each process by itself, but `memory_mb` and `processes` for all together where
 /// the body has a control group that can limit them; see [`Containment`]. Without one, `memory_mb`
@@ -95,7 +95,7 @@ pub struct ShellExecutor {
 const SUPERVISOR_LATE: Duration = Duration::from_millis(500);
 
 /// Without, only the supervisor knows all of it, and is given more time to come round.
-const SUPERVISOR_LATE_ALONE: Duration = Duration::from_secs(2);
+const SUPERVISOR_LATE_ALONE: Duration = Duration::from_secs(1);
 
 impl ShellExecutor {
     /// Makes the executor, and ends what may be left of a former life's bodies. Bodies get those

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, getpid};
 
-use super::exec::{EXEC, Prelude, veiled};
+use super::exec::{EXEC, Prelude, complain, veiled};
 use super::group::Group;
 use super::protocol::Spec;
 
@@ -35,14 +35,21 @@ impl Body {
                     let message = format!("its control group can't be made: {error}");
                     return Err(io::Error::new(error.kind(), message));
                 }
-                Err(_) => None,
+                Err(error) => {
+                    complain(&format!(
+                        "it runs without a control group, none can be made: {error}"
+                    ));
+                    None
+                }
             },
         };
         let prelude = Prelude {
             supervisor: getpid().as_raw_nonzero().get(),
             group: group.as_ref().and(spec.group.clone()),
             user: spec.user.clone(),
+            cwd: spec.cwd.clone(),
             limits: group.as_ref().map_or(spec.limits, |group| group.limit(spec.limits)),
+            limits_alone: spec.limits,
         };
         match spawn(spec, own_args, &prelude) {
             Ok(pid) => Ok(Self { pid, group }),
@@ -67,9 +74,6 @@ fn spawn(spec: &Spec, own_args: Vec<OsString>, prelude: &Prelude) -> io::Result<
         .envs(spec.env.iter().map(|(name, value)| (veiled(name), value)))
         .stdin(payload(spec.payload.as_deref())?)
         .process_group(0);
-    if let Some(cwd) = &spec.cwd {
-        command.current_dir(cwd);
-    }
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     pid.ok_or_else(|| io::Error::other("it has no process id"))
@@ -94,12 +98,12 @@ impl BodiesLock {
     /// Takes it, at once or not at all. Bodies inherit a second hold on it, so that it outlasts a
     /// supervisor that was killed before its body's descendants were.
     pub(super) fn hold(path: &Path) -> io::Result<Self> {
-        let open = || -> io::Result<File> {
-            let file = File::options().create(true).append(true).open(path)?;
-            flock(&file, FlockOperation::NonBlockingLockShared)?;
-            Ok(file)
-        };
-        let (own, inherited) = (open()?, open()?);
+        let own = File::options().create(true).read(true).append(true).open(path)?;
+        // Only to be read: it is in the hands of bodies, which may be other users'.
+        let inherited = File::open(path)?;
+        for file in [&own, &inherited] {
+            flock(file, FlockOperation::NonBlockingLockShared)?;
+        }
         fcntl_setfd(&inherited, FdFlags::empty())?;
         Ok(Self { _own: own, _inherited: inherited })
     }

@@ -9,6 +9,9 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 /// come to light in the caller's next round.
 const SEARCHES_MAX: usize = 100;
 
+/// So many are asked to end before they are killed.
+const ASKED_MAX: usize = 10_000;
+
 /// Sends SIGKILL to every process below this one.
 ///
 /// They are stopped first, all of them, until a search finds none that is not: what is stopped
@@ -38,6 +41,22 @@ pub(super) fn kill_all() {
     // Only what the last search has found: the number of one that is gone may be a stranger's now.
     for pid in below.into_iter().skip(1) {
         let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Asks every process below this one to end, once.
+pub(super) fn ask_all_to_end() {
+    let mut below = vec![getpid()];
+    let mut searched = 0;
+    while let Some(pid) = below.get(searched).copied() {
+        if searched > 0 {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        // A body that forks as fast as it is searched must not make this endless.
+        if below.len() < ASKED_MAX {
+            below.extend(children_of(pid));
+        }
+        searched += 1;
     }
 }
 

@@ -4,11 +4,12 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgroups, setresgid, setresuid};
 use rustix::fs::fchown;
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, chdir, getppid, set_parent_process_death_signal};
 use rustix::stdio::{stderr, stdout};
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,12 @@ pub(super) struct Prelude {
     pub(super) group: Option<GroupSpec>,
     /// Whom to become: a name or a number.
     pub(super) user: Option<String>,
-    /// What it may use.
+    /// Where it starts.
+    pub(super) cwd: Option<PathBuf>,
+    /// What it may use, besides what its group is bound to.
     pub(super) limits: Limits,
+    /// What it may use if it has no group after all.
+    pub(super) limits_alone: Limits,
 }
 
 /// A variable of the body, for the environment of the process that becomes it.
@@ -88,11 +93,15 @@ impl Prelude {
         if !self.end_with_supervisor()? {
             return Ok(false);
         }
+        let mut limits = self.limits;
         if let Some(group) = &self.group
             && let Err(error) = Group::at(group.path.clone()).join()
-            && group.required
         {
-            return Err(format!("its control group can't be joined: {error}"));
+            if group.required {
+                return Err(format!("its control group can't be joined: {error}"));
+            }
+            complain(&format!("it runs without a control group, its own can't be joined: {error}"));
+            limits = self.limits_alone;
         }
         if let Some(user) = &self.user {
             become_user(user, command).map_err(|error| format!("user {user}: {error}"))?;
@@ -101,7 +110,12 @@ impl Prelude {
                 return Ok(false);
             }
         }
-        self.limits.apply().map_err(|error| format!("its limits can't be set: {error}"))?;
+        // As the user it runs as, who may not be let in everywhere.
+        if let Some(cwd) = &self.cwd {
+            chdir(cwd)
+                .map_err(|error| format!("cwd {} can't be entered: {error}", cwd.display()))?;
+        }
+        limits.apply().map_err(|error| format!("its limits can't be set: {error}"))?;
         Ok(true)
     }
 

@@ -12,9 +12,10 @@
 //! - Where the node may make control groups (cgroup v2), every body has one of its own, and its end
 //!   is the kernel's: all that is in the group is killed at once, whoever it became meanwhile.
 //! - The order is SIGTERM to the body's process group, `kill_grace`, then SIGKILL to the control
-//!   group and every descendant, repeated until there is none. So a body may outlive its lease by `kill_grace`:
-//!   the node must claim that much less than it has.
-//! - What a body leaves behind when its main process exits is killed.
+//!   group and every descendant, repeated until there is none. So a body may outlive its lease by
+//!   `kill_grace`: the node must claim that much less than it has.
+//! - What a body leaves behind when its main process exits gets SIGTERM, half a second (or
+//!   `kill_grace`, if that is less), and SIGKILL.
 //! - A body starts only while its node lives and the lease lasts.
 //! - From before the body starts until its last descendant is gone, a shared lock is held on
 //!   `bodies_lock`. A restarted node that gets the exclusive lock knows that its former life's

@@ -18,6 +18,9 @@ use super::protocol::{Command, Ended, EndedBy, millis, monotonic_ms};
 /// Between two rounds of SIGKILL: a killed process needs a moment, its orphans come to light then.
 const KILL_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
+/// What a body leaves behind when it ends by itself has so long to clear up: nobody waits for it.
+const LEFTOVERS_GRACE: Duration = Duration::from_millis(500);
+
 enum Event {
     Told(Command),
     NodeGone,
@@ -60,6 +63,10 @@ impl Watch {
         }
         // Usually nothing is left, and the reaper says so within microseconds.
         self.settle(Duration::from_millis(1));
+        if by == EndedBy::Itself && !self.all_gone {
+            descendants::ask_all_to_end();
+            self.settle(self.kill_grace.min(LEFTOVERS_GRACE));
+        }
         while !self.all_gone {
             self.signal_group(Signal::KILL);
             if let Some(group) = &self.body.group {
@@ -145,6 +152,10 @@ impl Watch {
     }
 
     fn signal_group(&self, signal: Signal) {
+        // Once its leader is reaped, the number may be a stranger's.
+        if self.status.is_some() {
+            return;
+        }
         // It fails when the group is empty, which is what is wanted.
         let _ = kill_process_group(self.body.pid, signal);
     }

@@ -4,19 +4,21 @@
 //! change all three.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use evenkeel_core::Span;
 use evenkeel_executors::Invocation;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{eventually, invocation, is_alive, pid_in, with};
 
 /// What they are called, and scripts that write `ready` once all is in place; before them, the main
-/// process has written its id to `main`. All of them end by themselves after 100 seconds: a test that
-/// fails must not take the machine with it.
+/// process has written its id to `main`. All of them end by themselves after 100 seconds, and what
+/// has stopped is ended by its [`Watchdog`]: a test that fails must not take the machine with it.
 pub const KINDS: [(&str, &str); 16] = [
     ("stays", ": >ready; exec sleep 100"),
     (
@@ -45,15 +47,17 @@ pub const KINDS: [(&str, &str); 16] = [
     (
         "forks in a storm",
         "exec perl -e 'for (1..20) {
-                next if fork; $SIG{TERM} = \"IGNORE\"; while (time - $^T < 100) {
-                my $p = fork; next unless defined $p;
-                if (!$p) { select undef, undef, undef, 0.01; exit } waitpid $p, 0 } }
+                my $c = fork; last unless defined $c; next if $c;
+                $SIG{TERM} = \"IGNORE\"; while (time - $^T < 100) { my $p = fork;
+                    if (!defined $p) { sleep 1; next }
+                    if (!$p) { select undef, undef, undef, 0.01; exit } waitpid $p, 0 }
+                exit }
             open F, \">ready\"; close F; sleep 100'",
     ),
     (
         "hops from process to process",
         "setsid perl -e '$SIG{TERM} = \"IGNORE\"; my $n = 0;
-            while (time - $^T < 100) { my $p = fork; exit if $p;
+            while (time - $^T < 100) { my $p = fork; exit if $p; sleep 1 unless defined $p;
             if (++$n == 50) { open F, \">ready\"; close F } select undef, undef, undef, 0.0005 }' &
             exec sleep 100",
     ),
@@ -94,7 +98,53 @@ pub struct Escapee {
     pub kind: &'static str,
     script: &'static str,
     mark: String,
+    _watchdog: Watchdog,
     folder: TempDir,
+}
+
+/// A process outside that kills all that is marked when it is let go of, when the test's process is
+/// gone, however that came about, and in any case after 100 seconds.
+struct Watchdog(Child);
+
+/// It learns whom to watch from its input, which ends with the test's process. So it bears no mark.
+const WATCH: &str = "chomp(my $mark = <STDIN>); chomp(my $folder = <STDIN>);
+    my $bits = ''; vec($bits, 0, 1) = 1; select $bits, undef, undef, 100;
+    for (1..100) {
+        my $left = 0;
+        for my $pid (map { m{(\\d+)} } glob '/proc/[0-9]*') {
+            my $marked = index((readlink(\"/proc/$pid/cwd\") // ''), $folder) == 0;
+            for my $file ('environ', 'cmdline') {
+                open my $f, '<', \"/proc/$pid/$file\" or next;
+                local $/; $marked ||= index((<$f> // ''), $mark) >= 0;
+            }
+            $left += kill KILL => $pid if $marked && $pid != $$;
+        }
+        last unless $left;
+        select undef, undef, undef, 0.02;
+    }";
+
+impl Watchdog {
+    fn over(mark: &str, folder: &Path) -> Self {
+        let mut child = Command::new("perl")
+            .args(["-e", WATCH])
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            // Whoever kills the test with its process group must not kill this too.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut whom = child.stdin.take().unwrap();
+        writeln!(whom, "{mark}\n{}", folder.display()).unwrap();
+        child.stdin = Some(whom);
+        Self(child)
+    }
+}
+
+impl Drop for Watchdog {
+    /// Waiting closes its input first.
+    fn drop(&mut self) {
+        let _ = self.0.wait();
+    }
 }
 
 impl Escapee {
@@ -102,7 +152,8 @@ impl Escapee {
         let (kind, script) = KINDS[n];
         let folder = TempDir::with_prefix("escapee-").unwrap();
         let mark = format!("{}-{of}-{n}", folder.path().file_name().unwrap().to_string_lossy());
-        Self { kind, script, mark, folder }
+        let _watchdog = Watchdog::over(&mark, folder.path());
+        Self { kind, script, mark, _watchdog, folder }
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -142,15 +193,6 @@ impl Escapee {
     pub fn has_no_survivors(&self, when: &str) {
         let left = self.processes();
         assert!(left.is_empty(), "a body that {} has survived {when}: {left:?}", self.kind);
-    }
-}
-
-impl Drop for Escapee {
-    /// A test that fails leaves nothing behind either.
-    fn drop(&mut self) {
-        for pid in self.processes() {
-            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
-        }
     }
 }
 

@@ -1,14 +1,16 @@
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use evenkeel_core::Span;
 use evenkeel_core::chain::Again;
 use evenkeel_core::run::Outcome;
+use evenkeel_core::{AttemptTokens, Span};
 use evenkeel_executors::{Executor, HttpExecutor, HttpSettings, Report, WallClock};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
-use crate::http_support::{local, local_settings, serve};
-use crate::support::invocation;
+use crate::http_support::{call, local, local_settings, serve};
+use crate::support::{invocation, with};
 
 /// The report after an answer with this status and `Retry-After`.
 async fn answered(status: u16, retry_after: &'static str, config: Value) -> Report {
@@ -75,6 +77,50 @@ async fn a_payload_that_lacks_what_is_asked_for_fails_the_run_by_name() {
     let config = json!({"url": "https://example.com/{{payload.x}}"});
     let report = local().run(invocation("http", config)).await;
     assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(report.again, Again::Never);
     let error = report.error.unwrap();
     assert_eq!(error, "executor_config.url: asks for payload.x, which the payload lacks");
+}
+
+/// A receiver that breaks off in the middle of its answer.
+async fn breaking_off(head: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            stream.read_buf(&mut request).await.unwrap();
+        }
+        let answer = format!("HTTP/1.1 {head}\r\ncontent-length: 100\r\n\r\nsaid");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    });
+    format!("http://{address}/?token=secret")
+}
+
+#[tokio::test]
+async fn the_head_of_an_answer_that_breaks_off_counts() {
+    for (head, again) in [
+        ("503 Busy\r\nretry-after: 7", Again::NotBefore(Span::from_secs(7))),
+        ("410 Gone", Again::Never),
+        ("200 OK\r\nretry-after: 7", Again::AsUsual),
+    ] {
+        let report = local().run(call(breaking_off(head).await)).await;
+        assert_eq!((report.outcome, report.again), (Outcome::Failed, again), "{head}");
+        assert_eq!(report.output.as_deref(), Some("said"));
+        let error = report.error.unwrap();
+        assert!(error.starts_with(&format!("the answer ({}", &head[..3])), "{error}");
+        // Not only that it failed, but why, and without the address.
+        assert!(error.contains("end of file") && !error.contains("secret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn accepted_work_is_waited_for_even_if_the_answer_breaks_off() {
+    let attempt_tokens = Some(AttemptTokens::new(b"tokens"));
+    let executor = HttpExecutor::new(HttpSettings { attempt_tokens, ..local_settings() });
+    let body = with(call(breaking_off("202 Accepted").await), |d| d.timeout = Span::from_secs(2));
+    let report = executor.run(body).await;
+    assert_eq!((report.outcome, report.output.as_deref()), (Outcome::TimedOut, Some("said")));
+    assert!(report.error.unwrap().starts_with("accepted with 202 and not heard of for 2s"));
 }

@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::{any, post};
+use axum::routing::any;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptTokens, Span};
 use evenkeel_executors::{
-    CancelReason, Executor, HttpExecutor, HttpSettings, Invocation, Report, cancellation,
+    CancelReason, Executor, HttpExecutor, HttpSettings, Invocation, Report, WallClock, cancellation,
 };
 use serde_json::{Value, json};
 
@@ -26,13 +26,13 @@ async fn accepting() -> String {
 }
 
 fn hasty(url: &str) -> Invocation {
-    with(call(url.into()), |definition| definition.timeout = Span::from_millis(200))
+    with(call(url.into()), |definition| definition.timeout = Span::from_secs(2))
 }
 
 #[tokio::test]
 async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
     let report = reporting().run(hasty(&accepting().await)).await;
-    let error = "accepted with 202 and not heard of for 200ms; if 202 is this receiver's last \
+    let error = "accepted with 202 and not heard of for 2s; if 202 is this receiver's last \
                  word, list it in expected_status";
     let output = Some("in the queue".into());
     assert_eq!(report, Report { output, ..Report::timed_out(error) });
@@ -42,17 +42,19 @@ async fn an_accepted_run_that_is_never_heard_of_again_times_out() {
 async fn an_accepted_run_ends_when_its_end_is_reported() {
     for reason in [CancelReason::Settled, CancelReason::Requested, CancelReason::LeaseLost] {
         let (handle, cancel) = cancellation();
-        let calls = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&calls);
-        let accept = post(move || async move {
+        // It asks what time it is when it has got the answer, and not before.
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        let clock = WallClock::new(move || {
             counter.fetch_add(1, Ordering::SeqCst);
-            StatusCode::ACCEPTED
+            "2026-11-15T08:00:00Z".parse().unwrap()
         });
-        let address = serve(Router::new().route("/", accept)).await;
-        let executor = reporting();
-        let run = executor.run(Invocation { cancel, ..call(format!("http://{address}/")) });
+        let attempt_tokens = Some(AttemptTokens::new(b"tokens"));
+        let settings = HttpSettings { attempt_tokens, clock, ..local_settings() };
+        let executor = HttpExecutor::new(settings);
+        let run = executor.run(Invocation { cancel, ..call(accepting().await) });
         let reporting = async {
-            eventually("it was called", || calls.load(Ordering::SeqCst) == 1).await;
+            eventually("it was answered", || asked.load(Ordering::SeqCst) == 1).await;
             handle.cancel(reason);
         };
         let (report, ()) = tokio::join!(run, reporting);
@@ -69,7 +71,7 @@ async fn accepted_may_be_the_last_word() {
     assert_eq!(report.outcome, Outcome::Completed);
     // A class is not a name.
     let class = with(invocation("http", json!({"url": url, "expected_status": "2xx"})), |d| {
-        d.timeout = Span::from_millis(100);
+        d.timeout = Span::from_secs(2);
     });
     assert_eq!(reporting().run(class).await.outcome, Outcome::TimedOut);
     // Nobody can report back without a token.

@@ -116,7 +116,7 @@ async fn a_receiver_with_either_key_can_verify_a_call() {
     let config = json!({"url": format!("http://{address}/")});
     let seen = echoed_by(&signing(), config, json!({"a": "ü"})).await;
     let key = invocation("http", Value::Null).key;
-    assert_eq!(seen["headers"]["webhook-id"], key.execution_id().to_string());
+    assert_eq!(seen["headers"]["webhook-id"], key.run_id().to_string());
     assert_eq!(seen["headers"]["webhook-timestamp"], "1796115601");
     for secret in [&b"new"[..], b"old"] {
         let keys = SigningKeys::new(secret);

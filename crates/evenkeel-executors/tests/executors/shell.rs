@@ -69,7 +69,8 @@ async fn a_program_that_is_not_there_is_a_failure() {
 async fn a_folder_that_is_not_there_is_a_failure() {
     let config = json!({"argv": ["true"], "cwd": "/no/such/folder"});
     let report = executor().run(invocation("shell", config)).await;
-    assert!(report.error.unwrap().starts_with("it can't be started: "));
+    let error = "exit code 125\nevenkeel: cwd /no/such/folder can't be entered: ";
+    assert!(report.error.as_deref().unwrap().starts_with(error), "{report:?}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What bodies may use, and whom they run as.
 
+use std::os::unix::fs::PermissionsExt;
+
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{
     CancelReason, Executor, Invocation, Report, ShellExecutor, ShellSettings, cancellation,
@@ -133,6 +135,19 @@ async fn a_body_becomes_its_user_and_ends_as_any_other() {
     // It cannot come back.
     let report = run(json!("nobody"), "perl -e '$> = 0; $< = 0; print $<, $>'").await;
     assert!(!report.output.unwrap().contains('0'));
+}
+
+#[tokio::test]
+async fn a_folder_is_entered_with_the_rights_of_the_bodys_user() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root can become another user");
+    }
+    let folder = TempDir::new().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let config = json!({"argv": ["pwd"], "user": "nobody", "cwd": folder.path()});
+    let report = for_nobody().run(invocation("shell", config)).await;
+    let error = report.error.unwrap();
+    assert!(error.contains("evenkeel: cwd ") && error.contains("Permission denied"), "{error}");
 }
 
 #[tokio::test]

@@ -42,12 +42,13 @@ impl Scene {
 }
 
 /// A main process that ignores SIGTERM, a child that does, and a grandchild in its own session
-/// whose parent is gone.
+/// whose parent is gone. All end by themselves, should nobody end them.
 const STUBBORN: &str = "trap '' TERM
-    sh -c 'trap \"\" TERM; echo $$ >child; while :; do sleep 1; done' &
-    sh -c 'setsid sh -c \"trap : TERM HUP; echo \\$\\$ >escaped; while :; do sleep 1; done\" &'
+    sh -c 'trap \"\" TERM; echo $$ >child; for i in $(seq 100); do sleep 1; done' &
+    sh -c 'setsid sh -c \"trap : TERM HUP; echo \\$\\$ >escaped
+        for i in \\$(seq 100); do sleep 1; done\" &'
     echo $$ >main
-    while :; do sleep 1; done";
+    for i in $(seq 100); do sleep 1; done";
 
 #[expect(clippy::disallowed_methods, reason = "leases end on tokio's clock")]
 fn now() -> Instant {
@@ -75,7 +76,8 @@ async fn a_cancelled_body_ends_with_all_its_descendants() {
 #[tokio::test]
 async fn a_body_may_use_its_grace_to_clear_up() {
     let scene = Scene::new();
-    let script = "trap 'echo bye; exit 0' TERM; echo $$ >main; while :; do sleep 0.01; done";
+    let script = "trap 'echo bye; exit 0' TERM; echo $$ >main
+        for i in $(seq 5000); do sleep 0.01; done";
     let (handle, cancel) = cancellation();
     let settings = ShellSettings::new(supervisor());
     let patient = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
@@ -110,6 +112,27 @@ async fn what_a_body_leaves_behind_is_killed() {
 }
 
 #[tokio::test]
+async fn what_a_body_leaves_behind_is_asked_to_end_first() {
+    let settings = ShellSettings::new(supervisor());
+    let executor = executor_with(ShellSettings { kill_grace: Duration::from_secs(20), ..settings });
+    // In a session of its own, where the body's process group would not reach it.
+    let script = "setsid sh -c 'trap \"echo bye >said; exit\" TERM; echo $$ >left
+            for i in $(seq 5000); do sleep 0.01; done' >/dev/null 2>&1 &
+        for i in $(seq 1000); do [ -s left ] && exit; sleep 0.01; done";
+    // It has half a second to say something, which a busy machine may not grant at once.
+    for _ in 0..20 {
+        let scene = Scene::new();
+        let report = executor.run(scene.script(script)).await;
+        assert_eq!(report.outcome, Outcome::Completed);
+        assert!(!is_alive(scene.pid("left").await));
+        if scene.file("said").exists() {
+            return;
+        }
+    }
+    panic!("nothing that was left behind was asked to end");
+}
+
+#[tokio::test]
 async fn dropping_the_run_ends_the_body() {
     let scene = Scene::new();
     let invocation = scene.script(STUBBORN);
@@ -137,10 +160,13 @@ async fn silence_times_out_and_noise_does_not() {
 #[tokio::test]
 async fn a_body_ends_with_the_lease() {
     let scene = Scene::new();
-    let (_sender, until) = watch::channel(now() + Duration::from_millis(500));
+    let (sender, until) = watch::channel(now() + Duration::from_secs(60));
     let invocation =
         Invocation { lease: Lease::new(until), ..scene.script("echo $$ >main; exec sleep 600") };
-    let report = executor().run(invocation).await;
+    let run = tokio::spawn(async move { executor().run(invocation).await });
+    scene.pid("main").await;
+    sender.send(now() + Duration::from_millis(200)).unwrap();
+    let report = run.await.unwrap();
     assert_eq!(report.error, Report::cancelled(CancelReason::LeaseLost).error);
     assert!(!is_alive(scene.pid("main").await));
 }
@@ -148,12 +174,15 @@ async fn a_body_ends_with_the_lease() {
 #[tokio::test]
 async fn a_renewed_lease_keeps_the_body() {
     let scene = Scene::new();
-    let first = now() + Duration::from_secs(2);
-    let (sender, until) = watch::channel(first);
-    let script = "echo $$ >main; while [ ! -e enough ]; do sleep 0.02; done";
+    let (sender, until) = watch::channel(now() + Duration::from_secs(60));
+    let script = "echo $$ >main; for i in $(seq 5000); do [ -e enough ] && exit; sleep 0.02; done
+        exit 1";
     let invocation = Invocation { lease: Lease::new(until), ..scene.script(script) };
     let run = tokio::spawn(async move { executor().run(invocation).await });
     scene.pid("main").await;
+    let first = now() + Duration::from_secs(1);
+    sender.send(first).unwrap();
+    tokio::task::yield_now().await;
     sender.send(first + Duration::from_secs(60)).unwrap();
     tokio::time::sleep_until(first + Duration::from_millis(500)).await;
     std::fs::write(scene.file("enough"), "").unwrap();

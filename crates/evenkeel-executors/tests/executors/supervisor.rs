@@ -1,7 +1,7 @@
 //! The supervisor without an executor: a node that is frozen or gone says nothing.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -27,6 +27,7 @@ impl Node {
         let supervisor = Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut node = Self { supervisor, control: BufReader::new(ours) };
@@ -79,9 +80,10 @@ fn started(spec: &Value) -> Node {
 #[tokio::test]
 async fn a_frozen_nodes_body_ends_when_the_lease_does() {
     let folder = TempDir::new().unwrap();
-    let mut node = started(&spec(folder.path(), Some(1500)));
+    let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
     assert!(is_alive(main));
+    node.say("lease 300");
     assert_eq!(node.exit_code(), Some(EXIT_ABANDONED.into()));
     assert!(!is_alive(main));
     assert_eq!(node.hear()["ended"]["by"], "lease");
@@ -90,10 +92,11 @@ async fn a_frozen_nodes_body_ends_when_the_lease_does() {
 #[tokio::test]
 async fn a_renewed_lease_keeps_the_body_until_it_is_stopped() {
     let folder = TempDir::new().unwrap();
-    let start = monotonic_ms();
-    let mut node = started(&spec(folder.path(), Some(1500)));
+    let mut node = started(&spec(folder.path(), Some(60_000)));
     let main = pid_in(&folder.path().join("main")).await;
-    node.say("lease 60000");
+    // In one breath, so that the first can't end before the second comes.
+    node.say("lease 1500\nlease 60000");
+    let start = monotonic_ms();
     eventually("the first lease is over", || monotonic_ms() > start + 2000).await;
     assert!(is_alive(main));
     node.say("stop");
@@ -133,7 +136,7 @@ async fn the_lock_is_held_until_the_body_is_gone() {
     let folder = TempDir::new().unwrap();
     let mut spec = spec(folder.path(), None);
     // It ignores the request to end, so that there is a while between the order and its end.
-    spec["argv"][2] = "trap '' TERM; echo $$ >main; while :; do sleep 1; done".into();
+    spec["argv"][2] = "trap '' TERM; echo $$ >main; for i in $(seq 100); do sleep 1; done".into();
     let mut node = started(&spec);
     let main = pid_in(&folder.path().join("main")).await;
     let lock = File::open(folder.path().join("bodies.lock")).unwrap();
@@ -184,4 +187,61 @@ async fn nothing_starts_while_a_restarted_node_looks_for_bodies() {
     assert!(error.starts_with("the lock of bodies: "), "{error}");
     assert_ne!(node.exit_code(), Some(0));
     assert!(!folder.path().join("main").exists());
+}
+
+#[tokio::test]
+async fn a_body_cannot_write_to_the_lock_that_it_holds() {
+    let folder = TempDir::new().unwrap();
+    let mut node = started(&spec(folder.path(), None));
+    let main = pid_in(&folder.path().join("main")).await;
+    let lock = folder.path().join("bodies.lock");
+    let held: Vec<String> = fs::read_dir(format!("/proc/{main}/fd"))
+        .unwrap()
+        .flatten()
+        .filter(|fd| fs::read_link(fd.path()).is_ok_and(|file| file == lock))
+        .map(|fd| fd.file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(held.len(), 1, "{held:?}");
+    let info = fs::read_to_string(format!("/proc/{main}/fdinfo/{}", held[0])).unwrap();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+    // The last octal digit says how it was opened: 0 is to be read.
+    assert_eq!(i64::from_str_radix(flags, 8).unwrap() & 3, 0, "{info}");
+    node.say("stop");
+    node.exit_code();
+}
+
+#[test]
+fn a_body_that_cannot_join_its_group_is_bound_all_the_same() {
+    let become_body = |required: bool| {
+        let prelude = json!({
+            "supervisor": std::process::id(), "user": null, "cwd": null,
+            "group": {"path": "/no/such/group", "required": required},
+            "limits": {}, "limits_alone": {"open_files": 33},
+        });
+        Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
+            .args(["--exec", &prelude.to_string(), "--", "/bin/sh", "-c", "ulimit -n"])
+            .output()
+            .unwrap()
+    };
+    let output = become_body(false);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "33\n", "{output:?}");
+    let complaint = "evenkeel: it runs without a control group, its own can't be joined: ";
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with(complaint), "{output:?}");
+    assert!(!become_body(true).status.success());
+}
+
+#[tokio::test]
+async fn a_body_without_its_group_says_so() {
+    let folder = TempDir::new().unwrap();
+    let mut spec = spec(folder.path(), None);
+    spec["argv"][2] = "ulimit -n >limit".into();
+    spec["limits"] = json!({"open_files": 33});
+    spec["group"] = json!({"path": "/no/such/group", "required": false});
+    let mut node = started(&spec);
+    assert_eq!(node.hear()["ended"]["code"], 0);
+    assert_eq!(node.exit_code(), Some(0));
+    assert_eq!(fs::read_to_string(folder.path().join("limit")).unwrap(), "33\n");
+    let mut said = String::new();
+    node.supervisor.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("evenkeel: it runs without a control group, none can be"), "{said}");
 }
