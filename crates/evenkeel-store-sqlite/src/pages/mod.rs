@@ -68,7 +68,7 @@ impl PageStore for SqliteStore {
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
         // Mostly there is nothing, and then the writer is left in peace.
-        let jobs = self.readers.read(move |db| forget::deleted_jobs(db, limit)).await?;
+        let jobs = self.engine_readers.read(move |db| forget::deleted_jobs(db, limit)).await?;
         if jobs.is_empty() {
             return Ok(0);
         }
