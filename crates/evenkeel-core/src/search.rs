@@ -1,5 +1,7 @@
 //! What people type to find pages.
 
+use unicode_normalization::char::is_combining_mark;
+
 /// A search: every wanted term must be on a page, no unwanted one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchQuery {
@@ -12,7 +14,8 @@ pub struct SearchQuery {
 /// Words that must stand one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// Letters and digits only, in lower case; never empty.
+    /// Letters and digits and the marks on them, in lower case; never empty. A store takes the
+    /// marks off as it does with those of texts.
     pub words: Vec<String>,
     /// Is the last word only the beginning of one?
     pub prefix: bool,
@@ -36,7 +39,7 @@ impl SearchQuery {
     /// Reads `rust "job scheduler" sched* -python`.
     ///
     /// Nothing in it is syntax for a database: a term is made of words, and words of letters and
-    /// digits. What else stands between them separates, so `foo-bar` is the phrase `foo bar`.
+    /// digits and the marks on them. What else stands between them separates, so `foo-bar` is the phrase `foo bar`.
     pub fn parse(text: &str) -> Result<Self, SearchError> {
         let mut query = Self { wanted: Vec::new(), unwanted: Vec::new() };
         let mut rest = text.trim_start();
@@ -68,12 +71,18 @@ impl SearchQuery {
 impl Term {
     fn read(text: &str) -> Option<Self> {
         let words: Vec<String> = text
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(str::to_lowercase)
+            .split(|c: char| !(c.is_alphanumeric() || is_combining_mark(c) || is_unseen(c)))
+            .map(|word| word.chars().filter(|c| !is_unseen(*c)).collect::<String>().to_lowercase())
+            .filter(|word| word.contains(char::is_alphanumeric))
             .collect();
         (!words.is_empty()).then(|| Self { words, prefix: text.ends_with('*') })
     }
+}
+
+/// Stands in a word without being seen: a soft hyphen, or a character without width that tells
+/// where a word may be broken, or how its letters join.
+pub fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}')
 }
 
 #[cfg(test)]
@@ -93,6 +102,13 @@ mod tests {
             [term(&["rust"], false), term(&["job", "scheduler"], false), term(&["sched"], true)]
         );
         assert_eq!(query.unwanted, [term(&["python"], false), term(&["a", "b"], false)]);
+    }
+
+    #[test]
+    fn marks_and_what_is_not_seen_do_not_part_a_word() {
+        let query = SearchQuery::parse("Cafe\u{301}s soft\u{ad}ware हिन्दी \u{301} \u{ad}").unwrap();
+        let expected = ["cafe\u{301}s", "software", "हिन्दी"].map(|word| term(&[word], false));
+        assert_eq!(query.wanted, expected);
     }
 
     #[test]

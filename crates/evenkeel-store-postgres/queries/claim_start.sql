@@ -32,7 +32,8 @@ WITH clock AS MATERIALIZED (
      WHERE node_no = $2
 )
 SELECT (SELECT now FROM clock), d.scheduled_at, d.job_no, d.sequence, d.attempt, j.definition,
-       c.data
-  FROM d JOIN job j USING (job_no)
-  LEFT JOIN checkpoint c ON c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
-                        AND c.sequence = d.sequence;
+       -- not a join, which a plan made while there were none might do the wrong way round
+       (SELECT c.data FROM checkpoint c
+         WHERE c.scheduled_at = d.scheduled_at AND c.job_no = d.job_no
+           AND c.sequence = d.sequence)
+  FROM d JOIN job j USING (job_no);

@@ -25,23 +25,36 @@ WITH seen AS MATERIALIZED (
                                    AND l.status IN (3, 5)))
  RETURNING r.scheduled_at, r.job_no, r.sequence, r.attempt, r.prev_at, r.prev_sequence
 ), unsaid AS (
-    -- an ended attempt needs no note,
-    DELETE FROM note t USING seen n
-     WHERE t.scheduled_at = n.scheduled_at AND t.job_no = n.job_no AND t.sequence = n.sequence
-       AND t.attempt = n.attempt AND n.status NOT IN (0, 1)
+    -- an ended attempt needs no note (found as in finish_forget_notes),
+    DELETE FROM note
+     WHERE ctid = ANY (ARRAY(
+               SELECT t.ctid FROM seen n
+                CROSS JOIN LATERAL (
+                      SELECT ctid FROM note t
+                       WHERE t.scheduled_at = n.scheduled_at AND t.job_no = n.job_no
+                         AND t.sequence = n.sequence AND t.attempt = n.attempt
+                      OFFSET 0) AS t
+                WHERE n.status NOT IN (0, 1)))
 ), unsaved AS (
     -- and a run that is over no checkpoint
-    DELETE FROM checkpoint c USING seen n
-     WHERE c.scheduled_at = n.scheduled_at AND c.job_no = n.job_no AND c.sequence = n.sequence
-       AND NOT EXISTS (SELECT FROM run l
-                        WHERE l.scheduled_at = n.scheduled_at AND l.job_no = n.job_no
-                          AND l.sequence = n.sequence AND l.status IN (0, 1))
-       AND NOT EXISTS (SELECT FROM ready q
-                        WHERE q.scheduled_at = n.scheduled_at AND q.job_no = n.job_no
-                          AND q.sequence = n.sequence)
-       AND NOT EXISTS (SELECT FROM wake w
-                        WHERE w.scheduled_at = n.scheduled_at AND w.job_no = n.job_no
-                          AND w.sequence = n.sequence)
+    DELETE FROM checkpoint
+     WHERE ctid = ANY (ARRAY(
+               SELECT c.ctid FROM seen n
+                CROSS JOIN LATERAL (
+                      SELECT ctid FROM checkpoint c
+                       WHERE c.scheduled_at = n.scheduled_at AND c.job_no = n.job_no
+                         AND c.sequence = n.sequence
+                         AND NOT EXISTS (SELECT FROM run l
+                                          WHERE l.scheduled_at = n.scheduled_at
+                                            AND l.job_no = n.job_no AND l.sequence = n.sequence
+                                            AND l.status IN (0, 1))
+                         AND NOT EXISTS (SELECT FROM ready q
+                                          WHERE q.scheduled_at = n.scheduled_at
+                                            AND q.job_no = n.job_no AND q.sequence = n.sequence)
+                         AND NOT EXISTS (SELECT FROM wake w
+                                          WHERE w.scheduled_at = n.scheduled_at
+                                            AND w.job_no = n.job_no AND w.sequence = n.sequence)
+                      OFFSET 0) AS c))
 ), cut_off AS (
     -- jobs of which something stays that only a forgotten row leads to; the newest good and the
     -- newest failed attempt are found without

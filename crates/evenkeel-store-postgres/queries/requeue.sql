@@ -31,8 +31,13 @@ WITH clock AS MATERIALIZED (
 ), unsaid AS (
     -- it starts anew; as in finish_forget_notes
     DELETE FROM note
-     WHERE ((scheduled_at, job_no, sequence, attempt) IN (
-               SELECT scheduled_at, job_no, sequence, attempt FROM taken)) IS TRUE
+     WHERE ctid = ANY (ARRAY(
+               SELECT n.ctid FROM taken t
+                CROSS JOIN LATERAL (
+                      SELECT ctid FROM note n
+                       WHERE n.scheduled_at = t.scheduled_at AND n.job_no = t.job_no
+                         AND n.sequence = t.sequence AND n.attempt = t.attempt
+                      OFFSET 0) AS n))
 ), over AS (
     UPDATE job_state s SET live = greatest(s.live - t.chains, 0)
       FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE is_over GROUP BY job_no) AS t

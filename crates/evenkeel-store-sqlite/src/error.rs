@@ -76,6 +76,9 @@ fn classify(error: rusqlite::Error) -> StoreError {
             | ErrorCode::ParameterOutOfRange
             | ErrorCode::ApiMisuse
             | ErrorCode::Unknown => StoreError::Refused(Box::new(error)),
+            ErrorCode::OperationInterrupted => {
+                unavailable("it took too long and was given up: narrow down what is looked for")
+            }
             _ => StoreError::Unavailable(Box::new(error)),
         },
         _ => StoreError::Refused(Box::new(error)),

@@ -25,6 +25,8 @@ mod session;
 mod verbs;
 mod writer;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{Appetite, Census, Signal, Signals, Store, StoreError};
@@ -38,10 +40,20 @@ use crate::writer::Writer;
 pub use error::OpenError;
 pub use options::SqliteOptions;
 
+/// A search that takes longer than this is ended.
+const USERS_READ_MAX: Duration = Duration::from_secs(10);
+/// The engine can do nothing else until it knows, and asks for little at a time.
+const ENGINE_READ_MAX: Duration = Duration::from_secs(60);
+/// One may look far back while the other answers.
+const ENGINE_READERS: usize = 2;
+
 /// A store in one file. Dropping it finishes what was accepted and closes the file.
 pub struct SqliteStore {
     writer: Writer,
+    /// For what people and crawls ask: they may look at much, and wait for each other.
     readers: Readers,
+    /// For what the engine asks, which nobody's search may hold up.
+    engine_readers: Readers,
     signals: Signals,
     durability: String,
 }
@@ -56,10 +68,11 @@ impl SqliteStore {
 
     fn open_blocking(options: &SqliteOptions) -> Result<Self, OpenError> {
         let writer = Writer::start(options)?;
-        let readers = Readers::open(options)?;
+        let readers = Readers::open(options, options.readers, USERS_READ_MAX)?;
+        let engine_readers = Readers::open(options, ENGINE_READERS, ENGINE_READ_MAX)?;
         let synchronous = if options.synchronous_full { "FULL" } else { "NORMAL" };
         let durability = format!("journal_mode=WAL synchronous={synchronous}");
-        Ok(Self { writer, readers, signals: Signals::default(), durability })
+        Ok(Self { writer, readers, engine_readers, signals: Signals::default(), durability })
     }
 
     /// The settings in force that say what survives what.
@@ -94,7 +107,7 @@ impl Store for SqliteStore {
 
     async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
         let wanted = name.to_owned();
-        if let Some(known) = self.readers.read(move |db| find_tenant(db, &wanted)).await? {
+        if let Some(known) = self.engine_readers.read(move |db| find_tenant(db, &wanted)).await? {
             return Ok(known);
         }
         let name = name.to_owned();
@@ -111,7 +124,7 @@ impl Store for SqliteStore {
 
     async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
         let wanted = key.to_owned();
-        if let Some(known) = self.readers.read(move |db| find_setting(db, &wanted)).await? {
+        if let Some(known) = self.engine_readers.read(move |db| find_setting(db, &wanted)).await? {
             return Ok(known);
         }
         let (key, fresh) = (key.to_owned(), fresh.to_owned());

@@ -12,6 +12,7 @@ use crate::SqliteStore;
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::queue::Urgency::{Batch, Command};
+use crate::queue::weight;
 use crate::rows::{key_from, key_params};
 use crate::runs::owned::owned_from;
 
@@ -24,19 +25,19 @@ impl NoteStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<bool>, StoreError> {
         self.writer
-            .write(Batch, batch.len(), move |session| {
+            .write(Batch, batch.iter().map(rows).sum(), move |session| {
                 note(session.connection(), node, &batch, resolve(now))
             })
             .await
     }
 
     async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
-        self.readers.read(move |db| find_running(db, key)).await
+        self.engine_readers.read(move |db| find_running(db, key)).await
     }
 
     async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
         self.writer
-            .write(Command, 1, move |session| send_letter(session.connection(), node, letter))
+            .write(Batch, 1, move |session| send_letter(session.connection(), node, letter))
             .await?;
         if letter.word == Word::Settled {
             self.signals.send(Signal::Letters);
@@ -46,13 +47,20 @@ impl NoteStore for SqliteStore {
 
     async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
         // Mostly there are none, and then the writer is left in peace.
-        if !self.readers.read(move |db| has_letters(db, node)).await? {
+        if !self.engine_readers.read(move |db| has_letters(db, node)).await? {
             return Ok(Vec::new());
         }
         self.writer
             .write(Command, 1, move |session| take_letters(session.connection(), node, limit))
             .await
     }
+}
+
+/// About how many rows of other verbs a note costs the writer.
+fn rows(note: &Note) -> usize {
+    let log = note.log.as_ref().map_or(0, String::len);
+    let checkpoint = note.checkpoint.as_ref().map_or(0, Vec::len);
+    weight(1, log + checkpoint)
 }
 
 fn note(

@@ -11,7 +11,7 @@ pub struct SqliteOptions {
     pub synchronous_full: bool,
     /// Memory for pages of the writer, in MiB.
     pub cache_mb: u32,
-    /// How many can read at once, beside the writer.
+    /// How many people and crawls can read at once, beside the writer and the engine.
     pub readers: usize,
     /// The log is copied into the file when it has grown to this many pages. More is faster, and
     /// needs more disk.

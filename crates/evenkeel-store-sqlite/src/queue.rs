@@ -12,6 +12,14 @@ const GROUP_REQUESTS_MAX: usize = 64;
 /// and at most about so many rows, so that none waits long for the others.
 const GROUP_ROWS_MAX: usize = 20_000;
 
+/// So many bytes are as much work as a row.
+const BYTES_PER_ROW: usize = 128;
+
+/// About how many rows it is to write `rows` that hold so many bytes beside their usual columns.
+pub(crate) const fn weight(rows: usize, bytes: usize) -> usize {
+    rows + bytes / BYTES_PER_ROW
+}
+
 /// Who is waiting for the answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Urgency {
@@ -74,7 +82,8 @@ impl<T> Queue<T> {
     }
 
     /// Waits for something and takes what shares the next commit, commands and ends first; `None`
-    /// once the queue is closed and empty. At least one batch is taken, so it does not starve.
+    /// once the queue is closed and empty. At least one end and one batch are taken, so that neither
+    /// starves.
     pub(crate) fn next_group(&self) -> Option<Vec<T>> {
         let mut waiting = self.lock();
         while waiting.is_empty() {
@@ -86,11 +95,9 @@ impl<T> Queue<T> {
         let (mut group, mut rows) = (Vec::new(), 0);
         take(&mut waiting.commands, &mut group, &mut rows);
         let commands = group.len();
+        take_first(&mut waiting.ends, &mut group, &mut rows);
         take(&mut waiting.ends, &mut group, &mut rows);
-        if let Some((size, item)) = waiting.batches.pop_front() {
-            group.push(item);
-            rows += size;
-        }
+        take_first(&mut waiting.batches, &mut group, &mut rows);
         take(&mut waiting.batches, &mut group, &mut rows);
         drop(waiting);
         self.command_room.add_permits(commands);
@@ -125,6 +132,15 @@ impl<T> Waiting<T> {
     }
 }
 
+/// Takes one, however full the group is.
+fn take_first<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
+    if let Some((size, item)) = from.pop_front() {
+        group.push(item);
+        *rows += size;
+    }
+}
+
+/// Takes as many as the group has room for.
 fn take<T>(from: &mut VecDeque<(usize, T)>, group: &mut Vec<T>, rows: &mut usize) {
     while let Some((size, _)) = from.front() {
         let first = group.is_empty();
@@ -159,13 +175,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_commands_do_not_starve_a_batch() {
-        let queue = Queue::new();
-        for _ in 0..200 {
-            queue.push(Urgency::Command, 100, "register").await.unwrap();
+    async fn many_commands_starve_neither_an_end_nor_a_batch() {
+        // Full by their number, and full by their rows.
+        for rows in [1, 15_000] {
+            let queue = Queue::new();
+            for _ in 0..200 {
+                queue.push(Urgency::Command, rows, "register").await.unwrap();
+            }
+            queue.push(Urgency::End, 15_000, "finish").await.unwrap();
+            queue.push(Urgency::Batch, 15_000, "fire").await.unwrap();
+            let group = queue.next_group().unwrap();
+            assert_eq!(group[group.len() - 2..], ["finish", "fire"]);
+            assert!(group.len() <= GROUP_REQUESTS_MAX + 2);
         }
-        queue.push(Urgency::Batch, 1000, "fire").await.unwrap();
-        assert!(queue.next_group().unwrap().contains(&"fire"));
+    }
+
+    #[test]
+    fn bytes_weigh_as_rows_do() {
+        assert_eq!(weight(2, 0), 2);
+        assert_eq!(weight(1, 64 << 10), 513);
     }
 
     #[tokio::test]

@@ -1,23 +1,31 @@
 //! Connections that read, beside the writer and never in its way.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use evenkeel_store::StoreError;
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::{Answer, unavailable};
+use crate::error::{Answer, Failure, unavailable};
 use crate::{OpenError, SqliteOptions};
 
+/// A statement looks at the clock once in so many of SQLite's steps, some tens of microseconds.
+const STEPS_PER_LOOK: i32 = 1000;
+
+/// Some connections that read, for one kind of askers.
 pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
-    room: Semaphore,
+    room: Arc<Semaphore>,
+    time_max: Duration,
 }
 
-/// A connection that returns to the idle ones, whatever happens.
+/// A connection that returns to the idle ones, whatever happens. Only then the next may come: the
+/// place is given back after it, also if nobody waits for the answer any more.
 struct Borrowed {
     connection: Option<Connection>,
     home: Arc<Mutex<Vec<Connection>>>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Drop for Borrowed {
@@ -29,11 +37,17 @@ impl Drop for Borrowed {
 }
 
 impl Readers {
-    pub(crate) fn open(options: &SqliteOptions) -> Result<Self, OpenError> {
-        let count = options.readers.max(1);
+    /// Opens `count` connections. Nobody waits for one, nor has one, longer than `time_max`.
+    pub(crate) fn open(
+        options: &SqliteOptions,
+        count: usize,
+        time_max: Duration,
+    ) -> Result<Self, OpenError> {
+        let count = count.max(1);
         let idle: Result<Vec<Connection>, OpenError> =
             (0..count).map(|_| crate::open::reader(options)).collect();
-        Ok(Self { idle: Arc::new(Mutex::new(idle?)), room: Semaphore::new(count) })
+        let room = Arc::new(Semaphore::new(count));
+        Ok(Self { idle: Arc::new(Mutex::new(idle?)), room, time_max })
     }
 
     /// Runs `look` on one state of the database, off the async threads.
@@ -42,20 +56,112 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Answer<T> + Send + 'static,
     {
-        let _place = self.room.acquire().await.map_err(unavailable)?;
+        let time_max = self.time_max;
+        let place = tokio::time::timeout(time_max, Arc::clone(&self.room).acquire_owned())
+            .await
+            .map_err(|_| unavailable("all connections that read are busy"))?
+            .map_err(unavailable)?;
         let home = Arc::clone(&self.idle);
         let work = move || {
             let connection = home.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let borrowed = Borrowed { connection, home };
-            let Some(connection) = &borrowed.connection else {
+            let mut borrowed = Borrowed { connection, home, _place: place };
+            let Some(connection) = &mut borrowed.connection else {
                 return Err(unavailable("no connection is idle"));
             };
-            let snapshot =
-                connection.unchecked_transaction().map_err(crate::error::Failure::from)?;
+            give_up_after(connection, time_max).map_err(StoreError::from)?;
+            let snapshot = connection.unchecked_transaction().map_err(Failure::from)?;
             let seen = look(&snapshot).map_err(StoreError::from);
             drop(snapshot);
             seen
         };
         tokio::task::spawn_blocking(work).await.map_err(unavailable)?
+    }
+}
+
+/// Ends whatever the connection does once the time is over.
+fn give_up_after(connection: &mut Connection, time: Duration) -> Answer<()> {
+    let begun = instant_now();
+    let is_over = move || instant_now().duration_since(begun) > time;
+    Ok(connection.progress_handler(STEPS_PER_LOOK, Some(is_over))?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "SQLite's work takes real time")]
+fn instant_now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn one(time_max: Duration) -> (TempDir, Arc<Readers>) {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::new(directory.path().join("store"));
+        let readers = Readers::open(&options, 1, time_max).unwrap();
+        (directory, Arc::new(readers))
+    }
+
+    fn number(db: &Connection) -> Answer<i64> {
+        Ok(db.query_row("SELECT 7", [], |row| row.get(0))?)
+    }
+
+    #[tokio::test]
+    async fn a_read_that_nobody_waits_for_keeps_its_place_until_it_ends() {
+        let (_directory, readers) = one(Duration::from_secs(60));
+        let (begins, begun) = oneshot::channel();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let held = Arc::clone(&readers);
+        let first = tokio::spawn(async move {
+            let look = move |_: &Connection| {
+                let _ = begins.send(());
+                let _ = end.recv();
+                Ok(())
+            };
+            held.read(look).await
+        });
+        begun.await.unwrap();
+        first.abort();
+        assert!(first.await.is_err());
+        // The second waits, and does not find that there is nothing to read with.
+        let second = tokio::time::timeout(Duration::from_millis(50), readers.read(number)).await;
+        assert!(second.is_err(), "{second:?}");
+        ends.send(()).unwrap();
+        assert_eq!(readers.read(number).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_read_without_an_end_is_given_up_and_the_next_is_not() {
+        let (_directory, readers) = one(Duration::from_millis(50));
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+                       SELECT count(*) FROM n";
+        let look =
+            move |db: &Connection| Ok(db.query_row(endless, [], |row| row.get::<_, i64>(0))?);
+        let given_up = tokio::time::timeout(Duration::from_secs(60), readers.read(look)).await;
+        let error = given_up.expect("it is given up").unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        assert_eq!(readers.read(number).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_too_long_for_a_connection_is_told() {
+        let (_directory, readers) = one(Duration::from_millis(50));
+        let (begins, begun) = oneshot::channel();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let held = Arc::clone(&readers);
+        let first = tokio::spawn(async move {
+            let look = move |_: &Connection| {
+                let _ = begins.send(());
+                let _ = end.recv();
+                Ok(())
+            };
+            held.read(look).await
+        });
+        begun.await.unwrap();
+        assert!(matches!(readers.read(number).await, Err(StoreError::Unavailable(_))));
+        ends.send(()).unwrap();
+        first.await.unwrap().unwrap();
     }
 }

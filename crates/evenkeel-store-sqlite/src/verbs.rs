@@ -91,12 +91,14 @@ impl ScheduleStore for SqliteStore {
         after: Option<JobNo>,
         limit: u32,
     ) -> Result<Vec<DueJob>, StoreError> {
-        self.readers.read(move |db| schedules::load_due(db, shard, until, after, limit)).await
+        self.engine_readers
+            .read(move |db| schedules::load_due(db, shard, until, after, limit))
+            .await
     }
 
     async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError> {
         let jobs = jobs.to_vec();
-        self.readers.read(move |db| schedules::load_jobs(db, &jobs)).await
+        self.engine_readers.read(move |db| schedules::load_jobs(db, &jobs)).await
     }
 
     async fn look_ahead(
@@ -110,7 +112,7 @@ impl ScheduleStore for SqliteStore {
         let now = resolve(now);
         // Most looks find nothing changed, and then the writer is left in peace.
         let (changed, wakes) = self
-            .readers
+            .engine_readers
             .read(move |db| {
                 let changed = schedules::changed_jobs(db, &shards, limit)?;
                 Ok((changed, schedules::due_wakes(db, &shards, until, limit)?))
@@ -162,7 +164,7 @@ impl RunStore for SqliteStore {
         alpha: f64,
     ) -> Result<Vec<FinishResult>, StoreError> {
         self.writer
-            .write(End, batch.len(), move |session| {
+            .write(End, batch.iter().map(runs::finish::rows).sum(), move |session| {
                 runs::finish::finish(session.connection(), node, &batch, alpha)
             })
             .await
@@ -183,11 +185,11 @@ impl RunStore for SqliteStore {
 
     async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
         let keys = keys.to_vec();
-        self.readers.read(move |db| runs::owned::find(db, node, &keys)).await
+        self.engine_readers.read(move |db| runs::owned::find(db, node, &keys)).await
     }
 
     async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError> {
-        self.readers.read(move |db| runs::owned::all(db, node, limit)).await
+        self.engine_readers.read(move |db| runs::owned::all(db, node, limit)).await
     }
 
     async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
@@ -214,7 +216,7 @@ impl RunStore for SqliteStore {
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         let pools = pools.to_vec();
-        self.readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await
+        self.engine_readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
@@ -238,7 +240,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn prune(&self, prune: Prune) -> Result<Pruned, StoreError> {
-        let looked = self.readers.read(move |db| runs::prune::look(db, prune)).await?;
+        let looked = self.engine_readers.read(move |db| runs::prune::look(db, prune)).await?;
         let pruned = looked.pruned(0);
         if looked.rows() == 0 {
             return Ok(pruned);
@@ -308,7 +310,7 @@ impl NodeStore for SqliteStore {
     }
 
     async fn members(&self) -> Result<(Timestamp, Vec<Member>), StoreError> {
-        let members = self.readers.read(nodes::members).await?;
+        let members = self.engine_readers.read(nodes::members).await?;
         Ok((system_time(), members))
     }
 }

@@ -228,6 +228,7 @@ macro_rules! store_conformance {
             what_is_unwanted_must_not_be_there,
             case_and_accents_make_no_difference,
             words_are_found_in_any_script,
+            what_is_not_seen_in_a_word_makes_no_difference,
             what_a_word_is_does_not_depend_on_what_is_around_it,
             nothing_that_is_looked_for_is_syntax,
             a_search_of_which_nothing_is_left_finds_nothing,
@@ -236,6 +237,7 @@ macro_rules! store_conformance {
             equals_come_in_the_order_of_their_numbers_and_paging_is_complete,
             a_snippet_shows_what_was_looked_for,
             a_changed_page_is_found_by_its_new_words_alone,
+            a_search_shows_no_more_than_a_hundred_at_once,
             a_search_can_be_confined_to_a_job,
             huge_pages_are_kept_and_their_beginnings_found,
         }
@@ -254,6 +256,7 @@ macro_rules! store_conformance {
             each_job_has_a_room_of_its_own,
             a_forgotten_page_is_gone_and_its_room_is_free,
             pages_of_a_deleted_job_are_nowhere_and_cleared_in_steps,
+            deleted_jobs_without_pages_do_not_hide_those_that_have_some,
             a_deleted_job_and_one_of_another_tenant_keep_nothing,
             characters_that_no_store_keeps_become_spaces,
             batches_for_one_job_at_once_do_not_overfill_it,

@@ -28,7 +28,10 @@ pub use jobs::{
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};
 pub use page::{Page, PageRequest};
-pub use pages::{MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, Shelf, StoredPage};
+pub use pages::{
+    MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, SEARCH_LIMIT_MAX, Shelf,
+    StoredPage,
+};
 pub use row::{
     outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
 };

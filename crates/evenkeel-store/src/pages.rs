@@ -78,6 +78,9 @@ pub const MARK_START: char = '\u{2}';
 /// Stands after a word that was looked for. No kept text holds it.
 pub const MARK_END: char = '\u{3}';
 
+/// A search shows so many pages at once: it reads the texts of all that it shows.
+pub const SEARCH_LIMIT_MAX: u32 = 100;
+
 /// The place of a page in the order of their numbers.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PageNo(pub i64);
@@ -122,12 +125,14 @@ pub trait PageStore: Send + Sync {
     /// there were.
     async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError>;
 
-    /// Forgets pages of deleted jobs, at most `limit`. Says how many. Quick if there are none.
+    /// Forgets pages of deleted jobs, at most `limit`. Says how many: fewer than `limit` only if
+    /// there are no more, but for those that another node is clearing. Quick if there are none.
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError>;
 
     /// The scope's pages that the filter names. Pages of deleted jobs are never among them.
     ///
-    /// With a query they are paged by `offset` alone and `next` is `None`. Pages that have all
+    /// With a query they are paged by `offset` alone, at most [`SEARCH_LIMIT_MAX`] at once
+    /// whatever `limit` says, and `next` is `None`. Pages that have all
     /// that is wanted in their title come first, then those where it is said more, or more of
     /// what is said; equals in the order of their numbers. Of more than 10,000 that fit only so
     /// many are ranked. The total is exact up to 10,000.

@@ -43,28 +43,50 @@ async fn give_room_back(connection: &Connection, job: i64, gone: &Row) -> Tried<
 
 /// Job by job, each in a transaction of its own: what is done stays done.
 pub(super) async fn clear(store: &PostgresStore, limit: u32) -> Result<u64, StoreError> {
-    let mut cleared = 0;
-    while cleared < u64::from(limit) {
-        let room = i64::from(limit) - cleared.cast_signed();
-        let one = store
-            .api
-            .run(room, |connection, room| async move {
-                connection.transaction(clear_one(&connection, *room)).await
-            })
-            .await?;
-        match one {
-            Some(pages) => cleared += pages,
-            None => break,
+    let limit = u64::from(limit);
+    let (mut cleared, mut after) = (0, 0);
+    while cleared < limit {
+        let jobs = deleted_jobs(store, after, limit - cleared).await?;
+        let Some(last) = jobs.last() else { break };
+        after = *last;
+        for job in jobs {
+            let room = limit - cleared;
+            if room == 0 {
+                break;
+            }
+            cleared += store
+                .api
+                .run((job, room.cast_signed()), |connection, args| async move {
+                    connection.transaction(clear_one(&connection, args.0, args.1)).await
+                })
+                .await?;
         }
     }
     Ok(cleared)
 }
 
-/// Clears pages of one deleted job. `None` if there is no such job.
-async fn clear_one(connection: &Connection, room: i64) -> Tried<Option<u64>> {
-    let sql = include_str!("../../queries/clear_pages_job.sql");
-    let Some(row) = connection.maybe_row(sql, &[]).await? else { return Ok(None) };
-    let job: i64 = get(&row, 0)?;
+/// The next deleted jobs that have a shelf. All shelves are walked along once, and no more.
+async fn deleted_jobs(
+    store: &PostgresStore,
+    after: i64,
+    limit: u64,
+) -> Result<Vec<i64>, StoreError> {
+    store
+        .api
+        .run((after, limit.cast_signed()), |connection, args| async move {
+            let sql = include_str!("../../queries/clear_pages_jobs.sql");
+            let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
+            Ok(rows.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?)
+        })
+        .await
+}
+
+/// Clears pages of one deleted job, unless somebody else does.
+async fn clear_one(connection: &Connection, job: i64, room: i64) -> Tried<u64> {
+    let sql = include_str!("../../queries/clear_pages_lock.sql");
+    if connection.maybe_row(sql, &[&job]).await?.is_none() {
+        return Ok(0);
+    }
     let sql = include_str!("../../queries/clear_pages.sql");
     let pages =
         give_room_back(connection, job, &connection.row(sql, &[&job, &room]).await?).await?;
@@ -72,5 +94,5 @@ async fn clear_one(connection: &Connection, room: i64) -> Tried<Option<u64>> {
         let sql = include_str!("../../queries/clear_pages_shelf.sql");
         connection.change(sql, &[&job]).await?;
     }
-    Ok(Some(pages))
+    Ok(pages)
 }

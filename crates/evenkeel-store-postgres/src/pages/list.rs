@@ -9,6 +9,7 @@ use evenkeel_store::{
 use futures::future::try_join;
 use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::lexemes::Home;
 use super::search::search;
@@ -68,20 +69,29 @@ async fn by_number(
     url_prefix: Option<&String>,
     page: PageRequest<PageNo>,
 ) -> Tried<Page<PageHit, PageNo>> {
+    let (listed, counted) = match job {
+        None => (
+            include_str!("../../queries/list_pages.sql"),
+            include_str!("../../queries/list_pages_count.sql"),
+        ),
+        Some(_) => (
+            include_str!("../../queries/list_pages_of_job.sql"),
+            include_str!("../../queries/list_pages_count_of_job.sql"),
+        ),
+    };
+    // The job was found among the tenant's.
     let job = job.map(|job| job.0);
+    let whose: &(dyn ToSql + Sync) = match &job {
+        None => &tenant,
+        Some(job) => job,
+    };
     let after = page.after.map_or(0, |no| no.0);
     // One more than asked for tells whether there is another page.
     let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
     let (chars, most) = (BEGINNING_CHARS_MAX as i32, COUNT_MAX + 1);
     let (rows, total) = try_join(
-        connection.rows(
-            include_str!("../../queries/list_pages.sql"),
-            &[&tenant, &after, &job, &url_prefix, &offset, &limit, &chars],
-        ),
-        connection.row(
-            include_str!("../../queries/list_pages_count.sql"),
-            &[&tenant, &job, &url_prefix, &most],
-        ),
+        connection.rows(listed, &[whose, &after, &url_prefix, &offset, &limit, &chars]),
+        connection.row(counted, &[whose, &url_prefix, &most]),
     )
     .await?;
     let shown = &rows[..rows.len().min(page.limit as usize)];

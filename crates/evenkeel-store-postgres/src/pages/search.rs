@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use evenkeel_core::{JobId, PageId};
-use evenkeel_store::text::{Needles, snippet};
-use evenkeel_store::{Page, PageHit, PageNo, PageRequest};
+use evenkeel_store::text::{Needles, SNIPPET_CHARS_MAX, snippet};
+use evenkeel_store::{Page, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
 use tokio_postgres::Row;
 
 use super::lexemes::Home;
@@ -16,8 +16,6 @@ use crate::pool::Connection;
 
 /// Texts are fetched for so many hits at once, so that there are never many in memory.
 const TEXTS_AT_ONCE: usize = 16;
-/// So many characters of each. What can be found is near the beginning.
-const TEXT_CHARS: i32 = 1 << 20;
 
 pub(super) async fn search(
     connection: &Connection,
@@ -31,7 +29,8 @@ pub(super) async fn search(
         return Ok(super::list::nothing());
     }
     let Matching { found, in_title, ranked } = Matching::new(home, needles);
-    let (most, offset, limit) = (COUNT_MAX + 1, i64::from(page.offset), i64::from(page.limit));
+    let (offset, limit) = (i64::from(page.offset), i64::from(page.limit.min(SEARCH_LIMIT_MAX)));
+    let most = COUNT_MAX + 1;
     let rows = connection
         .rows(
             include_str!("../../queries/list_pages_search.sql"),
@@ -57,7 +56,8 @@ async fn show(connection: &Connection, rows: &[Row], needles: &Needles) -> Tried
         return Ok(Vec::new());
     }
     let sql = include_str!("../../queries/list_pages_search_texts.sql");
-    let texts = connection.rows(sql, &[&numbers, &TEXT_CHARS]).await?;
+    let chars = SNIPPET_CHARS_MAX as i32;
+    let texts = connection.rows(sql, &[&numbers, &chars]).await?;
     let snippet =
         |row: &Row| -> Tried<(i64, String)> { Ok((get(row, 0)?, snippet(get(row, 1)?, needles))) };
     let mut snippets = texts.iter().map(snippet).collect::<Tried<HashMap<i64, String>>>()?;

@@ -21,6 +21,9 @@ pub(super) async fn prune(store: &PostgresStore, prune: Prune) -> Result<Pruned,
 }
 
 async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
+    // Notes, checkpoints, the queue and wakes come and go: a plan made while they are few must
+    // serve when they are many.
+    connection.batch_execute("SET LOCAL enable_seqscan = off").await?;
     // Before every key there is.
     let (at, job, bits, nth) = prune.after.map_or((i64::MIN, 0, 0, 0), columns);
     let row = connection

@@ -18,15 +18,15 @@ pub(super) fn forget(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u6
             .optional()?;
         numbers.extend(found);
     }
-    take_away(db, job, &numbers)
+    Ok(u64::from(take_away(db, job, &numbers)?))
 }
 
 /// Takes pages of a job away, and gives their room back. Says how many there were.
-fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u64> {
+fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
     let mut page = db.prepare_cached(include_str!("../../queries/forget_pages.sql"))?;
     let mut text = db.prepare_cached(include_str!("../../queries/forget_pages_text.sql"))?;
     let mut words = db.prepare_cached(include_str!("../../queries/forget_pages_words.sql"))?;
-    let (mut bytes, mut pages) = (0, 0);
+    let (mut bytes, mut pages) = (0, 0_u32);
     for no in numbers {
         let size: Option<i64> = page.query_row([no], |row| row.get(0)).optional()?;
         // A page that is named twice goes once.
@@ -37,9 +37,9 @@ fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u64> {
         pages += 1;
     }
     if pages > 0 {
-        keep::count(db, job, -bytes, -pages)?;
+        keep::count(db, job, -bytes, -i64::from(pages))?;
     }
-    Ok(pages.unsigned_abs())
+    Ok(pages)
 }
 
 /// Deleted jobs that have pages. Every job that has some has a shelf, and shelves are few.
@@ -49,8 +49,9 @@ pub(super) fn deleted_jobs(db: &Connection, limit: u32) -> Answer<Vec<JobNo>> {
     Ok(jobs.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u64> {
-    let limit = u64::from(limit);
+/// Clears these jobs one after the other, at most `limit` pages. Says how many. Of jobs that are
+/// done the shelves are gone.
+pub(super) fn clear(db: &Connection, jobs: &[JobNo], limit: u32) -> Answer<u32> {
     let mut look = db.prepare_cached(include_str!("../../queries/clear_pages_look.sql"))?;
     let mut cleared = 0;
     for job in jobs {

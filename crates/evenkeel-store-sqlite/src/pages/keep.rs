@@ -9,9 +9,7 @@ use serde::Serialize;
 
 use super::id_column;
 use crate::error::Answer;
-
-/// So many bytes of words are as much work as a row of other verbs.
-const BYTES_PER_ROW: usize = 128;
+use crate::queue::weight;
 
 /// A page with all that can be made ready without the database.
 pub(super) struct Prepared {
@@ -41,7 +39,9 @@ impl Prepared {
 
     /// About how many rows of other verbs it costs the writer.
     pub(super) fn rows(&self) -> usize {
-        2 + self.text_words.len() / BYTES_PER_ROW
+        let words = self.title_words.len() + self.text_words.len();
+        let page = usize::try_from(self.size).unwrap_or(usize::MAX);
+        weight(3, page.saturating_add(words))
     }
 
     fn insert(&self, db: &Connection, shelf: Shelf, now: Timestamp) -> Answer<i64> {
@@ -214,4 +214,49 @@ pub(super) fn known(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<Vec
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rows(change: impl FnOnce(&mut PageContent)) -> usize {
+        let mut page = PageContent {
+            id: PageId::of(JobNo(1), "u"),
+            url: "u".into(),
+            status: 200,
+            content_type: "text/html".into(),
+            etag: None,
+            last_modified: None,
+            content_hash: [0; 32],
+            depth: 0,
+            title: None,
+            text: String::new(),
+            links: Vec::new(),
+            metadata: json!({}),
+            fields: json!({}),
+        };
+        change(&mut page);
+        Prepared::new(page).unwrap().rows()
+    }
+
+    #[test]
+    fn whatever_is_written_of_a_page_weighs() {
+        let much = || "long ".repeat(10_000);
+        let little = rows(|_| {});
+        assert!(little < 10, "{little}");
+        for (name, rows) in [
+            ("links", rows(|page| page.links = vec![much()])),
+            ("fields", rows(|page| page.fields = json!({ "a": much() }))),
+            ("metadata", rows(|page| page.metadata = json!({ "a": much() }))),
+            ("title", rows(|page| page.title = Some(much()))),
+        ] {
+            assert!(rows > little + 300, "{name}: {rows}");
+        }
+        // Once as it is and once as words.
+        let text = rows(|page| page.text = much());
+        assert!(text > little + 700, "{text}");
+    }
 }

@@ -67,16 +67,22 @@ impl PageStore for SqliteStore {
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {
-        // Mostly there is nothing, and then the writer is left in peace.
-        let jobs = self.readers.read(move |db| forget::deleted_jobs(db, limit)).await?;
-        if jobs.is_empty() {
-            return Ok(0);
+        let mut left = limit;
+        while left > 0 {
+            // Mostly there is nothing, and then the writer is left in peace.
+            let jobs = self.engine_readers.read(move |db| forget::deleted_jobs(db, left)).await?;
+            if jobs.is_empty() {
+                break;
+            }
+            // Every round that leaves room takes the shelves of these jobs away.
+            left -= self
+                .writer
+                .write(Batch, left as usize * forget::ROWS, move |session| {
+                    forget::clear(session.connection(), &jobs, left)
+                })
+                .await?;
         }
-        self.writer
-            .write(Batch, limit as usize * forget::ROWS, move |session| {
-                forget::clear(session.connection(), &jobs, limit)
-            })
-            .await
+        Ok(u64::from(limit - left))
     }
 
     async fn list_pages(

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use evenkeel_core::TenantNo;
-use evenkeel_store::text::{Needles, snippet};
-use evenkeel_store::{Page, PageHit, PageNo, PageRequest};
+use evenkeel_store::text::{Needles, SNIPPET_CHARS_MAX, snippet};
+use evenkeel_store::{Page, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
 use rusqlite::{Connection, params};
 
 use super::list::{COUNTED_MAX, hit_from};
@@ -26,11 +26,12 @@ pub(super) fn search(
     };
     let total_is_estimate = ranked.len() > COUNTED_MAX;
     ranked.truncate(COUNTED_MAX);
-    let shown = ranked.iter().skip(page.offset as usize).take(page.limit as usize);
+    let shown =
+        ranked.iter().skip(page.offset as usize).take(page.limit.min(SEARCH_LIMIT_MAX) as usize);
     let mut show = db.prepare_cached(include_str!("../../queries/list_pages_search_show.sql"))?;
     let mut items = Vec::new();
     for no in shown {
-        let mut rows = show.query([no])?;
+        let mut rows = show.query(params![no, SNIPPET_CHARS_MAX])?;
         if let Some(row) = rows.next()? {
             items.push(hit_from(row, |text| snippet(text, needles))?);
         }

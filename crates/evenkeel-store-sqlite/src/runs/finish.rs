@@ -2,13 +2,14 @@
 
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, History, NodeNo, Shard, Span, Timestamp};
-use evenkeel_store::{Finish, FinishResult, Then, Traces, sql_time};
+use evenkeel_store::{CheckpointFate, Finish, FinishResult, Then, Traces, sql_time};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
 use crate::error::Answer;
 use crate::fire::by_job;
 use crate::notes;
+use crate::queue::weight;
 use crate::rows::{key_params, micros};
 
 /// The statements of the hot path, looked up once for a whole batch.
@@ -16,6 +17,17 @@ struct Statements<'c> {
     run: CachedStatement<'c>,
     history: CachedStatement<'c>,
     job: CachedStatement<'c>,
+}
+
+/// About how many rows of other verbs an end costs the writer.
+pub(crate) fn rows(finish: &Finish) -> usize {
+    let texts = [&finish.results.error, &finish.results.output];
+    let said: usize = texts.into_iter().flatten().map(String::len).sum();
+    let saved = match &finish.traces.checkpoint {
+        CheckpointFate::Save(data) => data.len(),
+        CheckpointFate::AsIs | CheckpointFate::Forget => 0,
+    };
+    weight(1, said + saved)
 }
 
 pub(crate) fn finish(

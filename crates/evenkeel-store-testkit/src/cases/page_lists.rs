@@ -2,7 +2,7 @@
 
 use evenkeel_core::SearchQuery;
 use evenkeel_core::page::Kept;
-use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest};
+use evenkeel_store::{Page, PageFilter, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
 
 use super::pages::{keep, page};
 use crate::Opened;
@@ -191,7 +191,13 @@ pub async fn a_thousand_pages_are_kept_in_batches_and_found(opened: Opened) {
     let expected: Vec<String> = (0..1_000).map(|n| format!("{n:04}")).collect();
     assert_eq!(all_urls(&rig, PageFilter::default()).await, expected);
     assert_eq!(list_all(&rig, "\"number 777\"").await, ["0777"]);
-    let mut found = list_all(&rig, "many words").await;
+    let mut found = Vec::new();
+    for offset in (0..1_000).step_by(SEARCH_LIMIT_MAX as usize) {
+        let request = PageRequest { limit: SEARCH_LIMIT_MAX, offset, after: None };
+        let page = list(&rig, &query("many words"), request).await;
+        assert_eq!((page.total, page.total_is_estimate), (1_000, false));
+        found.extend(urls(page));
+    }
     found.sort_unstable();
     assert_eq!(found, expected);
     for batch in all.chunks(100) {

@@ -131,7 +131,27 @@ pub async fn case_and_accents_make_no_difference(opened: Opened) {
             ("gr*", &["a"]),
             ("cafe", &["b", "c"]),
             ("Café", &["b", "c"]),
+            // The same, its accents typed after their letters.
+            ("Cafe\u{301}", &["b", "c"]),
+            ("\"GRO\u{308}ßE der\"", &["a"]),
+            ("gro\u{308}*", &["a"]),
             ("елка", &["d"]),
+            ("Е\u{308}лка", &["d"]),
+        ],
+    )
+    .await;
+}
+
+pub async fn what_is_not_seen_in_a_word_makes_no_difference(opened: Opened) {
+    let pages = [("a", "soft\u{ad}ware", ""), ("b", "", "zero\u{200b}width\u{200d} software")];
+    let (rig, _) = library(opened, &pages).await;
+    expect(
+        &rig,
+        &[
+            ("software", &["a", "b"]),
+            ("so\u{ad}ftware", &["a", "b"]),
+            ("\"zerowidth soft\u{200c}ware\"", &["b"]),
+            ("ware", &[]),
         ],
     )
     .await;
@@ -254,6 +274,19 @@ pub async fn equals_come_in_the_order_of_their_numbers_and_paging_is_complete(op
         }
         assert_eq!(seen, expected, "by {limit}");
     }
+}
+
+pub async fn a_search_shows_no_more_than_a_hundred_at_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let pages = (0..130).map(|n| page(job, &format!("{n:03}"), "", "the same words on each"));
+    keep(&rig, job, pages.collect(), 1).await;
+    let shown = |offset| PageRequest { limit: 1_000, offset, after: None };
+    for (offset, expected) in [(0, 100), (100, 30)] {
+        let page = list(&rig, &query("same"), shown(offset)).await;
+        assert_eq!((page.total, page.items.len()), (130, expected));
+    }
+    assert_eq!(list(&rig, &PageFilter::default(), shown(0)).await.items.len(), 130);
 }
 
 pub async fn a_snippet_shows_what_was_looked_for(opened: Opened) {

@@ -295,6 +295,23 @@ pub async fn pages_of_a_deleted_job_are_nowhere_and_cleared_in_steps(opened: Ope
     assert_eq!(all_urls(&rig, PageFilter::default()).await.len(), 5);
 }
 
+pub async fn deleted_jobs_without_pages_do_not_hide_those_that_have_some(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = rig.add_all((0..12).map(|n| new_job(&format!("{n}")).build()).collect()).await;
+    for (n, job) in jobs.iter().enumerate() {
+        let kept = page(*job, "a", "", "text");
+        keep(&rig, *job, vec![kept.clone()], 1).await;
+        if n < 9 {
+            assert_eq!(rig.store.forget_pages(job.no, &[kept.id]).await.unwrap(), 1);
+        }
+        rig.store.delete(&rig.scope, job.id, now(2)).await.unwrap();
+    }
+    // Three have a page, and come last.
+    assert_eq!(rig.store.clear_pages(2).await.unwrap(), 2);
+    assert_eq!(rig.store.clear_pages(2).await.unwrap(), 1);
+    assert_eq!(rig.store.clear_pages(2).await.unwrap(), 0);
+}
+
 pub async fn a_deleted_job_and_one_of_another_tenant_keep_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;

@@ -10,8 +10,8 @@ use evenkeel_store::text::{
     Needle, Needles, TEXT_INDEXED_MAX, TITLE_INDEXED_MAX, beginning, clean, indexed, snippet,
 };
 use evenkeel_store::{
-    Now, Page, PageFilter, PageHit, PageNo, PageRequest, PageStore, Scope, Shelf, StoreError,
-    StoredPage,
+    Now, Page, PageFilter, PageHit, PageNo, PageRequest, PageStore, SEARCH_LIMIT_MAX, Scope, Shelf,
+    StoreError, StoredPage,
 };
 
 use super::ModelStore;
@@ -158,7 +158,10 @@ impl Data {
         let mut found: Vec<_> = seen.iter().filter_map(rank).collect();
         found.sort_unstable();
         let total = count(found.len());
-        let shown = found.into_iter().skip(page.offset as usize).take(page.limit as usize);
+        let shown = found
+            .into_iter()
+            .skip(page.offset as usize)
+            .take(page.limit.min(SEARCH_LIMIT_MAX) as usize);
         let hit = |no| self.hit(scope, no, |text| snippet(text, &needles));
         let items = shown.filter_map(|(_, no)| hit(no)).collect();
         Page { items, total, total_is_estimate: false, next: None }

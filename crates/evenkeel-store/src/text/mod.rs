@@ -12,7 +12,7 @@ mod words;
 
 pub use clean::clean;
 pub use needles::{Needle, Needles};
-pub use snippet::{BEGINNING_CHARS_MAX, beginning, snippet};
+pub use snippet::{BEGINNING_CHARS_MAX, SNIPPET_CHARS_MAX, beginning, snippet};
 pub use words::{Word, indexed, words};
 
 /// So many bytes of folded words of a page's text can be found; what follows cannot. PostgreSQL

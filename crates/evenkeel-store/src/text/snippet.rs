@@ -17,6 +17,9 @@ const HITS_MAX: usize = 1000;
 /// [`beginning`] looks at no more of a text than this.
 pub const BEGINNING_CHARS_MAX: usize = 1000;
 
+/// [`snippet`] looks at no more of a text than this. What can be found is nearly always in it.
+pub const SNIPPET_CHARS_MAX: usize = TEXT_INDEXED_MAX;
+
 /// A hit: where it stands, and which needle it is of.
 struct Hit {
     range: Range<usize>,
@@ -32,8 +35,9 @@ pub fn beginning(text: &str) -> String {
 /// The part of a text where most of what is wanted stands, some 200 characters, each hit between
 /// [`MARK_START`] and [`MARK_END`]. Where nothing of it is, the beginning.
 ///
-/// The text is a clean one. Only the part of it that is searched is looked at.
+/// The text is a clean one.
 pub fn snippet(text: &str, needles: &Needles) -> String {
+    let text = &text[..forward(text, 0, SNIPPET_CHARS_MAX)];
     let hits = find(text, &needles.wanted);
     let Some(first) = best(text, &hits) else { return beginning(text) };
     show(text, back(text, hits[first].range.start), &hits[first..])
@@ -170,6 +174,13 @@ mod tests {
         assert!(shown.starts_with("… before ") && shown.ends_with("after…"), "{shown}");
         assert!(shown.contains("before [needle] after"), "{shown}");
         assert!(shown.chars().count() <= SHOWN_CHARS + 6, "{shown}");
+    }
+
+    #[test]
+    fn what_lies_too_far_is_not_looked_for() {
+        let text = |before: usize| format!("First {}needle", "é.".repeat(before));
+        assert!(snip(&text(SNIPPET_CHARS_MAX / 2 - 10), "needle").contains("[needle]"));
+        assert!(snip(&text(SNIPPET_CHARS_MAX / 2), "needle").starts_with("First é"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use evenkeel_core::search::is_unseen;
 use unicode_normalization::UnicodeNormalization;
 
 /// A longer word is known by its first so many bytes: PostgreSQL takes no word over 2 KiB, and
@@ -20,7 +21,8 @@ pub struct Word<'t> {
 
 /// The words of a text in their order.
 ///
-/// A word is letters and digits and the accents on them. Chinese characters and kana, which no
+/// A word is letters and digits and the accents on them; what is written without being seen in it,
+/// such as a soft hyphen, is no part of it. Chinese characters and kana, which no
 /// spaces part, are a word each: two of them are found as the phrase they are.
 pub fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     Runs { text, at: 0 }.flat_map(|range| fold(text, range))
@@ -64,7 +66,7 @@ impl Iterator for Runs<'_> {
         let first = run.chars().next().map_or(0, char::len_utf8);
         let is_alone = run.chars().next().is_some_and(stands_alone);
         let belongs =
-            |c: char| is_accent(c) || (!is_alone && c.is_alphanumeric() && !stands_alone(c));
+            |c: char| is_left_out(c) || (!is_alone && c.is_alphanumeric() && !stands_alone(c));
         let length = run[first..].find(|c| !belongs(c)).map_or(run.len(), |more| first + more);
         self.at = start + length;
         Some(start..self.at)
@@ -82,7 +84,7 @@ fn fold(text: &str, range: Range<usize>) -> Vec<Word<'_>> {
     }
     // Lower case first and last: some capitals come apart only as small letters, and some small
     // letters only appear when others come apart.
-    let bare: String = raw.to_lowercase().nfkd().filter(|c| !is_accent(*c)).nfc().collect();
+    let bare: String = raw.to_lowercase().nfkd().filter(|c| !is_left_out(*c)).nfc().collect();
     let bare = bare.to_lowercase();
     bare.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -93,6 +95,11 @@ fn fold(text: &str, range: Range<usize>) -> Vec<Word<'_>> {
 fn cut(word: &str) -> &str {
     let ends = word.char_indices().map(|(at, c)| at + c.len_utf8());
     &word[..ends.take_while(|end| *end <= WORD_BYTES_MAX).last().unwrap_or(0)]
+}
+
+/// Stands in words, but makes no difference to them.
+fn is_left_out(c: char) -> bool {
+    is_accent(c) || is_unseen(c)
 }
 
 /// Those of Latin, Greek and Cyrillic. Marks of other scripts are more than accents.
@@ -137,6 +144,14 @@ mod tests {
             ["ete", "ete", "ecole", "елка", "fine", "full"]
         );
         assert_eq!(folded("İstanbul ISTANBUL"), ["istanbul", "istanbul"]);
+    }
+
+    #[test]
+    fn what_is_not_seen_does_not_part_a_word() {
+        let text =
+            "soft\u{ad}ware zero\u{200b}width\u{200c}join\u{200d}er \u{ad} gro\u{308}\u{ad}ße";
+        assert_eq!(folded(text), ["software", "zerowidthjoiner", "große"]);
+        assert_eq!(folded("日\u{200b}本"), ["日", "本"]);
     }
 
     #[test]
