@@ -164,6 +164,12 @@ impl CrawlConfig {
         self.store_bytes_max
     }
 
+    /// How many requests it makes at most: redirects and second tries do not count as pages, but
+    /// have to end.
+    pub(crate) const fn requests_max(&self) -> u64 {
+        3 * self.pages_max + 100
+    }
+
     /// How many URLs it queues at most.
     pub(crate) const fn queue_max(&self) -> usize {
         // Some of what is queued turns out to be forbidden, or the same as another page.

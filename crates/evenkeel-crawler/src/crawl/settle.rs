@@ -13,7 +13,7 @@ use crate::contents::Standing;
 use crate::entry::Entry;
 use crate::frontier::Offered;
 use crate::normal_url::{key_of, resolve};
-use crate::visit::{Found, FoundPage, Visit};
+use crate::visit::{Found, FoundPage, TRIES, Visit};
 
 /// Redirects in a row that are followed.
 const HOPS_MAX: u8 = 10;
@@ -31,7 +31,10 @@ impl Crawl {
         let mut line = Line::of(&visit);
         let Visit { no, entry, found, status, .. } = visit;
         let url = entry.url.clone();
-        let is_trouble = matches!(found, Found::Trouble { .. } | Found::Failed { .. });
+        let was_asked_for = !matches!(found, Found::Forbidden | Found::NoRules(_));
+        self.tally.requests += u64::from(was_asked_for);
+        let is_trouble =
+            matches!(found, Found::Trouble { .. } | Found::Failed { .. } | Found::NoRules(_));
         let troubles = self.frontier.note(&entry.url, is_trouble);
         let is_over = troubles >= TROUBLES_MAX || self.frontier.is_given_up(&entry.url);
         match found {
@@ -54,17 +57,28 @@ impl Crawl {
             Found::Skipped(why) => self.skip(no, &entry, &why, false, &line),
             Found::Trouble { why, tries } if !is_over && entry.tries + 1 < tries => {
                 line.what = format!("later: {why}");
-                self.listener.log(&line.text());
-                self.open.remove(&no);
-                let tries = entry.tries + 1;
-                self.frontier.put_last(Entry { tries, ..entry });
+                self.again_later(no, entry, &line);
             }
+            // Only a start has so few tries: it was not asked for, and whether its host is lost
+            // is decided by all pages together.
+            Found::NoRules(why) if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) => {
+                line.what = format!("later: {why}");
+                self.again_later(no, entry, &line);
+            }
+            Found::NoRules(why) => self.fail(no, &entry, &why, false, &line),
             Found::Trouble { why, .. } => self.fail(no, &entry, &why, false, &line),
             Found::Failed { why, hopeless } => self.fail(no, &entry, &why, hopeless, &line),
         }
         if troubles == TROUBLES_MAX {
             self.give_up_host(&url);
         }
+    }
+
+    fn again_later(&mut self, no: u64, entry: Entry, line: &Line) {
+        self.listener.log(&line.text());
+        self.open.remove(&no);
+        let tries = entry.tries.saturating_add(1);
+        self.frontier.put_last(Entry { tries, ..entry });
     }
 
     fn page(&mut self, no: u64, entry: &Entry, page: FoundPage, status: Option<u16>, line: Line) {
@@ -214,11 +228,23 @@ impl Crawl {
             ..Entry::new(target, entry.depth)
         };
         let text = format!("redirects to {}", next.url);
-        if self.frontier.replace(no, next) {
-            self.log(line, &text);
-        } else {
-            self.lose_start(entry, "it redirects in circles", false);
-            self.log(line, &format!("{text}, seen already"));
+        let why_not = match self.frontier.replace(no, next) {
+            Offered::Queued => None,
+            Offered::Seen => Some("seen already"),
+            Offered::Trap => {
+                self.tally.traps += 1;
+                Some("which looks endless")
+            }
+            Offered::Full => Some("but there are too many pages to tell apart"),
+            Offered::GivenUp => Some("whose host was given up"),
+        };
+        match why_not {
+            None => self.log(line, &text),
+            Some(why_not) => {
+                let text = format!("{text}, {why_not}");
+                self.lose_start(entry, &format!("it {text}"), false);
+                self.log(line, &text);
+            }
         }
         self.forget_known(entry);
         self.close(no, Fate::NotVisited);
