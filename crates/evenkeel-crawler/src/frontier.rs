@@ -308,7 +308,10 @@ mod tests {
         frontier.give_up(&Url::parse("http://a/").unwrap());
         assert_eq!(frontier.replace(no, entry("http://a/2")), Offered::GivenUp);
         for number in 1..LANES_MAX {
-            assert_eq!(frontier.replace(no, entry(&format!("http://{number}.a/"))), Offered::Queued);
+            assert_eq!(
+                frontier.replace(no, entry(&format!("http://{number}.a/"))),
+                Offered::Queued
+            );
         }
         assert_eq!(frontier.replace(no, entry("http://b/")), Offered::Full);
     }

@@ -182,8 +182,7 @@ mod tests {
             ..OutboundSettings::default()
         };
         let outbound = Outbound::new(settings).unwrap();
-        let asker =
-            Asker { outbound: &outbound, robots_name: "evenkeel", delay: Duration::ZERO };
+        let asker = Asker { outbound: &outbound, robots_name: "evenkeel", delay: Duration::ZERO };
         let pause = Duration::from_millis(1);
         let settings = CrawlerSettings { trouble_pause: pause, ..CrawlerSettings::default() };
         let host = Hosts::new(&settings).get("a");

@@ -144,8 +144,7 @@ async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
 /// Is it on a host of this crawl?
 fn is_ours(shared: &Shared, place: &Url) -> bool {
     let starts = &shared.config.starts;
-    shared.config.scope.covers(place)
-        || starts.iter().any(|start| host_of(start) == host_of(place))
+    shared.config.scope.covers(place) || starts.iter().any(|start| host_of(start) == host_of(place))
 }
 
 fn asker(shared: &Shared) -> Asker<'_> {

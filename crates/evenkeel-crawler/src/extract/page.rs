@@ -7,9 +7,9 @@ use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use scraper::Html;
 use serde_json::{Map, Value};
 
-use super::{Orders, TooHard};
 use super::text::{Flow, one_line};
 use super::tree::TreeMaker;
+use super::{Orders, TooHard};
 
 /// Links of a page that are looked at.
 const LINKS_MAX: usize = 2000;
