@@ -33,8 +33,11 @@ impl Crawl {
         let url = entry.url.clone();
         let was_asked_for = !matches!(found, Found::Forbidden | Found::NoRules(_));
         self.tally.requests += u64::from(was_asked_for);
-        let is_trouble =
-            matches!(found, Found::Trouble { .. } | Found::Failed { .. } | Found::NoRules(_));
+        // A page that we could not read is no fault of its host.
+        let is_trouble = matches!(
+            found,
+            Found::Trouble { .. } | Found::Failed { hopeless: true, .. } | Found::NoRules(_)
+        );
         let troubles = self.frontier.note(&entry.url, is_trouble);
         let is_over = troubles >= TROUBLES_MAX || self.frontier.is_given_up(&entry.url);
         match found {
@@ -56,14 +59,16 @@ impl Crawl {
             }
             Found::Skipped(why) => self.skip(no, &entry, &why, false, &line),
             Found::Trouble { why, tries } if !is_over && entry.tries + 1 < tries => {
+                let tries = entry.tries + 1;
                 line.what = format!("later: {why}");
-                self.again_later(no, entry, &line);
+                self.again_later(no, Entry { tries, ..entry }, &line);
             }
-            // Only a start has so few tries: it was not asked for, and whether its host is lost
-            // is decided by all pages together.
+            // It was not asked for, so that is no try of it: it ends when its host is given up. Only
+            // a start does not wait for so long.
             Found::NoRules(why) if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) => {
+                let tries = entry.tries + u8::from(entry.is_start);
                 line.what = format!("later: {why}");
-                self.again_later(no, entry, &line);
+                self.again_later(no, Entry { tries, ..entry }, &line);
             }
             Found::NoRules(why) => self.fail(no, &entry, &why, false, &line),
             Found::Trouble { why, .. } => self.fail(no, &entry, &why, false, &line),
@@ -77,8 +82,7 @@ impl Crawl {
     fn again_later(&mut self, no: u64, entry: Entry, line: &Line) {
         self.listener.log(&line.text());
         self.open.remove(&no);
-        let tries = entry.tries.saturating_add(1);
-        self.frontier.put_last(Entry { tries, ..entry });
+        self.frontier.put_last(entry);
     }
 
     fn page(&mut self, no: u64, entry: &Entry, page: FoundPage, status: Option<u16>, line: Line) {

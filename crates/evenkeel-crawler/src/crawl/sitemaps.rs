@@ -1,12 +1,14 @@
 //! Queuing what a site's sitemaps name.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_outbound::reqwest::Url;
 use rustc_hash::FxHashSet;
 
-use super::Crawl;
+use super::{Crawl, QUIET_MIN};
 use crate::crawler::Shared;
 use crate::entry::Entry;
 use crate::fetch::{Ask, Body, FetchError, Wanted, fetch};
@@ -63,7 +65,7 @@ impl Crawl {
 
     async fn queue_sitemaps(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut waiting = sitemaps_of_starts(&shared).await;
+        let mut waiting = self.telling(sitemaps_of_starts(&shared)).await;
         let mut seen: FxHashSet<Url> = waiting.iter().map(|place| place.url.clone()).collect();
         let mut urls_left = shared.config.queue_max();
         let mut files = 0;
@@ -76,7 +78,8 @@ impl Crawl {
                 continue;
             }
             files += 1;
-            let Lists { named, pages, sitemaps } = match read(&shared, &place, urls_left).await {
+            let reading = read(&shared, &place, urls_left);
+            let Lists { named, pages, sitemaps } = match self.telling(reading).await {
                 Read::Sitemap(lists) => lists,
                 Read::Nothing => continue,
                 Read::Trouble(host) => {
@@ -100,6 +103,18 @@ impl Crawl {
                     .log(&format!("sitemap {url}: {named} pages, {queued} of them queued"));
             }
             self.tell();
+        }
+    }
+
+    /// Waits for something, and goes on to tell how far the crawl has come.
+    async fn telling<T>(&self, something: impl Future<Output = T>) -> T {
+        let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
+        let mut something = pin!(something);
+        loop {
+            match tokio::time::timeout(quiet, something.as_mut()).await {
+                Ok(done) => return done,
+                Err(_) => self.tell(),
+            }
         }
     }
 
@@ -211,7 +226,7 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
     Read::Nothing
 }
 
-fn trouble(host: &Host, url: &Url, retry_after: Option<std::time::Duration>) -> Read {
+fn trouble(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
     host.trouble(retry_after);
     Read::Trouble(host_of(url))
 }

@@ -98,6 +98,32 @@ async fn a_bad_answer_to_robots_is_waited_out_and_costs_no_page() {
 }
 
 #[tokio::test]
+async fn pages_behind_a_silent_robots_fail_with_their_host_and_not_one_by_one() {
+    let other = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::status(503),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let elsewhere = other.url("/");
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => links("home", (0..30).map(|n| format!("/{n}"))),
+        "/robots.txt" | "/sitemap.xml" => Answer::status(404),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let starts = (0..30).map(|n| format!("{elsewhere}{n}")).collect::<Vec<_>>();
+    let ended = rig.crawl(&site.url("/"), json!({"start_urls": starts})).await;
+    assert!(other.asked().is_empty());
+    assert!(rig.ear.has("given up"));
+    // The other host is crawled all the same.
+    assert_eq!((ended.tally.crawled, ended.tally.starts_lost), (31, 30));
+    assert_eq!(ended.tally.requests, 31);
+    let times = other.times_asked("/robots.txt");
+    assert!((3..=10).contains(&times), "{times}");
+}
+
+#[tokio::test]
 async fn robots_are_asked_in_the_servers_name() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => {
