@@ -1,5 +1,6 @@
 //! One crawl from beginning to end.
 
+mod line;
 mod pending;
 mod saving;
 mod settle;

@@ -8,6 +8,7 @@ use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
 use super::Crawl;
+use super::line::Line;
 use super::pending::Fate;
 use crate::contents::Standing;
 use crate::entry::Entry;
@@ -301,26 +302,6 @@ impl Crawl {
     }
 
     fn log(&self, line: &Line, what: &str) {
-        self.listener.log(&Line { what: what.into(), ..line.clone() }.text());
-    }
-}
-
-/// A line of the log.
-#[derive(Clone, Debug)]
-pub(super) struct Line {
-    head: String,
-    url: Url,
-    pub(super) what: String,
-}
-
-impl Line {
-    fn of(visit: &Visit) -> Self {
-        let status = visit.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
-        let head = format!("{status} {} B {} ms", visit.bytes, visit.took.as_millis());
-        Self { head, url: visit.entry.url.clone(), what: String::new() }
-    }
-
-    pub(super) fn text(&self) -> String {
-        format!("{} {} {}", self.head, self.url, self.what)
+        self.listener.log(&line.saying(what));
     }
 }

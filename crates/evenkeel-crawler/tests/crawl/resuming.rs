@@ -117,7 +117,12 @@ async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
     let mut crawl = rig.begin(&site.url("/"), json!({}), None);
     tokio::select! {
         ended = crawl.run() => panic!("{ended:?}"),
-        () = until("the sitemap is asked for", || site.times_asked("/sitemap.xml") > 0) => {}
+        () = async {
+            until("the sitemap is asked for", || site.times_asked("/sitemap.xml") > 0).await;
+            let told = || rig.ear.times_told.load(Ordering::SeqCst);
+            let before = told();
+            until("progress is told in the meantime", || told() > before + 1).await;
+        } => {}
     }
     let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
     let mut crawl = rig.begin(&site.url("/"), json!({}), Some(saved));

@@ -238,6 +238,8 @@ impl PageKeeper for MemoryKeeper {
 pub struct Ear {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Progress>,
+    /// How often it heard of progress.
+    pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
     /// What is copied with each checkpoint, if anything.
     pub watched: Mutex<Option<Arc<MemoryKeeper>>>,
@@ -263,6 +265,7 @@ impl Ear {
 impl Listener for Ear {
     fn progress(&self, progress: Progress) {
         self.progress.lock().unwrap().update(progress);
+        self.times_told.fetch_add(1, Ordering::SeqCst);
     }
 
     fn log(&self, line: &str) {
