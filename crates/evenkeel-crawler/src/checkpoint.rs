@@ -1,7 +1,7 @@
 //! What a later crawl can go on from.
 //!
 //! A magic word with the version, then one deflated piece: a head in JSON, the queue as lines of
-//! text, and the hashes of seen URLs and contents as plain numbers.
+//! text, and the hashes of seen URLs, contents and pointers as plain numbers.
 
 use std::io::{Read, Write};
 
@@ -10,16 +10,18 @@ use evenkeel_outbound::reqwest::Url;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use uuid::Uuid;
 
 use crate::contents::{Contents, Holder};
 use crate::entry::Entry;
+use crate::normal_url::key_of;
 use crate::tally::Tally;
 
 /// Changes with the format.
-const MAGIC: &[u8; 8] = b"ekcrawl1";
+const MAGIC: &[u8; 8] = b"ekcrawl2";
 /// A checkpoint unpacks to no more than this.
 const UNPACKED_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
@@ -30,6 +32,8 @@ pub(crate) struct Checkpoint {
     pub(crate) queue: Vec<Entry>,
     pub(crate) seen: Vec<u64>,
     pub(crate) contents: Contents,
+    /// Pages that named another one as the original.
+    pub(crate) pointers: Vec<u64>,
 }
 
 /// The small things.
@@ -57,17 +61,42 @@ pub(crate) enum Unusable {
 }
 
 impl Checkpoint {
-    /// The bytes of it, at most so many: the far end of the queue is cut off if need be.
+    /// The bytes of it, at most so many. If need be it loses what does the least harm: first what
+    /// tells copies (one may be kept until the next crawl), then the far end of the queue, and last
+    /// which pages were seen (some are read again).
     pub(crate) fn encode(mut self, bytes_max: usize) -> Vec<u8> {
         loop {
             let data = self.pack();
-            if data.len() <= bytes_max || self.queue.is_empty() {
+            if data.len() <= bytes_max {
                 return data;
             }
-            let kept = self.queue.len() / 2;
-            self.head.cut += (self.queue.len() - kept) as u64;
-            self.queue.truncate(kept);
+            if !self.contents.0.is_empty() || !self.pointers.is_empty() {
+                self.cut_contents(data.len() - bytes_max);
+            } else if !self.queue.is_empty() {
+                self.cut_queue();
+            } else if !self.seen.is_empty() {
+                self.seen.truncate(self.seen.len() / 2);
+            } else {
+                return data;
+            }
         }
+    }
+
+    /// These numbers can't be packed: it is known how many have to go.
+    fn cut_contents(&mut self, excess: usize) {
+        self.pointers.clear();
+        let contents = &mut self.contents.0;
+        let kept = contents.len().saturating_sub(excess / (HOLDER_BYTES - 4) + 100);
+        *contents = contents.drain().take(kept).collect();
+    }
+
+    /// What is cut off is no longer seen, and the sitemaps are to be read again: they may name it.
+    fn cut_queue(&mut self) {
+        let cut = self.queue.split_off(self.queue.len() / 2);
+        self.head.cut += cut.len() as u64;
+        self.head.sitemaps_read = false;
+        let keys: FxHashSet<u64> = cut.iter().map(|entry| key_of(entry.url.as_str())).collect();
+        self.seen.retain(|key| !keys.contains(key));
     }
 
     fn pack(&self) -> Vec<u8> {
@@ -82,6 +111,8 @@ impl Checkpoint {
         piece(&mut plain, lines.as_bytes());
         let seen: Vec<u8> = self.seen.iter().flat_map(|key| key.to_le_bytes()).collect();
         piece(&mut plain, &seen);
+        let pointers: Vec<u8> = self.pointers.iter().flat_map(|key| key.to_le_bytes()).collect();
+        piece(&mut plain, &pointers);
         let mut contents = Vec::with_capacity(self.contents.0.len() * HOLDER_BYTES);
         for (hash, holder) in &self.contents.0 {
             contents.extend(hash.to_le_bytes());
@@ -113,9 +144,10 @@ impl Checkpoint {
         let lines = std::str::from_utf8(next()?).map_err(|_| broken("its queue is no text"))?;
         let queue: Option<Vec<Entry>> = lines.lines().map(read_entry).collect();
         let seen = next()?.chunks_exact(8).filter_map(read_u64).collect();
+        let pointers = next()?.chunks_exact(8).filter_map(read_u64).collect();
         let contents = next()?.chunks_exact(HOLDER_BYTES).filter_map(read_holder).collect();
         let queue = queue.ok_or_else(|| broken("its queue makes no sense"))?;
-        Ok(Self { head, queue, seen, contents: Contents(contents) })
+        Ok(Self { head, queue, seen, contents: Contents(contents), pointers })
     }
 }
 
@@ -165,6 +197,7 @@ fn read_entry(line: &str) -> Option<Entry> {
 #[cfg(test)]
 mod tests {
     use evenkeel_core::JobNo;
+    use sha2::Digest;
 
     use super::*;
 
@@ -182,6 +215,7 @@ mod tests {
         checkpoint.seen = (0..100).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         checkpoint.contents.note(&[9; 32], PageId::of(JobNo(1), "http://a/"), "http://a/");
         checkpoint.contents.mark_indexed(&[9; 32], PageId::of(JobNo(1), "http://a/"));
+        checkpoint.pointers = vec![u64::MAX, 5];
         checkpoint
     }
 
@@ -194,13 +228,41 @@ mod tests {
 
     #[test]
     fn a_large_one_loses_the_far_end_of_its_queue() {
-        let saved = checkpoint(10_000);
+        let mut saved = checkpoint(10_000);
+        let visited = saved.seen.len();
+        saved.seen.extend(saved.queue.iter().map(|entry| key_of(entry.url.as_str())));
+        saved.head.sitemaps_read = true;
         let data = saved.clone().encode(20_000);
         assert!(data.len() <= 20_000, "{}", data.len());
         let read = Checkpoint::decode(&data, 7).unwrap();
         assert!(!read.queue.is_empty() && saved.queue.starts_with(&read.queue));
         assert_eq!(read.head.cut as usize + read.queue.len(), 10_000);
-        assert_eq!(read.seen, saved.seen);
+        // What was cut off may come again; what is queued or was visited may not.
+        assert_eq!(read.seen, saved.seen[..visited + read.queue.len()]);
+        assert!(!read.head.sitemaps_read);
+    }
+
+    #[test]
+    fn a_huge_crawl_fits_into_half_a_mebibyte() {
+        let mut saved = checkpoint(20_000);
+        saved.head.tally.visited = 40_000;
+        saved.seen.extend(saved.queue.iter().map(|entry| key_of(entry.url.as_str())));
+        for number in 0..40_000_u32 {
+            let url = format!("http://a/visited/{number}");
+            saved.seen.push(key_of(&url));
+            let hash: [u8; 32] = sha2::Sha256::digest(url.as_bytes()).into();
+            saved.contents.note(&hash, PageId::of(JobNo(1), &url), &url);
+        }
+        let data = saved.clone().encode(512 * 1024);
+        assert!(data.len() <= 512 * 1024, "{}", data.len());
+        let read = Checkpoint::decode(&data, 7).unwrap();
+        assert!(read.queue.len() >= 1000 && saved.queue.starts_with(&read.queue));
+        let seen: FxHashSet<u64> = read.seen.iter().copied().collect();
+        for number in 0..40_000_u32 {
+            assert!(seen.contains(&key_of(&format!("http://a/visited/{number}"))), "{number}");
+        }
+        // Even where nothing fits, there is an end.
+        assert!(saved.encode(1000).len() <= 1000);
     }
 
     #[test]

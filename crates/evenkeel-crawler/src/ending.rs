@@ -17,9 +17,11 @@ pub struct Ended {
 /// How a crawl ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Well: at least one start was read, and at most one page in ten could not be got.
+    /// Well: at least one start was read, at most one page in ten could not be got, and all that
+    /// was read found room.
     Completed,
-    /// A start was read, but more than one page in ten could not be got. Says which.
+    /// A start was read, but more than one page in ten could not be got, or some could not be kept
+    /// because the job's room is full. Says which.
     PartlyFailed(String),
     /// No start could be read, or pages could not be kept.
     Failed {
@@ -55,6 +57,13 @@ pub(crate) fn judge(tally: &Tally, losses: &Losses, first_failure: Option<&str>)
         let first = first_failure.unwrap_or("see the log");
         let Tally { failed, visited, .. } = tally;
         let text = format!("{failed} of {visited} pages could not be got; the first: {first}");
+        return Ending::PartlyFailed(text);
+    }
+    if tally.no_room > 0 {
+        let count = tally.no_room;
+        let text = format!(
+            "{count} pages were read but not kept: the job's room is full; raise max_store_mb"
+        );
         return Ending::PartlyFailed(text);
     }
     Ending::Completed

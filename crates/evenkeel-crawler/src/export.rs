@@ -9,8 +9,8 @@ use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
 /// Takes new and changed pages while the crawl goes on. It is called `NAME.ndjson.part` until the
-/// crawl is done, and `NAME.ndjson` then. A crawl that goes on after a crash adds to the part that
-/// is there, so a page may be in it twice; the later line counts.
+/// crawl is done, and `NAME.ndjson` then. A crawl that goes on after a crash adds to what is there,
+/// so a page may be in it twice; the later line counts.
 #[derive(Debug)]
 pub(crate) struct Export {
     file: File,
@@ -27,9 +27,17 @@ impl Export {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file's name"));
         }
         let part = dir.join(format!("{name}.ndjson.part"));
+        let whole = dir.join(format!("{name}.ndjson"));
+        // A run whose end was not heard goes on with the file that it had already finished.
+        if !tokio::fs::try_exists(&part).await? {
+            match tokio::fs::rename(&whole, &part).await {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         let file = OpenOptions::new().create(true).append(true).open(&part).await?;
         let room = bytes_max.saturating_sub(file.metadata().await?.len());
-        Ok(Self { file, part, whole: dir.join(format!("{name}.ndjson")), room })
+        Ok(Self { file, part, whole, room })
     }
 
     /// Adds pages. `false` if there is no room for all of them.
@@ -103,6 +111,10 @@ mod tests {
         let read = |line| serde_json::from_str::<Value>(line).unwrap()["url"].clone();
         assert_eq!(text.lines().map(read).collect::<Vec<_>>(), ["http://a/1", "http://a/2"]);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        // The same run once more, with nothing new: what it had is still there.
+        let export = Export::open(dir.path(), "run-7", 10_000).await.unwrap();
+        export.complete().await.unwrap();
+        assert_eq!(std::fs::read_to_string(dir.path().join("run-7.ndjson")).unwrap(), text);
     }
 
     #[tokio::test]

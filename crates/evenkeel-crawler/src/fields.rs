@@ -1,11 +1,14 @@
 //! Named parts of pages that a job asks for.
 
 use scraper::Selector;
+use scraper::selector::ToCss;
 
 /// Fields of a job at most.
 pub const FIELDS_MAX: usize = 50;
 /// Bytes of a value that are kept.
 pub(crate) const FIELD_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of all fields of a page together; values beyond that are left out.
+pub(crate) const FIELDS_BYTES_MAX: usize = 128 * 1024;
 /// Values of a field with `all` that are kept.
 pub(crate) const FIELD_VALUES_MAX: usize = 100;
 /// Characters in a selector at most.
@@ -34,6 +37,10 @@ impl Field {
         }
         let selector = Selector::parse(selector)
             .map_err(|error| format!("{selector:?} is not a CSS selector: {error}"))?;
+        // For each element it looks at all that is below: time in proportion to the page's square.
+        if selector.to_css_string().contains(":has(") {
+            return Err("must not use :has(): it takes too long on large pages".into());
+        }
         let attribute = attribute.map(str::to_ascii_lowercase);
         Ok(Self { name: name.to_owned(), selector, attribute, all })
     }

@@ -76,19 +76,28 @@ impl Frontier {
 
     /// Queues a URL unless it was seen, or is a trap.
     pub(crate) fn offer(&mut self, entry: Entry) -> Offered {
-        let key = key_of(entry.url.as_str());
+        let is_full = self.queued >= self.queue_max || self.bytes >= QUEUE_BYTES_MAX;
+        let offered = self.admit(&entry.url, is_full);
+        if offered == Offered::Queued {
+            self.put_last(entry);
+        }
+        offered
+    }
+
+    /// Judges a URL. One that is to be queued counts as seen from now on.
+    fn admit(&mut self, url: &Url, is_full: bool) -> Offered {
+        let key = key_of(url.as_str());
         if self.seen.contains(&key) {
             return Offered::Seen;
         }
-        if goes_in_circles(&entry.url) || !self.has_query_left(&entry.url) {
+        if goes_in_circles(url) || !self.has_query_left(url) {
             return Offered::Trap;
         }
-        let host = host_of(&entry.url);
+        let host = host_of(url);
         if self.lanes.get(&host).is_some_and(|lane| lane.is_given_up) {
             return Offered::GivenUp;
         }
-        let is_full = self.queued >= self.queue_max
-            || self.bytes >= QUEUE_BYTES_MAX
+        let is_full = is_full
             || self.seen.len() >= SEEN_MAX
             || (self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&host));
         if is_full {
@@ -96,7 +105,6 @@ impl Frontier {
             return Offered::Full;
         }
         self.seen.insert(key);
-        self.put_last(entry);
         Offered::Queued
     }
 
@@ -108,14 +116,15 @@ impl Frontier {
         self.lane(&entry).queue.push_back((no, entry));
     }
 
-    /// Puts what a redirect leads to in the place of what redirected. `false` if it was seen.
-    pub(crate) fn replace(&mut self, no: u64, entry: Entry) -> bool {
-        let is_new = self.seen.insert(key_of(entry.url.as_str()));
-        if is_new {
+    /// Puts what a redirect leads to in the place of what redirected, so there is room for it in
+    /// the queue.
+    pub(crate) fn replace(&mut self, no: u64, entry: Entry) -> Offered {
+        let offered = self.admit(&entry.url, false);
+        if offered == Offered::Queued {
             self.count_in(&entry);
             self.lane(&entry).queue.push_front((no, entry));
         }
-        is_new
+        offered
     }
 
     /// The next page: the first in the queue of all hosts that are not busy.
@@ -246,8 +255,8 @@ mod tests {
         frontier.offer(entry("http://a/1"));
         frontier.offer(entry("http://a/2"));
         let (no, _) = frontier.pick(2).unwrap();
-        assert!(!frontier.replace(no, entry("http://a/2")));
-        assert!(frontier.replace(no, entry("http://a/new")));
+        assert_eq!(frontier.replace(no, entry("http://a/2")), Offered::Seen);
+        assert_eq!(frontier.replace(no, entry("http://a/new")), Offered::Queued);
         assert_eq!(frontier.pick(2).unwrap().1.url.as_str(), "http://a/new");
     }
 
@@ -284,5 +293,26 @@ mod tests {
         assert_eq!((given_up.len(), frontier.queued()), (2, 1));
         assert_eq!(frontier.offer(entry("http://a/3")), Offered::GivenUp);
         assert_eq!(frontier.offer(entry("http://b/3")), Offered::Queued);
+    }
+
+    #[test]
+    fn a_redirect_is_judged_like_a_link() {
+        let mut frontier = Frontier::new(1);
+        frontier.offer(entry("http://a/1"));
+        let (no, _) = frontier.pick(1).unwrap();
+        assert_eq!(frontier.replace(no, entry("http://a/x/x/x/x")), Offered::Trap);
+        for number in 0..QUERIES_PER_PATH_MAX {
+            frontier.offer(entry(&format!("http://a/c?d={number}")));
+        }
+        assert_eq!(frontier.replace(no, entry("http://a/c?d=x")), Offered::Trap);
+        frontier.give_up(&Url::parse("http://a/").unwrap());
+        assert_eq!(frontier.replace(no, entry("http://a/2")), Offered::GivenUp);
+        for number in 1..LANES_MAX {
+            assert_eq!(
+                frontier.replace(no, entry(&format!("http://{number}.a/"))),
+                Offered::Queued
+            );
+        }
+        assert_eq!(frontier.replace(no, entry("http://b/")), Offered::Full);
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use evenkeel_outbound::Outbound;
 use evenkeel_outbound::reqwest::Url;
-use evenkeel_outbound::reqwest::header::HeaderValue;
 use tokio::time::Instant;
 
 use crate::clock::now;
@@ -15,17 +14,29 @@ use crate::robots::{ROBOTS_BYTES_MAX, Robots};
 
 /// How long an answer is believed.
 const FRESH: Duration = Duration::from_secs(3600);
-/// How long a host without an answer is left alone.
-const FRESH_SILENCE: Duration = Duration::from_secs(60);
+/// How long it is believed if there is no newer one to be had; by the RFC.
+const STALE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// After how long a newer one is asked for again.
+const REFRESH_PAUSE: Duration = Duration::from_secs(60);
+/// How long a host that may not be called is not looked up again.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// By the RFC.
 const REDIRECTS_MAX: usize = 5;
 const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// What a host said.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RobotsCache {
-    until: Instant,
-    rules: Result<Arc<Robots>, NoRobots>,
+    rules: Option<Rules>,
+    /// Since when there is no answer.
+    silence: Option<(Instant, NoRobots)>,
+}
+
+#[derive(Debug)]
+struct Rules {
+    robots: Arc<Robots>,
+    read_at: Instant,
+    ask_at: Instant,
 }
 
 /// A host whose robots.txt could not be read, so that nothing of it may be.
@@ -36,32 +47,55 @@ pub(crate) struct NoRobots {
     pub(crate) refused: bool,
 }
 
-/// Who asks, and how.
+/// Who asks, and how. It is asked in the server's name, whatever jobs call themselves: the answer
+/// is for all of them.
 #[derive(Copy, Clone)]
 pub(crate) struct Asker<'a> {
     pub(crate) outbound: &'a Outbound,
     pub(crate) robots_name: &'a str,
-    pub(crate) user_agent: Option<&'a HeaderValue>,
     pub(crate) delay: Duration,
 }
 
 /// The rules of the host that `url` is on. Whoever comes while they are fetched waits for the
-/// same answer.
+/// same answer. Whoever comes after a host failed to answer asks again, once the pause is over
+/// that a host in trouble gets.
 pub(crate) async fn robots(
     host: &Host,
     url: &Url,
     asker: Asker<'_>,
 ) -> Result<Arc<Robots>, NoRobots> {
+    let came_at = now();
     let mut cache = host.robots.lock().await;
-    if let Some(cache) = &*cache
-        && now() < cache.until
+    if let Some(rules) = &cache.rules
+        && now() < rules.ask_at
     {
-        return cache.rules.clone();
+        return Ok(Arc::clone(&rules.robots));
     }
-    let rules = ask(host, url, asker).await.map(Arc::new);
-    let fresh = if rules.is_ok() { FRESH } else { FRESH_SILENCE };
-    *cache = Some(RobotsCache { until: now() + fresh, rules: rules.clone() });
-    rules
+    if let Some((since, silence)) = &cache.silence
+        && (*since > came_at || (silence.refused && now() < *since + REFUSED_PAUSE))
+    {
+        return Err(silence.clone());
+    }
+    let answer = ask(host, url, asker).await;
+    let now = now();
+    match (answer, &mut cache.rules) {
+        (Ok(robots), rules) => {
+            let robots = Arc::new(robots);
+            let read = Rules { robots: Arc::clone(&robots), read_at: now, ask_at: now + FRESH };
+            *rules = Some(read);
+            cache.silence = None;
+            Ok(robots)
+        }
+        (Err(silence), Some(old)) if !silence.refused && now < old.read_at + STALE_MAX => {
+            old.ask_at = now + REFRESH_PAUSE;
+            Ok(Arc::clone(&old.robots))
+        }
+        (Err(silence), rules) => {
+            *rules = None;
+            cache.silence = Some((now, silence.clone()));
+            Err(silence)
+        }
+    }
 }
 
 async fn ask(host: &Host, url: &Url, asker: Asker<'_>) -> Result<Robots, NoRobots> {
@@ -71,7 +105,7 @@ async fn ask(host: &Host, url: &Url, asker: Asker<'_>) -> Result<Robots, NoRobot
         let request = Ask {
             url: place.clone(),
             known: None,
-            user_agent: asker.user_agent,
+            user_agent: None,
             bytes_max: ROBOTS_BYTES_MAX,
             time_max: TIME_MAX,
             wanted: Wanted::All,
@@ -80,7 +114,10 @@ async fn ask(host: &Host, url: &Url, asker: Asker<'_>) -> Result<Robots, NoRobot
         let answer = match fetch(asker.outbound, &request, asker.robots_name).await {
             Ok(answer) => answer,
             Err(FetchError::Refused(why)) => return Err(NoRobots { why, refused: true }),
-            Err(error) => return Err(silent(error.to_string())),
+            Err(error) => {
+                host.trouble(None);
+                return Err(silent(error.to_string()));
+            }
         };
         match answer.status {
             300..400 => match answer.location.and_then(|to| place.join(&to).ok()) {
@@ -105,5 +142,68 @@ fn parse(answer: Answer, name: &str) -> Robots {
             Robots::parse(&String::from_utf8_lossy(&bytes), name)
         }
         Body::Unread => Robots::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    use evenkeel_outbound::OutboundSettings;
+
+    use super::*;
+    use crate::hosts::Hosts;
+    use crate::settings::CrawlerSettings;
+
+    /// A host with rules that stops to answer after its first answer.
+    async fn host_with_one_answer(asked: &Arc<AtomicUsize>) -> Url {
+        let asked = Arc::clone(asked);
+        let answer = get(move || {
+            let is_first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+            let status = if is_first { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            async move { (status, "user-agent: *\ndisallow: /no") }
+        });
+        let router = Router::new().route("/robots.txt", answer);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Url::parse(&format!("http://{address}/no")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn old_rules_stay_for_a_day_if_there_are_no_new_ones() {
+        let asked = Arc::default();
+        let url = host_with_one_answer(&asked).await;
+        let settings = OutboundSettings {
+            allow_networks: vec!["127.0.0.1/32".parse().unwrap()],
+            ..OutboundSettings::default()
+        };
+        let outbound = Outbound::new(settings).unwrap();
+        let asker = Asker { outbound: &outbound, robots_name: "evenkeel", delay: Duration::ZERO };
+        let pause = Duration::from_millis(1);
+        let settings = CrawlerSettings { trouble_pause: pause, ..CrawlerSettings::default() };
+        let host = Hosts::new(&settings).get("a");
+        assert!(!robots(&host, &url, asker).await.unwrap().allows(&url));
+        let age = async |by: Duration| {
+            let mut cache = host.robots.lock().await;
+            let rules = cache.rules.as_mut().unwrap();
+            rules.read_at -= by;
+            rules.ask_at = rules.read_at + FRESH;
+        };
+        age(2 * FRESH).await;
+        for _ in 0..3 {
+            assert!(!robots(&host, &url, asker).await.unwrap().allows(&url));
+        }
+        // It is not asked again at once.
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        age(STALE_MAX).await;
+        let silence = robots(&host, &url, asker).await.unwrap_err();
+        assert!(silence.why.contains("503") && !silence.refused, "{silence:?}");
+        // Whoever comes later asks again, without waiting for long.
+        robots(&host, &url, asker).await.unwrap_err();
+        assert_eq!(asked.load(Ordering::SeqCst), 4);
     }
 }

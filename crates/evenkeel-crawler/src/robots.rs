@@ -5,16 +5,18 @@ use std::time::Duration;
 use evenkeel_outbound::reqwest::Url;
 
 use crate::glob::Glob;
-use crate::normal_url::tidy_percent;
+use crate::normal_url::{URL_CHARS_MAX, tidy_percent};
 use crate::scope::after_host;
 
 /// Bytes of a robots.txt that are read; the RFC asks for at least so many.
 pub(crate) const ROBOTS_BYTES_MAX: usize = 500 * 1024;
 /// A crawl-delay counts up to this.
 pub(crate) const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
-/// Rules that are kept, and characters of each: what is longer is no rule anyone wrote by hand.
+/// Rules that are kept of a host, characters of each, and bytes of all: what is more is nothing
+/// that anyone wrote by hand.
 const RULES_MAX: usize = 5000;
 const RULE_CHARS_MAX: usize = 1000;
+const RULES_BYTES_MAX: usize = 64 * 1024;
 const SITEMAPS_MAX: usize = 50;
 
 /// The rules of a host for us.
@@ -30,70 +32,75 @@ pub(crate) struct Robots {
 #[derive(Clone, Debug)]
 struct Rule {
     allows: bool,
-    /// The longest rule that fits wins.
-    length: usize,
     glob: Glob,
 }
 
-/// The lines for one or more crawlers.
+/// The lines for one crawler, or for all.
 #[derive(Default)]
 struct Group {
-    is_ours: bool,
-    is_for_all: bool,
+    is_there: bool,
     rules: Vec<Rule>,
+    bytes: usize,
     delay: Option<Duration>,
 }
 
+impl Group {
+    fn add(&mut self, allows: bool, value: &str) {
+        if value.is_empty() || value.len() > RULE_CHARS_MAX || self.rules.len() >= RULES_MAX {
+            return;
+        }
+        let rule = Rule::new(allows, value);
+        if self.bytes + rule.glob.len() <= RULES_BYTES_MAX {
+            self.bytes += rule.glob.len();
+            self.rules.push(rule);
+        }
+    }
+}
+
 impl Robots {
-    /// Reads the rules for the crawler called `name`, or else those for all.
+    /// Reads the rules for the crawler called `name`, or else those for all. Lines for others cost
+    /// nothing.
     pub(crate) fn parse(text: &str, name: &str) -> Self {
-        let mut groups: Vec<Group> = Vec::new();
+        let (mut ours, mut for_all) = (Group::default(), Group::default());
+        // Whom the lines are for that are read now.
+        let (mut is_ours, mut is_for_all) = (false, false);
         let mut sitemaps = Vec::new();
-        let mut rules_left = RULES_MAX;
         // Several names in a row share the rules that follow.
         let mut naming = false;
         for line in text.trim_start_matches('\u{feff}').split(['\n', '\r']) {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
             let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
-            match (key.as_str(), groups.last_mut()) {
-                ("user-agent", _) => {
+            match key.as_str() {
+                "user-agent" => {
                     if !naming {
-                        groups.push(Group::default());
+                        (is_ours, is_for_all) = (false, false);
                     }
                     naming = true;
                     let product = value.split(['/', ' ']).next().unwrap_or_default();
-                    if let Some(group) = groups.last_mut() {
-                        group.is_ours |= product.eq_ignore_ascii_case(name);
-                        group.is_for_all |= value == "*";
-                    }
+                    is_ours |= product.eq_ignore_ascii_case(name);
+                    is_for_all |= value == "*";
+                    ours.is_there |= is_ours;
                 }
-                ("sitemap", _) if sitemaps.len() < SITEMAPS_MAX => sitemaps.push(value.to_owned()),
-                ("allow" | "disallow", Some(group)) => {
-                    naming = false;
-                    if !value.is_empty() && value.len() <= RULE_CHARS_MAX && rules_left > 0 {
-                        rules_left -= 1;
-                        group.rules.push(Rule::new(key == "allow", value));
-                    }
+                "sitemap" if sitemaps.len() < SITEMAPS_MAX && value.len() <= URL_CHARS_MAX => {
+                    sitemaps.push(value.to_owned());
                 }
-                ("crawl-delay", Some(group)) => {
+                "allow" | "disallow" | "crawl-delay" => {
                     naming = false;
-                    let secs = value.parse().ok().filter(|secs: &f64| *secs >= 0.0);
-                    let capped = secs.map(|secs| secs.min(CRAWL_DELAY_MAX.as_secs_f64()));
-                    group.delay = capped.map(Duration::from_secs_f64).or(group.delay);
+                    let groups = [(is_ours, &mut ours), (is_for_all, &mut for_all)];
+                    for group in groups.into_iter().filter_map(|(is, group)| is.then_some(group)) {
+                        match key.as_str() {
+                            "crawl-delay" => group.delay = group.delay.max(read_delay(value)),
+                            _ => group.add(key == "allow", value),
+                        }
+                    }
                 }
                 _ => {}
             }
         }
-        let named = groups.iter().any(|group| group.is_ours);
-        let mut robots = Self { sitemaps, ..Self::default() };
-        for group in groups {
-            if if named { group.is_ours } else { group.is_for_all } {
-                robots.rules.extend(group.rules);
-                robots.delay = robots.delay.max(group.delay);
-            }
-        }
-        robots
+        let Group { mut rules, delay, .. } = if ours.is_there { ours } else { for_all };
+        rules.shrink_to_fit();
+        Self { rules, delay, sitemaps }
     }
 
     /// May it be fetched?
@@ -104,7 +111,7 @@ impl Robots {
         let path = tidy_percent(after_host(url));
         let fitting = self.rules.iter().filter(|rule| rule.glob.matches(&path));
         // Of two of the same length, the one that allows.
-        fitting.max_by_key(|rule| (rule.length, rule.allows)).is_none_or(|rule| rule.allows)
+        fitting.max_by_key(|rule| (rule.length(), rule.allows)).is_none_or(|rule| rule.allows)
     }
 }
 
@@ -115,8 +122,18 @@ impl Rule {
             Some(start) => Glob::whole(start),
             None => Glob::beginning(&tidy),
         };
-        Self { allows, length: tidy.len(), glob }
+        Self { allows, glob }
     }
+
+    /// The longest rule that fits wins.
+    fn length(&self) -> usize {
+        self.glob.len()
+    }
+}
+
+fn read_delay(value: &str) -> Option<Duration> {
+    let secs = value.parse().ok().filter(|secs: &f64| *secs >= 0.0)?;
+    Some(Duration::from_secs_f64(secs.min(CRAWL_DELAY_MAX.as_secs_f64())))
 }
 
 #[cfg(test)]
@@ -153,10 +170,29 @@ mod tests {
     }
 
     #[test]
+    fn many_lines_for_others_leave_room_for_ours() {
+        let others = "user-agent: other\n".to_owned() + &"disallow: /x\n".repeat(2 * RULES_MAX);
+        assert!(!allows(&format!("{others}user-agent: *\ndisallow: /a"), "/a"));
+        assert!(!allows(&format!("{others}user-agent: evenkeel\ndisallow: /a"), "/a"));
+        assert!(allows(&format!("{others}user-agent: *\ndisallow: /a"), "/x"));
+    }
+
+    #[test]
+    fn the_rules_of_a_host_take_bounded_memory() {
+        let stars = format!("user-agent: *\ndisallow: /{}b\n", "*".repeat(900));
+        let long = format!("disallow: /{}\n", "a".repeat(900));
+        let robots = Robots::parse(&(stars + &long.repeat(500)), "evenkeel");
+        assert_eq!(robots.rules[0].glob.len(), 3);
+        let bytes: usize = robots.rules.iter().map(|rule| rule.glob.len()).sum();
+        assert!(bytes > RULES_BYTES_MAX / 2 && bytes <= RULES_BYTES_MAX, "{bytes}");
+    }
+
+    #[test]
     fn stars_and_ends_are_understood() {
         let robots = "user-agent: *\ndisallow: /*.pdf$\ndisallow: /x/*/y\ndisallow: /q?*s=";
         assert!(!allows(robots, "/a/b.pdf") && allows(robots, "/a/b.pdf?c"));
         assert!(!allows(robots, "/x/1/2/yz") && allows(robots, "/x/y"));
+        assert!(allows("user-agent: *\nallow: /$\ndisallow: /", "/"));
         assert!(!allows(robots, "/q?a=1&s=2") && allows(robots, "/q?a=1"));
     }
 

@@ -126,7 +126,8 @@ impl Area {
 
 fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
-    host.strip_prefix("www.").unwrap_or(host)
+    // `www.com` is a name of its own.
+    host.strip_prefix("www.").filter(|rest| rest.contains('.')).unwrap_or(host)
 }
 
 #[cfg(test)]
@@ -167,6 +168,8 @@ mod tests {
         assert!(!covers(Reach::Site, start, "https://badexample.com/"));
         assert!(!covers(Reach::Site, start, "https://docs.example.com:8443/"));
         assert!(!covers(Reach::Site, start, "https://com/"));
+        assert!(!covers(Reach::Site, "http://www.com/", "http://example.com/"));
+        assert!(covers(Reach::Site, "http://www.com/", "http://a.www.com/"));
         assert!(!covers(Reach::Site, "http://1.2.3.4/", "http://5.1.2.3.4.example/"));
     }
 

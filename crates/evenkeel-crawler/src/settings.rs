@@ -20,9 +20,13 @@ pub struct CrawlerSettings {
     pub trouble_pause: Duration,
     /// The longest wait that a host can impose by `Retry-After`.
     pub trouble_pause_max: Duration,
+    /// Crawls of this node at once; more wait.
+    pub crawls_max: usize,
+    /// All sitemaps of a crawl are read within this time; what comes later is left out.
+    pub sitemaps_time_max: Duration,
     /// Bytes of a checkpoint at most.
     pub checkpoint_bytes_max: usize,
-    /// Checkpoints are at least this far apart.
+    /// Checkpoints are at least this far apart, and large ones further.
     pub checkpoint_every: Duration,
 }
 
@@ -36,6 +40,8 @@ impl Default for CrawlerSettings {
             export_dir: None,
             trouble_pause: Duration::from_secs(1),
             trouble_pause_max: Duration::from_secs(300),
+            crawls_max: 64,
+            sitemaps_time_max: Duration::from_secs(60),
             checkpoint_bytes_max: 4 * 1024 * 1024,
             checkpoint_every: Duration::from_secs(2),
         }

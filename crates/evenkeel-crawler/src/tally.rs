@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Tally {
     /// Pages that were asked for and dealt with, however that went.
     pub visited: u64,
+    /// Requests that were made, robots.txt and sitemaps apart.
+    pub requests: u64,
     /// Pages that were read, or found unchanged.
     pub crawled: u64,
     /// Pages that were new or had changed, and were kept.

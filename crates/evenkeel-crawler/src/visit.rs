@@ -1,5 +1,6 @@
 //! Getting one page.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use crate::crawler::Shared;
 use crate::entry::Entry;
 use crate::extract::{self, Extract};
 use crate::fetch::{Answer, Ask, Body, FetchError, Wanted, fetch};
-use crate::host_robots::{Asker, robots};
+use crate::host_robots::{Asker, NoRobots, robots};
 use crate::normal_url::host_of;
 
-/// Pages up to this size are read on the spot, larger ones on a thread for heavy work.
+/// Pages up to this size are read on the spot, larger ones and those with fields on a thread for
+/// heavy work.
 const SMALL_BYTES: usize = 8 * 1024;
 /// Tries of a page whose host is in trouble.
-const TRIES: u8 = 3;
+pub(crate) const TRIES: u8 = 3;
 /// Tries of a page that is too slow: each costs its whole time.
 const TRIES_IF_SLOW: u8 = 2;
 
@@ -43,6 +45,8 @@ pub(crate) enum Found {
     Forbidden,
     /// It is there, but not for us.
     Skipped(String),
+    /// Its host does not say what is allowed, so it was not asked for.
+    NoRules(String),
     /// It may go better later, if it was tried less often than this.
     Trouble {
         why: String,
@@ -73,17 +77,15 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let host = shared.hosts.get(&host_of(url));
     let mut delay = config.delay;
     if config.obey_robots {
-        let asker = Asker {
-            outbound: &shared.outbound,
-            robots_name: &settings.robots_name,
-            user_agent: config.user_agent.as_ref(),
-            delay,
-        };
+        let asker = Asker { outbound: &shared.outbound, robots_name: &settings.robots_name, delay };
         match robots(&host, url, asker).await {
             Ok(rules) if rules.allows(url) => delay = delay.max(rules.delay.unwrap_or_default()),
             Ok(_) => return visit,
-            Err(silence) => {
-                visit.found = Found::Failed { why: silence.why, hopeless: silence.refused };
+            Err(NoRobots { why, refused }) => {
+                visit.found = match refused {
+                    true => Found::Failed { why, hopeless: true },
+                    false => Found::NoRules(why),
+                };
                 return visit;
             }
         }
@@ -169,7 +171,7 @@ async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> Found 
         _ => true,
     };
     let (shared, url) = (Arc::clone(shared), entry.url.clone());
-    let is_small = body.len() <= SMALL_BYTES;
+    let is_quick = body.len() <= SMALL_BYTES && shared.config.fields.is_empty();
     let work = move || {
         let text = charset::decode(&body, answer.charset.as_deref());
         let mut extract = if is_html {
@@ -192,19 +194,17 @@ async fn read(shared: &Arc<Shared>, entry: &Entry, mut answer: Answer) -> Found 
         let (etag, last_modified) = (answer.etag, answer.last_modified);
         Ok(FoundPage { content_type, etag, last_modified, extract, hash })
     };
-    let read: Result<FoundPage, extract::TooHard> = if is_small {
-        work()
+    // A page that breaks its reader is lost, and nothing else. Its reader is not used again.
+    let read: Option<Result<FoundPage, extract::TooHard>> = if is_quick {
+        catch_unwind(AssertUnwindSafe(work)).ok()
     } else {
-        match tokio::task::spawn_blocking(work).await {
-            Ok(read) => read,
-            Err(error) => {
-                let why = format!("reading it went wrong: {error}");
-                return Found::Failed { why, hopeless: false };
-            }
-        }
+        tokio::task::spawn_blocking(work).await.ok()
     };
     match read {
-        Ok(page) => Found::Page(Box::new(page)),
-        Err(extract::TooHard) => Found::Skipped("it takes too long to read".into()),
+        Some(Ok(page)) => Found::Page(Box::new(page)),
+        Some(Err(extract::TooHard)) => {
+            Found::Skipped("it takes too much time or memory to read".into())
+        }
+        None => Found::Failed { why: "reading it went wrong".into(), hopeless: false },
     }
 }

@@ -53,7 +53,7 @@ impl Fault {
 /// | `max_page_bytes` | 2 MiB | unpacked, 1 KiB to 16 MiB; larger pages are left out |
 /// | `page_timeout_ms` | 20,000 | for a whole page, 100 to 300,000 |
 /// | `max_store_mb` | 50 | room for the job's pages, 1 to 10,000 |
-/// | `fields` | none | name to selector, or to `{selector, attribute, all}`; at most 50 |
+/// | `fields` | none | name to selector, or to `{selector, attribute, all}`; at most 50, without `:has()` |
 /// | `ndjson` | false | a file with the new and changed pages, if the server has a folder for it |
 #[derive(Clone, Debug)]
 pub struct CrawlConfig {
@@ -162,6 +162,12 @@ impl CrawlConfig {
     /// The room its pages may take.
     pub const fn store_bytes_max(&self) -> u64 {
         self.store_bytes_max
+    }
+
+    /// How many requests it makes at most: redirects and second tries do not count as pages, but
+    /// have to end.
+    pub(crate) const fn requests_max(&self) -> u64 {
+        3 * self.pages_max + 100
     }
 
     /// How many URLs it queues at most.

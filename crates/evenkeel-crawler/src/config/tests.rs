@@ -49,6 +49,8 @@ fn bad_fields_are_named() {
         (json!({"url": url, "fields": []}), "fields"),
         (json!({"url": url, "fields": {"": "p"}}), "fields"),
         (json!({"url": url, "fields": {"x": "p["}}), "fields.x"),
+        (json!({"url": url, "fields": {"x": "div:has(a)"}}), "fields.x"),
+        (json!({"url": url, "fields": {"x": "p:not(:h\\61s(a))"}}), "fields.x"),
         (json!({"url": url, "fields": {"x": {}}}), "fields.x.selector"),
         (json!({"url": url, "fields": {"x": {"selector": "p", "al": 1}}}), "fields.x.al"),
         (json!({"url": url, "fields": {"x": {"selector": "p", "all": 1}}}), "fields.x.all"),

@@ -1,5 +1,6 @@
 //! One crawl from beginning to end.
 
+mod line;
 mod pending;
 mod saving;
 mod settle;
@@ -56,6 +57,7 @@ pub struct Crawl {
     sitemaps_read: bool,
     saved_at: Instant,
     saving_took: Duration,
+    saved_bytes: usize,
     is_changed: bool,
 }
 
@@ -98,6 +100,7 @@ impl Crawl {
             sitemaps_read: false,
             saved_at: now(),
             saving_took: Duration::ZERO,
+            saved_bytes: 0,
             is_changed: false,
         };
         let resumed = checkpoint.is_some_and(|data| crawl.resume(&data));
@@ -196,7 +199,9 @@ impl Crawl {
     async fn send_out(&mut self, visits: &mut JoinSet<Visit>) -> Result<(), Stuck> {
         let config = &self.shared.config;
         let (pages_max, connections) = (config.pages_max, config.connections);
+        let requests_max = config.requests_max();
         while visits.len() < IN_FLIGHT_MAX
+            && self.tally.requests + (visits.len() as u64) < requests_max
             && self.tally.visited + (self.open.len() as u64) < pages_max
         {
             let Some((no, entry)) = self.frontier.pick(connections) else { break };
@@ -257,6 +262,11 @@ impl Crawl {
         ));
         if self.frontier.left_out > 0 {
             let line = format!("{} links left out: the queue was full", self.frontier.left_out);
+            self.listener.log(&line);
+        }
+        if self.tally.requests >= self.shared.config.requests_max() {
+            let requests = self.tally.requests;
+            let line = format!("ended after {requests} requests: most of them led to no new page");
             self.listener.log(&line);
         }
         if self.tally.traps > 0 {

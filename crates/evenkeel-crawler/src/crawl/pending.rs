@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, PageContent};
 
-use super::settle::Line;
+use super::line::Line;
 use super::{BATCH, Crawl, Stuck};
 use crate::keeper::KeeperError;
 

@@ -16,12 +16,14 @@ const WIND_UP_MAX: Duration = Duration::from_millis(500);
 const CHECKPOINT_SHARE: u32 = 20;
 /// Unless they would be this many times further apart than they should.
 const CHECKPOINT_PAUSE_MAX: u32 = 10;
+/// A checkpoint with so many bytes more is to be the usual time further from the next.
+const CHECKPOINT_BYTES: usize = 128 * 1024;
 
 impl Crawl {
     /// Goes on from a checkpoint, if it is of any use.
     pub(super) fn resume(&mut self, data: &[u8]) -> bool {
         let config = &self.shared.config;
-        let Checkpoint { head, queue, seen, contents } =
+        let Checkpoint { head, queue, seen, contents, pointers } =
             match Checkpoint::decode(data, config.fingerprint) {
                 Ok(checkpoint) => checkpoint,
                 Err(error) => {
@@ -40,6 +42,7 @@ impl Crawl {
         self.frontier = Frontier::with_seen(config.queue_max(), seen);
         queue.into_iter().for_each(|entry| self.frontier.put_last(entry));
         self.contents = contents;
+        self.pointers = pointers.into_iter().collect();
         self.tally = head.tally;
         self.sitemaps_read = head.sitemaps_read;
         self.losses.first = head.first_loss;
@@ -63,6 +66,7 @@ impl Crawl {
             queue: open.chain(queued.iter().map(|(_, entry)| *entry)).map(bare).collect(),
             seen: self.frontier.seen().iter().copied().collect(),
             contents: self.contents.clone(),
+            pointers: self.pointers.iter().copied().collect(),
         };
         let bytes_max = self.shared.settings.checkpoint_bytes_max;
         // Packing a large one takes a moment, and does not fail.
@@ -82,13 +86,17 @@ impl Crawl {
     pub(super) async fn save_if_due(&mut self) -> Result<(), Stuck> {
         let every = self.shared.settings.checkpoint_every;
         let costs = self.saving_took * CHECKPOINT_SHARE;
-        let pause = every.max(costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX)));
+        let by_time = costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX));
+        let by_size = u32::try_from(1 + self.saved_bytes / CHECKPOINT_BYTES).unwrap_or(u32::MAX);
+        let pause = every.saturating_mul(by_size).max(by_time);
         if !self.is_changed || now() - self.saved_at < pause {
             return Ok(());
         }
         self.flush().await?;
         let started = now();
-        self.listener.checkpoint(self.save().await);
+        let data = self.save().await;
+        self.saved_bytes = data.len();
+        self.listener.checkpoint(data);
         self.saved_at = now();
         self.saving_took = self.saved_at - started;
         self.is_changed = false;

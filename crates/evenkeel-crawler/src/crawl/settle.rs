@@ -8,12 +8,13 @@ use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
 use super::Crawl;
+use super::line::Line;
 use super::pending::Fate;
 use crate::contents::Standing;
 use crate::entry::Entry;
 use crate::frontier::Offered;
 use crate::normal_url::{key_of, resolve};
-use crate::visit::{Found, FoundPage, Visit};
+use crate::visit::{Found, FoundPage, TRIES, Visit};
 
 /// Redirects in a row that are followed.
 const HOPS_MAX: u8 = 10;
@@ -31,7 +32,13 @@ impl Crawl {
         let mut line = Line::of(&visit);
         let Visit { no, entry, found, status, .. } = visit;
         let url = entry.url.clone();
-        let is_trouble = matches!(found, Found::Trouble { .. } | Found::Failed { .. });
+        let was_asked_for = !matches!(found, Found::Forbidden | Found::NoRules(_));
+        self.tally.requests += u64::from(was_asked_for);
+        // A page that we could not read is no fault of its host.
+        let is_trouble = matches!(
+            found,
+            Found::Trouble { .. } | Found::Failed { hopeless: true, .. } | Found::NoRules(_)
+        );
         let troubles = self.frontier.note(&entry.url, is_trouble);
         let is_over = troubles >= TROUBLES_MAX || self.frontier.is_given_up(&entry.url);
         match found {
@@ -53,18 +60,30 @@ impl Crawl {
             }
             Found::Skipped(why) => self.skip(no, &entry, &why, false, &line),
             Found::Trouble { why, tries } if !is_over && entry.tries + 1 < tries => {
-                line.what = format!("later: {why}");
-                self.listener.log(&line.text());
-                self.open.remove(&no);
                 let tries = entry.tries + 1;
-                self.frontier.put_last(Entry { tries, ..entry });
+                line.what = format!("later: {why}");
+                self.again_later(no, Entry { tries, ..entry }, &line);
             }
+            // It was not asked for, so that is no try of it: it ends when its host is given up. Only
+            // a start does not wait for so long.
+            Found::NoRules(why) if !is_over && (!entry.is_start || entry.tries + 1 < TRIES) => {
+                let tries = entry.tries + u8::from(entry.is_start);
+                line.what = format!("later: {why}");
+                self.again_later(no, Entry { tries, ..entry }, &line);
+            }
+            Found::NoRules(why) => self.fail(no, &entry, &why, false, &line),
             Found::Trouble { why, .. } => self.fail(no, &entry, &why, false, &line),
             Found::Failed { why, hopeless } => self.fail(no, &entry, &why, hopeless, &line),
         }
         if troubles == TROUBLES_MAX {
             self.give_up_host(&url);
         }
+    }
+
+    fn again_later(&mut self, no: u64, entry: Entry, line: &Line) {
+        self.listener.log(&line.text());
+        self.open.remove(&no);
+        self.frontier.put_last(entry);
     }
 
     fn page(&mut self, no: u64, entry: &Entry, page: FoundPage, status: Option<u16>, line: Line) {
@@ -214,11 +233,23 @@ impl Crawl {
             ..Entry::new(target, entry.depth)
         };
         let text = format!("redirects to {}", next.url);
-        if self.frontier.replace(no, next) {
-            self.log(line, &text);
-        } else {
-            self.lose_start(entry, "it redirects in circles", false);
-            self.log(line, &format!("{text}, seen already"));
+        let why_not = match self.frontier.replace(no, next) {
+            Offered::Queued => None,
+            Offered::Seen => Some("seen already"),
+            Offered::Trap => {
+                self.tally.traps += 1;
+                Some("which looks endless")
+            }
+            Offered::Full => Some("but there are too many pages to tell apart"),
+            Offered::GivenUp => Some("whose host was given up"),
+        };
+        match why_not {
+            None => self.log(line, &text),
+            Some(why_not) => {
+                let text = format!("{text}, {why_not}");
+                self.lose_start(entry, &format!("it {text}"), false);
+                self.log(line, &text);
+            }
         }
         self.forget_known(entry);
         self.close(no, Fate::NotVisited);
@@ -271,26 +302,6 @@ impl Crawl {
     }
 
     fn log(&self, line: &Line, what: &str) {
-        self.listener.log(&Line { what: what.into(), ..line.clone() }.text());
-    }
-}
-
-/// A line of the log.
-#[derive(Clone, Debug)]
-pub(super) struct Line {
-    head: String,
-    url: Url,
-    pub(super) what: String,
-}
-
-impl Line {
-    fn of(visit: &Visit) -> Self {
-        let status = visit.status.map_or_else(|| "---".to_owned(), |status| status.to_string());
-        let head = format!("{status} {} B {} ms", visit.bytes, visit.took.as_millis());
-        Self { head, url: visit.entry.url.clone(), what: String::new() }
-    }
-
-    pub(super) fn text(&self) -> String {
-        format!("{} {} {}", self.head, self.url, self.what)
+        self.listener.log(&line.saying(what));
     }
 }

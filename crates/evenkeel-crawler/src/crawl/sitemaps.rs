@@ -1,27 +1,62 @@
 //! Queuing what a site's sitemaps name.
 
 use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_outbound::reqwest::Url;
 use rustc_hash::FxHashSet;
 
-use super::Crawl;
+use super::{Crawl, QUIET_MIN};
+use crate::crawler::Shared;
 use crate::entry::Entry;
-use crate::fetch::{Ask, Body, Wanted, fetch};
+use crate::fetch::{Ask, Body, FetchError, Wanted, fetch};
 use crate::frontier::Offered;
 use crate::host_robots::{Asker, robots};
+use crate::hosts::Host;
 use crate::normal_url::{host_of, resolve};
-use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX, Sitemap};
+use crate::sitemap::{self, SITEMAP_BYTES_MAX, SITEMAPS_MAX};
 
 const REDIRECTS_MAX: usize = 5;
+/// Pages queued without a pause.
+const QUEUED_AT_ONCE: usize = 1000;
+
+/// A sitemap to be read.
+struct Place {
+    url: Url,
+    /// Does robots.txt name it? Then it allows it, too.
+    is_named: bool,
+}
+
+/// What came of reading one.
+enum Read {
+    Sitemap(Lists),
+    /// It is not there, or not for us.
+    Nothing,
+    /// The host of this name does not answer as it should.
+    Trouble(String),
+}
+
+/// What a sitemap names.
+struct Lists {
+    named: usize,
+    /// Those of them that are to be crawled.
+    pages: Vec<Url>,
+    sitemaps: Vec<Url>,
+}
 
 impl Crawl {
     /// Reads the sitemaps of the starts' hosts. Their pages count as one link from the start. What
-    /// can't be read is left out: a sitemap is an offer, no promise.
+    /// can't be read in time is left out: a sitemap is an offer, no promise.
     pub(super) async fn read_sitemaps(&mut self) {
         let config = &self.shared.config;
         if config.sitemaps && config.depth > 0 && self.tally.visited < config.pages_max {
-            self.queue_sitemaps().await;
+            let time_max = self.shared.settings.sitemaps_time_max;
+            if tokio::time::timeout(time_max, self.queue_sitemaps()).await.is_err() {
+                let secs = time_max.as_secs();
+                self.listener.log(&format!("sitemaps left out: not all were read within {secs} s"));
+            }
         }
         // Only now: if this is dropped before, a later crawl has to read them.
         self.sitemaps_read = true;
@@ -29,119 +64,181 @@ impl Crawl {
     }
 
     async fn queue_sitemaps(&mut self) {
-        let mut waiting = self.sitemaps_of_starts().await;
-        let mut seen: FxHashSet<Url> = waiting.iter().cloned().collect();
-        let mut urls_left = self.shared.config.queue_max();
+        let shared = Arc::clone(&self.shared);
+        let mut waiting = self.telling(sitemaps_of_starts(&shared)).await;
+        let mut seen: FxHashSet<Url> = waiting.iter().map(|place| place.url.clone()).collect();
+        let mut urls_left = shared.config.queue_max();
         let mut files = 0;
+        let mut troubled = FxHashSet::default();
         while let Some(place) = waiting.pop_front()
             && files < SITEMAPS_MAX
             && urls_left > 0
         {
+            if troubled.contains(&host_of(&place.url)) {
+                continue;
+            }
             files += 1;
-            let Some(sitemap) = self.fetch_sitemap(&place, urls_left).await else { continue };
-            let pages = sitemap.pages.iter().filter_map(|page| resolve(&place, page));
-            let (mut named, mut queued) = (0, 0);
-            for page in pages {
-                named += 1;
-                if self.shared.config.scope.wants(&page) {
-                    let offered = self.frontier.offer(Entry::new(page, 1));
-                    queued += usize::from(offered == Offered::Queued);
-                    self.tally.traps += u64::from(offered == Offered::Trap);
+            let reading = read(&shared, &place, urls_left);
+            let Lists { named, pages, sitemaps } = match self.telling(reading).await {
+                Read::Sitemap(lists) => lists,
+                Read::Nothing => continue,
+                Read::Trouble(host) => {
+                    let line = format!("sitemaps of {host} left out: it is in trouble");
+                    self.listener.log(&line);
+                    troubled.insert(host);
+                    continue;
                 }
-            }
-            urls_left = urls_left.saturating_sub(named);
-            for link in &sitemap.sitemaps {
-                if let Some(next) = resolve(&place, link)
-                    && self.is_ours(&next)
-                    && seen.len() < 2 * SITEMAPS_MAX
-                    && seen.insert(next.clone())
-                {
-                    waiting.push_back(next);
-                }
-            }
-            if named + sitemap.sitemaps.len() > 0 {
-                self.listener
-                    .log(&format!("sitemap {place}: {named} pages, {queued} of them queued"));
-            }
-        }
-    }
-
-    /// Those that robots.txt names, and the usual one.
-    async fn sitemaps_of_starts(&self) -> VecDeque<Url> {
-        let shared = &self.shared;
-        let mut places = VecDeque::new();
-        let mut hosts = FxHashSet::default();
-        for start in &shared.config.starts {
-            if !hosts.insert(host_of(start)) {
-                continue;
-            }
-            let usual = start.join("/sitemap.xml").ok();
-            if !shared.config.obey_robots {
-                places.extend(usual);
-                continue;
-            }
-            let host = shared.hosts.get(&host_of(start));
-            if let Ok(rules) = robots(&host, start, self.asker()).await {
-                let named = rules.sitemaps.iter().filter_map(|place| resolve(start, place));
-                places.extend(named.filter(|place| self.is_ours(place)));
-                places.extend(usual.filter(|place| rules.allows(place)));
-            }
-        }
-        let mut seen = FxHashSet::default();
-        places.retain(|place| seen.insert(place.clone()));
-        places
-    }
-
-    /// Is it on a host of this crawl?
-    fn is_ours(&self, place: &Url) -> bool {
-        let starts = &self.shared.config.starts;
-        self.shared.config.scope.covers(place)
-            || starts.iter().any(|start| host_of(start) == host_of(place))
-    }
-
-    fn asker(&self) -> Asker<'_> {
-        Asker {
-            outbound: &self.shared.outbound,
-            robots_name: &self.shared.settings.robots_name,
-            user_agent: self.shared.config.user_agent.as_ref(),
-            delay: self.shared.config.delay,
-        }
-    }
-
-    async fn fetch_sitemap(&self, place: &Url, urls_max: usize) -> Option<Sitemap> {
-        let config = &self.shared.config;
-        let mut place = place.clone();
-        for _ in 0..=REDIRECTS_MAX {
-            let ask = Ask {
-                url: place.clone(),
-                known: None,
-                user_agent: config.user_agent.as_ref(),
-                bytes_max: SITEMAP_BYTES_MAX,
-                time_max: config.page_timeout,
-                wanted: Wanted::All,
             };
-            let host = self.shared.hosts.get(&host_of(&place));
-            let permit = host.enter(config.delay).await;
-            let answer =
-                fetch(&self.shared.outbound, &ask, &self.shared.settings.robots_name).await.ok()?;
-            drop(permit);
-            match answer.status {
-                200..300 => {
-                    let (Body::Whole(bytes) | Body::Cut(bytes)) = answer.body else { return None };
-                    let reading =
-                        tokio::task::spawn_blocking(move || sitemap::read(&bytes, urls_max));
-                    return reading.await.ok();
+            urls_left = urls_left.saturating_sub(named);
+            let further = sitemaps.len();
+            let queued = self.queue_named(pages).await;
+            for url in sitemaps {
+                if seen.len() < 2 * SITEMAPS_MAX && seen.insert(url.clone()) {
+                    waiting.push_back(Place { url, is_named: false });
                 }
-                300..400 => {
-                    place = resolve(&place, &answer.location?).filter(|to| self.is_ours(to))?;
-                }
-                429 | 500.. => {
-                    host.trouble(answer.retry_after);
-                    return None;
-                }
-                _ => return None,
+            }
+            if named + further > 0 {
+                let url = &place.url;
+                self.listener
+                    .log(&format!("sitemap {url}: {named} pages, {queued} of them queued"));
+            }
+            self.tell();
+        }
+    }
+
+    /// Waits for something, and goes on to tell how far the crawl has come.
+    async fn telling<T>(&self, something: impl Future<Output = T>) -> T {
+        let quiet = self.shared.settings.checkpoint_every.max(QUIET_MIN);
+        let mut something = pin!(something);
+        loop {
+            match tokio::time::timeout(quiet, something.as_mut()).await {
+                Ok(done) => return done,
+                Err(_) => self.tell(),
             }
         }
-        None
+    }
+
+    /// Queues pages. Says how many of them are new.
+    async fn queue_named(&mut self, pages: Vec<Url>) -> usize {
+        let mut queued = 0;
+        for (count, page) in pages.into_iter().enumerate() {
+            if count % QUEUED_AT_ONCE == QUEUED_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
+            let offered = self.frontier.offer(Entry::new(page, 1));
+            queued += usize::from(offered == Offered::Queued);
+            self.tally.traps += u64::from(offered == Offered::Trap);
+        }
+        queued
+    }
+}
+
+/// Those that robots.txt names, and the usual one.
+async fn sitemaps_of_starts(shared: &Shared) -> VecDeque<Place> {
+    let mut places = VecDeque::new();
+    let mut hosts = FxHashSet::default();
+    for start in &shared.config.starts {
+        if !hosts.insert(host_of(start)) {
+            continue;
+        }
+        if shared.config.obey_robots {
+            let host = shared.hosts.get(&host_of(start));
+            let Ok(rules) = robots(&host, start, asker(shared)).await else { continue };
+            let named = rules.sitemaps.iter().filter_map(|place| resolve(start, place));
+            let named = named.filter(|url| is_ours(shared, url));
+            places.extend(named.map(|url| Place { url, is_named: true }));
+        }
+        let usual = start.join("/sitemap.xml").ok();
+        places.extend(usual.map(|url| Place { url, is_named: false }));
+    }
+    let mut seen = FxHashSet::default();
+    places.retain(|place| seen.insert(place.url.clone()));
+    places
+}
+
+/// Is it on a host of this crawl?
+fn is_ours(shared: &Shared, place: &Url) -> bool {
+    let starts = &shared.config.starts;
+    shared.config.scope.covers(place) || starts.iter().any(|start| host_of(start) == host_of(place))
+}
+
+fn asker(shared: &Shared) -> Asker<'_> {
+    Asker {
+        outbound: &shared.outbound,
+        robots_name: &shared.settings.robots_name,
+        delay: shared.config.delay,
+    }
+}
+
+/// Reads one, wherever it redirects to. Each hop is asked for as politely as a page.
+async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
+    let config = &shared.config;
+    let Place { mut url, mut is_named } = Place { url: place.url.clone(), ..*place };
+    for _ in 0..=REDIRECTS_MAX {
+        let host = shared.hosts.get(&host_of(&url));
+        let mut delay = config.delay;
+        if config.obey_robots {
+            match robots(&host, &url, asker(shared)).await {
+                Ok(rules) if is_named || rules.allows(&url) => {
+                    delay = delay.max(rules.delay.unwrap_or_default());
+                }
+                Ok(_) => return Read::Nothing,
+                Err(silence) if silence.refused => return Read::Nothing,
+                Err(_) => return Read::Trouble(host_of(&url)),
+            }
+        }
+        let ask = Ask {
+            url: url.clone(),
+            known: None,
+            user_agent: config.user_agent.as_ref(),
+            bytes_max: SITEMAP_BYTES_MAX,
+            time_max: config.page_timeout,
+            wanted: Wanted::All,
+        };
+        let permit = host.enter(delay).await;
+        let fetched = fetch(&shared.outbound, &ask, &shared.settings.robots_name).await;
+        drop(permit);
+        let answer = match fetched {
+            Ok(answer) => answer,
+            Err(FetchError::Refused(_)) => return Read::Nothing,
+            Err(FetchError::TimedOut(_)) => return Read::Trouble(host_of(&url)),
+            Err(FetchError::Failed(_)) => return trouble(&host, &url, None),
+        };
+        match answer.status {
+            200..300 => {
+                let (Body::Whole(bytes) | Body::Cut(bytes)) = answer.body else {
+                    return Read::Nothing;
+                };
+                let shared = Arc::clone(shared);
+                let reading =
+                    tokio::task::spawn_blocking(move || lists(&shared, &url, &bytes, urls_max));
+                return reading.await.map_or(Read::Nothing, Read::Sitemap);
+            }
+            300..400 => {
+                let to = answer.location.and_then(|to| resolve(&url, &to));
+                let Some(to) = to.filter(|to| is_ours(shared, to)) else { return Read::Nothing };
+                (url, is_named) = (to, false);
+            }
+            429 | 500.. => return trouble(&host, &url, answer.retry_after),
+            _ => return Read::Nothing,
+        }
+    }
+    Read::Nothing
+}
+
+fn trouble(host: &Host, url: &Url, retry_after: Option<Duration>) -> Read {
+    host.trouble(retry_after);
+    Read::Trouble(host_of(url))
+}
+
+/// What a sitemap names, for a thread for heavy work: it may be a hundred thousand pages.
+fn lists(shared: &Shared, url: &Url, bytes: &[u8], urls_max: usize) -> Lists {
+    let sitemap = sitemap::read(bytes, urls_max);
+    let pages = sitemap.pages.iter().filter_map(|page| resolve(url, page));
+    let sitemaps = sitemap.sitemaps.iter().filter_map(|place| resolve(url, place));
+    Lists {
+        named: sitemap.pages.len(),
+        pages: pages.filter(|page| shared.config.scope.wants(page)).collect(),
+        sitemaps: sitemaps.filter(|url| is_ours(shared, url)).take(2 * SITEMAPS_MAX).collect(),
     }
 }

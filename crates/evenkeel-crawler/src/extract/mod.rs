@@ -1,7 +1,7 @@
 //! What a page says: title, text, links, metadata and the job's fields.
 //!
 //! HTML is read as a stream of tags and texts. No tree is built that a page could make deep or
-//! large at will; only if a job asks for fields, a plain one of bounded depth ([`tree`]). Reading
+//! large at will; only if a job asks for fields, a plain one of bounded depth and size ([`tree`]). Reading
 //! has a budget of time, so that no page holds a thread for long.
 
 mod page;
@@ -67,7 +67,7 @@ impl Orders {
     }
 }
 
-/// A page that takes too long to read.
+/// A page that takes too long to read, or too much memory.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TooHard;
 
@@ -115,7 +115,8 @@ pub(crate) fn html(
     tokenizer.end();
     let raw = tokenizer.sink.finish();
     let fields = match &raw.tree {
-        Some(tree) => tree::select(tree, fields, budget)?,
+        Some(Ok(tree)) => tree::select(tree, fields, budget)?,
+        Some(Err(too_hard)) => return Err(*too_hard),
         None => Map::new(),
     };
     Ok(finish(raw, url, fields))

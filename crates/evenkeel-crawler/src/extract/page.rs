@@ -7,9 +7,9 @@ use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult};
 use scraper::Html;
 use serde_json::{Map, Value};
 
-use super::Orders;
 use super::text::{Flow, one_line};
 use super::tree::TreeMaker;
+use super::{Orders, TooHard};
 
 /// Links of a page that are looked at.
 const LINKS_MAX: usize = 2000;
@@ -27,7 +27,7 @@ pub(super) struct Raw {
     pub(super) canonical: Option<String>,
     pub(super) metadata: Map<String, Value>,
     pub(super) orders: Orders,
-    pub(super) tree: Option<Html>,
+    pub(super) tree: Option<Result<Html, TooHard>>,
 }
 
 /// Takes the tags and texts of a page one by one.

@@ -123,6 +123,28 @@ fn a_page_nested_a_hundred_thousand_deep_is_read() {
 }
 
 #[test]
+fn a_page_of_endless_tags_is_too_hard_only_with_fields() {
+    let url = Url::parse("http://example.com/").unwrap();
+    let fields = [Field::new("x", "b", None, false).unwrap()];
+    let tags = "<a>".repeat(tree::NODES_MAX + 1);
+    let attributes = "<a b c d e f g>".repeat(tree::NODES_MAX / 6);
+    for page in [tags, attributes] {
+        assert_eq!(html(&page, &url, "evenkeel", &fields), Err(TooHard));
+        assert!(html(&page, &url, "evenkeel", &[]).is_ok());
+    }
+}
+
+#[test]
+fn all_fields_together_are_bounded() {
+    let field = |name: u8| Field::new(&name.to_string(), "p", None, true).unwrap();
+    let fields: Vec<Field> = (0..50).map(field).collect();
+    let page = format!("<p>{}", "word ".repeat(800)).repeat(100);
+    let read = read_with(&page, &fields);
+    let bytes = Value::Object(read.fields).to_string().len();
+    assert!(bytes > 100 * 1024 && bytes < 130 * 1024, "{bytes}");
+}
+
+#[test]
 fn a_tag_with_endless_attributes_is_given_up() {
     let mut page = String::from("<p ");
     for number in 0..200_000 {

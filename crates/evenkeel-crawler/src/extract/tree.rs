@@ -14,25 +14,28 @@ use serde_json::{Map, Value};
 
 use super::text::one_line;
 use super::{Budget, TooHard};
-use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, Field};
+use crate::fields::{FIELD_BYTES_MAX, FIELD_VALUES_MAX, FIELDS_BYTES_MAX, Field};
 
 /// What is nested deeper becomes neighbours.
 const DEPTH_MAX: usize = 512;
-/// Elements looked at between two looks at the clock.
-const STRIDE: usize = 64;
+/// Elements, attributes and texts of a page at most. Each takes a hundred bytes or two, however
+/// few it has in the page.
+pub(super) const NODES_MAX: usize = 250_000;
 
 /// Makes the tree, tag by tag.
 pub(super) struct TreeMaker {
     html: Html,
     /// From the document down to where we are.
     open: Vec<(NodeId, Box<str>)>,
+    nodes_left: usize,
+    is_too_large: bool,
 }
 
 impl TreeMaker {
     pub(super) fn new() -> Self {
         let html = Html::new_document();
         let open = vec![(html.tree.root().id(), "".into())];
-        Self { html, open }
+        Self { html, open, nodes_left: NODES_MAX, is_too_large: false }
     }
 
     pub(super) fn start(&mut self, tag: Tag) {
@@ -42,8 +45,9 @@ impl TreeMaker {
             self.open.pop();
         }
         let is_void = is_void(&name);
+        let size = 1 + tag.attrs.len();
         let element = Element::new(QualName::new(None, html5ever::ns!(html), tag.name), tag.attrs);
-        let id = self.append(Node::Element(element));
+        let id = self.append(Node::Element(element), size);
         if let Some(id) = id
             && !is_void
         {
@@ -58,14 +62,19 @@ impl TreeMaker {
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        self.append(Node::Text(Text { text: StrTendril::from(text) }));
+        self.append(Node::Text(Text { text: StrTendril::from(text) }), 1);
     }
 
-    pub(super) fn finish(self) -> Html {
-        self.html
+    pub(super) fn finish(self) -> Result<Html, TooHard> {
+        if self.is_too_large { Err(TooHard) } else { Ok(self.html) }
     }
 
-    fn append(&mut self, node: Node) -> Option<NodeId> {
+    fn append(&mut self, node: Node, size: usize) -> Option<NodeId> {
+        if self.is_too_large || size > self.nodes_left {
+            self.is_too_large = true;
+            return None;
+        }
+        self.nodes_left -= size;
         let (parent, _) = self.open.last()?;
         Some(self.html.tree.get_mut(*parent)?.append(node).id())
     }
@@ -131,13 +140,13 @@ pub(super) fn select(
     budget: Budget,
 ) -> Result<Map<String, Value>, TooHard> {
     let mut found = Map::new();
+    let mut bytes_left = FIELDS_BYTES_MAX;
     for field in fields {
         let mut values = Vec::new();
-        for (count, node) in html.tree.root().descendants().enumerate() {
-            if count % STRIDE == 0 {
-                budget.check()?;
-            }
+        for node in html.tree.root().descendants() {
             let Some(element) = ElementRef::wrap(node) else { continue };
+            // Before each, as one alone can take long.
+            budget.check()?;
             if !field.selector.matches(&element) {
                 continue;
             }
@@ -145,7 +154,10 @@ pub(super) fn select(
                 Some(name) => element.value().attr(name).and_then(|v| one_line(v, FIELD_BYTES_MAX)),
                 None => text_of(element),
             };
-            values.extend(value.map(Value::from));
+            let Some(value) = value else { continue };
+            let Some(left) = bytes_left.checked_sub(value.len()) else { break };
+            bytes_left = left;
+            values.push(Value::from(value));
             if values.len() >= if field.all { FIELD_VALUES_MAX } else { 1 } {
                 break;
             }

@@ -80,6 +80,68 @@ async fn without_an_answer_to_robots_nothing_is_asked_and_with_none_everything()
 }
 
 #[tokio::test]
+async fn a_bad_answer_to_robots_is_waited_out_and_costs_no_page() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" if asked.before < 2 => Answer::status(503),
+        "/robots.txt" => Answer::html("user-agent: *\ndisallow: /no"),
+        "/" => links("home", ["/a", "/no"]),
+        "/sitemap.xml" => Answer::status(404),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let ended = rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!(rig.keeper.paths(), ["/", "/a"]);
+    assert_eq!((ended.tally.failed, ended.tally.requests), (0, 2));
+    assert_eq!(site.times_asked("/robots.txt"), 3);
+}
+
+#[tokio::test]
+async fn pages_behind_a_silent_robots_fail_with_their_host_and_not_one_by_one() {
+    let other = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::status(503),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let elsewhere = other.url("/");
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => links("home", (0..30).map(|n| format!("/{n}"))),
+        "/robots.txt" | "/sitemap.xml" => Answer::status(404),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let starts = (0..30).map(|n| format!("{elsewhere}{n}")).collect::<Vec<_>>();
+    let ended = rig.crawl(&site.url("/"), json!({"start_urls": starts})).await;
+    assert!(other.asked().is_empty());
+    assert!(rig.ear.has("given up"));
+    // The other host is crawled all the same.
+    assert_eq!((ended.tally.crawled, ended.tally.starts_lost), (31, 30));
+    assert_eq!(ended.tally.requests, 31);
+    let times = other.times_asked("/robots.txt");
+    assert!((3..=10).contains(&times), "{times}");
+}
+
+#[tokio::test]
+async fn robots_are_asked_in_the_servers_name() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => {
+            let agent = asked.headers["user-agent"].to_str().unwrap();
+            let rule = if agent.starts_with("evenkeel/") { "/no" } else { "/" };
+            Answer::html(format!("user-agent: *\ndisallow: {rule}"))
+        }
+        _ => links("home", ["/no"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let config = json!({"sitemaps": false, "user_agent": "mybot/1"});
+    let ended = rig.crawl(&site.url("/"), config).await;
+    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!(site.asked(), ["/"]);
+}
+
+#[tokio::test]
 async fn robots_are_found_behind_redirects() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Answer::redirect("/r/1"),

@@ -1,43 +1,48 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use evenkeel_crawler::{CrawlerSettings, Ending};
 use serde_json::json;
 
-use crate::support::{Answer, Remains, Rig, Site, links, settings};
+use crate::support::{Answer, Remains, Rig, Site, links, settings, until};
 
 const PAGES: usize = 150;
 
-/// A tree of pages, each with ten below.
-async fn tree(hold: Duration) -> Site {
-    Site::serve(move |asked| {
-        let Ok(number) = asked.path[1..].parse::<usize>() else { return Answer::status(404) };
-        let below = (number * 10 + 1..=number * 10 + 10).filter(|n| *n < PAGES);
-        let page = links(&format!("page {number}"), below.map(|n| format!("/{n}")));
-        Answer { hold, ..page }
-    })
-    .await
+/// A page of a tree, each with ten below.
+fn page(path: &str) -> Answer {
+    let Ok(number) = path[1..].parse::<usize>() else { return Answer::status(404) };
+    let below = (number * 10 + 1..=number * 10 + 10).filter(|n| *n < PAGES);
+    links(&format!("page {number}"), below.map(|n| format!("/{n}")))
+}
+
+async fn tree() -> Site {
+    Site::serve(|asked| page(&asked.path)).await
 }
 
 #[tokio::test]
 async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
-    let site = tree(Duration::from_millis(1)).await;
+    // So many pages are answered, and those after them never: each life ends in the middle.
+    let answered = Arc::new(AtomicUsize::new(0));
+    let (limit, count) = (Arc::clone(&answered), AtomicUsize::new(0));
+    let site = Site::serve(move |asked| {
+        let answer = page(&asked.path);
+        let is_late = answer.status == 200
+            && count.fetch_add(1, Ordering::SeqCst) >= limit.load(Ordering::SeqCst);
+        Answer { hold: if is_late { Duration::from_secs(600) } else { Duration::ZERO }, ..answer }
+    })
+    .await;
     let rig = Rig::new();
     let mut checkpoint = None;
     let mut lives = 0;
     let ended = loop {
         let mut crawl = rig.begin(&site.url("/0"), json!({}), checkpoint.take());
-        let enough = 15 * (lives + 1);
-        let watch = async {
-            while site.asked().len() < enough {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
+        let enough = if lives < 8 { 15 * (lives + 1) } else { usize::MAX };
+        answered.store(enough, Ordering::SeqCst);
         tokio::select! {
             ended = crawl.run() => break ended,
-            () = watch, if lives < 8 => {}
+            () = until("enough is asked", || site.asked().len() > enough) => {}
         }
         // Every other time as after a crash: only what was handed over is there.
         checkpoint =
@@ -58,24 +63,76 @@ async fn a_crawl_that_is_dropped_goes_on_from_its_checkpoint_and_covers_all() {
 
 #[tokio::test]
 async fn a_crawl_that_is_dropped_asks_no_more() {
-    let site = tree(Duration::from_secs(30)).await;
-    let rig = Rig::new();
+    let site = Site::serve(|asked| {
+        let is_late = asked.path == "/0" && asked.before == 0;
+        let hold = Duration::from_secs(if is_late { 600 } else { 0 });
+        Answer { hold, ..page(&asked.path) }
+    })
+    .await;
+    let rig = Rig::with(CrawlerSettings { connections_per_host: 1, ..settings() });
     let mut crawl = rig.begin(&site.url("/0"), json!({"sitemaps": false}), None);
     tokio::select! {
         ended = crawl.run() => panic!("{ended:?}"),
-        () = async { while site.asked().is_empty() { tokio::task::yield_now().await; } } => {}
+        () = until("the start is asked for", || !site.asked().is_empty()) => {}
     }
     let saved = tokio::time::timeout(Duration::from_secs(2), crawl.wind_up()).await.unwrap();
-    assert!(!saved.is_empty());
     assert_eq!(site.asked().len(), 1);
-    // Its connection is free again for the next crawl of this host.
-    let other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
-    assert_eq!(other.tally().visited, 0);
+    // The only connection to this host is free again for the next crawl.
+    let mut other = rig.begin(&site.url("/0"), json!({"sitemaps": false}), Some(saved));
+    let run = tokio::time::timeout(Duration::from_secs(60), other.run());
+    assert_eq!(run.await.expect("it is not held up").tally.crawled, PAGES as u64);
+    drop(crawl);
+}
+
+#[tokio::test]
+async fn a_slow_keeper_does_not_hold_up_the_end() {
+    let site = tree().await;
+    let rig = Rig::new();
+    rig.keeper.is_slow.store(true, Ordering::SeqCst);
+    let mut crawl = rig.begin(&site.url("/0"), json!({}), None);
+    tokio::select! {
+        ended = crawl.run() => panic!("{ended:?}"),
+        () = until("a page is to be kept", || rig.keeper.keeps.load(Ordering::SeqCst) > 0) => {}
+    }
+    let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
+    assert!(rig.keeper.paths().is_empty());
+    rig.keeper.is_slow.store(false, Ordering::SeqCst);
+    let mut crawl = rig.begin(&site.url("/0"), json!({}), Some(saved));
+    assert_eq!(crawl.run().await.tally.crawled, PAGES as u64);
+    assert_eq!(rig.keeper.paths().len(), PAGES);
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_dropped_while_it_reads_sitemaps_reads_them_later() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/sitemap.xml" if asked.before == 0 => {
+            Answer { hold: Duration::from_secs(600), ..Answer::status(404) }
+        }
+        "/sitemap.xml" => Answer::html("<urlset><url><loc>/only-there</loc></url></urlset>"),
+        "/robots.txt" => Answer::status(404),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let mut crawl = rig.begin(&site.url("/"), json!({}), None);
+    tokio::select! {
+        ended = crawl.run() => panic!("{ended:?}"),
+        () = async {
+            until("the sitemap is asked for", || site.times_asked("/sitemap.xml") > 0).await;
+            let told = || rig.ear.times_told.load(Ordering::SeqCst);
+            let before = told();
+            until("progress is told in the meantime", || told() > before + 1).await;
+        } => {}
+    }
+    let saved = tokio::time::timeout(Duration::from_secs(20), crawl.wind_up()).await.unwrap();
+    let mut crawl = rig.begin(&site.url("/"), json!({}), Some(saved));
+    assert_eq!(crawl.run().await.ending, Ending::Completed);
+    assert_eq!(rig.keeper.paths(), ["/", "/only-there"]);
 }
 
 #[tokio::test]
 async fn a_checkpoint_of_another_crawl_is_ignored() {
-    let site = tree(Duration::ZERO).await;
+    let site = tree().await;
     let rig = Rig::new();
     rig.crawl(&site.url("/0"), json!({})).await;
     let checkpoint = rig.ear.last_checkpoint().unwrap();
@@ -89,7 +146,7 @@ async fn a_checkpoint_of_another_crawl_is_ignored() {
 
 #[tokio::test]
 async fn pages_are_kept_before_a_checkpoint_leaves_them_out() {
-    let site = tree(Duration::ZERO).await;
+    let site = tree().await;
     let rig = Rig::new();
     *rig.ear.watched.lock().unwrap() = Some(Arc::clone(&rig.keeper));
     rig.crawl(&site.url("/0"), json!({})).await;
@@ -125,7 +182,7 @@ async fn a_failed_crawl_begins_anew() {
 
 #[tokio::test]
 async fn without_its_keeper_a_crawl_stops_and_can_go_on() {
-    let site = tree(Duration::ZERO).await;
+    let site = tree().await;
     let rig = Rig::with(CrawlerSettings { checkpoint_every: Duration::ZERO, ..settings() });
     rig.keeper.is_down.store(true, Ordering::SeqCst);
     let ended = rig.crawl(&site.url("/0"), json!({})).await;

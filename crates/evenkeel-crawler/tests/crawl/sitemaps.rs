@@ -1,10 +1,12 @@
 use std::io::Write;
+use std::time::Duration;
 
+use evenkeel_crawler::{CrawlerSettings, Ending};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 
-use crate::support::{Answer, Rig, Site, links};
+use crate::support::{Answer, Rig, Site, links, now, settings};
 
 fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
@@ -65,4 +67,69 @@ async fn endless_sitemaps_end() {
     rig.crawl(&site.url("/"), json!({})).await;
     assert_eq!(rig.keeper.paths(), ["/", "/a"]);
     assert_eq!(site.asked().iter().filter(|path| path.ends_with(".xml")).count(), 49);
+}
+
+fn index(files: &[&str]) -> Answer {
+    let files: String =
+        files.iter().map(|file| format!("<sitemap><loc>{file}</loc></sitemap>")).collect();
+    Answer::html(format!("<sitemapindex>{files}</sitemapindex>"))
+}
+
+fn pages(pages: &[&str]) -> Answer {
+    let pages: String = pages.iter().map(|page| format!("<url><loc>{page}</loc></url>")).collect();
+    Answer::html(format!("<urlset>{pages}</urlset>"))
+}
+
+#[tokio::test]
+async fn sitemaps_are_asked_for_as_politely_as_pages() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Answer::html(
+            "user-agent: *\ncrawl-delay: 0.2\ndisallow: /hidden\nsitemap: /hidden/named.xml",
+        ),
+        // What robots.txt itself names is meant for us; what follows from it is not.
+        "/hidden/named.xml" => index(&["/hidden/other.xml", "/open.xml"]),
+        "/open.xml" => pages(&["/a"]),
+        "/sitemap.xml" => Answer::redirect("/hidden/moved.xml"),
+        path => links(path, ["/"]),
+    })
+    .await;
+    let rig = Rig::new();
+    let started = now();
+    rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(site.asked(), ["/", "/hidden/named.xml", "/open.xml", "/a"]);
+    // Five requests, with the usual sitemap, are four delays apart.
+    assert!(started.elapsed() >= Duration::from_millis(800), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_host_in_trouble_keeps_its_other_sitemaps() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => links("home", ["/a"]),
+        "/a" => links("a", ["/"]),
+        "/sitemap.xml" => index(&["/1.xml", "/2.xml", "/3.xml"]),
+        path if path.ends_with(".xml") => Answer::status(503),
+        _ => Answer::status(404),
+    })
+    .await;
+    let rig = Rig::new();
+    rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(site.asked(), ["/", "/1.xml", "/a"]);
+    assert!(rig.ear.has("left out: it is in trouble"));
+}
+
+#[tokio::test]
+async fn slow_sitemaps_are_left_out_in_the_end() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => links("home", ["/a"]),
+        "/a" => links("a", ["/"]),
+        "/sitemap.xml" => Answer { hold: Duration::from_secs(600), ..Answer::status(200) },
+        _ => Answer::status(404),
+    })
+    .await;
+    let time_max = Duration::from_millis(300);
+    let rig = Rig::with(CrawlerSettings { sitemaps_time_max: time_max, ..settings() });
+    let ended = rig.crawl(&site.url("/"), json!({})).await;
+    assert_eq!(ended.ending, Ending::Completed);
+    assert_eq!(rig.keeper.paths(), ["/", "/a"]);
+    assert!(rig.ear.has("sitemaps left out: not all were read"));
 }

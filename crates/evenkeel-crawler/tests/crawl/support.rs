@@ -141,6 +141,10 @@ pub struct MemoryKeeper {
     pub batches: Mutex<Vec<usize>>,
     /// Does no call succeed?
     pub is_down: AtomicBool,
+    /// Does no page get kept in any reasonable time?
+    pub is_slow: AtomicBool,
+    /// How often it was asked to keep pages.
+    pub keeps: AtomicUsize,
 }
 
 impl MemoryKeeper {
@@ -186,6 +190,10 @@ impl PageKeeper for MemoryKeeper {
     async fn keep(&self, batch: Vec<PageContent>) -> Result<Vec<Kept>, KeeperError> {
         self.up()?;
         assert!(!batch.is_empty() && batch.len() <= 32);
+        self.keeps.fetch_add(1, Ordering::SeqCst);
+        if self.is_slow.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_secs(600)).await;
+        }
         self.batches.lock().unwrap().push(batch.len());
         let mut pages = self.pages.lock().unwrap();
         let mut kept = Vec::new();
@@ -230,6 +238,8 @@ impl PageKeeper for MemoryKeeper {
 pub struct Ear {
     pub log: Mutex<Vec<String>>,
     pub progress: Mutex<Progress>,
+    /// How often it heard of progress.
+    pub times_told: AtomicUsize,
     pub checkpoints: Mutex<Vec<Vec<u8>>>,
     /// What is copied with each checkpoint, if anything.
     pub watched: Mutex<Option<Arc<MemoryKeeper>>>,
@@ -255,6 +265,7 @@ impl Ear {
 impl Listener for Ear {
     fn progress(&self, progress: Progress) {
         self.progress.lock().unwrap().update(progress);
+        self.times_told.fetch_add(1, Ordering::SeqCst);
     }
 
     fn log(&self, line: &str) {
@@ -268,6 +279,17 @@ impl Listener for Ear {
         }
         self.checkpoints.lock().unwrap().push(data);
     }
+}
+
+/// Waits for what a test says will happen.
+pub async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    waited.unwrap_or_else(|_| panic!("it did not happen: {what}"));
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a crawl took is what some tests are about")]

@@ -79,6 +79,21 @@ async fn loops_and_circles_are_walked_once() {
 }
 
 #[tokio::test]
+async fn redirects_without_end_do_not_go_on_for_ever() {
+    let site = Site::serve(|asked| match asked.path.as_str() {
+        "/" => links("home", (0..500).map(|n| format!("/away/{n}"))),
+        path if path.starts_with("/away/") => Answer::redirect("/"),
+        _ => Answer::status(404),
+    })
+    .await;
+    let rig = Rig::new();
+    let ended = rig.crawl(&site.url("/"), json!({"max_pages": 10})).await;
+    assert_eq!((ended.ending, ended.tally.visited), (Ending::Completed, 1));
+    assert_eq!(site.asked().len(), 3 * 10 + 100);
+    assert!(rig.ear.has("ended after 130 requests"));
+}
+
+#[tokio::test]
 async fn one_connection_walks_breadth_first() {
     let site = Site::serve(|asked| match asked.path.as_str() {
         "/" => links("home", ["/b", "/a"]),

@@ -13,9 +13,11 @@ use evenkeel_crawler::{
 };
 use evenkeel_outbound::Outbound;
 use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
-    CHECKPOINT_BYTES_MAX, ConfigFault, Executor, Invocation, Report, Wire, interrupted, tail,
+    CHECKPOINT_BYTES_MAX, CancelReason, ConfigFault, Executor, Invocation, Report, Wire,
+    interrupted, tail,
 };
 
 /// Crawls a site and keeps its pages; what a job can say of it is in [`CrawlConfig`].
@@ -23,11 +25,12 @@ use crate::{
 /// `url` and `start_urls` may hold templates. A crawl that is interrupted hands over a checkpoint,
 /// from which the next attempt goes on. It fails if no start could be read, for good if robots.txt
 /// or the guard against inner addresses forbids that, and has partly failed if more than one page in
-/// ten could not be got.
+/// ten could not be got or pages found no room. Of more crawls than `crawls_max`, some wait.
 #[derive(Debug)]
 pub struct CrawlExecutor<L> {
     crawler: Crawler,
     library: L,
+    places: Semaphore,
 }
 
 /// Finds the place where a job's pages are kept.
@@ -46,7 +49,24 @@ impl<L: Library> CrawlExecutor<L> {
     /// Makes the executor. The client should unpack answers.
     pub fn new(outbound: Outbound, mut settings: CrawlerSettings, library: L) -> Self {
         settings.checkpoint_bytes_max = settings.checkpoint_bytes_max.min(CHECKPOINT_BYTES_MAX);
-        Self { crawler: Crawler::new(outbound, settings), library }
+        let places = Semaphore::new(settings.crawls_max.clamp(1, Semaphore::MAX_PERMITS));
+        Self { crawler: Crawler::new(outbound, settings), library, places }
+    }
+
+    /// Waits for one of the places, and says so.
+    async fn place(&self, invocation: &Invocation) -> Result<SemaphorePermit<'_>, CancelReason> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let message = Some("waiting for a free place".to_owned());
+        invocation.wire.progress(Progress { message, ..Progress::default() });
+        let mut lease = invocation.lease.clone();
+        tokio::select! {
+            biased;
+            reason = interrupted(&invocation.cancel, &mut lease) => Err(reason),
+            // Nobody closes the semaphore.
+            place = self.places.acquire() => place.map_err(|_| CancelReason::ShuttingDown),
+        }
     }
 
     fn read(&self, config: &Value) -> Result<CrawlConfig, ConfigFault> {
@@ -72,6 +92,11 @@ impl<L: Library> Executor for CrawlExecutor<L> {
             Err(fault) => {
                 return Report { again: Again::Never, ..Report::failed(fault.to_string()) };
             }
+        };
+        // What an earlier attempt has handed over stays where it is until there is a place.
+        let _place = match self.place(&invocation).await {
+            Ok(place) => place,
+            Err(reason) => return Report::cancelled(reason),
         };
         let Invocation { key, tenant, checkpoint, cancel, mut lease, wire, .. } = invocation;
         let listener = Arc::new(OnWire(wire.clone()));

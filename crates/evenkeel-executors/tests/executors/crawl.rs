@@ -14,8 +14,8 @@ use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, PageId, TenantNo};
 use evenkeel_executors::{
-    CancelReason, CrawlExecutor, CrawlerSettings, Executor, KeeperError, Lease, Library,
-    PageKeeper, cancellation,
+    Cancel, CancelReason, CrawlExecutor, CrawlerSettings, Executor, KeeperError, Lease, Library,
+    PageKeeper, Wire, cancellation,
 };
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::{Value, json};
@@ -68,10 +68,18 @@ impl PageKeeper for Pages {
 }
 
 fn executor(pages: &Pages, networks: &[&str]) -> CrawlExecutor<Pages> {
+    with_settings(pages, networks, CrawlerSettings::default())
+}
+
+fn with_settings(
+    pages: &Pages,
+    networks: &[&str],
+    crawler: CrawlerSettings,
+) -> CrawlExecutor<Pages> {
     let allow_networks = networks.iter().map(|network| network.parse().unwrap()).collect();
     let settings = OutboundSettings { allow_networks, unpack: true, ..OutboundSettings::default() };
     let outbound = Outbound::new(settings).unwrap();
-    CrawlExecutor::new(outbound, CrawlerSettings::default(), pages.clone())
+    CrawlExecutor::new(outbound, crawler, pages.clone())
 }
 
 /// One that may call this machine.
@@ -202,4 +210,38 @@ async fn a_crawl_ends_with_its_lease() {
     let run = local(&pages);
     let report = tokio::time::timeout(Duration::from_secs(10), run.run(first)).await.unwrap();
     assert_eq!(report.outcome, Outcome::Cancelled);
+}
+
+#[tokio::test]
+async fn more_crawls_than_allowed_wait_and_can_be_cancelled() {
+    let (gate, pages) = (Arc::default(), Pages::default());
+    let address = site(&gate).await;
+    let settings = CrawlerSettings { crawls_max: 1, ..CrawlerSettings::default() };
+    let executor = Arc::new(with_settings(&pages, &["127.0.0.1/32"], settings));
+    let begin = |cancel: Option<Cancel>, path: &str| {
+        let mut invocation = invocation("crawl", config(address, path, 0));
+        invocation.cancel = cancel.unwrap_or(invocation.cancel);
+        let (executor, wire) = (Arc::clone(&executor), invocation.wire.clone());
+        (wire, tokio::spawn(async move { executor.run(invocation).await }))
+    };
+    let says = |wire: &Wire, text: &str| {
+        wire.progress_so_far().message.is_some_and(|message| message.contains(text))
+    };
+    let (wire, first) = begin(None, "/5");
+    eventually("the first crawl has begun", || says(&wire, "1 queued")).await;
+    let (handle, cancel) = cancellation();
+    let (wire, second) = begin(Some(cancel), "/0");
+    eventually("the second waits", || says(&wire, "waiting for a free place")).await;
+    let (third_wire, third) = begin(None, "/1");
+    eventually("the third waits", || says(&third_wire, "waiting for a free place")).await;
+    handle.cancel(CancelReason::Requested);
+    let report = tokio::time::timeout(Duration::from_secs(10), second).await.unwrap().unwrap();
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    assert!(pages.urls().is_empty());
+    gate.store(true, Ordering::SeqCst);
+    for crawl in [first, third] {
+        let report = tokio::time::timeout(Duration::from_secs(20), crawl).await.unwrap().unwrap();
+        assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    }
+    assert_eq!(pages.urls(), [format!("http://{address}/1"), format!("http://{address}/5")]);
 }
