@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use evenkeel_core::{JobId, PageId, SearchQuery, Timestamp};
-use evenkeel_store::{PageFilter, PageHit, PageNo, PageRequest};
+use evenkeel_store::{PageFilter, PageHit, PageNo, PageRequest, SEARCH_LIMIT_MAX};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -150,9 +150,6 @@ fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) ->
     });
     PageFilter { query: words, job, url_prefix }
 }
-
-/// Hits of a search at once: each costs a reading of its page.
-const SEARCH_LIMIT_MAX: u32 = 100;
 
 /// Beyond this nobody looks, and every page of a search costs what all before it cost.
 const SEARCH_OFFSET_MAX: u32 = 10_000;
