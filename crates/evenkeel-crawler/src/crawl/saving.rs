@@ -85,10 +85,7 @@ impl Crawl {
     /// Pages that the checkpoint no longer has are kept before it is handed over.
     pub(super) async fn save_if_due(&mut self) -> Result<(), Stuck> {
         let every = self.shared.settings.checkpoint_every;
-        let costs = self.saving_took * CHECKPOINT_SHARE;
-        let by_time = costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX));
-        let by_size = u32::try_from(1 + self.saved_bytes / CHECKPOINT_BYTES).unwrap_or(u32::MAX);
-        let pause = every.saturating_mul(by_size).max(by_time);
+        let pause = pause_after(every, self.saving_took, self.saved_bytes);
         if !self.is_changed || now() - self.saved_at < pause {
             return Ok(());
         }
@@ -110,5 +107,29 @@ impl Crawl {
         let head = Head { fingerprint: self.shared.config.fingerprint, ..Head::default() };
         let beginning = Checkpoint { head, queue, seen, ..Checkpoint::default() };
         beginning.encode(self.shared.settings.checkpoint_bytes_max)
+    }
+}
+
+/// How long to wait after a checkpoint that took so long and has so many bytes.
+fn pause_after(every: Duration, took: Duration, bytes: usize) -> Duration {
+    let costs = took.saturating_mul(CHECKPOINT_SHARE);
+    let by_time = costs.min(every.saturating_mul(CHECKPOINT_PAUSE_MAX));
+    let by_size = u32::try_from(1 + bytes / CHECKPOINT_BYTES).unwrap_or(CHECKPOINT_PAUSE_MAX);
+    every.saturating_mul(by_size.min(CHECKPOINT_PAUSE_MAX)).max(by_time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_and_slow_checkpoints_are_further_apart() {
+        let secs = Duration::from_secs;
+        assert_eq!(pause_after(secs(2), Duration::ZERO, 1000), secs(2));
+        assert_eq!(pause_after(secs(2), Duration::ZERO, 512 * 1024), secs(10));
+        assert_eq!(pause_after(secs(2), secs(1), 1000), secs(20));
+        assert_eq!(pause_after(secs(2), secs(60), usize::MAX), secs(20));
+        assert_eq!(pause_after(Duration::ZERO, secs(1), 512 * 1024), Duration::ZERO);
+        assert_eq!(pause_after(Duration::MAX, secs(1), 512 * 1024), Duration::MAX);
     }
 }
