@@ -35,8 +35,9 @@ impl Field {
         if selector.len() > SELECTOR_CHARS_MAX {
             return Err(format!("must have at most {SELECTOR_CHARS_MAX} characters"));
         }
-        let selector = Selector::parse(selector)
-            .map_err(|error| format!("{selector:?} is not a CSS selector: {error}"))?;
+        let selector = Selector::parse(selector).map_err(|_| {
+            format!("{selector:?} is not a CSS selector; write it like .price, or a[href]")
+        })?;
         // For each element it looks at all that is below: time in proportion to the page's square.
         if selector.to_css_string().contains(":has(") {
             return Err("must not use :has(): it takes too long on large pages".into());

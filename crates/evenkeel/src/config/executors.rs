@@ -59,6 +59,11 @@ pub struct RawExecutors {
     #[arg(hide_short_help = true, help_heading = "Executors")]
     pub shell_cgroup: Option<String>,
 
+    /// How many crawls may go on at once [default: 64]
+    #[arg(long, env = "EVENKEEL_CRAWL_WORKERS", value_name = "N")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub crawl_workers: Option<u32>,
+
     /// The least time between two requests of crawls to one host, in milliseconds [default: 0]
     #[arg(long, env = "EVENKEEL_CRAWL_MIN_DELAY_MS", value_name = "MS")]
     #[arg(hide_short_help = true, help_heading = "Executors")]
@@ -96,6 +101,8 @@ pub struct ExecutorsConfig {
     pub shell_users: Vec<String>,
     /// Are programs put into control groups?
     pub shell_cgroup: CgroupUse,
+    /// Crawls at once.
+    pub crawl_workers: usize,
     /// The least time between two requests of crawls to one host.
     pub crawl_min_delay_ms: u64,
     /// Where crawls may write files.
@@ -128,20 +135,16 @@ impl std::fmt::Debug for ExecutorsConfig {
 
 /// What it means.
 pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError> {
-    let shell_workers = raw.shell_workers.unwrap_or(256);
-    if !(1..=100_000).contains(&shell_workers) {
-        let message = format!("{shell_workers} is not between 1 and 100000");
-        return Err(bad("[executors] shell_workers", message, "leave it out for 256"));
-    }
     Ok(ExecutorsConfig {
         public_url: raw.public_url.map(public_url).transpose()?,
         signing_secrets: signing_secrets(raw.signing_secrets.unwrap_or_default())?,
         identities: identities(raw.client_identity.unwrap_or_default())?,
         allow_unverified_tls: raw.allow_unverified_tls == Some(true),
-        shell_workers: shell_workers as usize,
+        shell_workers: workers("[executors] shell_workers", raw.shell_workers, 256)?,
         shell_env: raw.shell_env.unwrap_or_default(),
         shell_users: raw.shell_users.unwrap_or_default(),
         shell_cgroup: cgroup(raw.shell_cgroup.as_deref())?,
+        crawl_workers: workers("[executors] crawl_workers", raw.crawl_workers, 64)?,
         crawl_min_delay_ms: raw.crawl_min_delay_ms.unwrap_or(0).min(3_600_000),
         crawl_export_dir: raw.crawl_export_dir,
         crawl_ignore_robots: raw.crawl_ignore_robots == Some(true),
@@ -150,6 +153,15 @@ pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError>
 
 fn bad(key: &'static str, message: impl Into<String>, way_out: impl Into<String>) -> ConfigError {
     ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
+}
+
+fn workers(key: &'static str, given: Option<u32>, default: u32) -> Result<usize, ConfigError> {
+    let count = given.unwrap_or(default);
+    if (1..=100_000).contains(&count) {
+        return Ok(count as usize);
+    }
+    let message = format!("{count} is not between 1 and 100000");
+    Err(bad(key, message, format!("leave it out for {default}")))
 }
 
 fn public_url(text: String) -> Result<String, ConfigError> {
@@ -226,6 +238,7 @@ impl RawExecutors {
             shell_env,
             shell_users,
             shell_cgroup,
+            crawl_workers,
             crawl_min_delay_ms,
             crawl_export_dir,
             crawl_ignore_robots,

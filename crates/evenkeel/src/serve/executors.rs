@@ -75,6 +75,7 @@ impl Sources<'_> {
         let outbound = outbound(unpacking, self.config)?;
         let config = &self.config.executors;
         let settings = CrawlerSettings {
+            crawls_max: config.crawl_workers,
             may_ignore_robots: config.crawl_ignore_robots,
             delay_min: Duration::from_millis(config.crawl_min_delay_ms),
             export_dir: config.crawl_export_dir.clone(),
