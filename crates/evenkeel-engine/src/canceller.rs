@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use evenkeel_executors::CancelReason;
 use evenkeel_store::{Signal, StoreError};
-use tokio::sync::broadcast::error::RecvError;
 use tracing::warn;
 
-use crate::incarnation::Incarnation;
+use crate::incarnation::{Incarnation, signalled};
 
 /// Ends bodies on request.
 pub struct Canceller {
@@ -37,18 +36,10 @@ impl Canceller {
             if let Err(error) = self.run_once().await {
                 warn!(error = &error as &dyn std::error::Error, "cancelling waits for the store");
             }
-            let poll = tokio::time::sleep(self.life.settings.poll);
-            tokio::pin!(poll);
-            loop {
-                tokio::select! {
-                    biased;
-                    signal = signals.recv() => match signal {
-                        Ok(Signal::Cancel) | Err(RecvError::Lagged(_)) => break,
-                        Ok(Signal::Jobs | Signal::Ready | Signal::Nodes | Signal::Letters) => {}
-                        Err(RecvError::Closed) => return,
-                    },
-                    () = &mut poll => break,
-                }
+            tokio::select! {
+                biased;
+                () = signalled(&mut signals, Signal::Cancel) => {}
+                () = tokio::time::sleep(self.life.settings.poll) => {}
             }
         }
     }

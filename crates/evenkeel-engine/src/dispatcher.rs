@@ -7,11 +7,10 @@ use std::time::Duration;
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::GUARANTEED_PERCENT;
 use evenkeel_store::{Claim, ClaimedAttempt, Owned, Signal, StoreError};
-use tokio::sync::broadcast::error::RecvError;
 use tracing::warn;
 
 use crate::attempt::Attempt;
-use crate::incarnation::{Backoff, Incarnation};
+use crate::incarnation::{Backoff, Incarnation, signalled};
 
 /// Claims for this node's worker.
 pub struct Dispatcher {
@@ -126,21 +125,10 @@ impl Dispatcher {
                 _ = stopping.changed() => {}
                 // With all places taken a signal is of no use; the next free place is.
                 () = life.worker.slots.freed(wait), if full => {}
-                () = ready(&mut signals), if !full => {}
+                () = signalled(&mut signals, Signal::Ready), if !full => {}
                 () = life.worker.arrived(), if !full => {}
                 () = tokio::time::sleep(wait) => {}
             }
-        }
-    }
-}
-
-/// Waits until somebody says that attempts wait.
-async fn ready(signals: &mut tokio::sync::broadcast::Receiver<Signal>) {
-    loop {
-        match signals.recv().await {
-            Ok(Signal::Ready) | Err(RecvError::Lagged(_)) => return,
-            Ok(Signal::Jobs | Signal::Cancel | Signal::Nodes | Signal::Letters) => {}
-            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }

@@ -7,10 +7,9 @@ use std::time::Duration;
 use evenkeel_core::Timestamp;
 use evenkeel_executors::CancelReason;
 use evenkeel_store::{Ping, Pinged, Signal, StoreError};
-use tokio::sync::broadcast::error::RecvError;
 use tracing::{error, info, warn};
 
-use crate::incarnation::{Backoff, Incarnation, instant_now};
+use crate::incarnation::{Backoff, Incarnation, instant_now, signalled};
 
 /// Pings the store, and ends all bodies when the lease can no longer be counted on.
 pub struct Heartbeat {
@@ -125,7 +124,7 @@ impl Heartbeat {
             tokio::select! {
                 biased;
                 () = lease_over(life.lease.until()), if !self.lost => {}
-                () = nodes_changed(&mut signals), if backoff_is_idle(wait, &life) => {}
+                () = signalled(&mut signals, Signal::Nodes), if backoff_is_idle(wait, &life) => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -141,16 +140,5 @@ async fn lease_over(until: Option<tokio::time::Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
-    }
-}
-
-async fn nodes_changed(signals: &mut tokio::sync::broadcast::Receiver<Signal>) {
-    loop {
-        match signals.recv().await {
-            Ok(Signal::Nodes) => return,
-            Ok(Signal::Jobs | Signal::Ready | Signal::Cancel | Signal::Letters)
-            | Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => std::future::pending().await,
-        }
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{Member, Now, Store};
-use tokio::sync::{Notify, watch};
+use evenkeel_store::{Member, Now, Signal, Store};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -95,6 +96,19 @@ impl Incarnation {
 #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a simulation holds")]
 pub fn instant_now() -> Instant {
     Instant::now()
+}
+
+/// Waits until somebody sends `wanted`, or until it may have been missed.
+pub async fn signalled(signals: &mut broadcast::Receiver<Signal>, wanted: Signal) {
+    loop {
+        match signals.recv().await {
+            Ok(signal) if signal == wanted => return,
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => return,
+            // Then only the poll is left.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
 }
 
 /// Waits between tries at a store that does not answer: longer each time, never long.

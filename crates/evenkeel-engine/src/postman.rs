@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use evenkeel_store::{Signal, StoreError};
-use tokio::sync::broadcast::error::RecvError;
 use tracing::warn;
 
-use crate::incarnation::Incarnation;
+use crate::incarnation::{Incarnation, signalled};
 
 /// Letters taken at once.
 const LIMIT: u32 = 1000;
@@ -40,18 +39,10 @@ impl Postman {
                     warn!(error = &error as &dyn std::error::Error, "letters wait for the store");
                 }
             }
-            let poll = tokio::time::sleep(self.life.settings.poll);
-            tokio::pin!(poll);
-            loop {
-                tokio::select! {
-                    biased;
-                    signal = signals.recv() => match signal {
-                        Ok(Signal::Letters) | Err(RecvError::Lagged(_)) => break,
-                        Ok(Signal::Jobs | Signal::Ready | Signal::Cancel | Signal::Nodes) => {}
-                        Err(RecvError::Closed) => return,
-                    },
-                    () = &mut poll => break,
-                }
+            tokio::select! {
+                biased;
+                () = signalled(&mut signals, Signal::Letters) => {}
+                () = tokio::time::sleep(self.life.settings.poll) => {}
             }
         }
     }
