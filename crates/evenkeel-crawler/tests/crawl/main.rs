@@ -11,8 +11,6 @@ mod resuming;
 #[cfg(test)]
 mod sitemaps;
 #[cfg(test)]
-mod speed;
-#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod traps;
