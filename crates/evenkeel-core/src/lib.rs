@@ -25,6 +25,7 @@ pub mod slot;
 pub mod status;
 pub mod time;
 pub mod window;
+pub mod zone;
 
 pub use attempt_token::AttemptTokens;
 pub use history::History;
@@ -38,3 +39,4 @@ pub use shard::Shard;
 pub use slot::Slot;
 pub use time::{Span, Timestamp};
 pub use window::StartWindow;
+pub use zone::Zone;

@@ -1,8 +1,12 @@
 //! Rules that say when a job runs.
 
+mod cron;
+mod dst;
 mod interval;
 mod once;
 
+pub use cron::{Cron, CronFault};
+pub use dst::{Dst, Gap, Overlap};
 pub use interval::{Interval, IntervalError};
 pub use once::Once;
 
