@@ -29,11 +29,14 @@ pub enum SkipReason {
     RetryPending,
     /// A run with the same deduplication key was waiting.
     Dedup,
+    /// Nothing could start in the blackout it fell into, and a later time runs after it.
+    Blackout,
 }
 
 impl SkipReason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 4] = [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Dedup];
+    pub const ALL: [Self; 5] =
+        [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Dedup, Self::Blackout];
 
     /// The word users see.
     pub const fn as_str(self) -> &'static str {
@@ -42,6 +45,7 @@ impl SkipReason {
             Self::Overlap => "overlap",
             Self::RetryPending => "retry_pending",
             Self::Dedup => "dedup",
+            Self::Blackout => "blackout",
         }
     }
 }
@@ -57,50 +61,95 @@ pub struct Advance {
     pub next: Option<Timestamp>,
 }
 
-/// Decides what becomes of a job whose next time `due` is not after `now`.
-///
-/// A time that has `waited` for an earlier run of its job was seen in time: it is late, not missed.
-pub fn advance(definition: &Definition, due: Timestamp, now: Timestamp, waited: bool) -> Advance {
-    let schedule = &definition.schedule;
-    let plain = Advance { skip: None, fire: Some(due), next: schedule.next_after(due) };
-    if waited {
+/// A job's next time, which has come.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct DueTime {
+    /// The time.
+    pub due: Timestamp,
+    /// What the clock shows.
+    pub now: Timestamp,
+    /// It was seen in time, and has waited for an earlier run of its job: it is late, not missed.
+    pub waited: bool,
+    /// How long its job's good runs take.
+    pub average: Span,
+    /// How many regular times of its job have been fired.
+    pub fired: u64,
+}
+
+/// Decides what becomes of a job whose next time is not after now, when it may start now.
+pub fn advance(definition: &Definition, at: DueTime) -> Advance {
+    let mut advanced = advance_endless(definition, at);
+    let over = |max| at.fired.saturating_add(1) >= max;
+    if advanced.fire.is_some() && definition.bounds.max_runs.is_some_and(over) {
+        advanced.next = None;
+    }
+    advanced
+}
+
+fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
+    let DueTime { due, now, .. } = at;
+    let timetable = definition.timetable();
+    let plain = Advance { skip: None, fire: Some(due), next: timetable.next_after(due) };
+    if definition.schedule.follows_its_end() {
         return plain;
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
-    let Some((count, newest)) = schedule.times_before(due, missed_before) else {
-        return plain;
-    };
+    let makes_up = definition.misfire == MisfirePolicy::All && due < missed_before;
+    if at.waited {
+        return if makes_up { plain } else { newest_of(definition, at, SkipReason::Overlap) };
+    }
+    let could_start = definition.may_start_from(due, at.average);
+    if could_start > due && could_start >= missed_before {
+        return newest_of(definition, at, SkipReason::Blackout);
+    }
+    // Times in a blackout that has only just ended were not missed.
+    let missed_for_good = definition.blackouts().dark_since(missed_before);
     let skipped = |count, to| SkippedTimes { from: due, to, count, reason: SkipReason::Misfire };
     match definition.misfire {
-        MisfirePolicy::Skip => Advance {
-            skip: Some(skipped(count, newest)),
-            fire: None,
-            next: schedule.next_after(newest),
+        MisfirePolicy::Skip => match timetable.times_before(due, missed_for_good) {
+            None => plain,
+            Some((count, newest)) => Advance {
+                skip: Some(skipped(count, newest)),
+                fire: None,
+                next: timetable.next_after(newest),
+            },
         },
-        MisfirePolicy::Last if count > 1 => Advance {
-            skip: Some(skipped(count - 1, nth_time(definition, due, count - 2))),
-            fire: Some(newest),
-            next: schedule.next_after(newest),
+        MisfirePolicy::Last => match timetable.times_before(due, missed_before) {
+            None | Some((1, _)) => plain,
+            Some((count, newest)) => Advance {
+                skip: Some(skipped(count - 1, timetable.nth_after(due, count - 2))),
+                fire: Some(newest),
+                next: timetable.next_after(newest),
+            },
         },
-        MisfirePolicy::All if count > MisfirePolicy::ALL_MAX => {
-            let dropped = count - MisfirePolicy::ALL_MAX;
-            let first_kept = nth_time(definition, due, dropped);
-            Advance {
-                skip: Some(skipped(dropped, nth_time(definition, due, dropped - 1))),
-                fire: Some(first_kept),
-                next: schedule.next_after(first_kept),
+        MisfirePolicy::All => match timetable.times_before(due, missed_for_good) {
+            Some((count, _)) if count > MisfirePolicy::ALL_MAX => {
+                let dropped = count - MisfirePolicy::ALL_MAX;
+                let first_kept = timetable.nth_after(due, dropped);
+                Advance {
+                    skip: Some(skipped(dropped, timetable.nth_after(due, dropped - 1))),
+                    fire: Some(first_kept),
+                    next: timetable.next_after(first_kept),
+                }
             }
-        }
-        MisfirePolicy::Last | MisfirePolicy::All => plain,
+            Some(_) | None => plain,
+        },
     }
 }
 
-/// The `n`-th regular time after `due`, counting `due` as the zeroth.
-fn nth_time(definition: &Definition, due: Timestamp, n: u64) -> Timestamp {
-    match &definition.schedule {
-        crate::Schedule::Once(_) => due,
-        crate::Schedule::Interval(every) => due.saturating_add(every.every().saturating_mul(n)),
-    }
+/// Of the times from `due` to now the newest runs, the others are skipped.
+fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advance {
+    let DueTime { due, now, .. } = at;
+    let timetable = definition.timetable();
+    let times = timetable.times_before(due, now.saturating_add(Span::from_micros(1)));
+    let (count, newest) = times.unwrap_or((1, due));
+    let skip = (count > 1).then(|| SkippedTimes {
+        from: due,
+        to: timetable.nth_after(due, count - 2),
+        count: count - 1,
+        reason,
+    });
+    Advance { skip, fire: Some(newest), next: timetable.next_after(newest) }
 }
 
 /// Skips all times from `due` to `now`, as one record. Says what follows them.
@@ -110,9 +159,10 @@ pub fn skip_due(
     now: Timestamp,
     reason: SkipReason,
 ) -> (SkippedTimes, Option<Timestamp>) {
+    let timetable = definition.timetable();
     let after_now = now.saturating_add(Span::from_micros(1));
-    let (count, to) = definition.schedule.times_before(due, after_now).unwrap_or((1, due));
-    (SkippedTimes { from: due, to, count, reason }, definition.schedule.next_after(to))
+    let (count, to) = timetable.times_before(due, after_now).unwrap_or((1, due));
+    (SkippedTimes { from: due, to, count, reason }, timetable.next_after(to))
 }
 
 /// What is done with a due time when the store says that the job is still busy.
@@ -122,6 +172,8 @@ pub enum WhenBusy {
     Skip(SkipReason),
     /// Leave it due until the job is idle.
     Wait,
+    /// End what goes on as superseded, and leave it due until the job is idle.
+    Replace,
 }
 
 /// Decides what becomes of `due`, which cannot start because the job is busy.
@@ -131,15 +183,18 @@ pub fn when_busy(
     now: Timestamp,
     retry_pending: bool,
 ) -> WhenBusy {
+    // Its time follows from the end of what goes on.
+    if definition.schedule.follows_its_end() {
+        return WhenBusy::Wait;
+    }
     let missed = due < now.saturating_sub(definition.misfire_after);
     let makes_up = missed && definition.misfire == MisfirePolicy::All;
     match definition.overlap {
-        OverlapPolicy::Skip if !makes_up => WhenBusy::Skip(if retry_pending {
-            SkipReason::RetryPending
-        } else {
-            SkipReason::Overlap
-        }),
-        OverlapPolicy::Skip | OverlapPolicy::Queue | OverlapPolicy::Allow => WhenBusy::Wait,
+        _ if makes_up => WhenBusy::Wait,
+        OverlapPolicy::Skip if retry_pending => WhenBusy::Skip(SkipReason::RetryPending),
+        OverlapPolicy::Skip => WhenBusy::Skip(SkipReason::Overlap),
+        OverlapPolicy::Queue | OverlapPolicy::Allow => WhenBusy::Wait,
+        OverlapPolicy::Replace => WhenBusy::Replace,
     }
 }
 
@@ -148,7 +203,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schedule::{Interval, Schedule};
+    use crate::blackout::Blackout;
+    use crate::job::Bounds;
+    use crate::schedule::{Interval, Periodic, Schedule};
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_micros(secs * 1_000_000)
@@ -159,15 +216,19 @@ mod tests {
         Definition { misfire, ..Definition::noop(Schedule::Interval(interval)) }
     }
 
+    fn due(due: Timestamp, now: Timestamp) -> DueTime {
+        DueTime { due, now, waited: false, average: Span::ZERO, fired: 0 }
+    }
+
     #[test]
     fn a_time_that_is_a_little_late_just_fires() {
-        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(155), false);
+        let advanced = advance(&every(10, MisfirePolicy::Skip), due(at(100), at(155)));
         assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(110)) });
     }
 
     #[test]
     fn of_missed_times_the_last_policy_runs_the_newest() {
-        let advanced = advance(&every(10, MisfirePolicy::Last), at(100), at(200), false);
+        let advanced = advance(&every(10, MisfirePolicy::Last), due(at(100), at(200)));
         assert_eq!(advanced.fire, Some(at(130)));
         assert_eq!(advanced.next, Some(at(140)));
         let skip = advanced.skip.unwrap();
@@ -176,14 +237,14 @@ mod tests {
 
     #[test]
     fn the_skip_policy_runs_none_of_them() {
-        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(200), false);
+        let advanced = advance(&every(10, MisfirePolicy::Skip), due(at(100), at(200)));
         assert_eq!((advanced.fire, advanced.next), (None, Some(at(140))));
         assert_eq!(advanced.skip.map(|skip| skip.count), Some(4));
     }
 
     #[test]
     fn the_all_policy_drops_what_is_beyond_its_bound() {
-        let advanced = advance(&every(1, MisfirePolicy::All), at(1000), at(1260), false);
+        let advanced = advance(&every(1, MisfirePolicy::All), due(at(1000), at(1260)));
         assert_eq!(advanced.skip.map(|skip| (skip.count, skip.to)), Some((100, at(1099))));
         assert_eq!((advanced.fire, advanced.next), (Some(at(1100)), Some(at(1101))));
     }
@@ -195,6 +256,7 @@ mod tests {
         assert_eq!(when(OverlapPolicy::Skip, false), WhenBusy::Skip(SkipReason::Overlap));
         assert_eq!(when(OverlapPolicy::Skip, true), WhenBusy::Skip(SkipReason::RetryPending));
         assert_eq!(when(OverlapPolicy::Queue, false), WhenBusy::Wait);
+        assert_eq!(when(OverlapPolicy::Replace, true), WhenBusy::Replace);
     }
 
     #[test]
@@ -204,9 +266,63 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_waited_for_an_earlier_run_is_not_missed() {
-        let advanced = advance(&every(10, MisfirePolicy::Skip), at(100), at(900), true);
-        assert_eq!((advanced.skip, advanced.fire), (None, Some(at(100))));
+    fn of_times_that_waited_for_an_earlier_run_the_newest_runs() {
+        let waited = DueTime { waited: true, ..due(at(100), at(905)) };
+        let advanced = advance(&every(10, MisfirePolicy::Skip), waited);
+        assert_eq!((advanced.fire, advanced.next), (Some(at(900)), Some(at(910))));
+        let skip = advanced.skip.unwrap();
+        assert_eq!((skip.from, skip.to, skip.count), (at(100), at(890), 80));
+        assert_eq!(skip.reason, SkipReason::Overlap);
+        let all = advance(&every(10, MisfirePolicy::All), waited);
+        assert_eq!((all.skip, all.fire), (None, Some(at(100))));
+    }
+
+    #[test]
+    fn times_in_a_blackout_collapse_to_one_at_its_end() {
+        let blackout =
+            Blackout { start: jiff::civil::time(1, 0, 0, 0), end: jiff::civil::time(2, 0, 0, 0) };
+        for misfire in [MisfirePolicy::Last, MisfirePolicy::Skip, MisfirePolicy::All] {
+            let job = Definition { blackout_periods: vec![blackout], ..every(600, misfire) };
+            let advanced = advance(&job, due(at(3600), at(7201)));
+            assert_eq!((advanced.fire, advanced.next), (Some(at(7200)), Some(at(7800))));
+            let skip = advanced.skip.unwrap();
+            assert_eq!((skip.from, skip.to, skip.count), (at(3600), at(6600), 6));
+            assert_eq!(skip.reason, SkipReason::Blackout);
+        }
+    }
+
+    #[test]
+    fn what_was_missed_before_a_blackout_is_missed_and_what_fell_into_it_is_not() {
+        let blackout =
+            Blackout { start: jiff::civil::time(1, 0, 0, 0), end: jiff::civil::time(2, 0, 0, 0) };
+        let job =
+            Definition { blackout_periods: vec![blackout], ..every(600, MisfirePolicy::Skip) };
+        let first = advance(&job, due(at(1800), at(7201)));
+        assert_eq!(first.skip.map(|skip| (skip.count, skip.to)), Some((3, at(3000))));
+        assert_eq!((first.fire, first.next), (None, Some(at(3600))));
+        let second = advance(&job, due(at(3600), at(7201)));
+        assert_eq!(second.fire, Some(at(7200)));
+    }
+
+    #[test]
+    fn after_its_last_run_no_time_follows() {
+        let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
+        let job = Definition { bounds, ..every(10, MisfirePolicy::Last) };
+        let step = |fired| advance(&job, DueTime { fired, ..due(at(100), at(100)) });
+        assert_eq!((step(1).fire, step(1).next), (Some(at(100)), Some(at(110))));
+        assert_eq!((step(2).fire, step(2).next), (Some(at(100)), None));
+    }
+
+    #[test]
+    fn a_periodic_job_that_was_kept_waiting_runs_once() {
+        let periodic = Periodic::new(Span::from_secs(60), None).unwrap();
+        let job = Definition {
+            misfire: MisfirePolicy::Skip,
+            ..Definition::noop(Schedule::Periodic(periodic))
+        };
+        let advanced = advance(&job, due(at(100), at(90_000)));
+        assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(160)) });
+        assert_eq!(when_busy(&job, at(100), at(101), true), WhenBusy::Wait);
     }
 
     #[test]
@@ -229,22 +345,22 @@ mod tests {
             ]),
         ) {
             let job = every(secs, policy);
-            let (mut due, mut accounted) = (at(100), 0_u64);
-            while due <= at(now) {
-                let step = advance(&job, due, at(now), false);
+            let (mut next_at, mut accounted) = (at(100), 0_u64);
+            while next_at <= at(now) {
+                let step = advance(&job, due(next_at, at(now)));
                 if let Some(skip) = step.skip {
-                    prop_assert_eq!(skip.from, due);
+                    prop_assert_eq!(skip.from, next_at);
                     accounted += skip.count;
                 }
                 accounted += u64::from(step.fire.is_some());
                 let next = step.next.unwrap();
-                prop_assert!(next > due);
+                prop_assert!(next > next_at);
                 if let Some(fired) = step.fire {
-                    prop_assert!(fired >= due && fired < next && fired <= at(now));
+                    prop_assert!(fired >= next_at && fired < next && fired <= at(now));
                 }
-                due = next;
+                next_at = next;
             }
-            let (expected, _) = job.schedule.times_before(at(100), due).unwrap();
+            let (expected, _) = job.timetable().times_before(at(100), next_at).unwrap();
             prop_assert_eq!(accounted, expected);
         }
     }

@@ -4,6 +4,7 @@ use crate::ids::Attempt;
 use crate::job::{Definition, OnExhausted};
 use crate::retry::Verdict;
 use crate::run::Outcome;
+use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
 
 /// What follows an attempt's end.
@@ -13,6 +14,8 @@ pub enum Then {
     EndChain {
         /// The job gets no further regular time.
         stop_job: bool,
+        /// Its next regular time, if that follows from this end.
+        next_at: Option<Timestamp>,
     },
     /// The next attempt may start at `due`; the chain stays live.
     Retry {
@@ -36,39 +39,63 @@ pub enum Again {
 /// Nobody may put off a retry for longer than this.
 pub const PUT_OFF_MAX: Span = Span::from_secs(24 * 3600);
 
-/// What follows when `attempt` of a job ended with `outcome`. `draw` is the chance in its retry.
-pub fn after_end(
-    definition: &Definition,
-    attempt: Attempt,
-    outcome: Outcome,
-    again: Again,
-    finished_at: Timestamp,
-    draw: f64,
-) -> Then {
-    if !outcome.is_failure() {
-        return Then::EndChain { stop_job: false };
-    }
-    match (definition.retry.after_failure(attempt, draw), again) {
-        (Verdict::Exhausted, _) | (_, Again::Never) => end_of_failed(definition),
-        (Verdict::RetryAfter(wait), Again::AsUsual) => {
-            Then::Retry { due: finished_at.saturating_add(wait) }
-        }
-        (Verdict::RetryAfter(wait), Again::NotBefore(asked)) => {
-            Then::Retry { due: finished_at.saturating_add(wait.max(asked.min(PUT_OFF_MAX))) }
-        }
-    }
+/// An attempt that is over.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// Which of its run.
+    pub attempt: Attempt,
+    /// How.
+    pub outcome: Outcome,
+    /// What its body says about trying again.
+    pub again: Again,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Timestamp,
 }
 
-/// What follows a failure without further retries.
-pub fn end_of_failed(definition: &Definition) -> Then {
-    Then::EndChain { stop_job: definition.on_exhausted == OnExhausted::Stop }
+/// What follows when an attempt of a job has ended. `draw` is the chance in its retry.
+pub fn after_end(definition: &Definition, ended: Ended, draw: f64) -> Then {
+    if !ended.outcome.is_failure() {
+        return end(definition, ended.finished_at, Span::ZERO, false);
+    }
+    let wait = match (definition.retry.after_failure(ended.attempt, draw), ended.again) {
+        (Verdict::Exhausted, _) | (_, Again::Never) => {
+            let pause = definition.retry.pause_after(ended.attempt);
+            return end_of_failed(definition, ended.finished_at, pause);
+        }
+        (Verdict::RetryAfter(wait), Again::AsUsual) => wait,
+        (Verdict::RetryAfter(wait), Again::NotBefore(asked)) => wait.max(asked.min(PUT_OFF_MAX)),
+    };
+    // What failed tells nothing about how long a good run takes; what was said about it does.
+    let average = definition.average(None);
+    let due = ended.finished_at.saturating_add(wait);
+    Then::Retry { due: definition.may_start_from(due, average) }
+}
+
+/// What follows a failure without further retries, of a job that pauses at least for `pause`.
+pub fn end_of_failed(definition: &Definition, finished_at: Timestamp, pause: Span) -> Then {
+    let stop_job = definition.on_exhausted == OnExhausted::Stop;
+    end(definition, finished_at, pause, stop_job)
+}
+
+/// The chain is over. A job whose times follow from its ends gets its next one.
+fn end(definition: &Definition, finished_at: Timestamp, pause: Span, stop_job: bool) -> Then {
+    let Schedule::Periodic(periodic) = &definition.schedule else {
+        return Then::EndChain { stop_job, next_at: None };
+    };
+    let next = periodic.after_end(finished_at).max(finished_at.saturating_add(pause));
+    let next = definition.may_start_from(next, definition.average(None));
+    let over = definition.bounds.end_at.is_some_and(|end| next > end);
+    Then::EndChain { stop_job: stop_job || over, next_at: (!over).then_some(next) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blackout::Blackout;
     use crate::retry::{Backoff, Jitter, RetryPolicy};
-    use crate::schedule::{Once, Schedule};
+    use crate::schedule::{Once, Periodic};
 
     const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
 
@@ -79,12 +106,17 @@ mod tests {
                 backoff: Backoff::Fixed { delay: Span::from_secs(60) },
                 jitter: Jitter::None,
             },
-            ..Definition::noop(Schedule::Once(Once { at: None }))
+            ..Definition::noop(Schedule::Once(Once::NOW))
         }
     }
 
+    fn ended(outcome: Outcome, attempt: u16, again: Again) -> Ended {
+        let attempt = Attempt(attempt);
+        Ended { attempt, outcome, again, started_at: NOW, finished_at: NOW }
+    }
+
     fn after(outcome: Outcome, attempt: u16, again: Again) -> Then {
-        after_end(&job(), Attempt(attempt), outcome, again, NOW, 0.5)
+        after_end(&job(), ended(outcome, attempt, again), 0.5)
     }
 
     fn retry_in(secs: u64) -> Then {
@@ -97,7 +129,7 @@ mod tests {
             let expected = if outcome.is_failure() {
                 retry_in(60)
             } else {
-                Then::EndChain { stop_job: false }
+                Then::EndChain { stop_job: false, next_at: None }
             };
             assert_eq!(after(outcome, 0, Again::AsUsual), expected, "{outcome:?}");
         }
@@ -114,11 +146,43 @@ mod tests {
 
     #[test]
     fn no_retry_follows_the_last_or_one_that_is_of_no_use() {
-        let over = Then::EndChain { stop_job: false };
+        let over = Then::EndChain { stop_job: false, next_at: None };
         assert_eq!(after(Outcome::Failed, 2, Again::AsUsual), over);
         assert_eq!(after(Outcome::Failed, 0, Again::Never), over);
         let stops = Definition { on_exhausted: OnExhausted::Stop, ..job() };
-        let then = after_end(&stops, Attempt(0), Outcome::TimedOut, Again::Never, NOW, 0.5);
-        assert_eq!(then, Then::EndChain { stop_job: true });
+        let then = after_end(&stops, ended(Outcome::TimedOut, 0, Again::Never), 0.5);
+        assert_eq!(then, Then::EndChain { stop_job: true, next_at: None });
+    }
+
+    #[test]
+    fn a_periodic_job_runs_again_when_its_pause_is_over() {
+        let hours = |n: u64| Span::from_secs(n * 3600);
+        let periodic = Periodic::new(hours(24), Some(hours(1))).unwrap();
+        let job = Definition {
+            retry: RetryPolicy { max_retries: 1, ..RetryPolicy::deadline() },
+            ..Definition::noop(Schedule::Periodic(periodic))
+        };
+        let next = |outcome, attempt| match after_end(
+            &job,
+            ended(outcome, attempt, Again::AsUsual),
+            0.5,
+        ) {
+            Then::EndChain { next_at, .. } => next_at,
+            Then::Retry { .. } => None,
+        };
+        assert_eq!(next(Outcome::Completed, 0), Some(NOW.saturating_add(hours(1))));
+        assert_eq!(next(Outcome::Cancelled, 0), Some(NOW.saturating_add(hours(1))));
+        assert_eq!(next(Outcome::Failed, 0), None);
+        assert_eq!(next(Outcome::Failed, 1), Some(NOW.saturating_add(hours(1))));
+        assert_eq!(next(Outcome::Failed, 2), Some(NOW.saturating_add(hours(4))));
+    }
+
+    #[test]
+    fn a_retry_waits_for_the_end_of_a_blackout() {
+        let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
+        let blackout = Blackout { start: hour(0), end: hour(1) };
+        let job = Definition { blackout_periods: vec![blackout], ..job() };
+        let then = after_end(&job, ended(Outcome::Failed, 0, Again::AsUsual), 0.5);
+        assert_eq!(then, Then::Retry { due: Timestamp::from_micros(3600 * 1_000_000) });
     }
 }

@@ -52,7 +52,7 @@ impl History {
             Outcome::Failed | Outcome::TimedOut => {
                 Self { consecutive_failures: self.consecutive_failures.saturating_add(1), ..ended }
             }
-            Outcome::Cancelled => ended,
+            Outcome::Cancelled | Outcome::Superseded => ended,
         }
     }
 

@@ -19,6 +19,16 @@ impl JobId {
         let millis = u64::try_from(created.as_micros() / 1_000).unwrap_or(0);
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
+
+    /// A number that is the job's own for ever, evenly spread over jobs.
+    pub fn seed(self) -> u64 {
+        let (high, low) = self.0.as_u64_pair();
+        // The finalizer of SplitMix64: every bit of the id counts for every bit of the number.
+        let mut mixed = high ^ low.rotate_left(32);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
 }
 
 impl fmt::Display for JobId {

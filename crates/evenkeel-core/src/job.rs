@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::blackout::Blackout;
 use crate::misfire::MisfirePolicy;
 use crate::order::{Lane, Priority};
 use crate::overlap::OverlapPolicy;
 use crate::retry::RetryPolicy;
-use crate::schedule::Schedule;
+use crate::schedule::{Dst, Schedule};
 use crate::time::{Span, Timestamp};
+use crate::zone::Zone;
 
 /// What people call a job and know about it. Firing never looks at it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -45,9 +47,12 @@ pub struct Definition {
     /// First and last time, and how often at most.
     #[serde(default, skip_serializing_if = "Bounds::is_open")]
     pub bounds: Bounds,
-    /// IANA name of the zone its times are meant in.
-    #[serde(default = "utc", skip_serializing_if = "is_utc")]
-    pub timezone: String,
+    /// The zone its times are meant in.
+    #[serde(default, skip_serializing_if = "Zone::is_utc")]
+    pub timezone: Zone,
+    /// What it does when the clocks there are changed.
+    #[serde(default, skip_serializing_if = "Dst::is_default")]
+    pub dst: Dst,
     /// What runs it.
     pub executor: ExecutorSpec,
     /// Passed to the executor as it is.
@@ -93,6 +98,12 @@ pub struct Definition {
     /// Local hours in which it never starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blackout_periods: Vec<Blackout>,
+    /// It does not start what would probably run into one of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub avoid_blackout: bool,
+    /// How long a good run takes, whatever was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_override: Option<Span>,
     /// Names of nodes that never run it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dont_run_on_nodes: Vec<String>,
@@ -123,7 +134,7 @@ pub struct Bounds {
     /// No run before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-    /// No run after.
+    /// No run after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_at: Option<Timestamp>,
     /// No more runs than this.
@@ -135,15 +146,6 @@ impl Bounds {
     fn is_open(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Local hours of the day; they may cross midnight.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Blackout {
-    /// From this time of day.
-    pub start: jiff::civil::Time,
-    /// To this one.
-    pub end: jiff::civil::Time,
 }
 
 /// What becomes of a recurring job whose run has failed for good.
@@ -177,7 +179,8 @@ impl Definition {
         Self {
             schedule,
             bounds: Bounds::default(),
-            timezone: utc(),
+            timezone: Zone::utc(),
+            dst: Dst::default(),
             executor: ExecutorSpec { kind: "noop".into(), config: Value::Null },
             payload: Value::Null,
             retry: RetryPolicy::standard(),
@@ -194,6 +197,8 @@ impl Definition {
             misfire_after: default_misfire_after(),
             overlap: OverlapPolicy::default(),
             blackout_periods: Vec::new(),
+            avoid_blackout: false,
+            average_override: None,
             dont_run_on_nodes: Vec::new(),
             dedup_key: None,
             concurrency_key: None,
@@ -202,12 +207,8 @@ impl Definition {
     }
 }
 
-fn utc() -> String {
-    "UTC".into()
-}
-
-fn is_utc(zone: &String) -> bool {
-    zone == "UTC"
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The pool of jobs and workers that name none.
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn a_stored_definition_reads_back() {
         let every = Interval::new(Span::from_secs(1800), None).unwrap();
-        for schedule in [Schedule::Interval(every), Schedule::Once(Once { at: None })] {
+        for schedule in [Schedule::Interval(every), Schedule::Once(Once::NOW)] {
             let definition = Definition {
                 dont_run_on_nodes: vec!["crawler-3".into()],
                 concurrency_key: Some("example.com".into()),

@@ -5,8 +5,10 @@
 
 pub mod advance;
 pub mod attempt_token;
+pub mod blackout;
 pub mod chain;
 pub mod chance;
+pub mod condition;
 pub mod history;
 pub mod ids;
 pub mod job;
@@ -38,5 +40,5 @@ pub use search::SearchQuery;
 pub use shard::Shard;
 pub use slot::Slot;
 pub use time::{Span, Timestamp};
-pub use window::StartWindow;
+pub use window::{Past, StartWindow};
 pub use zone::Zone;

@@ -9,10 +9,12 @@ pub enum OverlapPolicy {
     /// The new time is recorded as skipped.
     #[default]
     Skip,
-    /// The new time waits for the end of the old run.
+    /// The new time waits for the end of the old run; of several that wait, the newest runs.
     Queue,
     /// Both run side by side.
     Allow,
+    /// The old run is ended as superseded, and the new one starts.
+    Replace,
 }
 
 impl OverlapPolicy {

@@ -116,6 +116,11 @@ impl RetryPolicy {
         }
     }
 
+    /// How long to leave a job alone whose `attempt` has failed, whether or not retries are left.
+    pub fn pause_after(&self, attempt: Attempt) -> Span {
+        self.backoff.before_retry(u32::from(attempt.0) + 1)
+    }
+
     /// What follows when `attempt` has failed. `draw` is the chance in it, from 0 up to 1.
     pub fn after_failure(&self, attempt: Attempt, draw: f64) -> Verdict {
         if attempt.0 >= self.max_retries.min(Attempt::MAX.0) {

@@ -20,12 +20,20 @@ pub enum Outcome {
     Cancelled,
     /// It did its work, but for some of its items.
     PartlyFailed,
+    /// A newer time of its job took its place.
+    Superseded,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled, Self::PartlyFailed];
+    pub const ALL: [Self; 6] = [
+        Self::Completed,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::PartlyFailed,
+        Self::Superseded,
+    ];
 
     /// Did it do its work, if not for all of its items? Then it counts for the job's rhythm.
     pub const fn is_good(self) -> bool {
@@ -58,11 +66,13 @@ pub enum RunStatus {
     Skipped,
     /// It did its work, but for some of its items.
     PartlyFailed,
+    /// A newer time of its job took its place.
+    Superseded,
 }
 
 impl RunStatus {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pending,
         Self::Running,
         Self::Completed,
@@ -71,6 +81,7 @@ impl RunStatus {
         Self::TimedOut,
         Self::Skipped,
         Self::PartlyFailed,
+        Self::Superseded,
     ];
 
     /// The number it is stored as.
@@ -94,6 +105,7 @@ impl RunStatus {
             Self::TimedOut => "timed_out",
             Self::Skipped => "skipped",
             Self::PartlyFailed => "partly_failed",
+            Self::Superseded => "superseded",
         }
     }
 }
@@ -106,6 +118,7 @@ impl From<Outcome> for RunStatus {
             Outcome::TimedOut => Self::TimedOut,
             Outcome::Cancelled => Self::Cancelled,
             Outcome::PartlyFailed => Self::PartlyFailed,
+            Outcome::Superseded => Self::Superseded,
         }
     }
 }
@@ -291,6 +304,6 @@ mod tests {
         for status in RunStatus::ALL {
             assert_eq!(RunStatus::from_code(status.code()), Some(status));
         }
-        assert_eq!(RunStatus::from_code(8), None);
+        assert_eq!(RunStatus::from_code(9), None);
     }
 }

@@ -86,7 +86,7 @@ impl JobFacts {
                 None => JobStatus::Pending,
                 Some(Outcome::Completed | Outcome::PartlyFailed) => JobStatus::Completed,
                 Some(Outcome::Failed | Outcome::TimedOut) => JobStatus::Failed,
-                Some(Outcome::Cancelled) => JobStatus::Cancelled,
+                Some(Outcome::Cancelled | Outcome::Superseded) => JobStatus::Cancelled,
             }
         }
     }

@@ -1,6 +1,10 @@
 //! The one idea: when a schedule may start next, and by when it must.
 
-use crate::time::Timestamp;
+use crate::blackout::Blackouts;
+use crate::history::History;
+use crate::job::{Bounds, Definition};
+use crate::schedule::{Once, Schedule, Timetable};
+use crate::time::{Span, Timestamp};
 
 /// The answer every schedule gives, whatever its kind.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -15,5 +19,119 @@ impl StartWindow {
     /// The same promise, not startable before `moment`.
     pub fn not_before(self, moment: Timestamp) -> Self {
         Self { can_start_by: self.can_start_by.max(moment), ..self }
+    }
+}
+
+/// What of a job's past its promise depends on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Past {
+    /// When the last good run began; if there was none since, when the promise began.
+    pub reference: Timestamp,
+    /// How long a good run takes, as far as is known.
+    pub average: Span,
+}
+
+impl Definition {
+    /// What its promise depends on, if it counts since `since`.
+    pub fn past(&self, history: &History, since: Timestamp) -> Past {
+        let good = history.last_good_start_at;
+        Past {
+            reference: good.map_or(since, |good| good.max(since)),
+            average: self.average(history.average_good_duration),
+        }
+    }
+
+    /// How long a good run takes, as far as is known: what was said, else what was `seen`.
+    pub fn average(&self, seen: Option<Span>) -> Span {
+        self.average_override.or(seen).unwrap_or(Span::ZERO)
+    }
+
+    /// Its times.
+    pub fn timetable(&self) -> Timetable<'_> {
+        let Self { schedule, timezone: zone, dst, bounds, .. } = self;
+        Timetable { schedule, zone, dst: *dst, bounds: *bounds }
+    }
+
+    /// The hours in which it neither starts nor runs.
+    pub fn blackouts(&self) -> Blackouts<'_> {
+        Blackouts::new(&self.blackout_periods, &self.timezone)
+    }
+
+    /// The first moment from `moment` on at which it may start: in no blackout and, if it is to
+    /// avoid them, not so shortly before one that a run of `average` length would meet it. What
+    /// fits between no two blackouts starts all the same, or it never would.
+    pub fn may_start_from(&self, moment: Timestamp, average: Span) -> Timestamp {
+        let dark = self.blackouts();
+        let mut start = dark.opening(moment);
+        if !self.avoid_blackout || dark.is_empty() || average > dark.longest_open() {
+            return start;
+        }
+        // A day on which the clocks are changed may be too short; the next one is not.
+        for _ in 0..=4 * self.blackout_periods.len() {
+            match dark.closing(start) {
+                Some(closing) if closing < start.saturating_add(average) => {
+                    start = dark.opening(closing);
+                }
+                Some(_) | None => break,
+            }
+        }
+        start
+    }
+
+    /// From when on it may not start any more, if it may at `moment`; `None` if it always may.
+    pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
+        let dark = self.blackouts();
+        let closing = dark.closing(moment)?;
+        let fits = self.avoid_blackout && average <= dark.longest_open();
+        Some(if fits { closing.saturating_sub(average).max(moment) } else { closing })
+    }
+
+    /// By when a run must be over to keep the promise of the time `time`. If an earlier time has
+    /// seen no good run, its promise counts.
+    pub fn must_be_over_by(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
+        match &self.schedule {
+            Schedule::Once(once) => time.saturating_add(once.tolerance.unwrap_or(Once::TOLERANCE)),
+            Schedule::Interval(interval) => {
+                let unmet = interval.first_of_phase(time, self.promised_after(reference));
+                unmet.saturating_add(interval.tolerance())
+            }
+            Schedule::Calendar(every) => self.by_the_clock(time, reference, every.tolerance),
+            Schedule::Cron(by) => self.by_the_clock(time, reference, by.max_duration),
+            Schedule::Periodic(periodic) => {
+                self.promised_after(reference).saturating_add(periodic.period())
+            }
+        }
+    }
+
+    fn by_the_clock(
+        &self,
+        time: Timestamp,
+        reference: Timestamp,
+        tolerance: Option<Span>,
+    ) -> Timestamp {
+        // The last time, too, has one that would follow.
+        let endless = Timetable { bounds: Bounds::default(), ..self.timetable() };
+        let unmet = endless.next_after(self.promised_after(reference));
+        let unmet = unmet.map_or(time, |unmet| unmet.min(time));
+        match tolerance {
+            Some(tolerance) => unmet.saturating_add(tolerance),
+            None => endless.next_after(unmet).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// Before its first moment nothing is promised.
+    fn promised_after(&self, reference: Timestamp) -> Timestamp {
+        let tick = Span::from_micros(1);
+        self.bounds.start_at.map_or(reference, |start| reference.max(start.saturating_sub(tick)))
+    }
+
+    /// The window in which the run for `time` starts.
+    pub fn window(&self, time: Timestamp, past: &Past) -> StartWindow {
+        StartWindow {
+            can_start_by: self.may_start_from(time, past.average),
+            should_start_by: self
+                .must_be_over_by(time, past.reference)
+                .saturating_sub(past.average),
+        }
     }
 }

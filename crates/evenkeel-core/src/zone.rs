@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::time::{Span, Timestamp};
+use crate::time::Timestamp;
 
 /// An IANA time zone. The rules are those that were compiled in: two nodes of a cluster must agree
 /// on what a local time is.
@@ -24,6 +24,25 @@ pub struct Stretch {
     pub offset: i32,
     /// The first moment with another offset; [`Timestamp::MAX`] if there is none.
     pub end: Timestamp,
+}
+
+/// When local clocks show a given time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Local {
+    /// Then.
+    Once(Timestamp),
+    /// They jump over it.
+    Never {
+        /// The first moment after the jump.
+        after: Timestamp,
+    },
+    /// They are set back and show it again.
+    Twice {
+        /// Before they are.
+        first: Timestamp,
+        /// After.
+        last: Timestamp,
+    },
 }
 
 impl Stretch {
@@ -86,9 +105,24 @@ impl Zone {
         local.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string()
     }
 
-    /// The moment just before `moment`, at which the clocks have not yet been changed.
-    pub fn offset_before(&self, moment: Timestamp) -> i32 {
-        self.offset_at(moment.saturating_sub(Span::from_micros(1)))
+    /// When local clocks show `local`, given in microseconds as if it were UTC.
+    pub fn resolve(&self, local: i64) -> Local {
+        let shown = |offset: jiff::tz::Offset| {
+            Timestamp::from_micros(local - i64::from(offset.seconds()) * 1_000_000)
+        };
+        let Ok(civil) = jiff::Timestamp::from_microsecond(local) else {
+            return Local::Once(Timestamp::MAX);
+        };
+        let civil = jiff::tz::Offset::UTC.to_datetime(civil);
+        match self.0.to_ambiguous_timestamp(civil).offset() {
+            AmbiguousOffset::Unambiguous { offset } => Local::Once(shown(offset)),
+            AmbiguousOffset::Gap { after, .. } => {
+                Local::Never { after: self.stretch_at(shown(after)).end }
+            }
+            AmbiguousOffset::Fold { before, after } => {
+                Local::Twice { first: shown(before), last: shown(after) }
+            }
+        }
     }
 }
 
@@ -155,7 +189,18 @@ mod tests {
         assert_eq!(winter, Stretch { offset: 3600, end: at("2026-03-29T01:00:00Z") });
         let summer = berlin.stretch_at(winter.end);
         assert_eq!(summer, Stretch { offset: 7200, end: at("2026-10-25T01:00:00Z") });
-        assert_eq!(berlin.offset_before(winter.end), 3600);
+    }
+
+    #[test]
+    fn a_local_time_comes_once_or_twice_or_never() {
+        let berlin = Zone::get("Europe/Berlin").unwrap();
+        let shows = |text: &str| berlin.resolve(at(text).as_micros());
+        assert_eq!(shows("2026-07-01T12:00:00Z"), Local::Once(at("2026-07-01T10:00:00Z")));
+        let after = at("2026-03-29T01:00:00Z");
+        assert_eq!(shows("2026-03-29T02:00:00Z"), Local::Never { after });
+        assert_eq!(shows("2026-03-29T02:59:59Z"), Local::Never { after });
+        let (first, last) = (at("2026-10-25T00:30:00Z"), at("2026-10-25T01:30:00Z"));
+        assert_eq!(shows("2026-10-25T02:30:00Z"), Local::Twice { first, last });
     }
 
     #[test]

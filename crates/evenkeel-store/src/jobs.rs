@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::{JobFacts, JobStatus};
-use evenkeel_core::{About, Definition, History, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{About, Definition, History, JobId, JobNo, RunKey, Slot, TenantNo, Timestamp};
 
 use crate::{Now, Page, PageRequest, Scope, StoreError};
 
@@ -73,6 +73,12 @@ pub struct Job {
     pub last_outcome: Option<Outcome>,
     /// What is remembered of the past.
     pub history: History,
+    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    pub since: Timestamp,
+    /// How many of its regular times have been fired.
+    pub fired: u64,
+    /// Since when the newest attempt of its newest chain runs, if it does.
+    pub running_since: Option<Timestamp>,
 }
 
 impl Job {
@@ -108,7 +114,7 @@ pub struct JobChange {
     pub about: Option<About>,
     /// What it does.
     pub definition: Option<Definition>,
-    /// Its next regular time, or that it has none.
+    /// Its next regular time, or that it has none. Its promise counts anew from now on.
     pub next_at: Option<Option<Timestamp>>,
 }
 
@@ -204,4 +210,13 @@ pub trait JobStore: Send + Sync {
         n: u32,
         now: Now,
     ) -> Result<Triggered, StoreError>;
+
+    /// How many of the scope's jobs have their next time in each of these slots, counted no further
+    /// than `limit` in each.
+    async fn slot_loads(
+        &self,
+        scope: &Scope,
+        slots: &[Slot],
+        limit: u32,
+    ) -> Result<Vec<u32>, StoreError>;
 }

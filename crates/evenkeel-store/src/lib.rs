@@ -20,6 +20,7 @@ mod schedules;
 mod scope;
 mod signal;
 pub mod text;
+mod watch;
 
 pub use error::{Cause, StoreError};
 pub use jobs::{
@@ -36,15 +37,18 @@ pub use row::{
     outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune, Pruned, Requeue,
-    Results, Run, RunCancelled, RunFilter, RunStore,
+    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune,
+    Pruned, Requeue, Results, Run, RunCancelled, RunFilter, RunStore, WaitingAttempt, WaitsFor,
 };
 pub use schedules::{
-    DueJob, DueWake, Fire, FireResult, Fired, LookAhead, RunLink, ScheduleStore, Start, Ticket,
-    WakeFire,
+    ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, RunLink,
+    ScheduleStore, Start, Ticket, WakeFire,
 };
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};
+pub use watch::{
+    AtRisk, ConditionCounts, Judgement, RiskCursor, RiskFilter, ToJudge, WatchStore, Watched,
+};
 
 pub use evenkeel_core::chain::Then;
 
@@ -73,7 +77,7 @@ impl Now {
 /// A database with all its verbs.
 #[async_trait]
 pub trait Store:
-    JobStore + ScheduleStore + RunStore + NoteStore + NodeStore + PageStore + 'static
+    JobStore + ScheduleStore + RunStore + NoteStore + NodeStore + PageStore + WatchStore + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.
     fn is_shared(&self) -> bool;
@@ -127,4 +131,6 @@ pub struct Census {
     pub skipped_times: u64,
     /// Chains that the jobs count as live.
     pub live: u64,
+    /// Jobs on the watch list.
+    pub watched: u64,
 }

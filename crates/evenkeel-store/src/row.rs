@@ -40,6 +40,7 @@ pub fn outcome_from_code(code: i16) -> Option<Outcome> {
         RunStatus::Cancelled => Some(Outcome::Cancelled),
         RunStatus::TimedOut => Some(Outcome::TimedOut),
         RunStatus::PartlyFailed => Some(Outcome::PartlyFailed),
+        RunStatus::Superseded => Some(Outcome::Superseded),
         RunStatus::Pending | RunStatus::Running | RunStatus::Skipped => None,
     }
 }

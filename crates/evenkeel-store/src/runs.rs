@@ -7,13 +7,15 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobId, NodeNo, Progress, RunKey, Span, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces};
+use crate::{Now, Opening, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces};
 
 /// What a worker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// Who.
     pub node: NodeNo,
+    /// What people call it: some jobs may not run on it.
+    pub node_name: String,
     /// From these pools.
     pub pools: Vec<String>,
     /// At most this many.
@@ -84,6 +86,8 @@ pub struct Finish {
     pub then: Then,
     /// What becomes of what it said while it ran.
     pub traces: Traces,
+    /// Its job is to be judged, even if it ended well.
+    pub watch: bool,
 }
 
 /// What became of a finish.
@@ -178,6 +182,40 @@ pub struct RunFilter {
     pub job: Option<JobId>,
 }
 
+/// A running attempt that is to end.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Cancellation {
+    /// Which one.
+    pub key: RunKey,
+    /// A newer time takes its place; else somebody wants it ended.
+    pub superseded: bool,
+}
+
+/// An attempt of a job that waits, for its time or for a worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitingAttempt {
+    /// Which one.
+    pub key: RunKey,
+    /// For what.
+    pub waits_for: WaitsFor,
+}
+
+/// What an attempt waits for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum WaitsFor {
+    /// This moment.
+    Time(Timestamp),
+    /// A worker of its pool.
+    Worker {
+        /// It came into the queue then.
+        since: Timestamp,
+        /// So many of its pool are before it, counted no further than a thousand.
+        ahead: u32,
+        /// When it may be claimed.
+        opening: Opening,
+    },
+}
+
 /// What became of the wish to end a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RunCancelled {
@@ -219,14 +257,23 @@ pub struct Pruned {
 #[async_trait]
 pub trait RunStore: Send + Sync {
     /// Gives a worker the first attempts of its pools in the order of dispatch, a lane's guaranteed
-    /// places first. No attempt is given twice. The committed claim is the start. A node that is
-    /// no longer alive gets nothing.
+    /// places first. No attempt is given twice, nor outside of the time in which it may be claimed,
+    /// nor to a node that it forbids. The committed claim is the start. A node that is no longer
+    /// alive gets nothing.
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError>;
 
     /// Ends attempts that `node` has, each if the fence is the current one: its results, the
     /// job's history (by [`History::after`](evenkeel_core::History::after) with `alpha`), and its
     /// retry if it has one, all or nothing. Attempts do not spoil each other's chances. A job
     /// may be in the batch several times.
+    ///
+    /// If [`Then::EndChain`] brings a next time and the job's schedule
+    /// [follows its end](evenkeel_core::Schedule::follows_its_end), that takes the place of its
+    /// next regular time, unless it has none any more or the other is not after its last fired one;
+    /// the scheduler is told as of a changed job. It is also told of a job whose chain ended badly.
+    ///
+    /// Jobs whose attempt failed, those of ends with [`Finish::watch`], and those on the watch list
+    /// are to be judged at once.
     async fn finish(
         &self,
         node: NodeNo,
@@ -253,8 +300,8 @@ pub trait RunStore: Send + Sync {
     /// All attempts that run on `node`, at most `limit`.
     async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError>;
 
-    /// Attempts of `node` that somebody wants ended. They are told until they have ended.
-    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError>;
+    /// Attempts of `node` that are to end. They are told until they have ended.
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError>;
 
     /// Ends the run that the attempt belongs to, for good: what runs of it is asked to end (and
     /// told by [`cancellations`](Self::cancellations) until it has), what waits (in the queue, for
@@ -266,6 +313,14 @@ pub trait RunStore: Send + Sync {
         key: RunKey,
         now: Now,
     ) -> Result<RunCancelled, StoreError>;
+
+    /// What waits of a job, oldest time first, at most a hundred. Nothing of a job that is not in
+    /// the scope.
+    async fn waiting_of(
+        &self,
+        scope: &Scope,
+        job: JobId,
+    ) -> Result<Vec<WaitingAttempt>, StoreError>;
 
     /// How many attempts of these pools wait for a worker, counted no further than `limit`.
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;

@@ -5,7 +5,7 @@ use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{
-    Definition, JobNo, NodeNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp,
+    Definition, History, JobNo, NodeNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp,
 };
 
 use crate::{Now, StoreError};
@@ -35,8 +35,12 @@ pub struct DueJob {
     pub live: u32,
     /// Its newest chain.
     pub head: Option<RunLink>,
-    /// How long its good runs take.
-    pub average_good_duration: Option<Span>,
+    /// What is remembered of its past.
+    pub history: History,
+    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    pub since: Timestamp,
+    /// How many of its regular times have been fired.
+    pub fired: u64,
     /// Its stored definition, not yet read: equal texts are equal definitions.
     pub definition: String,
 }
@@ -80,12 +84,28 @@ pub struct Ticket {
     pub dedup_key: Option<String>,
     /// Only so many such may run.
     pub concurrency_key: Option<String>,
+    /// Nobody may claim it before.
+    pub open_from: Option<Timestamp>,
+    /// From then on nobody may claim it any more, until it is opened again.
+    pub open_until: Option<Timestamp>,
+    /// Names of nodes that may not claim it.
+    pub forbidden_nodes: Vec<String>,
 }
 
 impl Ticket {
-    /// The place of an attempt of a job that must start by `should_start_by`.
-    pub fn new(definition: &Definition, should_start_by: Timestamp) -> Self {
+    /// The place of an attempt of a job that must start by `should_start_by`, takes `average`, and
+    /// comes into the queue at `now`.
+    pub fn new(
+        definition: &Definition,
+        should_start_by: Timestamp,
+        average: Span,
+        now: Timestamp,
+    ) -> Self {
+        let opening = Opening::of(definition, average, now);
         Self {
+            open_from: opening.from,
+            open_until: opening.until,
+            forbidden_nodes: definition.dont_run_on_nodes.clone(),
             pool: definition.pool.clone(),
             lane: definition.lane,
             priority: definition.priority,
@@ -94,6 +114,37 @@ impl Ticket {
             concurrency_key: definition.concurrency_key.clone(),
         }
     }
+}
+
+/// When an attempt in the queue may be claimed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Opening {
+    /// Not before; at once, if `None`.
+    pub from: Option<Timestamp>,
+    /// Not from then on; `None` if nothing closes it.
+    pub until: Option<Timestamp>,
+}
+
+impl Opening {
+    /// The first time from `now` on in which an attempt that takes `average` may start.
+    pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
+        let from = definition.may_start_from(now, average);
+        Self {
+            from: (from > now).then_some(from),
+            until: definition.may_start_until(from, average),
+        }
+    }
+}
+
+/// An attempt in the queue that may not be claimed any more.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ClosedAttempt {
+    /// Which one.
+    pub key: RunKey,
+    /// How long its job's good runs take.
+    pub average_good_duration: Option<Span>,
+    /// The stored definition of its job.
+    pub definition: String,
 }
 
 /// How a fired attempt begins.
@@ -198,6 +249,8 @@ pub trait ScheduleStore: Send + Sync {
     /// skipped times are recorded and the job is advanced, all or nothing. A started chain is live.
     /// Jobs do not spoil each other's chances. Each job is in the batch once.
     ///
+    /// A regular time that is started counts in the job's [`DueJob::fired`].
+    ///
     /// A node that is no longer alive fires nothing: all is `Stale`.
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError>;
 
@@ -209,4 +262,22 @@ pub trait ScheduleStore: Send + Sync {
         batch: Vec<WakeFire>,
         now: Now,
     ) -> Result<Fired, StoreError>;
+
+    /// Ends what goes on of these jobs, because a newer time takes its place: what runs is asked to
+    /// end (and told by [`cancellations`](crate::RunStore::cancellations) until it has), what waits
+    /// is recorded as superseded, which ends its chain. The jobs go on.
+    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError>;
+
+    /// Attempts in the queue, of jobs of the given shards, that may not be claimed any more because
+    /// their [`Ticket::open_until`] has passed; at most `limit`.
+    async fn closed(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<ClosedAttempt>, StoreError>;
+
+    /// Gives attempts in the queue another time to be claimed in. Those that are there no more are
+    /// left out.
+    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError>;
 }

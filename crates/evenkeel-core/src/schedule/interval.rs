@@ -11,6 +11,8 @@ pub struct Interval {
     every: Span,
     #[serde(skip_serializing_if = "Option::is_none")]
     anchor: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tolerance: Option<Span>,
 }
 
 #[derive(Deserialize)]
@@ -18,6 +20,8 @@ struct Raw {
     every: Span,
     #[serde(default)]
     anchor: Option<Timestamp>,
+    #[serde(default)]
+    tolerance: Option<Span>,
 }
 
 /// An interval that cannot be kept.
@@ -35,7 +39,7 @@ impl TryFrom<Raw> for Interval {
     type Error = IntervalError;
 
     fn try_from(raw: Raw) -> Result<Self, IntervalError> {
-        Self::new(raw.every, raw.anchor)
+        Ok(Self::new(raw.every, raw.anchor)?.with_tolerance(raw.tolerance))
     }
 }
 
@@ -50,8 +54,30 @@ impl Interval {
         } else if every > Self::LONGEST {
             Err(IntervalError::TooLong(every))
         } else {
-            Ok(Self { every, anchor })
+            Ok(Self { every, anchor, tolerance: None })
         }
+    }
+
+    /// The same, which keeps its promise if a run is over `tolerance` after its time.
+    #[must_use]
+    pub fn with_tolerance(self, tolerance: Option<Span>) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// How long after its time a run must be over: an interval, if nothing else was said.
+    pub fn tolerance(self) -> Span {
+        self.tolerance.unwrap_or(self.every)
+    }
+
+    /// What was said about that.
+    pub fn stated_tolerance(self) -> Option<Span> {
+        self.tolerance
+    }
+
+    /// The first of the times that `phase` is one of after `after`, if that is before `phase`.
+    pub(crate) fn first_of_phase(self, phase: Timestamp, after: Timestamp) -> Timestamp {
+        let back = phase.since(after).as_micros().saturating_sub(1) / self.every.as_micros();
+        phase.saturating_sub(self.every.saturating_mul(back))
     }
 
     /// The time between two runs.

@@ -1,20 +1,25 @@
 //! Rules that say when a job runs.
 
+mod calendar;
 mod cron;
 mod dst;
 mod interval;
 mod once;
+mod periodic;
+mod timetable;
 
+pub use calendar::{CalendarError, CalendarInterval, CalendarSpan};
 pub use cron::{Cron, CronFault};
 pub use dst::{Dst, Gap, Overlap};
 pub use interval::{Interval, IntervalError};
 pub use once::Once;
+pub use periodic::{Periodic, PeriodicError};
+pub use timetable::{Moved, Timetable};
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::History;
+use crate::ids::JobId;
 use crate::time::{Span, Timestamp};
-use crate::window::StartWindow;
 
 /// When a job runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -24,49 +29,48 @@ pub enum Schedule {
     Once(Once),
     /// Again and again, a fixed time apart.
     Interval(Interval),
+    /// Again and again, days or months apart.
+    Calendar(CalendarInterval),
+    /// Whenever the clocks show what an expression says.
+    Cron(CronSchedule),
+    /// Often enough.
+    Periodic(Periodic),
+}
+
+/// A cron expression, and how long after each of its times a run must be over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CronSchedule {
+    /// The expression.
+    #[serde(flatten)]
+    pub cron: Cron,
+    /// How long after its time a run must be over: by the next time, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<Span>,
 }
 
 impl Schedule {
-    /// The first time a job created at `now` runs.
-    pub fn first_after(&self, now: Timestamp) -> Option<Timestamp> {
+    /// The same for the job `id`, created at `now`: what depends on the job or on its creation is
+    /// fixed. Unless it is to be `exact`, cron times are spread over a minute.
+    #[must_use]
+    pub fn settled(self, id: JobId, now: Timestamp, exact: bool) -> Self {
         match self {
-            Self::Once(once) => Some(once.first_after(now)),
-            Self::Interval(interval) => interval.first_after(now),
+            Self::Cron(CronSchedule { cron, max_duration }) => {
+                Self::Cron(CronSchedule { cron: cron.settled(id.seed(), exact), max_duration })
+            }
+            Self::Calendar(every) => {
+                Self::Calendar(CalendarInterval { anchor: every.anchor.or(Some(now)), ..every })
+            }
+            Self::Once(_) | Self::Interval(_) | Self::Periodic(_) => self,
         }
     }
 
-    /// The regular time that follows `scheduled`; `None` if that was the last.
-    ///
-    /// It depends on nothing but the schedule and the time before it, so neither a slow run nor
-    /// a retry nor downtime moves the rhythm.
-    pub fn next_after(&self, scheduled: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::Once(_) => None,
-            Self::Interval(interval) => interval.next_after(scheduled),
-        }
+    /// Does its next time follow from the end of a run, rather than from the time before?
+    pub fn follows_its_end(&self) -> bool {
+        matches!(self, Self::Periodic(_))
     }
 
-    /// How many regular times lie in `from..until`, and the last of them. `from` is one itself.
-    pub fn times_before(&self, from: Timestamp, until: Timestamp) -> Option<(u64, Timestamp)> {
-        if until <= from {
-            return None;
-        }
-        match self {
-            Self::Once(_) => Some((1, from)),
-            Self::Interval(interval) => Some(interval.times_before(from, until)),
-        }
-    }
-
-    /// The window in which the run scheduled for `next` starts.
-    pub fn window(&self, next: Timestamp, history: &History) -> StartWindow {
-        let tolerance = match self {
-            Self::Once(_) => Once::TOLERANCE,
-            Self::Interval(interval) => interval.every(),
-        };
-        let average = history.average_good_duration.unwrap_or(Span::ZERO);
-        StartWindow {
-            can_start_by: next,
-            should_start_by: next.saturating_add(tolerance.saturating_sub(average)),
-        }
+    /// Does it run again and again?
+    pub fn recurs(&self) -> bool {
+        !matches!(self, Self::Once(_))
     }
 }

@@ -1,0 +1,257 @@
+//! Local hours in which a job neither starts nor runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::{Span, Timestamp};
+use crate::zone::Zone;
+
+/// Local hours of the day; they may cross midnight.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Blackout {
+    /// From this time of day.
+    pub start: jiff::civil::Time,
+    /// Up to, and not including, this one.
+    pub end: jiff::civil::Time,
+}
+
+/// Blackouts that leave no time to run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BlackoutError {
+    /// It starts when it ends.
+    #[error("it starts and ends at {0}; give it a length")]
+    Empty(jiff::civil::Time),
+    /// Nothing is left of the day.
+    #[error("together they cover the whole day; leave some time to run")]
+    WholeDay,
+}
+
+const DAY: i64 = 86_400 * 1_000_000;
+
+/// Clocks change seldom: more steps than this are never needed to leave a day behind.
+const STEPS_MAX: usize = 1000;
+
+impl Blackout {
+    fn start_of_day(self) -> i64 {
+        micros_of_day(self.start)
+    }
+
+    fn length(self) -> i64 {
+        (micros_of_day(self.end) - micros_of_day(self.start)).rem_euclid(DAY)
+    }
+
+    /// How long ago it began, if it goes on at this time of day.
+    fn since(self, time_of_day: i64) -> Option<i64> {
+        let since = (time_of_day - self.start_of_day()).rem_euclid(DAY);
+        (since < self.length()).then_some(since)
+    }
+}
+
+fn micros_of_day(time: jiff::civil::Time) -> i64 {
+    let micros = time.duration_since(jiff::civil::Time::midnight()).as_micros();
+    i64::try_from(micros).unwrap_or(0)
+}
+
+/// All blackouts of a job, in its zone.
+#[derive(Copy, Clone, Debug)]
+pub struct Blackouts<'a> {
+    periods: &'a [Blackout],
+    zone: &'a Zone,
+}
+
+impl<'a> Blackouts<'a> {
+    /// These periods by the clocks of `zone`.
+    pub fn new(periods: &'a [Blackout], zone: &'a Zone) -> Self {
+        Self { periods, zone }
+    }
+
+    /// Can a job with these periods ever run?
+    pub fn check(periods: &[Blackout]) -> Result<(), BlackoutError> {
+        if let Some(empty) = periods.iter().find(|period| period.length() == 0) {
+            return Err(BlackoutError::Empty(empty.start));
+        }
+        if !periods.is_empty() && longest_open(periods).is_zero() {
+            return Err(BlackoutError::WholeDay);
+        }
+        Ok(())
+    }
+
+    /// Are there any?
+    pub fn is_empty(self) -> bool {
+        self.periods.is_empty()
+    }
+
+    /// Is nothing allowed at `moment`?
+    pub fn is_dark(self, moment: Timestamp) -> bool {
+        !self.is_empty() && self.began(self.time_of_day(moment)).is_some()
+    }
+
+    /// The first moment from `moment` on that lies in no blackout.
+    pub fn opening(self, moment: Timestamp) -> Timestamp {
+        let mut moment = moment;
+        for _ in 0..STEPS_MAX {
+            if self.is_empty() {
+                return moment;
+            }
+            let stretch = self.zone.stretch_at(moment);
+            let time_of_day = stretch.local(moment).rem_euclid(DAY);
+            let left = self
+                .periods
+                .iter()
+                .filter_map(|period| Some(period.length() - period.since(time_of_day)?))
+                .max();
+            let Some(left) = left else { return moment };
+            moment = Timestamp::from_micros(moment.as_micros() + left).min(stretch.end);
+        }
+        moment
+    }
+
+    /// The first moment from `moment` on that lies in a blackout.
+    pub fn closing(self, moment: Timestamp) -> Option<Timestamp> {
+        let mut moment = moment;
+        for _ in 0..STEPS_MAX {
+            let stretch = self.zone.stretch_at(moment);
+            let time_of_day = stretch.local(moment).rem_euclid(DAY);
+            if self.began(time_of_day).is_some() {
+                return Some(moment);
+            }
+            let wait = |period: &Blackout| (period.start_of_day() - time_of_day).rem_euclid(DAY);
+            let wait = self.periods.iter().map(wait).min()?;
+            moment = Timestamp::from_micros(moment.as_micros() + wait).min(stretch.end);
+        }
+        None
+    }
+
+    /// The first moment of the blackout that `moment` lies in, or just after; else `moment`.
+    /// Changes of the clocks within it are not looked at.
+    pub fn dark_since(self, moment: Timestamp) -> Timestamp {
+        let mut since = moment;
+        for _ in 0..self.periods.len() {
+            let before = since.saturating_sub(Span::from_micros(1));
+            let Some(began) = self.began(self.time_of_day(before)) else { break };
+            since = before.saturating_sub(Span::from_micros(began.unsigned_abs()));
+        }
+        since
+    }
+
+    /// The longest time between two blackouts, on a day on which no clock is changed.
+    pub fn longest_open(self) -> Span {
+        longest_open(self.periods)
+    }
+
+    fn time_of_day(self, moment: Timestamp) -> i64 {
+        let offset = i64::from(self.zone.offset_at(moment)) * 1_000_000;
+        (moment.as_micros() + offset).rem_euclid(DAY)
+    }
+
+    /// How long ago the one began that goes on at this time of day and began first.
+    fn began(self, time_of_day: i64) -> Option<i64> {
+        self.periods.iter().filter_map(|period| period.since(time_of_day)).max()
+    }
+}
+
+fn longest_open(periods: &[Blackout]) -> Span {
+    let open_after = |period: &Blackout| {
+        let end = micros_of_day(period.end);
+        if periods.iter().any(|other| other.since(end).is_some()) {
+            return 0;
+        }
+        let until = |other: &Blackout| (other.start_of_day() - end).rem_euclid(DAY);
+        periods.iter().map(until).min().unwrap_or(DAY)
+    };
+    let longest = periods.iter().map(open_after).max().unwrap_or(DAY);
+    Span::from_micros(longest.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn periods(texts: &[(&str, &str)]) -> Vec<Blackout> {
+        texts
+            .iter()
+            .map(|(start, end)| Blackout {
+                start: start.parse().unwrap(),
+                end: end.parse().unwrap(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_falls_into_a_blackout_is_moved_to_its_end() {
+        let utc = Zone::utc();
+        let periods = periods(&[("00:00", "01:00"), ("12:00", "14:00")]);
+        let dark = Blackouts::new(&periods, &utc);
+        assert_eq!(dark.opening(at("2026-05-01T00:00:00Z")), at("2026-05-01T01:00:00Z"));
+        assert_eq!(dark.opening(at("2026-05-01T13:59:59Z")), at("2026-05-01T14:00:00Z"));
+        assert_eq!(dark.opening(at("2026-05-01T14:00:00Z")), at("2026-05-01T14:00:00Z"));
+        assert_eq!(dark.closing(at("2026-05-01T14:00:00Z")), Some(at("2026-05-02T00:00:00Z")));
+        assert_eq!(dark.closing(at("2026-05-01T12:30:00Z")), Some(at("2026-05-01T12:30:00Z")));
+        assert_eq!(dark.dark_since(at("2026-05-01T12:30:00Z")), at("2026-05-01T12:00:00Z"));
+        assert_eq!(dark.dark_since(at("2026-05-01T14:00:00Z")), at("2026-05-01T12:00:00Z"));
+        assert_eq!(dark.dark_since(at("2026-05-01T15:00:00Z")), at("2026-05-01T15:00:00Z"));
+    }
+
+    #[test]
+    fn it_may_cross_midnight_and_meet_another() {
+        let zone = Zone::get("America/Toronto").unwrap();
+        let periods = periods(&[("22:00", "02:00"), ("02:00", "05:00")]);
+        let dark = Blackouts::new(&periods, &zone);
+        assert_eq!(dark.opening(at("2026-05-02T03:00:00Z")), at("2026-05-02T09:00:00Z"));
+        assert_eq!(dark.dark_since(at("2026-05-02T08:00:00Z")), at("2026-05-02T02:00:00Z"));
+        assert_eq!(dark.longest_open(), Span::from_secs(17 * 3600));
+    }
+
+    #[test]
+    fn it_goes_by_local_clocks_when_they_are_changed() {
+        let zone = Zone::get("Europe/Berlin").unwrap();
+        let periods = periods(&[("01:00", "02:30")]);
+        let dark = Blackouts::new(&periods, &zone);
+        // 02:00 to 03:00 is not there: it ends when the clocks jump.
+        assert_eq!(dark.opening(at("2026-03-29T00:10:00Z")), at("2026-03-29T01:00:00Z"));
+        // 02:00 to 03:00 is there twice, and half of it is dark both times.
+        assert_eq!(dark.opening(at("2026-10-25T00:10:00Z")), at("2026-10-25T00:30:00Z"));
+        assert_eq!(dark.closing(at("2026-10-25T00:30:00Z")), Some(at("2026-10-25T01:00:00Z")));
+        assert_eq!(dark.opening(at("2026-10-25T01:00:00Z")), at("2026-10-25T01:30:00Z"));
+    }
+
+    #[test]
+    fn what_leaves_no_time_is_refused() {
+        let check = |texts| Blackouts::check(&periods(texts));
+        assert_eq!(check(&[("00:00", "12:00"), ("11:00", "00:00")]), Err(BlackoutError::WholeDay));
+        assert!(matches!(check(&[("09:00", "09:00")]), Err(BlackoutError::Empty(_))));
+        assert_eq!(check(&[("00:00", "23:59:59")]), Ok(()));
+        assert_eq!(check(&[]), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn opening_and_closing_are_where_a_walk_by_the_minute_finds_them(
+            edges in prop::collection::vec((0_i8..24, 0_i8..60, 1_i64..700), 1..4),
+            from in 0_i64..60 * 24 * 365,
+            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/Toronto",
+                "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca"]),
+        ) {
+            let periods: Vec<Blackout> = edges
+                .iter()
+                .map(|(hour, minute, length)| {
+                    let start = jiff::civil::time(*hour, *minute, 0, 0);
+                    let end = start.wrapping_add(jiff::Span::new().minutes(*length));
+                    Blackout { start, end }
+                })
+                .collect();
+            prop_assume!(Blackouts::check(&periods).is_ok());
+            let zone = Zone::get(zone).unwrap();
+            let dark = Blackouts::new(&periods, &zone);
+            let minute = |n: i64| Timestamp::from_micros((at("2026-01-01T00:00:00Z").as_micros() / 1_000_000 + n * 60) * 1_000_000);
+            let walk = |wanted: bool| (from..).map(minute).find(|it| dark.is_dark(*it) == wanted);
+            prop_assert_eq!(Some(dark.opening(minute(from))), walk(false));
+            prop_assert_eq!(dark.closing(minute(from)), walk(true));
+        }
+    }
+}

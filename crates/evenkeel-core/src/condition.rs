@@ -1,0 +1,219 @@
+//! Does a job keep its promise?
+
+use serde::Serialize;
+
+use crate::history::History;
+use crate::job::Definition;
+use crate::schedule::Schedule;
+use crate::time::{Span, Timestamp};
+use crate::window::StartWindow;
+
+/// How a job is doing, from good to bad.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Level {
+    /// Everything is fine.
+    Ok,
+    /// Something went wrong, or soon will; the promise is kept so far.
+    Warning,
+    /// The promise is broken.
+    Error,
+}
+
+impl Level {
+    /// All of them, in the order of their stored numbers.
+    pub const ALL: [Self; 3] = [Self::Ok, Self::Warning, Self::Error];
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// Why a job is in its condition.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It runs as it should.
+    OnTime,
+    /// It has never run, and need not have.
+    NeverRan,
+    /// Nothing is promised while it is paused.
+    Paused,
+    /// No run follows, and none has to.
+    Over,
+    /// Its last run failed.
+    LastRunFailed,
+    /// It runs, but will probably not be over in time.
+    LikelyViolatedRunning,
+    /// Even if it started now, it would probably not be over in time.
+    LikelyViolatedWaiting,
+    /// It was not over in time.
+    Violated,
+    /// Its last run failed, and no other follows.
+    GivenUp,
+}
+
+impl Reason {
+    /// All of them, in the order of their stored numbers.
+    pub const ALL: [Self; 9] = [
+        Self::OnTime,
+        Self::NeverRan,
+        Self::Paused,
+        Self::Over,
+        Self::LastRunFailed,
+        Self::LikelyViolatedRunning,
+        Self::LikelyViolatedWaiting,
+        Self::Violated,
+        Self::GivenUp,
+    ];
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnTime => "on_time",
+            Self::NeverRan => "never_ran",
+            Self::Paused => "paused",
+            Self::Over => "over",
+            Self::LastRunFailed => "last_run_failed",
+            Self::LikelyViolatedRunning => "likely_violated_running",
+            Self::LikelyViolatedWaiting => "likely_violated_waiting",
+            Self::Violated => "violated",
+            Self::GivenUp => "given_up",
+        }
+    }
+
+    /// How bad it is.
+    pub const fn level(self) -> Level {
+        match self {
+            Self::OnTime | Self::NeverRan | Self::Paused | Self::Over => Level::Ok,
+            Self::LastRunFailed | Self::LikelyViolatedRunning | Self::LikelyViolatedWaiting => {
+                Level::Warning
+            }
+            Self::Violated | Self::GivenUp => Level::Error,
+        }
+    }
+}
+
+/// What a job's condition follows from.
+#[derive(Copy, Clone, Debug)]
+pub struct Facts<'a> {
+    /// What it does.
+    pub definition: &'a Definition,
+    /// What is remembered of its past.
+    pub history: &'a History,
+    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    pub since: Timestamp,
+    /// Is it neither paused nor cancelled?
+    pub active: bool,
+    /// Its next regular time.
+    pub next_at: Option<Timestamp>,
+    /// The last regular time that was fired or skipped.
+    pub last_fired_at: Option<Timestamp>,
+    /// Is a chain of attempts not over?
+    pub live: bool,
+    /// Since when an attempt of it runs, if one does.
+    pub running_since: Option<Timestamp>,
+}
+
+/// How a job is doing, and until when that holds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// Why, which says how bad it is.
+    pub reason: Reason,
+    /// By when a good run must be over; `None` if nothing is promised.
+    pub deadline: Option<Timestamp>,
+    /// When it may and when it must start; `None` if no run follows.
+    pub window: Option<StartWindow>,
+    /// The first moment at which it will be another one if nothing happens.
+    pub changes_at: Option<Timestamp>,
+}
+
+impl Condition {
+    /// How bad it is.
+    pub const fn level(&self) -> Level {
+        self.reason.level()
+    }
+
+    /// When to look at the job again, because it may by then be another one without anything having
+    /// happened to it; `None` if it is well, and whatever changes that will be noticed.
+    pub fn look_again_at(&self, facts: &Facts<'_>) -> Option<Timestamp> {
+        let unnoticed = |change: &Timestamp| {
+            let can_start = self.window.map(|window| window.can_start_by);
+            facts.running_since.is_some() || can_start.is_none_or(|can_start| *change <= can_start)
+        };
+        match self.level() {
+            Level::Ok => self.changes_at.filter(unnoticed),
+            Level::Warning | Level::Error => Some(self.changes_at.unwrap_or(Timestamp::MAX)),
+        }
+    }
+
+    const fn lasting(reason: Reason) -> Self {
+        Self { reason, deadline: None, window: None, changes_at: None }
+    }
+}
+
+/// How a job is doing at `now`.
+pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
+    let failed = facts.history.consecutive_failures > 0;
+    let idle = !facts.live && facts.running_since.is_none();
+    if !facts.active {
+        return Condition::lasting(Reason::Paused);
+    }
+    if facts.next_at.is_none() && idle {
+        return Condition::lasting(if failed { Reason::GivenUp } else { Reason::Over });
+    }
+    let past = facts.definition.past(facts.history, facts.since);
+    let window = facts.next_at.map(|next| facts.definition.window(next, &past));
+    let Some(deadline) = deadline(facts, past.reference) else {
+        let reason = if failed { Reason::LastRunFailed } else { Reason::OnTime };
+        return Condition { window, ..Condition::lasting(reason) };
+    };
+    let likely_over = facts.running_since.map(|since| since.saturating_add(past.average));
+    let should_start_by = deadline.saturating_sub(past.average);
+    let reason = if now > deadline {
+        Reason::Violated
+    } else if likely_over.is_some_and(|over| over > deadline) {
+        Reason::LikelyViolatedRunning
+    } else if likely_over.is_none() && now > should_start_by {
+        Reason::LikelyViolatedWaiting
+    } else if failed {
+        Reason::LastRunFailed
+    } else if facts.history.last_start_at.is_none() && likely_over.is_none() {
+        Reason::NeverRan
+    } else {
+        Reason::OnTime
+    };
+    let holds_until = if now > deadline {
+        None
+    } else if likely_over.is_none() && now <= should_start_by {
+        Some(should_start_by)
+    } else {
+        Some(deadline)
+    };
+    let changes_at = holds_until.map(|last| last.saturating_add(Span::from_micros(1)));
+    Condition { reason, deadline: Some(deadline), window, changes_at }
+}
+
+/// By when a good run must be over.
+fn deadline(facts: &Facts<'_>, reference: Timestamp) -> Option<Timestamp> {
+    let definition = facts.definition;
+    match definition.schedule {
+        // It promises to start, and has.
+        Schedule::Once(_) if facts.running_since.is_some() => None,
+        Schedule::Once(_) => {
+            let time = facts.next_at.or(facts.last_fired_at)?;
+            Some(definition.must_be_over_by(time, reference))
+        }
+        // The last time of all has come: it counts until it has seen a good run.
+        _ if facts.next_at.is_none() => {
+            let time = facts.last_fired_at.filter(|fired| *fired > reference)?;
+            Some(definition.must_be_over_by(time, reference))
+        }
+        _ => facts.next_at.map(|next| definition.must_be_over_by(next, reference)),
+    }
+}

@@ -1,0 +1,283 @@
+//! Days and months apart, by the calendar.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::{Date, DateTime};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::dst::{Dst, Gap, Overlap};
+use crate::time::{Span, Timestamp};
+use crate::zone::{Local, Zone};
+
+/// Years, months, weeks and days of the calendar, and hours on top, as ISO 8601 writes them: `P1M`,
+/// `P1DT12H`. A day of it is as long as the clocks make it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CalendarSpan {
+    months: u32,
+    days: u32,
+    time: Span,
+}
+
+/// A text that is no such span.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CalendarError {
+    /// Not ISO 8601, or without years, months, weeks and days.
+    #[error("not a calendar duration: write it like P1D, P1M or P1DT12H")]
+    Unreadable,
+    /// Longer than a hundred years.
+    #[error("longer than P100Y, the longest interval there is")]
+    TooLong,
+}
+
+impl FromStr for CalendarSpan {
+    type Err = CalendarError;
+
+    fn from_str(text: &str) -> Result<Self, CalendarError> {
+        let text = text.trim();
+        let span: jiff::Span = match text.starts_with(['P', 'p']) {
+            true => text.parse().map_err(|_| CalendarError::Unreadable)?,
+            false => return Err(CalendarError::Unreadable),
+        };
+        let time = jiff::Span::new()
+            .hours(span.get_hours())
+            .minutes(span.get_minutes())
+            .seconds(span.get_seconds())
+            .milliseconds(span.get_milliseconds())
+            .microseconds(span.get_microseconds())
+            .total(jiff::Unit::Microsecond)
+            .map_err(|_| CalendarError::Unreadable)?;
+        if span.is_negative() || time < 0.0 {
+            return Err(CalendarError::Unreadable);
+        }
+        let months = i64::from(span.get_years()) * 12 + i64::from(span.get_months());
+        let days = i64::from(span.get_weeks()) * 7 + i64::from(span.get_days());
+        if months == 0 && days == 0 {
+            return Err(CalendarError::Unreadable);
+        }
+        if months > 1200 || days > 36_500 || time > 36_500.0 * 86_400e6 {
+            return Err(CalendarError::TooLong);
+        }
+        let small = |number| u32::try_from(number).map_err(|_| CalendarError::TooLong);
+        Ok(Self {
+            months: small(months)?,
+            days: small(days)?,
+            time: Span::from_micros(time as u64),
+        })
+    }
+}
+
+impl fmt::Display for CalendarSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("P")?;
+        for (number, unit) in [(self.months / 12, 'Y'), (self.months % 12, 'M'), (self.days, 'D')] {
+            if number > 0 {
+                write!(f, "{number}{unit}")?;
+            }
+        }
+        let secs = self.time.as_micros() / 1_000_000;
+        if !self.time.is_zero() {
+            f.write_str("T")?;
+            for (number, unit) in [(secs / 3600, 'H'), (secs / 60 % 60, 'M')] {
+                if number > 0 {
+                    write!(f, "{number}{unit}")?;
+                }
+            }
+            let micros = self.time.as_micros() % 1_000_000;
+            if micros > 0 {
+                write!(f, "{}.{micros:06}S", secs % 60)?;
+            } else if secs % 60 > 0 {
+                write!(f, "{}S", secs % 60)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for CalendarSpan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CalendarSpan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl CalendarSpan {
+    /// About how long it is.
+    pub fn roughly(self) -> Span {
+        const MONTH_SECS: u64 = 2_629_746;
+        let days =
+            Span::from_secs(u64::from(self.months) * MONTH_SECS + u64::from(self.days) * 86_400);
+        Span::from_micros(days.as_micros() + self.time.as_micros())
+    }
+
+    /// `date` `n` such spans later, hours aside. The 31st of a shorter month is its last day.
+    fn date_after(self, date: Date, n: i64) -> Option<Date> {
+        let span = |unit: u32| i64::from(unit).checked_mul(n);
+        let months = jiff::Span::new().try_months(span(self.months)?).ok()?;
+        let days = jiff::Span::new().try_days(span(self.days)?).ok()?;
+        date.checked_add(months).ok()?.checked_add(days).ok()
+    }
+}
+
+/// Every so many days or months. The times are counted from the anchor, so that what began on the
+/// 31st is on the 31st again after a shorter month.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CalendarInterval {
+    /// The time between two runs.
+    pub every: CalendarSpan,
+    /// The first time. A job that names none is anchored when it is created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Timestamp>,
+    /// It keeps its promise if a run is over this long after its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Span>,
+}
+
+impl CalendarInterval {
+    /// The first time after `after`, and whether the clocks moved it.
+    pub(super) fn next_after(
+        self,
+        after: Timestamp,
+        zone: &Zone,
+        dst: Dst,
+    ) -> Option<(Timestamp, bool)> {
+        let anchor = self.anchor.unwrap_or(after);
+        if self.anchor.is_some_and(|anchor| anchor > after) {
+            return Some((anchor, false));
+        }
+        // A guess that is never too late: any number of rough months is off by less than four days,
+        // and so are days by changes of the clocks.
+        const OFF: u64 = 4 * 86_400 * 1_000_000;
+        let passed = after.since(anchor).as_micros().saturating_sub(OFF);
+        let mut n = i64::try_from(passed / self.every.roughly().as_micros()).ok()?.max(1);
+        loop {
+            match self.nth(anchor, n, zone, dst)? {
+                Some((time, moved)) if time > after => return Some((time, moved)),
+                Some(_) | None => n += 1,
+            }
+        }
+    }
+
+    /// The `n`-th time after the anchor: outer `None` beyond the calendar, inner if it is left out.
+    fn nth(
+        self,
+        anchor: Timestamp,
+        n: i64,
+        zone: &Zone,
+        dst: Dst,
+    ) -> Option<Option<(Timestamp, bool)>> {
+        let local = zone.stretch_at(anchor).local(anchor);
+        let local = DateTime::from(jiff_civil(local)?);
+        let date = self.every.date_after(local.date(), n)?;
+        let day_start = date.to_datetime(jiff::civil::Time::midnight());
+        let of_day = local.time().duration_since(jiff::civil::Time::midnight()).as_micros();
+        let micros = micros_of(day_start)? + i64::try_from(of_day).ok()?;
+        let (moment, moved) = match (zone.resolve(micros), dst.gap, dst.overlap) {
+            (Local::Once(moment), _, _) => (moment, false),
+            (Local::Never { after }, Gap::Shift, _) => (after, true),
+            (Local::Never { .. }, Gap::Skip, _) => return Some(None),
+            (Local::Twice { first, .. }, _, Overlap::First | Overlap::Both) => (first, false),
+            (Local::Twice { last, .. }, _, Overlap::Last) => (last, false),
+        };
+        let hours = self.every.time.saturating_mul(u64::try_from(n).ok()?);
+        Some(Some((moment.checked_add(hours)?, moved)))
+    }
+}
+
+fn jiff_civil(local: i64) -> Option<DateTime> {
+    let moment = jiff::Timestamp::from_microsecond(local).ok()?;
+    Some(jiff::tz::Offset::UTC.to_datetime(moment))
+}
+
+fn micros_of(local: DateTime) -> Option<i64> {
+    Some(jiff::tz::Offset::UTC.to_timestamp(local).ok()?.as_microsecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn times(every: &str, anchor: &str, zone: &str, from: &str, n: usize) -> Vec<String> {
+        let anchor = Some(at(anchor));
+        let every = CalendarInterval { every: every.parse().unwrap(), anchor, tolerance: None };
+        let zone = Zone::get(zone).unwrap();
+        let next = |after: Timestamp| every.next_after(after, &zone, Dst::default()).map(|it| it.0);
+        std::iter::successors(next(at(from)), |time| next(*time))
+            .take(n)
+            .map(|time| zone.local_text(time)[..16].to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_month_that_is_too_short_does_not_shorten_the_next() {
+        assert_eq!(
+            times("P1M", "2026-01-31T09:00:00Z", "UTC", "2026-01-31T09:00:00Z", 4),
+            ["2026-02-28T09:00", "2026-03-31T09:00", "2026-04-30T09:00", "2026-05-31T09:00"]
+        );
+    }
+
+    #[test]
+    fn a_day_is_as_long_as_the_clocks_make_it() {
+        // 09:00 in Berlin, through the change of 29 March.
+        assert_eq!(
+            times("P1D", "2026-03-27T08:00:00Z", "Europe/Berlin", "2026-03-27T08:00:00Z", 3),
+            ["2026-03-28T09:00", "2026-03-29T09:00", "2026-03-30T09:00"]
+        );
+    }
+
+    #[test]
+    fn a_time_the_clocks_jump_over_is_moved_for_that_day() {
+        assert_eq!(
+            times("P1D", "2026-03-27T01:30:00Z", "Europe/Berlin", "2026-03-28T12:00:00Z", 2),
+            ["2026-03-29T03:00", "2026-03-30T02:30"]
+        );
+    }
+
+    #[test]
+    fn long_after_its_anchor_no_time_is_left_out() {
+        for every in ["P1D", "P1M", "P1W", "P1Y", "P13M", "P1DT1H"] {
+            let all = times(
+                every,
+                "1970-01-31T02:30:00Z",
+                "America/Toronto",
+                "1970-01-31T02:30:00Z",
+                1500,
+            );
+            for (n, from) in [(1, "1990-05-05T05:05:05Z"), (2, "2039-12-31T23:59:59Z")] {
+                let later = times(every, "1970-01-31T02:30:00Z", "America/Toronto", from, n);
+                let from = Zone::get("America/Toronto").unwrap().local_text(at(from));
+                let expected: Vec<_> =
+                    all.iter().filter(|time| ***time > from[..16]).take(n).cloned().collect();
+                if expected.len() == n {
+                    assert_eq!(later, expected, "{every} {from}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn spans_are_written_as_they_are_read() {
+        for text in ["P1M", "P1Y2M10DT2H30M", "P7D", "P1DT1S", "P1DT0.500000S"] {
+            assert_eq!(text.parse::<CalendarSpan>().unwrap().to_string(), text);
+        }
+        assert_eq!("P2W".parse::<CalendarSpan>().unwrap().to_string(), "P14D");
+    }
+
+    #[test]
+    fn what_has_no_days_is_no_calendar_span() {
+        for text in ["PT1H", "1d", "P", "-P1D", "P1D2", "", "R/P1D"] {
+            assert_eq!(text.parse::<CalendarSpan>(), Err(CalendarError::Unreadable), "{text}");
+        }
+        assert_eq!("P101Y".parse::<CalendarSpan>(), Err(CalendarError::TooLong));
+    }
+}

@@ -1,0 +1,141 @@
+//! The times of a schedule, in its zone and within its bounds.
+
+use super::{Dst, Schedule};
+use crate::job::Bounds;
+use crate::time::{Span, Timestamp};
+use crate::zone::Zone;
+
+/// All that says which times a job has.
+#[derive(Copy, Clone, Debug)]
+pub struct Timetable<'a> {
+    /// Its rule.
+    pub schedule: &'a Schedule,
+    /// Whose clocks it goes by.
+    pub zone: &'a Zone,
+    /// What it does when they are changed.
+    pub dst: Dst,
+    /// First and last time.
+    pub bounds: Bounds,
+}
+
+/// Why a time is not where the schedule says.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Moved {
+    /// The clocks jumped over it.
+    DaylightSaving,
+    /// Nothing may start then.
+    Blackout,
+}
+
+impl Moved {
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DaylightSaving => "daylight_saving",
+            Self::Blackout => "blackout",
+        }
+    }
+}
+
+const TICK: Span = Span::from_micros(1);
+
+impl Timetable<'_> {
+    /// The first time of a job that is created, or begins anew, at `now`.
+    pub fn first_after(self, now: Timestamp) -> Option<Timestamp> {
+        let start = self.bounds.start_at.filter(|start| *start > now);
+        let first = match (self.schedule, start) {
+            (Schedule::Once(once), _) => return Some(once.first_after(now)),
+            (Schedule::Periodic(_), start) => start.unwrap_or(now),
+            (Schedule::Interval(interval), Some(start)) if interval.anchor().is_none() => start,
+            (Schedule::Interval(interval), None) => interval.first_after(now)?,
+            (Schedule::Interval(interval), Some(start)) => {
+                interval.first_after(start.saturating_sub(TICK))?
+            }
+            (Schedule::Calendar(every), start) => {
+                let after = start.map_or(now, |start| start.saturating_sub(TICK));
+                every.next_after(after, self.zone, self.dst)?.0
+            }
+            (Schedule::Cron(by), start) => {
+                let after = start.map_or(now, |start| start.saturating_sub(TICK));
+                by.cron.next_after(after, self.zone, self.dst)?
+            }
+        };
+        self.in_bounds(first)
+    }
+
+    /// The regular time that follows `scheduled`; `None` if that was the last.
+    ///
+    /// It depends on nothing but the schedule and the time before it, so neither a slow run nor
+    /// a retry nor downtime moves the rhythm. Of a job whose times follow from its ends it is the
+    /// latest that the next one can be.
+    pub fn next_after(self, scheduled: Timestamp) -> Option<Timestamp> {
+        let next = match self.schedule {
+            Schedule::Once(_) => None,
+            Schedule::Interval(interval) => interval.next_after(scheduled),
+            Schedule::Calendar(every) => {
+                every.next_after(scheduled, self.zone, self.dst).map(|(time, _)| time)
+            }
+            Schedule::Cron(by) => by.cron.next_after(scheduled, self.zone, self.dst),
+            Schedule::Periodic(periodic) => periodic.next_after(scheduled),
+        };
+        next.and_then(|next| self.in_bounds(next))
+    }
+
+    fn in_bounds(self, time: Timestamp) -> Option<Timestamp> {
+        self.bounds.end_at.is_none_or(|end| time <= end).then_some(time)
+    }
+
+    /// How many regular times lie in `from..until`, and the last of them. `from` is one itself.
+    pub fn times_before(self, from: Timestamp, until: Timestamp) -> Option<(u64, Timestamp)> {
+        if until <= from {
+            return None;
+        }
+        let until = self.bounds.end_at.map_or(until, |end| until.min(end.saturating_add(TICK)));
+        let until = until.max(from.saturating_add(TICK));
+        Some(match self.schedule {
+            Schedule::Once(_) | Schedule::Periodic(_) => (1, from),
+            Schedule::Interval(interval) => interval.times_before(from, until),
+            Schedule::Calendar(_) => {
+                let (mut count, mut last) = (1, from);
+                // Days apart: a hundred years of them are soon counted.
+                while let Some(next) = self.next_after(last).filter(|next| *next < until) {
+                    (count, last) = (count + 1, next);
+                }
+                (count, last)
+            }
+            Schedule::Cron(by) => {
+                let after = from.saturating_add(TICK);
+                let later = by.cron.count(after, until, self.zone, self.dst);
+                let last = by.cron.last_before(until, self.zone, self.dst);
+                (later + 1, last.map_or(from, |last| last.max(from)))
+            }
+        })
+    }
+
+    /// The `n`-th regular time after `from`, which is the zeroth. There must be as many.
+    pub fn nth_after(self, from: Timestamp, n: u64) -> Timestamp {
+        if let Schedule::Interval(interval) = self.schedule {
+            return from.saturating_add(interval.every().saturating_mul(n));
+        }
+        // The least moment by which n + 1 times have come.
+        let (mut low, mut high) = (from.as_micros(), Timestamp::MAX.as_micros());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let until = Timestamp::from_micros(middle).saturating_add(TICK);
+            let come = self.times_before(from, until).map_or(0, |(count, _)| count);
+            if come > n { high = middle } else { low = middle + 1 }
+        }
+        Timestamp::from_micros(low)
+    }
+
+    /// Is `time`, which is one of its times, where it is only because of a change of the clocks?
+    pub fn was_shifted(self, time: Timestamp) -> bool {
+        match self.schedule {
+            Schedule::Cron(by) => by.cron.was_shifted(time, self.zone, self.dst),
+            Schedule::Calendar(every) => every
+                .next_after(time.saturating_sub(TICK), self.zone, self.dst)
+                .is_some_and(|(next, moved)| next == time && moved),
+            Schedule::Once(_) | Schedule::Interval(_) | Schedule::Periodic(_) => false,
+        }
+    }
+}

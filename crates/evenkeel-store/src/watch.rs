@@ -1,0 +1,145 @@
+//! Verbs of the judge: which jobs do not keep their promise.
+//!
+//! A job that runs well costs nothing here. Those that something happened to (a failure, a time that
+//! was skipped, a run that is late or long) are put on the watch list, and stay on it until they are
+//! well again. So how many jobs are in trouble, and which break their promise next, is told from the
+//! list, not from the jobs.
+
+use async_trait::async_trait;
+use evenkeel_core::condition::{Level, Reason};
+use evenkeel_core::{History, JobId, JobNo, Shard, TenantNo, Timestamp};
+
+use crate::{Now, Page, PageRequest, Scope, StoreError};
+
+/// A job on the watch list, as it is now, that is to be judged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Watched {
+    /// Its number.
+    pub no: JobNo,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// Raised whenever something happens to the job, so that a judgement of what was before can be
+    /// told.
+    pub touched: i32,
+    /// How it was judged last; `None` if it has not been judged since it was put on the list.
+    pub before: Option<Level>,
+    /// Is it neither paused nor cancelled?
+    pub active: bool,
+    /// Its next regular time.
+    pub next_at: Option<Timestamp>,
+    /// The last regular time that was fired or skipped.
+    pub last_fired_at: Option<Timestamp>,
+    /// Is a chain of attempts not over?
+    pub live: bool,
+    /// Since when the newest attempt of its newest chain runs, if it does.
+    pub running_since: Option<Timestamp>,
+    /// What is remembered of its past.
+    pub history: History,
+    /// Since when its promise counts.
+    pub since: Timestamp,
+    /// Its stored definition, not yet read.
+    pub definition: String,
+}
+
+/// How a job on the watch list was judged.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Judgement {
+    /// Which job.
+    pub job: JobNo,
+    /// As of this.
+    pub touched: i32,
+    /// How it is doing.
+    pub reason: Reason,
+    /// When it turns, or turned, to ERROR.
+    pub error_at: Timestamp,
+    /// When to judge it again if nothing happens; `None` takes it off the list.
+    pub again_at: Option<Timestamp>,
+}
+
+/// What is to be judged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ToJudge {
+    /// What the store's clock said.
+    pub now: Timestamp,
+    /// At most as many as were asked for.
+    pub jobs: Vec<Watched>,
+}
+
+/// How many jobs there are in each condition.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct ConditionCounts {
+    /// All jobs that are not deleted.
+    pub jobs: u64,
+    /// Those judged WARNING.
+    pub warning: u64,
+    /// Those judged ERROR.
+    pub error: u64,
+}
+
+/// A job that is not OK.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AtRisk {
+    /// Its number.
+    pub no: JobNo,
+    /// Its public id.
+    pub job: JobId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// How it is doing.
+    pub reason: Reason,
+    /// When it turns, or turned, to ERROR.
+    pub error_at: Timestamp,
+    /// When it was judged to be of this level.
+    pub since: Timestamp,
+}
+
+/// Where a list of jobs at risk goes on: they are ordered by when they turn to ERROR.
+pub type RiskCursor = (Timestamp, JobNo);
+
+/// Which jobs at risk to list.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct RiskFilter {
+    /// Those of this level.
+    pub level: Option<Level>,
+}
+
+/// What the judge does, and what people see of it.
+#[async_trait]
+pub trait WatchStore: Send + Sync {
+    /// Puts jobs on the watch list, to be judged at once; those that are on it are judged again.
+    /// Deleted jobs are left out.
+    ///
+    /// [`finish`](crate::RunStore::finish) does the same by itself for jobs whose attempt failed, for
+    /// those it is told to, and for those that are on the list; commands do it for those on the list.
+    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
+
+    /// Jobs of the given shards that are to be judged by now, longest due first, at most `limit`.
+    async fn to_judge(&self, shards: &[Shard], limit: u32, now: Now)
+    -> Result<ToJudge, StoreError>;
+
+    /// Writes judgements down, each if nothing has happened to the job since, and keeps the counts.
+    async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError>;
+
+    /// Jobs whose attempts wait in the queue, though they should have started by `now`, and that are
+    /// not on the watch list; at most `limit`, of the given shards.
+    async fn overdue_in_queue(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<JobNo>, StoreError>;
+
+    /// How many of the scope's jobs are in each condition, from counters.
+    async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError>;
+
+    /// How many jobs of all tenants are in each condition, from counters.
+    async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError>;
+
+    /// The scope's jobs that are not OK, soonest ERROR first.
+    async fn list_at_risk(
+        &self,
+        scope: &Scope,
+        filter: RiskFilter,
+        page: PageRequest<RiskCursor>,
+    ) -> Result<Page<AtRisk, RiskCursor>, StoreError>;
+}
