@@ -170,7 +170,7 @@ mod tests {
     fn entry(due: i64, priority: u8) -> Entry {
         let definition = Definition {
             priority: Priority::try_from(priority).unwrap(),
-            ..Definition::noop(Schedule::Once(Once { at: None }))
+            ..Definition::noop(Schedule::Once(Once::NOW))
         };
         Entry {
             tenant: TenantNo(1),
