@@ -19,7 +19,9 @@ use crate::engine::Parts;
 use crate::finisher::Finisher;
 use crate::heartbeat::Heartbeat;
 use crate::incarnation::{Backoff, Incarnation, instant_now};
+use crate::judge::Judge;
 use crate::lease_keeper::LeaseKeeper;
+use crate::meters::Meters;
 use crate::open_bound::OpenBound;
 use crate::postman::Postman;
 use crate::pruner::Pruner;
@@ -28,6 +30,7 @@ use crate::reconciler::Reconciler;
 use crate::recorder::{Recorder, Unsaved, store_last};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
+use crate::suspects::Suspects;
 use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
@@ -83,6 +86,8 @@ impl Life {
             chance: Arc::clone(chance),
             worker: Arc::new(worker),
             unsaved: Unsaved::default(),
+            suspects: Suspects::default(),
+            meters: Meters::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),
             lease,
@@ -110,6 +115,7 @@ impl Life {
         }
         until_stop.spawn(Reaper::new(share()).run());
         until_stop.spawn(Reconciler::new(share()).run());
+        until_stop.spawn(Judge::new(share()).run());
         if life.settings.roles.scheduler {
             for index in 0..side_by_side {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
@@ -154,7 +160,8 @@ impl Life {
         store_last(life, unsaved, LAST_WORDS / 2).await;
         let mut backoff = Backoff::default();
         loop {
-            let batch = interrupted.iter().map(Interrupted::requeue).collect();
+            let now = life.db_now();
+            let batch = interrupted.iter().map(|it| it.requeue(now)).collect();
             match self.try_hand_back(batch).await {
                 Ok(()) => return,
                 Err(error) if instant_now() >= deadline => {
@@ -178,7 +185,7 @@ impl Life {
                 continue;
             }
             if let Ok(definition) = life.definitions.read(owned.key.job_no, &owned.definition) {
-                batch.push(requeue_of(&owned, &definition, false));
+                batch.push(requeue_of(&owned, &definition, false, life.db_now()));
             }
         }
         let count = batch.len();

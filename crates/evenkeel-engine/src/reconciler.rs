@@ -58,7 +58,10 @@ impl Reconciler {
                 continue;
             }
             match life.definitions.read(attempt.key.job_no, &attempt.definition) {
-                Ok(definition) => given_back.push(requeue_of(&attempt, &definition, false)),
+                Ok(definition) => {
+                    let now = life.db_now();
+                    given_back.push(requeue_of(&attempt, &definition, false, now));
+                }
                 Err(fault) => life.worker.refuse(&attempt, &fault.to_string()),
             }
         }
