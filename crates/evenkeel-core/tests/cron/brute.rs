@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use evenkeel_core::Zone;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 
 use crate::plain::{Change, Changes, Plain};
 use crate::{POLICIES, at, backwards, forwards, read};
 use evenkeel_core::schedule::{Cron, Dst, Gap};
 
 /// Expressions that are tried at each change; the next change gets the next ones.
-const EACH: usize = 3;
+const EACH: usize = 2;
 /// Times are compared from that long before a change until that long after it.
 const AROUND: i64 = 26 * 3600;
 /// The same for expressions with seconds.
@@ -29,6 +29,19 @@ struct Case {
     text: String,
     plain: Plain,
     cron: Cron,
+}
+
+impl Case {
+    fn new(text: String) -> Self {
+        Self { plain: Plain::new(&text), cron: read(&text), text }
+    }
+}
+
+/// The local time in the middle of what a change leaves out or repeats, in every year: the next
+/// one is far from there.
+fn once_a_year(change: Change) -> String {
+    let middle = jiff::Timestamp::from_second(change.at + (change.before + change.after) / 2);
+    Offset::UTC.to_datetime(middle.unwrap()).strftime("%-M %-H %-d %-m *").to_string()
 }
 
 /// A few hundred expressions: most of them with times at which clocks are changed.
@@ -117,10 +130,7 @@ fn zones() -> Vec<String> {
 
 #[test]
 fn every_change_of_every_zone_is_as_by_brute_force() {
-    let cases: Vec<_> = expressions()
-        .into_iter()
-        .map(|text| Case { plain: Plain::new(&text), cron: read(&text), text })
-        .collect();
+    let cases: Vec<_> = expressions().into_iter().map(Case::new).collect();
     let mut counts = Counts { expressions: cases.len(), ..Counts::default() };
     let mut turn = 0;
     for name in zones() {
@@ -134,6 +144,10 @@ fn every_change_of_every_zone_is_as_by_brute_force() {
                 counts.comparisons += comparisons;
                 counts.differences += differences;
             }
+            let yearly = Case::new(once_a_year(*change));
+            let (comparisons, differences) = compare(&yearly, &zone, &changes, *change, turn);
+            counts.comparisons += comparisons;
+            counts.differences += differences;
             turn += EACH;
         }
     }

@@ -10,9 +10,10 @@ use jiff::tz::{Offset, TimeZone};
 
 /// An expression, as lists of what is written in its fields.
 pub struct Plain {
-    seconds: Vec<u32>,
-    minutes: Vec<u32>,
-    hours: Vec<u32>,
+    /// For each of them, whether it is meant.
+    seconds: [bool; 60],
+    minutes: [bool; 60],
+    hours: [bool; 60],
     dates: String,
     months: Vec<u32>,
     weekdays: String,
@@ -25,9 +26,9 @@ impl Plain {
         let (second, fields) =
             if fields.len() == 6 { (fields[0], &fields[1..]) } else { ("0", &fields[..]) };
         Self {
-            seconds: numbers(second, 0, 59),
-            minutes: numbers(fields[0], 0, 59),
-            hours: numbers(fields[1], 0, 23),
+            seconds: table(numbers(second, 0, 59)),
+            minutes: table(numbers(fields[0], 0, 59)),
+            hours: table(numbers(fields[1], 0, 23)),
             dates: fields[2].to_ascii_uppercase(),
             months: numbers(fields[3], 1, 12),
             weekdays: fields[4].to_ascii_uppercase(),
@@ -37,7 +38,7 @@ impl Plain {
 
     /// Does it ever name a second other than the first of a minute?
     pub fn has_seconds(&self) -> bool {
-        self.seconds != [0]
+        self.seconds[1..].contains(&true)
     }
 
     pub fn means_day(&self, date: Date) -> bool {
@@ -68,9 +69,9 @@ impl Plain {
             }
             let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
             if day.1
-                && self.minutes.contains(&(minute as u32))
-                && self.hours.contains(&(hour as u32))
-                && self.seconds.contains(&(second as u32))
+                && self.hours[hour as usize]
+                && self.minutes[minute as usize]
+                && self.seconds[second as usize]
             {
                 found.push(time);
             }
@@ -167,6 +168,10 @@ impl Changes {
     fn offset_before(&self, moment: i64) -> i64 {
         self.0.iter().rfind(|change| change.at < moment).map_or(self.1, |change| change.after)
     }
+}
+
+fn table(numbers: Vec<u32>) -> [bool; 60] {
+    std::array::from_fn(|index| numbers.contains(&(index as u32)))
 }
 
 /// What a field of numbers names.
