@@ -1,0 +1,7 @@
+//! Windows and conditions: held against rules written down a second time, slowly and plainly, and
+//! against two examples played by the minute.
+
+mod by_the_minute;
+mod laws;
+mod slow_rules;
+mod strategies;
