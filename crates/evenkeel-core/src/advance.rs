@@ -95,8 +95,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
     let makes_up = definition.misfire == MisfirePolicy::All && due < missed_before;
-    if at.waited {
-        return if makes_up { plain } else { newest_of(definition, at, SkipReason::Overlap) };
+    if at.waited && !makes_up {
+        return newest_of(definition, at, SkipReason::Overlap);
     }
     let could_start = definition.may_start_from(due, at.average);
     if could_start > due && could_start >= missed_before {
