@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
-use evenkeel_core::shard::shards_of;
-use evenkeel_core::{NodeNo, Shard, Timestamp};
+use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{Member, NodeState, Now, Signal, Store};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast, watch};
@@ -34,7 +33,7 @@ pub struct Incarnation {
     /// Its own clocks.
     pub clock: Arc<dyn Clock>,
     /// The database's clock.
-    pub db_clock: DbClock,
+    pub db_clock: Arc<DbClock>,
     /// Chance.
     pub chance: Arc<dyn Chance>,
     /// Its bodies.
@@ -77,17 +76,16 @@ impl Incarnation {
         !*self.stopping.borrow() && self.lease.holds(instant_now())
     }
 
-    /// The shards that are this node's while `members` take part.
-    pub fn own_shards(&self, members: &[Member]) -> Vec<Shard> {
+    /// Those of `members` that share the shards.
+    pub fn schedulers(&self, members: &[Member]) -> Vec<NodeNo> {
         let silent_after = self.settings.leases.silent_after;
         let now = self.db_now();
-        let schedulers: Vec<NodeNo> = members
+        members
             .iter()
             .filter(|member| member.roles.scheduler && member.state == NodeState::Live)
             .filter(|member| now.since(member.last_ping_at) <= silent_after)
             .map(|member| member.node)
-            .collect();
-        shards_of(self.node, &schedulers)
+            .collect()
     }
 
     /// Something may have happened in the store that this node does not know of.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::condition::{Condition, Facts, Level, Reason, condition};
-use evenkeel_core::{RunKey, Shard, Timestamp};
+use evenkeel_core::shard::shards_of;
+use evenkeel_core::{NodeNo, RunKey, Shard, Timestamp};
 use evenkeel_store::{ConditionCounts, Judgement, StoreError, Watched};
 use tracing::{info, warn};
 
@@ -30,27 +31,35 @@ pub struct Judge {
     /// Long runs that are on the list already.
     long_runs: BTreeSet<RunKey>,
     counted_at: Option<Duration>,
+    /// Who shares the shards, and which of them are this node's.
+    schedulers: Vec<NodeNo>,
+    shards: Vec<Shard>,
 }
 
 impl Judge {
     /// A judge of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, long_runs: BTreeSet::new(), counted_at: None }
+        let (schedulers, shards) = (Vec::new(), Vec::new());
+        Self { life, long_runs: BTreeSet::new(), counted_at: None, schedulers, shards }
     }
 
     /// Puts on the list what belongs there, and judges what is due. Says how many were judged.
     pub async fn run_once(&mut self) -> Result<usize, StoreError> {
-        let shards = self.life.own_shards(&self.life.members.borrow());
-        self.watch(&shards).await?;
-        if shards.is_empty() {
+        let schedulers = self.life.schedulers(&self.life.members.borrow());
+        if schedulers != self.schedulers {
+            self.shards = shards_of(self.life.node, &schedulers);
+            self.schedulers = schedulers;
+        }
+        self.watch().await?;
+        if self.shards.is_empty() {
             return Ok(0);
         }
-        let judged = self.judge_due(&shards).await?;
+        let judged = self.judge_due().await?;
         self.count().await?;
         Ok(judged)
     }
 
-    async fn watch(&mut self, shards: &[Shard]) -> Result<(), StoreError> {
+    async fn watch(&mut self) -> Result<(), StoreError> {
         let life = Arc::clone(&self.life);
         let batch = life.store.appetite().batch;
         let mut jobs = life.suspects.take();
@@ -62,8 +71,8 @@ impl Judge {
             .collect();
         jobs.extend(long_runs.difference(&self.long_runs).map(|key| key.job_no));
         self.long_runs = long_runs;
-        if !shards.is_empty() {
-            match life.store.overdue_in_queue(shards, batch as u32, Incarnation::NOW).await {
+        if !self.shards.is_empty() {
+            match life.store.overdue_in_queue(&self.shards, batch as u32, Incarnation::NOW).await {
                 Ok(overdue) => jobs.extend(overdue),
                 Err(error) => {
                     life.suspects.add(&mut jobs);
@@ -84,12 +93,12 @@ impl Judge {
         Ok(())
     }
 
-    async fn judge_due(&self, shards: &[Shard]) -> Result<usize, StoreError> {
+    async fn judge_due(&self) -> Result<usize, StoreError> {
         let life = &self.life;
         let batch = life.store.appetite().batch;
         let mut judged = 0;
         for _ in 0..BATCHES_A_PASS {
-            let due = life.store.to_judge(shards, batch as u32, Incarnation::NOW).await?;
+            let due = life.store.to_judge(&self.shards, batch as u32, Incarnation::NOW).await?;
             life.db_clock.observe(due.now);
             let count = due.jobs.len();
             if count == 0 {

@@ -66,17 +66,18 @@ impl Life {
         );
         let holds = Duration::from(settings.leases.bodies_must_end_after());
         let lease = LeaseKeeper::new(joined_at + holds, store.is_shared());
+        let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
+        db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
         let worker = Worker::new(
             Arc::new(Slots::new(settings.workers)),
             Arc::clone(registry),
             lease.watch(),
             Arc::clone(clock),
+            Arc::clone(&db_clock),
             Arc::clone(chance),
             ended_in,
         );
-        let db_clock = DbClock::new(Arc::clone(clock));
-        db_clock.observe(joined.now);
         let shared = Arc::new(Incarnation {
             node: joined.node,
             store: Arc::clone(store),

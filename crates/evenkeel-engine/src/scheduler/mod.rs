@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use evenkeel_core::shard::shards_of;
 use evenkeel_core::{JobNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{DueWake, Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
@@ -101,9 +102,8 @@ impl Scheduler {
 
     /// Takes the shards that are its own while `members` take part.
     pub fn take_shards(&mut self, members: &[Member]) {
-        let mine: Vec<Shard> = self
-            .life
-            .own_shards(members)
+        let schedulers = self.life.schedulers(members);
+        let mine: Vec<Shard> = shards_of(self.life.node, &schedulers)
             .into_iter()
             .filter(|shard| usize::from(shard.0) % self.count == self.index)
             .collect();
@@ -113,7 +113,7 @@ impl Scheduler {
         info!(
             node.no = self.life.node.0,
             shards.count = mine.len(),
-            nodes.count = members.len(),
+            nodes.count = schedulers.len(),
             "scheduler {} now looks after {} shards",
             self.index,
             mine.len()
@@ -188,12 +188,11 @@ impl Scheduler {
     /// How long until something is due.
     fn until_next(&mut self) -> Duration {
         let wake = self.wakes.first_key_value().map(|((due, _), _)| *due);
-        let closing = self.closings.first().copied();
-        let next = [wake, closing, self.future.next_look()].into_iter().flatten().min();
+        let next = [wake, self.future.next_look()].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.life.db_clock.until(due));
         // Under load a batch waits for company; alone it does not.
         let linger = if self.last_batch > 16 { self.life.settings.linger } else { Duration::ZERO };
-        wait.max(linger)
+        wait.max(linger).min(self.until_closing())
     }
 
     /// Runs until the node stops.

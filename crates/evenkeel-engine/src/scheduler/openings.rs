@@ -27,6 +27,14 @@ impl Scheduler {
         self.closings.insert(Timestamp::from_micros(whole * SECOND));
     }
 
+    /// How long until an attempt in the queue closes, or one that has is looked for again.
+    pub(super) fn until_closing(&self) -> Duration {
+        let Some(closing) = self.closings.first() else { return Duration::MAX };
+        let own_now = self.life.clock.monotonic();
+        let looked = self.closed_seen.map_or(Duration::ZERO, |seen| seen + LOOK_AGAIN);
+        self.life.db_clock.until(*closing).max(looked.saturating_sub(own_now))
+    }
+
     /// Gives attempts in the queue whose time to be claimed has passed their next one.
     pub(super) async fn reopen_closed(&mut self) -> Result<(), StoreError> {
         let (now, own_now) = (self.life.db_now(), self.life.clock.monotonic());

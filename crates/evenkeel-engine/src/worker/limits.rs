@@ -27,13 +27,18 @@ fn has_limits(definition: &Definition) -> bool {
         || !definition.blackout_periods.is_empty()
 }
 
-/// When a body that began at `started_at` meets which limit, soonest first, up to its end.
-fn limits_of(definition: &Definition, started_at: Timestamp) -> Vec<(Duration, Limit)> {
+/// When a body of an attempt that was claimed at `started_at` and begins at `now` meets which limit,
+/// soonest first, up to its end.
+fn limits_of(
+    definition: &Definition,
+    started_at: Timestamp,
+    now: Timestamp,
+) -> Vec<(Duration, Limit)> {
     let dark = !definition.blackout_periods.is_empty();
     let closing = dark.then(|| definition.blackouts().closing(started_at)).flatten();
     let limits = [
         // At one moment the blackout goes first: it says more.
-        (closing.map(|closing| closing.since(started_at)), Limit::Blackout),
+        (closing.map(|closing| closing.since(now)), Limit::Blackout),
         (definition.max_allowed_duration, Limit::Allowed),
         (definition.max_expected_duration, Limit::Expected),
     ];
@@ -62,9 +67,10 @@ impl Worker {
 
     async fn run_limited(&self, executor: &dyn Executor, invocation: Invocation) -> Report {
         let (key, definition) = (invocation.key, Arc::clone(&invocation.definition));
-        let limits = limits_of(&definition, invocation.started_at);
+        let now = self.db_clock.now().max(invocation.started_at);
+        let limits = limits_of(&definition, invocation.started_at, now);
         if limits.first() == Some(&(Duration::ZERO, Limit::Blackout)) {
-            // It began between the decision and the commit.
+            // It began between the decision to start and the start.
             tell(key, &definition, Limit::Blackout);
             return Report::cancelled(CancelReason::Blackout);
         }
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn a_job_without_limits_has_none() {
         assert!(!has_limits(&job()));
-        assert_eq!(limits_of(&job(), NOON), []);
+        assert_eq!(limits_of(&job(), NOON, NOON), []);
     }
 
     #[test]
@@ -142,14 +148,24 @@ mod tests {
             ..job()
         };
         let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
-        assert_eq!(limits_of(&job, NOON), [(minute, Limit::Expected), (hour, Limit::Blackout)]);
+        assert_eq!(
+            limits_of(&job, NOON, NOON),
+            [(minute, Limit::Expected), (hour, Limit::Blackout)]
+        );
         let open = Definition { blackout_periods: Vec::new(), ..job };
-        assert_eq!(limits_of(&open, NOON), [(minute, Limit::Expected), (2 * hour, Limit::Allowed)]);
+        assert_eq!(
+            limits_of(&open, NOON, NOON),
+            [(minute, Limit::Expected), (2 * hour, Limit::Allowed)]
+        );
     }
 
     #[test]
     fn what_begins_in_a_blackout_is_ended_at_once() {
         let job = Definition { blackout_periods: vec![dark(11, 14)], ..job() };
-        assert_eq!(limits_of(&job, NOON), [(Duration::ZERO, Limit::Blackout)]);
+        let at_once = [(Duration::ZERO, Limit::Blackout)];
+        assert_eq!(limits_of(&job, NOON, NOON), at_once);
+        // The answer to its claim came late.
+        let morning = Timestamp::from_micros(10 * 3600 * 1_000_000);
+        assert_eq!(limits_of(&job, morning, NOON), at_once);
     }
 }

@@ -23,6 +23,7 @@ use tracing::{error, warn};
 
 use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
+use crate::db_clock::DbClock;
 use crate::slots::Slots;
 
 /// Ended bodies that the store may not know of before no more are started.
@@ -45,6 +46,7 @@ pub struct Worker {
     registry: Arc<Registry>,
     lease: Lease,
     clock: Arc<dyn Clock>,
+    db_clock: Arc<DbClock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
 }
@@ -60,6 +62,7 @@ impl Worker {
         registry: Arc<Registry>,
         lease: Lease,
         clock: Arc<dyn Clock>,
+        db_clock: Arc<DbClock>,
         chance: Arc<dyn Chance>,
         ended: mpsc::UnboundedSender<Finish>,
     ) -> Self {
@@ -75,6 +78,7 @@ impl Worker {
             registry,
             lease,
             clock,
+            db_clock,
             chance,
             ended,
         }

@@ -10,6 +10,7 @@ mod body;
 mod bounds;
 mod checker;
 mod faulty;
+mod policies;
 mod world;
 
 use world::{Faults, Outcome, Scenario};
