@@ -8,10 +8,13 @@
 
 mod body;
 mod bounds;
+mod calm;
 mod checker;
+mod downtime;
 mod faulty;
 mod policies;
 mod world;
+mod year;
 
 use world::{Faults, Outcome, Scenario};
 

@@ -55,7 +55,7 @@ fn dark_hours(period: &Blackout) -> (i64, i64) {
 }
 
 /// How much of the time from `from` to `to` lies in a blackout, in microseconds.
-fn dark_time(period: &Blackout, from: i64, to: i64) -> i64 {
+pub fn dark_time(period: &Blackout, from: i64, to: i64) -> i64 {
     let (start, length) = dark_hours(period);
     let first_day = (from - start).div_euclid(DAY);
     (first_day..=first_day + (to - from) / DAY + 1)
