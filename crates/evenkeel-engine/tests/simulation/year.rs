@@ -28,7 +28,7 @@ const LOST_ON_DAY: u64 = 180;
 /// The places of the two nodes; the second is lost for a day.
 const PLACES: [usize; 2] = [6, 3];
 /// How much of all places is in use, in percent, when all is well.
-const LOAD_PERCENT: u64 = 85;
+const LOAD_PERCENT: u64 = 88;
 const POLL: Duration = Duration::from_secs(600);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY_SECS: u64 = 86_400;
@@ -37,32 +37,34 @@ fn hours(count: u64) -> Span {
     Span::from_secs(count * 3600)
 }
 
-/// A schedule of some kind, and how often it runs in ten days.
-fn schedule(draw: &impl Fn(u64) -> u64) -> (Schedule, u64) {
+/// A schedule of some kind whose runs must be over `slack` hours after their time, and how often it
+/// runs in ten days.
+fn schedule(draw: &impl Fn(u64) -> u64, slack: u64) -> (Schedule, u64) {
     match draw(10) {
         0..4 => {
             let (every, times) = [(8, 30), (12, 20), (24, 10), (48, 5)][draw(4) as usize];
             let interval = Interval::new(hours(every), None).unwrap();
-            let tolerance = (draw(2) == 0).then(|| hours(3));
+            let tolerance = Some(hours(slack));
             (Schedule::Interval(interval.with_tolerance(tolerance)), times)
         }
         4..6 => {
             let (minute, hour) = (draw(60), draw(24));
             let (days, times) = [("*", 10), ("1-5", 7)][draw(2) as usize];
             let cron = Cron::parse(&format!("{minute} {hour} * * {days}")).unwrap();
-            let max_duration = Some(hours(2 + draw(3)));
+            let max_duration = Some(hours(slack));
             (Schedule::Cron(CronSchedule { cron, max_duration }), times)
         }
         6..8 => {
-            let (period, times) = [(24, 19), (48, 9)][draw(2) as usize];
-            (Schedule::Periodic(Periodic::new(hours(period), None).unwrap()), times)
+            let (cooldown, times) = [(20, 11), (44, 5)][draw(2) as usize];
+            let periodic = Periodic::new(hours(cooldown + slack), Some(hours(cooldown)));
+            (Schedule::Periodic(periodic.unwrap()), times)
         }
         _ => {
             let (every, times) = [("P1D", 10), ("P1W", 1), ("P1M", 0)][draw(3) as usize];
             let every = every.parse().unwrap();
             let anchor =
                 Timestamp::from_micros(1_899_000_000_000_000 + draw(DAY_SECS) as i64 * 1_000_000);
-            let tolerance = Some(hours(4));
+            let tolerance = Some(hours(slack));
             (Schedule::Calendar(CalendarInterval { every, anchor: Some(anchor), tolerance }), times)
         }
     }
@@ -74,12 +76,14 @@ fn plan() -> Vec<Definition> {
     let mut load = 0;
     let mut plan: Vec<Definition> = (0..JOBS)
         .map(|index| {
-            let (schedule, times) = schedule(&draw);
+            let in_the_dark = index % 8 == 0;
+            // Some must wait for two hours in the dark.
+            let slack = if in_the_dark { 6 } else { 2 + draw(3) };
+            let (schedule, times) = schedule(&draw, slack);
             load += times;
             let dark = |hour: u64| jiff::civil::time((hour % 24) as i8, 0, 0, 0);
             let dark_from = draw(24);
             let blackouts = vec![Blackout { start: dark(dark_from), end: dark(dark_from + 2) }];
-            let in_the_dark = index % 8 == 0;
             let zones = ["UTC", "Europe/Berlin", "America/Toronto"];
             let zone = if in_the_dark { "UTC" } else { zones[draw(3) as usize] };
             Definition {
