@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::lease::LeaseTimings;
-use evenkeel_core::{Definition, JobNo, RunKey, Span, Timestamp};
+use evenkeel_core::{About, Attempt, Definition, JobId, JobNo, RunKey, Schedule, Span, Timestamp};
 use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
 use evenkeel_executors::{ConfigFault, Executor, Invocation, Registry, Report};
+use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Scope, Signal, Store};
 use evenkeel_store_testkit::model::ModelStore;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::body::Time;
@@ -77,7 +79,9 @@ impl Executor for CalmExecutor {
         let number = |name: &str| definition.executor.config[name].as_u64().unwrap_or(0);
         let mean = number("mean_ms").max(1);
         let length = Duration::from_millis(mean / 2 + drawn(key, 1) % mean);
-        let fails = drawn(key, 2) % 1000 < number("fails_permille");
+        let config = &definition.executor.config;
+        let fails = drawn(key, 2) % 1000 < number("fails_permille")
+            || (config["fails_first"] == true && key.attempt == Attempt::FIRST);
         let began = self.time.db();
         {
             let mut seen = self.seen.lock().unwrap();
@@ -149,6 +153,39 @@ impl Calm {
             chance: Arc::new(RandomChance::from_seed(workers as u64)),
         };
         Engine::start(parts).await.unwrap()
+    }
+}
+
+impl Calm {
+    /// Who registers jobs.
+    pub async fn scope(&self) -> Scope {
+        Scope { tenant: self.model.tenant("sim").await.unwrap(), role: Role::Admin }
+    }
+
+    /// Registers a job, as the API does.
+    pub async fn register(&self, definition: Definition) -> JobNo {
+        let (scope, now) = (self.scope().await, self.time.db());
+        let mut bytes = [0; 10];
+        bytes[..8].copy_from_slice(&self.model.census().await.unwrap().jobs.to_be_bytes());
+        let job = NewJob {
+            id: JobId::new(now, bytes),
+            about: About::default(),
+            next_at: definition.timetable().first_after(now),
+            definition,
+        };
+        let answers = self.model.register(&scope, vec![job], Now::Database).await.unwrap();
+        let Registered::Created(no) = answers[0] else { panic!("{answers:?}") };
+        self.model.announce(Signal::Jobs).await.unwrap();
+        no
+    }
+}
+
+/// A job whose runs take `mean_ms`, give or take a half.
+pub fn job(schedule: Schedule, mean_ms: u64) -> Definition {
+    let config = json!({ "mean_ms": mean_ms });
+    Definition {
+        executor: ExecutorSpec { kind: "noop".into(), config },
+        ..Definition::noop(schedule)
     }
 }
 

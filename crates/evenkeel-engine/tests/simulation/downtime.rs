@@ -3,43 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Periodic, Schedule};
-use evenkeel_core::{About, Definition, JobId, JobNo, Span, Timestamp};
-use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Scope, Store};
-use serde_json::json;
+use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 
-use crate::body::Time;
-use crate::calm::{Calm, play};
+use crate::calm::{Calm, job, play};
 
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const POLL: Duration = Duration::from_secs(1);
-
-async fn register(calm: &Calm, definition: Definition) -> JobNo {
-    let scope = Scope { tenant: calm.model.tenant("sim").await.unwrap(), role: Role::Admin };
-    let now = calm.time.db();
-    let mut bytes = [0; 10];
-    bytes[..8].copy_from_slice(&calm.model.census().await.unwrap().jobs.to_be_bytes());
-    let job = NewJob {
-        id: JobId::new(now, bytes),
-        about: About::default(),
-        next_at: definition.timetable().first_after(now),
-        definition,
-    };
-    let answers = calm.model.register(&scope, vec![job], Now::Database).await.unwrap();
-    let Registered::Created(no) = answers[0] else { panic!("{answers:?}") };
-    no
-}
-
-fn job(schedule: Schedule, mean_ms: u64) -> Definition {
-    let config = json!({ "mean_ms": mean_ms });
-    Definition {
-        executor: ExecutorSpec { kind: "noop".into(), config },
-        ..Definition::noop(schedule)
-    }
-}
 
 #[test]
 fn after_a_month_of_downtime_nothing_floods() {
@@ -60,11 +32,11 @@ fn after_a_month_of_downtime_nothing_floods() {
             ] {
                 for overlap in [OverlapPolicy::Skip, OverlapPolicy::Queue, OverlapPolicy::Replace] {
                     let definition = Definition { misfire, overlap, ..job(schedule.clone(), 100) };
-                    most.insert(register(&calm, definition).await, made_up + 12);
+                    most.insert(calm.register(definition).await, made_up + 12);
                 }
             }
         }
-        most.insert(register(&calm, job(Schedule::Periodic(periodic), 100)).await, 13);
+        most.insert(calm.register(job(Schedule::Periodic(periodic), 100)).await, 13);
         let node = calm.start("node", 64).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         drop(node);
@@ -96,8 +68,7 @@ fn a_job_that_follows_its_end_starts_milliseconds_after_its_pause() {
         let periodic = Periodic::new(Span::from_secs(300), Some(pause)).unwrap();
         let _node = calm.start("node", 4).await;
         calm.seen.lock().unwrap().starts = Some(Vec::new());
-        register(&calm, job(Schedule::Periodic(periodic), 1_000)).await;
-        calm.model.announce(evenkeel_store::Signal::Jobs).await.unwrap();
+        calm.register(job(Schedule::Periodic(periodic), 1_000)).await;
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let seen = calm.seen.lock().unwrap();
         let starts: &Vec<(_, Timestamp)> = seen.starts.as_ref().unwrap();

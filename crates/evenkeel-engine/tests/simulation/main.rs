@@ -13,6 +13,7 @@ mod checker;
 mod downtime;
 mod faulty;
 mod policies;
+mod promises;
 mod world;
 mod year;
 
