@@ -126,9 +126,14 @@ fn pauses_are_kept(
         let regular = RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
         lived.key == regular && lived.fence == 1
     };
+    let ends: BTreeMap<(RunKey, u32), Timestamp> =
+        runs.iter().filter_map(|run| Some(((run.key, run.fence.0), run.finished_at?))).collect();
     for lived in lives.iter().filter(first) {
-        let ends = runs.iter().filter(|run| run.key.run_id() != lived.key.run_id());
-        let ends = ends.filter_map(|run| run.finished_at).filter(|end| *end <= lived.began_db);
+        // In true time: the database's clock may have been set back.
+        let before = lives.iter().filter(|other| other.ended <= lived.began);
+        let ends = before
+            .filter_map(|other| ends.get(&(other.key, other.fence)).copied())
+            .filter(|end| *end <= lived.began_db);
         let Some(last) = ends.max() else { continue };
         let earliest = last.saturating_add(pause);
         if lived.began_db.saturating_add(slack) < earliest {
