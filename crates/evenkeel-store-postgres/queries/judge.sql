@@ -1,5 +1,6 @@
 -- The rows of the jobs are locked first, as finish does, and then those of the list, as they are by
--- then. What has been touched since it was judged is left alone.
+-- then. What has been touched since it was judged is left alone. Nothing is joined with the list,
+-- which a plan made while it was empty would do the wrong way round.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
@@ -9,19 +10,24 @@ WITH clock AS MATERIALIZED (
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
 ), judged AS MATERIALIZED (
-    SELECT l.*, w.tenant_no, w.level AS level_before
-      FROM locked l JOIN watch w USING (job_no)
-     WHERE w.touched = l.touched
-       FOR NO KEY UPDATE OF w
+    SELECT l.*, w.tenant_no, w.shard, w.level AS level_before, w.since AS since_before
+      FROM locked l
+     CROSS JOIN LATERAL (SELECT * FROM watch w
+                          WHERE w.job_no = l.job_no AND w.touched = l.touched
+                            FOR UPDATE) AS w
 ), kept AS (
-    UPDATE watch w
-       SET judge_at = j.again_at, level = j.level, reason = j.reason, error_at = j.error_at,
-           since = CASE WHEN w.level = j.level THEN w.since ELSE (SELECT now FROM clock) END
-      FROM judged j
-     WHERE w.job_no = j.job_no AND j.again_at IS NOT NULL
+    -- they are there, and locked
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at, touched, level, reason, error_at, since)
+    SELECT job_no, tenant_no, shard, again_at, touched, level, reason, error_at,
+           CASE WHEN level = level_before THEN since_before ELSE (SELECT now FROM clock) END
+      FROM judged WHERE again_at IS NOT NULL
+        ON CONFLICT (job_no) DO UPDATE
+       SET judge_at = excluded.judge_at, level = excluded.level, reason = excluded.reason,
+           error_at = excluded.error_at, since = excluded.since
 ), gone AS (
-    DELETE FROM watch w USING judged j WHERE w.job_no = j.job_no AND j.again_at IS NULL
- RETURNING w.job_no
+    DELETE FROM watch
+     WHERE job_no = ANY (ARRAY(SELECT job_no FROM judged WHERE again_at IS NULL))
+ RETURNING job_no
 ), cleared AS (
     UPDATE job_state s SET watched = false FROM gone g WHERE s.job_no = g.job_no
 ), counted AS (
