@@ -6,6 +6,7 @@ WITH RECURSIVE busy AS MATERIALIZED (
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
                   - (SELECT count(*) FROM wake w WHERE w.job_no = s.job_no) AS running
       FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
+     WHERE NOT s.deleted
 ), chain AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth, running
       FROM busy WHERE head_at IS NOT NULL AND running > 0

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Shard, Timestamp};
-use evenkeel_store::{Finish, FinishResult, Fire, Judgement, Store};
+use evenkeel_store::{Finish, FinishResult, Fire, Judgement, Owned, Store};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
-use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig};
+use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig, wake_fire_of};
 use futures::future::join_all;
 use tokio_postgres::Client;
 
@@ -119,27 +119,35 @@ async fn a_failure_is_judged_though_a_judgement_would_take_the_job_off_just_afte
     failure_beside_a_good_judgement(false).await;
 }
 
-/// Fires and ends what is due of these jobs, every third one badly.
+/// Fires and ends what is due of these jobs, at once or by way of the queue; every third one fails,
+/// and half of those are tried again.
 async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
     let node = rig.join(&format!("worker-{worker}"), 0).await;
     for round in 0..30 {
         let loaded = rig.store.load_jobs(&jobs).await.unwrap();
         let due = loaded.iter().filter(|job| job.next_at.is_some());
-        let batch: Vec<Fire> = due.map(|job| fire_of(job, at(100_000), Begin::Claimed)).collect();
-        let outcome = |job: JobNo| match (job.0 + round) % 3 {
-            0 => Outcome::Failed,
-            _ => Outcome::Completed,
+        let begin = |job: JobNo| match (job.0 + round) % 2 {
+            0 => Begin::Claimed,
+            _ => Begin::Queued,
         };
+        let batch: Vec<Fire> = due.map(|job| fire_of(job, at(100_000), begin(job.no))).collect();
         rig.fire_for(node, batch, 100_000).await;
-        let owned = rig.store.owned(node, 1000).await.unwrap();
-        let ends: Vec<Finish> = owned
-            .iter()
-            .map(|owned| {
-                let held = Held { key: owned.key, fence: owned.fence };
-                rig.end(held, outcome(owned.key.job_no), OVER)
-            })
-            .collect();
+        let wakes = rig.wakes(100_000).await;
+        let batch = wakes.iter().map(|wake| wake_fire_of(wake, begin(wake.job.no))).collect();
+        rig.store.fire_wakes(node, batch, now(100_000)).await.unwrap();
+        rig.claim_for(node, 10, 100_000).await;
+        let owned = rig.owned(node).await;
+        let ends = owned.iter().map(|owned| end_of(rig, owned, round)).collect();
         rig.store.finish(node, ends, ALPHA).await.unwrap();
+    }
+}
+
+fn end_of(rig: &Rig, owned: &Owned, round: i64) -> Finish {
+    let held = Held { key: owned.key, fence: owned.fence };
+    match (owned.key.job_no.0 + round) % 6 {
+        0 => rig.end(held, Outcome::Failed, OVER),
+        3 => rig.retry(held, at(50_000)),
+        _ => rig.good_end(held),
     }
 }
 
@@ -184,4 +192,6 @@ async fn the_list_stays_true_in_a_crowd_that_does_not_deadlock() {
     judge_all(&*rig.store, |_| Reason::OnTime).await;
     let counts = rig.store.condition_counts(&rig.scope).await.unwrap();
     assert_eq!(counts.jobs, 20);
+    let census = rig.census().await;
+    assert_eq!(census.live, census.running + census.ready + census.wakes);
 }
