@@ -1,10 +1,58 @@
 -- `fired` counts the regular times that were started; `by_end` says that the next one follows from
 -- the end of a run; `watched`, that the job has a row in `watch`. None stands in an index, so that
 -- firing and finishing still update a row on its page.
-ALTER TABLE job_state
-    ADD COLUMN by_end bool NOT NULL DEFAULT false,
-    ADD COLUMN watched bool NOT NULL DEFAULT false,
-    ADD COLUMN fired int8 NOT NULL DEFAULT 0;
+--
+-- The table is made anew, because a column that is added comes last: of a row the log holds all
+-- from the first byte that was changed to the last. Firing writes what stands from `next_at` to
+-- `live`, finishing what stands from `live` to `failed_at`.
+CREATE TABLE job_state_anew (
+    job_no      int8 NOT NULL,
+    tenant_no   int4 NOT NULL,
+    generation  int4 NOT NULL DEFAULT 1,
+    shard       int2 NOT NULL,
+    active      bool NOT NULL DEFAULT true,
+    -- here as well as in job.standing, so that a finish sees it on the row that it locks
+    deleted     bool NOT NULL DEFAULT false,
+    slot        int4,
+    placed_at   int8,
+    next_at     int8,
+    last_fired_at int8,
+    head_at     int8,
+    executions  int8 NOT NULL DEFAULT 0,
+    fired       int8 NOT NULL DEFAULT 0,
+    head_sequence int4,
+    live        int4 NOT NULL DEFAULT 0,
+    last_status int2,
+    by_end      bool NOT NULL DEFAULT false,
+    watched     bool NOT NULL DEFAULT false,
+    failures    int4 NOT NULL DEFAULT 0,
+    last_start_at int8,
+    last_end_at int8,
+    last_good_start_at int8,
+    last_good_end_at int8,
+    average_us  int8,
+    variance    float8 NOT NULL DEFAULT 0,
+    -- scheduled times of the newest good and newest failed attempt: retention keeps those two
+    good_at     int8,
+    failed_at   int8
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+INSERT INTO job_state_anew
+       (job_no, tenant_no, generation, shard, active, deleted, slot, placed_at, next_at,
+        last_fired_at, head_at, executions, head_sequence, live, last_status, failures,
+        last_start_at, last_end_at, last_good_start_at, last_good_end_at, average_us, variance,
+        good_at, failed_at)
+SELECT job_no, tenant_no, generation, shard, active, deleted, slot, placed_at, next_at,
+       last_fired_at, head_at, executions, head_sequence, live, last_status, failures,
+       last_start_at, last_end_at, last_good_start_at, last_good_end_at, average_us, variance,
+       good_at, failed_at
+  FROM job_state ORDER BY job_no;
+DROP TABLE job_state;
+ALTER TABLE job_state_anew RENAME TO job_state;
+ALTER TABLE job_state ADD CONSTRAINT job_state_pkey PRIMARY KEY (job_no);
+-- Loads the near future. `slot` is next_at in quarters of an hour, so a short interval seldom
+-- moves in it.
+CREATE INDEX job_state_slot ON job_state (shard, slot) WHERE slot IS NOT NULL;
+ANALYZE job_state;
 
 -- When an attempt in the queue may be claimed, and by which nodes not (a list of names).
 ALTER TABLE ready
