@@ -1,12 +1,12 @@
--- Since when a job runs is told by its newest chain that has begun: a record of skipped times, or an
--- attempt that waits for its first worker, leads to the one before.
+-- Since when a job runs is told by its newest chain that has begun: a record of skipped times, or
+-- an attempt that waits for its first worker, leads to the one before.
 SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live,
        (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
      + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting,
        s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance, coalesce(s.placed_at, j.created_at),
-       s.fired,
+       s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired,
        CASE WHEN s.live > 0 THEN (
            WITH RECURSIVE newest AS (
                SELECT s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
@@ -30,6 +30,6 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
              JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
-       END
+       END AS running_since
   FROM job j JOIN job_state s USING (job_no)
  WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3;

@@ -4,8 +4,8 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
        (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
      + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting,
        s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance, coalesce(s.placed_at, j.created_at),
-       s.fired,
+       s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired,
        CASE WHEN s.live > 0 THEN (
            WITH RECURSIVE newest AS (
                SELECT s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
@@ -29,7 +29,7 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
              JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
-       END
+       END AS running_since
   FROM job j JOIN job_state s USING (job_no)
  WHERE j.tenant_no = $1 AND j.standing <> 3 AND j.job_no > $2
    AND ($3::text IS NULL OR starts_with(j.name, $3)) AND ($4::text IS NULL OR j.source_id = $4)

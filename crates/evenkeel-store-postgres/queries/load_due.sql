@@ -9,7 +9,7 @@ WITH due AS MATERIALIZED (
 )
 SELECT s.job_no, s.tenant_no, s.next_at, s.generation, s.live, s.head_at, s.head_sequence,
        s.last_start_at, s.last_end_at, s.last_good_start_at,
-       s.last_good_end_at, s.failures, s.average_us, s.variance, coalesce(s.placed_at, j.created_at), s.fired,
-       j.definition
+       s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition
   FROM (SELECT * FROM due ORDER BY job_no LIMIT $4) AS s JOIN job j USING (job_no)
  ORDER BY s.job_no;

@@ -1,5 +1,5 @@
--- From the batch to the rows, whatever the planner thinks of a queue that is empty most of the time.
--- What somebody is claiming needs no opening.
+-- From the batch to the rows, whatever the planner thinks of a queue that is empty most of the
+-- time. What somebody is claiming needs no opening.
 WITH waiting AS MATERIALIZED (
     SELECT q.pool, q.lane, q.priority, q.should_start_by, q.ready_at, q.scheduled_at, q.job_no,
            q.sequence, q.attempt, q.tenant_no, d.open_from, d.open_until

@@ -1,6 +1,6 @@
 -- An attempt of a deleted job is not started again, nor one that is to end: it is recorded as
--- cancelled, or as superseded. Whether the job is deleted is read from its locked row, so that a deletion
--- sees the place in the queue or this sees the deletion.
+-- cancelled, or as superseded. Whether the job is deleted is read from its locked row, so that a
+-- deletion sees the place in the queue or this sees the deletion.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
@@ -14,7 +14,8 @@ WITH clock AS MATERIALIZED (
        FOR NO KEY UPDATE OF s
 ), taken AS (
     UPDATE run r
-       SET status = CASE WHEN r.superseded THEN 8 WHEN l.deleted OR r.cancel_asked THEN 4 ELSE 0 END,
+       SET status = CASE WHEN r.superseded THEN 8 WHEN l.deleted OR r.cancel_asked THEN 4
+                         ELSE 0 END,
            fence = r.fence + 1,
            crashes = r.crashes + l.crashed::int4,
            finished_at = CASE WHEN l.deleted OR r.cancel_asked THEN (SELECT now FROM clock) END

@@ -1,6 +1,7 @@
 -- What waits of a job. What is before an attempt in its pool is counted in three stretches of
 -- ready_order: that index is not all ascending, so that one comparison cannot say it.
-SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.ready_at, a.open_from, a.open_until,
+SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.ready_at, a.open_from,
+       a.open_until,
        CASE WHEN a.due IS NULL THEN
            (SELECT count(*)
               FROM ((SELECT 1 FROM ready b WHERE b.pool = a.pool AND b.lane < a.lane LIMIT $3)
@@ -15,7 +16,7 @@ SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.ready_at, a.ope
                             < (a.should_start_by, a.ready_at, a.job_no)
                       LIMIT $3)
                     LIMIT $3) AS ahead)
-       END
+       END AS ahead
   FROM (SELECT w.*
           FROM job j
          CROSS JOIN LATERAL (
