@@ -203,12 +203,12 @@ fn no_job_overlaps_itself(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
     }
     for (job, mut lives) in lives {
         lives.sort_by_key(|lived| lived.began);
-        let mut ended = Duration::ZERO;
+        let mut last: Option<&Lived> = None;
         for lived in lives {
-            if lived.began < ended {
-                bad.push(format!("I3: job {job} overlaps itself at {:?}: {lived:?}", lived.began));
+            if let Some(last) = last.filter(|last| lived.began < last.ended) {
+                bad.push(format!("I3: job {job} overlaps itself: {lived:?} and {last:?}"));
             }
-            ended = ended.max(lived.ended);
+            last = last.filter(|last| last.ended > lived.ended).or(Some(lived));
         }
     }
 }
