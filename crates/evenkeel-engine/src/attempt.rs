@@ -188,7 +188,9 @@ fn breaks_its_promise(
     started_at: Timestamp,
     finished_at: Timestamp,
 ) -> bool {
-    finished_at.since(started_at) >= SHORTEST_PROMISE && finished_at > over_by(definition, time)
+    definition.schedule.recurs()
+        && finished_at.since(started_at) >= SHORTEST_PROMISE
+        && finished_at > over_by(definition, time)
 }
 
 /// What to store of a body's end. `draw` is the chance in its retry.
@@ -236,5 +238,48 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         then: Then::EndChain { stop_job: false, next_at: None },
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
         watch: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::schedule::{Cron, CronSchedule, Interval, Once, Periodic, Schedule};
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn breaks(schedule: Schedule, started: i64, finished: i64) -> bool {
+        breaks_its_promise(&Definition::noop(schedule), at(3600), at(started), at(finished))
+    }
+
+    #[test]
+    fn a_run_that_is_over_too_late_breaks_its_promise() {
+        let hour = Span::from_secs(3600);
+        let cron = Cron::parse("0 * * * *").unwrap();
+        for schedule in [
+            Schedule::Interval(Interval::new(hour, None).unwrap()),
+            Schedule::Cron(CronSchedule { cron, max_duration: None }),
+            Schedule::Periodic(Periodic::new(hour, None).unwrap()),
+        ] {
+            assert!(!breaks(schedule.clone(), 3600, 7190), "{schedule:?}");
+            assert!(breaks(schedule.clone(), 3600, 7201), "{schedule:?}");
+            // That it began late was noticed then.
+            assert!(!breaks(schedule.clone(), 9000, 9000), "{schedule:?}");
+        }
+        // It promised to start.
+        assert!(!breaks(Schedule::Once(Once::NOW), 3600, 7201));
+    }
+
+    #[test]
+    fn the_deadline_of_a_time_by_itself_is_its_own() {
+        let every = Interval::new(Span::from_secs(60), None).unwrap();
+        let job = Definition {
+            average_override: Some(Span::from_secs(10)),
+            ..Definition::noop(Schedule::Interval(every))
+        };
+        assert_eq!(deadline_by_itself(&job, at(3600)), at(3650));
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::shard::shards_of;
-use evenkeel_core::{JobNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{DueWake, Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{debug, info, warn};
@@ -34,6 +34,8 @@ pub struct Scheduler {
     count: usize,
     /// Its shards, and up to which slot each is loaded.
     shards: BTreeMap<Shard, Option<Slot>>,
+    /// Who shares all shards.
+    schedulers: Vec<NodeNo>,
     /// Shards to load once more, and when: whoever had them before may have been told of changes
     /// in them after they were loaded here.
     load_again: BTreeMap<Shard, Duration>,
@@ -83,6 +85,7 @@ impl Scheduler {
             index,
             count,
             shards: BTreeMap::new(),
+            schedulers: Vec::new(),
             load_again: BTreeMap::new(),
             away_seen: 0,
             future: NearFuture::default(),
@@ -103,13 +106,13 @@ impl Scheduler {
     /// Takes the shards that are its own while `members` take part.
     pub fn take_shards(&mut self, members: &[Member]) {
         let schedulers = self.life.schedulers(members);
+        if schedulers == self.schedulers {
+            return;
+        }
         let mine: Vec<Shard> = shards_of(self.life.node, &schedulers)
             .into_iter()
             .filter(|shard| usize::from(shard.0) % self.count == self.index)
             .collect();
-        if mine.iter().eq(self.shards.keys()) {
-            return;
-        }
         info!(
             node.no = self.life.node.0,
             shards.count = mine.len(),
@@ -118,15 +121,15 @@ impl Scheduler {
             self.index,
             mine.len()
         );
-        let leases = self.life.settings.leases;
-        let handed_over = Duration::from(leases.silent_after.saturating_add(leases.ping));
-        let settled = self.life.clock.monotonic() + handed_over;
+        let settled = self.settled_at();
         let before = std::mem::take(&mut self.shards);
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.life.store.is_shared() {
-            let new = mine.iter().filter(|shard| !before.contains_key(shard));
-            self.load_again.extend(new.map(|shard| (*shard, settled)));
+            // Also those it had: who comes may be somebody who was gone without knowing it, and
+            // who was told of changes in any shard.
+            self.load_again.extend(mine.iter().map(|shard| (*shard, settled)));
         }
+        self.schedulers = schedulers;
         self.shards =
             mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
         self.future.retain_shards(|shard| self.shards.contains_key(&shard));
@@ -168,11 +171,21 @@ impl Scheduler {
         Ok(Pass { fired: self.last_batch, again_in, wants_room })
     }
 
+    /// By then, on this node's clock, all others know which shards are its own.
+    fn settled_at(&self) -> Duration {
+        let leases = self.life.settings.leases;
+        let handed_over = leases.silent_after.saturating_add(leases.ping);
+        self.life.clock.monotonic() + Duration::from(handed_over)
+    }
+
     /// Shards whose changes others may have been told of are loaded anew.
     fn forget_what_was_missed(&mut self) {
         let away = self.life.shards_away.load(Ordering::Acquire);
         if std::mem::replace(&mut self.away_seen, away) != away {
             self.shards.values_mut().for_each(|loaded| *loaded = None);
+            // Until they hear of this node again, they go on being told of changes there.
+            let settled = self.settled_at();
+            self.load_again.extend(self.shards.keys().map(|shard| (*shard, settled)));
         }
         let now = self.life.clock.monotonic();
         let (shards, load_again) = (&mut self.shards, &mut self.load_again);
