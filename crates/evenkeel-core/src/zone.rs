@@ -1,6 +1,8 @@
 //! Time zones, as stretches of time in which clocks go evenly.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -10,7 +12,49 @@ use crate::time::Timestamp;
 /// An IANA time zone. The rules are those that were compiled in: two nodes of a cluster must agree
 /// on what a local time is.
 #[derive(Clone)]
-pub struct Zone(TimeZone);
+pub struct Zone(Arc<Rules>);
+
+/// What is known of a zone. All jobs of one zone share it.
+struct Rules {
+    zone: TimeZone,
+    /// Every stretch from before 1970 until after [`Timestamp::MAX`], in order, never empty. Two
+    /// neighbours have different offsets.
+    stretches: Box<[Even]>,
+}
+
+/// From `start` on, and until the next one starts, local time is `offset` seconds ahead of UTC.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Even {
+    /// In seconds since 1970. The first one of a zone has always been.
+    pub start: i64,
+    pub offset: i32,
+}
+
+/// A year earlier than any run: what happens at the first moment of 1970 is then like any other.
+const EARLIEST_SECS: i64 = -366 * 86_400;
+
+/// Every zone that was asked for. Its keys are names of the bundled data, so it does not grow
+/// beyond them.
+static KNOWN: LazyLock<RwLock<HashMap<String, Zone>>> = LazyLock::new(RwLock::default);
+
+static UTC: LazyLock<Zone> = LazyLock::new(|| Zone(Arc::new(Rules::new(TimeZone::UTC))));
+
+impl Rules {
+    fn new(zone: TimeZone) -> Self {
+        let earliest = jiff::Timestamp::from_second(EARLIEST_SECS).unwrap_or(jiff::Timestamp::MIN);
+        let first = Even { start: i64::MIN, offset: zone.to_offset(earliest).seconds() };
+        let mut stretches = vec![first];
+        let latest = jiff_time(Timestamp::MAX);
+        for change in zone.following(earliest).take_while(|change| change.timestamp() <= latest) {
+            let offset = change.offset().seconds();
+            // A transition may change no more than the zone's abbreviation: clocks go on evenly.
+            if stretches.last().is_some_and(|even| even.offset != offset) {
+                stretches.push(Even { start: change.timestamp().as_second(), offset });
+            }
+        }
+        Self { zone, stretches: stretches.into() }
+    }
+}
 
 /// A name that no zone has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -61,18 +105,24 @@ impl Zone {
     /// The zone called `name`, whatever its case.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
         let zone = TimeZone::get(name).map_err(|_| ZoneError)?;
-        let known = !zone.is_unknown() && zone.iana_name().is_some();
-        if known { Ok(Self(zone)) } else { Err(ZoneError) }
+        let known = zone.iana_name().filter(|_| !zone.is_unknown()).ok_or(ZoneError)?;
+        if let Some(zone) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(known) {
+            return Ok(zone.clone());
+        }
+        let name = known.to_owned();
+        let zone = Self(Arc::new(Rules::new(zone)));
+        let mut all = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.entry(name).or_insert(zone).clone())
     }
 
     /// Universal time.
     pub fn utc() -> Self {
-        Self(TimeZone::UTC)
+        UTC.clone()
     }
 
     /// Its IANA name.
     pub fn name(&self) -> &str {
-        self.0.iana_name().unwrap_or("UTC")
+        self.0.zone.iana_name().unwrap_or("UTC")
     }
 
     /// Is it universal time?
@@ -82,26 +132,33 @@ impl Zone {
 
     /// The stretch that `moment` lies in.
     pub fn stretch_at(&self, moment: Timestamp) -> Stretch {
-        let at = jiff_time(moment);
-        let offset = self.0.to_offset(at).seconds();
-        // A transition may change no more than the zone's abbreviation: clocks go on evenly.
-        let end = self
-            .0
-            .following(at)
-            .take_while(|change| change.timestamp() <= jiff_time(Timestamp::MAX))
-            .find(|change| change.offset().seconds() != offset)
-            .map_or(Timestamp::MAX, |change| from_jiff(change.timestamp()));
-        Stretch { offset, end }
+        let stretches = self.stretches();
+        let index = self.stretch_index(moment.as_micros().div_euclid(1_000_000));
+        let end = stretches.get(index + 1).map_or(Timestamp::MAX, |next| {
+            Timestamp::from_micros(next.start.saturating_mul(1_000_000))
+        });
+        Stretch { offset: stretches[index].offset, end }
+    }
+
+    /// All its stretches, in order; never none.
+    pub(crate) fn stretches(&self) -> &[Even] {
+        &self.0.stretches
+    }
+
+    /// Which of its stretches the second `secs` after 1970 lies in.
+    pub(crate) fn stretch_index(&self, secs: i64) -> usize {
+        // The first one has always been.
+        self.0.stretches[1..].partition_point(|even| even.start <= secs)
     }
 
     /// How far local time is ahead of UTC at `moment`, in seconds.
     pub fn offset_at(&self, moment: Timestamp) -> i32 {
-        self.0.to_offset(jiff_time(moment)).seconds()
+        self.stretch_at(moment).offset
     }
 
     /// `moment` as local clocks show it, with its offset.
     pub fn local_text(&self, moment: Timestamp) -> String {
-        let local = jiff_time(moment).to_zoned(self.0.clone());
+        let local = jiff_time(moment).to_zoned(self.0.zone.clone());
         local.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string()
     }
 
@@ -128,10 +185,6 @@ impl Zone {
 
 fn jiff_time(moment: Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_microsecond(moment.as_micros()).unwrap_or(jiff::Timestamp::MAX)
-}
-
-fn from_jiff(moment: jiff::Timestamp) -> Timestamp {
-    Timestamp::from_micros(moment.as_microsecond())
 }
 
 impl Default for Zone {
@@ -207,6 +260,35 @@ mod tests {
     fn universal_time_is_one_stretch() {
         assert_eq!(Zone::utc().stretch_at(Timestamp::MIN).end, Timestamp::MAX);
         assert!(Zone::get("UTC").unwrap().is_utc());
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_time_zone_database() {
+        for name in ["Africa/Casablanca", "Africa/Monrovia", "Australia/Lord_Howe", "Pacific/Apia"]
+        {
+            let zone = Zone::get(name).unwrap();
+            let jiff = TimeZone::get(name).unwrap();
+            for day in 0..52_000_i64 {
+                let moment = Timestamp::from_micros(day * 86_400_000_000 + 12_345);
+                assert_eq!(zone.offset_at(moment), jiff.to_offset(jiff_time(moment)).seconds());
+            }
+        }
+    }
+
+    /// The search for times by the calendar rests on this: a local time is shown twice at most,
+    /// and one that is jumped over is not shown at another time.
+    #[test]
+    fn no_zone_changes_its_clocks_twice_within_a_few_days() {
+        for name in jiff::tz::db().available() {
+            let Ok(zone) = Zone::get(name.as_str()) else { continue };
+            let stretches = zone.stretches();
+            for pair in stretches[1..].windows(2) {
+                assert!(pair[1].start - pair[0].start > 5 * 86_400, "{zone}: {pair:?}");
+            }
+            for pair in stretches.windows(2) {
+                assert!(pair[1].offset.abs_diff(pair[0].offset) <= 86_400, "{zone}: {pair:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,31 @@
 //! Times by the calendar: minute, hour, day of the month, month, day of the week.
+//!
+//! `read` makes a `Pattern` of an expression, `local` finds its times by a clock that is never
+//! changed, `zoned` by the clocks of a zone.
+
+mod calendar;
+mod fault;
+mod field;
+mod hash;
+mod item;
+mod local;
+mod pattern;
+mod read;
+#[cfg(test)]
+mod tests;
+mod zoned;
+
+pub use fault::CronFault;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use self::hash::Draws;
+use self::pattern::Pattern;
+use self::zoned::Zoned;
 use super::dst::Dst;
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
 /// Whenever local clocks show what an expression says.
@@ -11,16 +33,17 @@ use crate::zone::Zone;
 #[serde(try_from = "Raw", into = "Raw")]
 pub struct Cron {
     raw: Raw,
+    pattern: Pattern,
 }
 
 /// A cron expression as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Raw {
     /// As it was written.
-    expression: String,
+    expression: Arc<str>,
     /// The same with every `H` replaced by the job's own number, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    resolved: Option<String>,
+    resolved: Option<Arc<str>>,
     /// Added to every time, so that jobs of one expression do not all start at once.
     #[serde(default, skip_serializing_if = "is_zero")]
     skew_secs: u8,
@@ -30,21 +53,19 @@ fn is_zero(secs: &u8) -> bool {
     *secs == 0
 }
 
-/// What is wrong with an expression, and where.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct CronFault {
-    /// The character it begins at, counted from 0.
-    pub position: usize,
-    /// What is wrong, and what would be right.
-    pub message: String,
-}
-
 impl TryFrom<Raw> for Cron {
     type Error = CronFault;
 
     fn try_from(raw: Raw) -> Result<Self, CronFault> {
-        Ok(Self { raw })
+        let mut pattern = read::pattern(&raw.expression, Draws::new(0))?;
+        if let Some(resolved) = &raw.resolved {
+            pattern = read::pattern(resolved, Draws::new(0))?;
+        }
+        if raw.skew_secs >= 60 {
+            let message = "skew_secs must be less than 60".into();
+            return Err(CronFault { position: 0, message });
+        }
+        Ok(Self { raw, pattern })
     }
 }
 
@@ -62,8 +83,18 @@ impl Cron {
 
     /// The same for the job that `seed` was made from: every `H` has its number, and unless the
     /// job is to be `exact`, its times are some seconds later, up to a minute.
+    ///
+    /// Until then it has the numbers of the job with seed 0.
     #[must_use]
-    pub fn settled(self, _seed: u64, _exact: bool) -> Self {
+    pub fn settled(mut self, seed: u64, exact: bool) -> Self {
+        let draws = Draws::new(seed);
+        self.raw.skew_secs = if exact { 0 } else { draws.skew_secs() };
+        if let Some(resolved) = read::without_hashes(&self.raw.expression, draws)
+            && let Ok(pattern) = read::pattern(&resolved, draws)
+        {
+            self.raw.resolved = Some(resolved.into());
+            self.pattern = pattern;
+        }
         self
     }
 
@@ -73,22 +104,47 @@ impl Cron {
     }
 
     /// The first time after `after`; `None` if it lies beyond the times runs may have.
-    pub fn next_after(&self, _after: Timestamp, _zone: &Zone, _dst: Dst) -> Option<Timestamp> {
-        None
+    pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
+        let from = self.unskewed(after.as_micros().saturating_add(1));
+        self.moment(Zoned::new(&self.pattern, zone, dst).at_or_after(from.max(self.first_secs()))?)
     }
 
     /// The last time before `before`.
-    pub fn last_before(&self, _before: Timestamp, _zone: &Zone, _dst: Dst) -> Option<Timestamp> {
-        None
+    pub fn last_before(&self, before: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
+        let until = self.unskewed(before.as_micros()).min(self.end_secs());
+        self.moment(Zoned::new(&self.pattern, zone, dst).before(until)?)
     }
 
     /// How many times lie in `from..until`. Costs about as much for a year as for a day.
-    pub fn count(&self, _from: Timestamp, _until: Timestamp, _zone: &Zone, _dst: Dst) -> u64 {
-        0
+    pub fn count(&self, from: Timestamp, until: Timestamp, zone: &Zone, dst: Dst) -> u64 {
+        let from = self.unskewed(from.as_micros()).max(self.first_secs());
+        let until = self.unskewed(until.as_micros()).min(self.end_secs());
+        Zoned::new(&self.pattern, zone, dst).count(from, until)
     }
 
     /// Is `time`, which is one of its times, there only because the clocks jumped over another?
-    pub fn was_shifted(&self, _time: Timestamp, _zone: &Zone, _dst: Dst) -> bool {
-        false
+    pub fn was_shifted(&self, time: Timestamp, zone: &Zone, dst: Dst) -> bool {
+        Zoned::new(&self.pattern, zone, dst).was_moved(self.unskewed(time.as_micros()))
+    }
+
+    /// The first whole second that, with the skew, is not before `micros`.
+    fn unskewed(&self, micros: i64) -> i64 {
+        -micros.saturating_neg().div_euclid(1_000_000) - i64::from(self.raw.skew_secs)
+    }
+
+    /// The first second whose time is not before [`Timestamp::MIN`].
+    fn first_secs(&self) -> i64 {
+        self.unskewed(Timestamp::MIN.as_micros())
+    }
+
+    /// The first second whose time is after [`Timestamp::MAX`].
+    fn end_secs(&self) -> i64 {
+        self.unskewed(Timestamp::MAX.as_micros() + 1)
+    }
+
+    /// A time found, with the skew, if runs may have it.
+    fn moment(&self, secs: i64) -> Option<Timestamp> {
+        let secs = u64::try_from(secs + i64::from(self.raw.skew_secs)).ok()?;
+        Timestamp::MIN.checked_add(Span::from_secs(secs))
     }
 }

@@ -1,0 +1,109 @@
+//! The fields of an expression: what they are called and which numbers they take.
+
+/// A field of an expression.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Field {
+    Second,
+    Minute,
+    Hour,
+    Date,
+    Month,
+    Weekday,
+}
+
+impl Field {
+    /// In the order they are written.
+    pub const ALL: [Self; 6] =
+        [Self::Second, Self::Minute, Self::Hour, Self::Date, Self::Month, Self::Weekday];
+
+    pub const fn min(self) -> u32 {
+        match self {
+            Self::Date | Self::Month => 1,
+            _ => 0,
+        }
+    }
+
+    pub const fn max(self) -> u32 {
+        match self {
+            Self::Second | Self::Minute => 59,
+            Self::Hour => 23,
+            Self::Date => 31,
+            Self::Month => 12,
+            // Sunday, as 0 is.
+            Self::Weekday => 7,
+        }
+    }
+
+    /// How many different values it has.
+    pub const fn size(self) -> u32 {
+        match self {
+            Self::Weekday => 7,
+            _ => self.max() - self.min() + 1,
+        }
+    }
+
+    /// What an `H` is drawn from: every month has a 28th, and a week one Sunday.
+    pub const fn hashed(self) -> (u32, u32) {
+        match self {
+            Self::Date => (1, 28),
+            Self::Weekday => (0, 6),
+            _ => (self.min(), self.max()),
+        }
+    }
+
+    pub const fn is_day(self) -> bool {
+        matches!(self, Self::Date | Self::Weekday)
+    }
+
+    /// One of its values, in words.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Date => "day of the month",
+            Self::Month => "month",
+            Self::Weekday => "day of the week",
+        }
+    }
+
+    /// The same with its article.
+    pub fn one(self) -> String {
+        let article = if self == Self::Hour { "an" } else { "a" };
+        format!("{article} {}", self.noun())
+    }
+
+    /// What it takes, in words.
+    pub const fn takes(self) -> &'static str {
+        match self {
+            Self::Second => "seconds go from 0 to 59",
+            Self::Minute => "minutes go from 0 to 59",
+            Self::Hour => "hours go from 0 to 23",
+            Self::Date => "days of the month go from 1 to 31",
+            Self::Month => "months go from 1 to 12, or JAN to DEC",
+            Self::Weekday => "days of the week go from 0 to 7, both Sunday, or SUN to SAT",
+        }
+    }
+
+    /// How `@every` counts it, if it is always equally long.
+    pub const fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::Second => Some("s"),
+            Self::Minute => Some("m"),
+            Self::Hour => Some("h"),
+            Self::Date | Self::Weekday => Some("d"),
+            Self::Month => None,
+        }
+    }
+
+    /// The names of its values, from the smallest on.
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Month => &[
+                "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+            ],
+            Self::Weekday => &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `H`: a number of the job's own, so that jobs of one expression spread over its range.
+
+use std::fmt;
+
+use super::fault::{Misread, Piece};
+use super::field::Field;
+use super::item::{number, step};
+
+/// How many numbers are drawn from a seed: one for each field, and the seconds of skew.
+const DRAWS: usize = 7;
+
+/// What a job draws for each field; the last is for its skew.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Draws([u64; DRAWS]);
+
+impl Draws {
+    /// Those of the job that `seed` was made from.
+    pub fn new(seed: u64) -> Self {
+        Self(std::array::from_fn(|index| {
+            scramble(seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        }))
+    }
+
+    pub fn of(self, field: Field) -> u64 {
+        self.0[field as usize]
+    }
+
+    /// The same with `draw` for `field`.
+    pub fn with(mut self, field: Field, draw: u64) -> Self {
+        self.0[field as usize] = draw;
+        self
+    }
+
+    /// How many seconds later than others the job runs.
+    pub fn skew_secs(self) -> u8 {
+        (self.0[DRAWS - 1] % 60) as u8
+    }
+}
+
+/// Seeds that differ in one bit give numbers that have nothing to do with each other.
+fn scramble(mut bits: u64) -> u64 {
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+/// An `H` with its number: what may be written in its place.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Hashed {
+    pub first: u32,
+    pub last: u32,
+    /// 0 if it is one number.
+    pub step: u32,
+}
+
+impl fmt::Display for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, last, step } = self;
+        if *step == 0 { write!(f, "{first}") } else { write!(f, "{first}-{last}/{step}") }
+    }
+}
+
+impl Hashed {
+    /// Reads `H`, `H(0-29)`, `H/15` or `H(0-29)/10`, for whoever drew `draw`.
+    pub fn read(item: Piece<'_>, field: Field, draw: u64) -> Result<Self, Misread> {
+        let (base, every) = match item.cut('/') {
+            Some((base, every)) => (base, Some(step(every, field)?)),
+            None => (item, None),
+        };
+        let (first, last) = range(base.skip(1), field)?;
+        let size = last - first + 1;
+        if every.is_some_and(|every| every > size) {
+            let last_step = format!("the step is longer than its range, {first}-{last}");
+            return Err(item.fault(format!("{last_step}: write {} alone", base.text)));
+        }
+        let drawn = first + (draw % u64::from(every.unwrap_or(size))) as u32;
+        Ok(match every {
+            None => Self { first: drawn, last: drawn, step: 0 },
+            Some(step) => Self { first: drawn, last, step },
+        })
+    }
+}
+
+/// What stands after the `H`: nothing, or a range in brackets.
+fn range(brackets: Piece<'_>, field: Field) -> Result<(u32, u32), Misread> {
+    let (low, high) = field.hashed();
+    if brackets.text.is_empty() {
+        return Ok((low, high));
+    }
+    let wrong =
+        || brackets.fault(format!("after H, write a range in brackets, like H({low}-{high})"));
+    let inner = brackets.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let inner = brackets.skip(1).take(inner.ok_or_else(wrong)?.len());
+    let (first, last) = inner.cut('-').ok_or_else(wrong)?;
+    let (first, last) = (number(first, field)?, number(last, field)?);
+    if first > last {
+        return Err(inner.fault(format!("a range goes upwards: write {last}-{first}")));
+    }
+    Ok((first, last))
+}

@@ -1,0 +1,179 @@
+//! What an expression means: which days, and which seconds of them.
+
+/// The times of a day and the days of the calendar that an expression names, as sets of bits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Pattern {
+    pub seconds: u64,
+    pub minutes: u64,
+    pub hours: u32,
+    /// Bit 1 is January.
+    pub months: u16,
+    pub dates: Dates,
+    pub weekdays: Weekdays,
+    /// Must a day be both one of the dates and one of the weekdays? Otherwise either will do.
+    pub both: bool,
+    /// Does it keep to the rhythm of the clocks through every change of them, because it names
+    /// any hour or any minute? Otherwise it means certain times of the day, once each.
+    pub rhythmic: bool,
+}
+
+/// Days of a month by number.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Dates {
+    /// Bit 0 is the 1st.
+    pub days: u32,
+    /// Bit 0 is the last day, bit 3 the one three days before it.
+    pub from_last: u32,
+    /// Bit 0: the day from Monday to Friday that is nearest to the 1st, and stays in the month.
+    pub nearest: u32,
+    /// The last day from Monday to Friday.
+    pub last_working: bool,
+}
+
+/// Days of a month by weekday. In each set, bit 0 is Sunday.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Weekdays {
+    pub every: u8,
+    /// The first, second… fifth of the month.
+    pub nth: [u8; 5],
+    /// The last of the month.
+    pub last: u8,
+}
+
+impl Pattern {
+    /// The days it names in a month of `length` days that begins with `first_weekday`; bit 0 is
+    /// the 1st. Whether it names that month is not asked here.
+    #[inline]
+    pub fn days(&self, length: u32, first_weekday: u32) -> u32 {
+        let dates = self.dates.days(length, first_weekday);
+        let weekdays = self.weekdays.days(length, first_weekday);
+        let days = if self.both { dates & weekdays } else { dates | weekdays };
+        days & first_bits(length)
+    }
+
+    /// Is there any such day? In 400 years, each month and each length of February begins with
+    /// each day of the week, so there are no more cases than these.
+    pub fn is_possible(&self) -> bool {
+        let months = (1..=12).filter(|month| self.months >> month & 1 == 1);
+        months.flat_map(lengths).any(|length| (0..7).any(|first| self.days(length, first) != 0))
+    }
+
+    /// The first second of a day, from `from` on, that it names.
+    #[inline]
+    pub fn at_or_after(&self, from: u32) -> Option<u32> {
+        let (hour, minute, second) = (from / 3600, from / 60 % 60, from % 60);
+        if from < 86_400 && self.hours >> hour & 1 == 1 {
+            if self.minutes >> minute & 1 == 1 {
+                let seconds = self.seconds >> second;
+                if seconds != 0 {
+                    return Some(from + seconds.trailing_zeros());
+                }
+            }
+            let minutes = self.minutes >> minute >> 1;
+            if minutes != 0 {
+                let minute = minute + 1 + minutes.trailing_zeros();
+                return Some(hour * 3600 + minute * 60 + self.seconds.trailing_zeros());
+            }
+        }
+        let hours = u64::from(self.hours) >> (hour + 1);
+        (hours != 0).then(|| {
+            let hour = hour + 1 + hours.trailing_zeros();
+            hour * 3600 + self.minutes.trailing_zeros() * 60 + self.seconds.trailing_zeros()
+        })
+    }
+
+    /// The last second of a day, before `until`, that it names.
+    #[inline]
+    pub fn before(&self, until: u32) -> Option<u32> {
+        let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);
+        let (last_minute, last_second) = (self.minutes.ilog2(), self.seconds.ilog2());
+        if until < 86_400 && self.hours >> hour & 1 == 1 {
+            if self.minutes >> minute & 1 == 1 {
+                let seconds = self.seconds & ((1 << second) - 1);
+                if seconds != 0 {
+                    return Some(until - second + seconds.ilog2());
+                }
+            }
+            let minutes = self.minutes & ((1 << minute) - 1);
+            if minutes != 0 {
+                return Some(hour * 3600 + minutes.ilog2() * 60 + last_second);
+            }
+        }
+        let hours = self.hours & first_bits(hour);
+        (hours != 0).then(|| hours.ilog2() * 3600 + last_minute * 60 + last_second)
+    }
+
+    /// How many seconds of a day before `until` it names.
+    #[inline]
+    pub fn count_before(&self, until: u32) -> u64 {
+        let (hour, minute, second) = (until / 3600, until / 60 % 60, until % 60);
+        let of_minute = u64::from(self.seconds.count_ones());
+        let of_hour = of_minute * u64::from(self.minutes.count_ones());
+        let mut count = of_hour * u64::from((self.hours & first_bits(hour)).count_ones());
+        if until < 86_400 && self.hours >> hour & 1 == 1 {
+            let minutes = self.minutes & ((1 << minute) - 1);
+            count += of_minute * u64::from(minutes.count_ones());
+            if self.minutes >> minute & 1 == 1 {
+                count += u64::from((self.seconds & ((1 << second) - 1)).count_ones());
+            }
+        }
+        count
+    }
+}
+
+impl Dates {
+    fn days(self, length: u32, first_weekday: u32) -> u32 {
+        let mut days = self.days | self.from_last.reverse_bits() >> (32 - length);
+        if self.last_working {
+            days |= 1 << nearest_working(length - 1, length, first_weekday);
+        }
+        let mut wanted = self.nearest & first_bits(length);
+        while wanted != 0 {
+            days |= 1 << nearest_working(wanted.trailing_zeros(), length, first_weekday);
+            wanted &= wanted - 1;
+        }
+        days
+    }
+}
+
+impl Weekdays {
+    fn days(self, length: u32, first_weekday: u32) -> u32 {
+        // One bit for the same day of each week.
+        let mut days = u64::from(week_from(first_weekday, self.every)) * 0x1020_4081;
+        for (week, nth) in self.nth.into_iter().enumerate() {
+            days |= u64::from(week_from(first_weekday, nth)) << (7 * week);
+        }
+        days |= u64::from(week_from((first_weekday + length) % 7, self.last)) << (length - 7);
+        days as u32
+    }
+}
+
+/// A set of weekdays with bit 0 for the day that a week begins with.
+fn week_from(first_weekday: u32, weekdays: u8) -> u8 {
+    let twice = u16::from(weekdays) << 7 | u16::from(weekdays);
+    (twice >> first_weekday) as u8 & 0x7f
+}
+
+/// The nearest day to `day`, counted from 0, that is neither Saturday nor Sunday.
+fn nearest_working(day: u32, length: u32, first_weekday: u32) -> u32 {
+    match (first_weekday + day) % 7 {
+        6 if day == 0 => 2,
+        6 => day - 1,
+        0 if day + 1 == length => day - 2,
+        0 => day + 1,
+        _ => day,
+    }
+}
+
+fn lengths(month: u32) -> std::ops::RangeInclusive<u32> {
+    match month {
+        2 => 28..=29,
+        4 | 6 | 9 | 11 => 30..=30,
+        _ => 31..=31,
+    }
+}
+
+/// That many ones, at most 31.
+fn first_bits(count: u32) -> u32 {
+    (1 << count) - 1
+}

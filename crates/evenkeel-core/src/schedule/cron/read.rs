@@ -1,0 +1,223 @@
+//! Reading an expression.
+
+use super::fault::{CronFault, Misread, Piece};
+use super::field::Field;
+use super::hash::{Draws, Hashed};
+use super::item::Values;
+use super::pattern::{Dates, Pattern, Weekdays};
+
+/// Expressions that have a name.
+const NAMED: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// What an expression means, for whoever drew `draws`. Faults are found whatever is drawn.
+pub(super) fn pattern(expression: &str, draws: Draws) -> Result<Pattern, CronFault> {
+    read(expression, draws).map_err(|fault| fault.of(expression))
+}
+
+/// The expression with a number in place of every `H`; `None` if it has none. It must be one that
+/// can be read.
+pub(super) fn without_hashes(expression: &str, draws: Draws) -> Option<String> {
+    let fields = Fields::split(expression).ok()?;
+    let hashed = |piece: &Piece<'_>| piece.split(',').any(|item| item.begins('H'));
+    if !fields.all().any(|(_, piece)| hashed(&piece)) {
+        return None;
+    }
+    let mut text = String::new();
+    for (field, piece) in fields.all() {
+        for item in piece.split(',') {
+            if item.begins('H') {
+                text += &Hashed::read(item, field, draws.of(field)).ok()?.to_string();
+            } else {
+                text += item.text;
+            }
+            text.push(',');
+        }
+        text.pop();
+        text.push(' ');
+    }
+    text.pop();
+    Some(text)
+}
+
+/// The fields of an expression as they are written.
+#[derive(Copy, Clone)]
+struct Fields<'a> {
+    /// Without seconds, there is none for them.
+    second: Option<Piece<'a>>,
+    others: [Piece<'a>; 5],
+}
+
+impl<'a> Fields<'a> {
+    fn split(expression: &'a str) -> Result<Self, Misread> {
+        let whole = Piece::new(expression);
+        let words: Vec<_> = whole.words().collect();
+        if let Some(name) = words.first().filter(|word| word.text.starts_with('@')) {
+            return named(*name, words.get(1).copied());
+        }
+        match *words.as_slice() {
+            [a, b, c, d, e] => Ok(Self { second: None, others: [a, b, c, d, e] }),
+            [second, a, b, c, d, e] => Ok(Self { second: Some(second), others: [a, b, c, d, e] }),
+            [] => Err(whole.fault(
+                "an expression is missing: write one like 0 9 * * 1-5, or a name like @daily",
+            )),
+            [first, ..] if first.text.contains('=') => Err(first
+                .fault("an expression says nothing of its zone: give that as the job's timezone")),
+            ref words => {
+                let place = words.get(6).copied().unwrap_or(whole.skip(expression.len()));
+                Err(place.fault(format!(
+                    "write 5 fields (minute, hour, day of the month, month, day of the week), or \
+                     6 with seconds first, not {}: for example 0 9 * * 1-5",
+                    words.len(),
+                )))
+            }
+        }
+    }
+
+    fn get(&self, field: Field) -> Option<Piece<'a>> {
+        match (field as usize).checked_sub(1) {
+            None => self.second,
+            Some(index) => Some(self.others[index]),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (Field, Piece<'a>)> {
+        Field::ALL.into_iter().filter_map(|field| Some((field, self.get(field)?)))
+    }
+
+    /// Does this field begin with a `*`, or a `?`?
+    fn is_any(&self, field: Field) -> bool {
+        self.get(field).is_some_and(|piece| piece.text.starts_with(['*', '?']))
+    }
+
+    /// How many things can be drawn for this field that make a difference.
+    fn choices(&self, field: Field) -> u64 {
+        let hashed = self.get(field).is_some_and(|piece| piece.split(',').any(|i| i.begins('H')));
+        if hashed { u64::from(field.size()) } else { 1 }
+    }
+
+    fn values(&self, field: Field, draws: Draws) -> Result<Values, Misread> {
+        let mut values = Values::default();
+        let Some(piece) = self.get(field) else {
+            values.plain = 1;
+            return Ok(values);
+        };
+        if piece.text == "?" && field.is_day() {
+            values.plain = first_to_last(field);
+            return Ok(values);
+        }
+        let mut hashes = 0;
+        for item in piece.split(',') {
+            values.read(item, field, draws.of(field))?;
+            hashes += u32::from(item.begins('H'));
+            if hashes > 1 && matches!(field, Field::Date | Field::Month | Field::Weekday) {
+                return Err(item.fault("one H is enough here: write one, with a step if need be"));
+            }
+        }
+        Ok(values)
+    }
+
+    fn pattern(&self, draws: Draws) -> Result<Pattern, Misread> {
+        let values = |field| self.values(field, draws);
+        let (dates, weekdays) = (values(Field::Date)?, values(Field::Weekday)?);
+        Ok(Pattern {
+            seconds: values(Field::Second)?.plain,
+            minutes: values(Field::Minute)?.plain,
+            hours: values(Field::Hour)?.plain as u32,
+            months: values(Field::Month)?.plain as u16,
+            dates: Dates { days: (dates.plain >> 1) as u32, ..dates.dates },
+            // 7 is Sunday, too.
+            weekdays: Weekdays {
+                every: (weekdays.plain | weekdays.plain >> 7) as u8 & 0x7f,
+                ..weekdays.weekdays
+            },
+            both: self.is_any(Field::Date) || self.is_any(Field::Weekday),
+            rhythmic: self.is_any(Field::Minute) || self.is_any(Field::Hour),
+        })
+    }
+
+    /// Refuses days that never come, whatever is drawn for the date and the month. What is drawn
+    /// for the day of the week never decides it: if both days must match, the other field begins
+    /// with a `*`, so it has the 1st, and each month begins with each day of the week at times.
+    fn check_days(&self, draws: Draws) -> Result<(), Misread> {
+        for date in 0..self.choices(Field::Date) {
+            for month in 0..self.choices(Field::Month) {
+                let mut draws = draws;
+                if self.choices(Field::Date) > 1 {
+                    draws = draws.with(Field::Date, date);
+                }
+                if self.choices(Field::Month) > 1 {
+                    draws = draws.with(Field::Month, month);
+                }
+                if !self.pattern(draws)?.is_possible() {
+                    return Err(self.impossible(draws));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn impossible(&self, draws: Draws) -> Misread {
+        let [_, _, date, month, weekday] = self.others;
+        let hashed = self.choices(Field::Date) > 1 || self.choices(Field::Month) > 1;
+        let all_months = self.pattern(draws).map(|pattern| Pattern { months: 0x1ffe, ..pattern });
+        let possible_elsewhere = all_months.is_ok_and(|pattern| pattern.is_possible());
+        let (date_text, month_text, weekday_text) = (date.text, month.text, weekday.text);
+        if hashed {
+            date.fault(format!(
+                "for some jobs this day never comes, as not every month of {month_text} has it: \
+                 write a day up to 28, or L for the last of the month"
+            ))
+        } else if possible_elsewhere && self.is_any(Field::Date) {
+            weekday.fault(format!("no month of {month_text} ever has such a day"))
+        } else if possible_elsewhere {
+            date.fault(format!(
+                "no month of {month_text} has day {date_text}: write L for the last of the month"
+            ))
+        } else {
+            date.fault(format!(
+                "no day is ever both {date_text} of the month and {weekday_text} of the week: \
+                 begin neither field with * if either of them will do"
+            ))
+        }
+    }
+}
+
+fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
+    let fields = Fields::split(expression)?;
+    // In the order they are written, so that the first fault is the one that is told.
+    for (field, _) in fields.all() {
+        fields.values(field, draws)?;
+    }
+    fields.check_days(draws)?;
+    fields.pattern(draws)
+}
+
+fn named<'a>(name: Piece<'a>, more: Option<Piece<'a>>) -> Result<Fields<'a>, Misread> {
+    if name.is("@reboot") {
+        return Err(name.fault(
+            "@reboot has no time: jobs belong to a cluster, which is not restarted as one. To run \
+             once and at once, create a job without a schedule",
+        ));
+    }
+    let Some((_, meaning)) = NAMED.into_iter().find(|(known, _)| name.is(known)) else {
+        let known: Vec<_> = NAMED.into_iter().map(|(known, _)| known).collect();
+        let known = known.join(", ");
+        return Err(name.fault(format!("{} is unknown: write {known} or @every 90m", name.text)));
+    };
+    match more {
+        Some(more) => Err(more.fault(format!("{} stands alone: leave this out", name.text))),
+        None => Fields::split(meaning),
+    }
+}
+
+fn first_to_last(field: Field) -> u64 {
+    (2 << field.max()) - (1 << field.min())
+}

@@ -1,0 +1,33 @@
+mod clocks;
+mod reading;
+mod settling;
+
+use crate::schedule::{Cron, Dst, Gap, Overlap};
+use crate::time::Timestamp;
+use crate::zone::Zone;
+
+/// Every policy there is.
+const POLICIES: [Dst; 6] = [
+    Dst { gap: Gap::Shift, overlap: Overlap::First },
+    Dst { gap: Gap::Shift, overlap: Overlap::Last },
+    Dst { gap: Gap::Shift, overlap: Overlap::Both },
+    Dst { gap: Gap::Skip, overlap: Overlap::First },
+    Dst { gap: Gap::Skip, overlap: Overlap::Last },
+    Dst { gap: Gap::Skip, overlap: Overlap::Both },
+];
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn cron(expression: &str) -> Cron {
+    Cron::parse(expression).unwrap_or_else(|fault| panic!("{expression}: {fault:?}"))
+}
+
+/// The local times after `after`, up to `count` of them, by the clocks of `zone`.
+fn times(expression: &str, zone: &str, dst: Dst, after: &str, count: usize) -> Vec<String> {
+    let (cron, zone) = (cron(expression), Zone::get(zone).unwrap());
+    let next = |time: &Timestamp| cron.next_after(*time, &zone, dst);
+    let local = |time: Timestamp| zone.local_text(time).replace(".000000", "");
+    std::iter::successors(next(&at(after)), next).take(count).map(local).collect()
+}
