@@ -1,0 +1,160 @@
+//! All zones, every change of their clocks from 1970 to 2100.
+
+use std::collections::BTreeSet;
+
+use evenkeel_core::Zone;
+use jiff::tz::{Offset, TimeZone};
+
+use crate::plain::{Change, Changes, Plain};
+use crate::{POLICIES, at, backwards, forwards, read};
+use evenkeel_core::schedule::{Cron, Dst, Gap};
+
+/// Expressions that are tried at each change; the next change gets the next ones.
+const EACH: usize = 2;
+/// Times are compared from that long before a change until that long after it.
+const AROUND: i64 = 26 * 3600;
+/// The same for expressions with seconds.
+const CLOSE: i64 = 2 * 3600;
+
+#[derive(Default)]
+struct Counts {
+    zones: usize,
+    changes: usize,
+    expressions: usize,
+    comparisons: u64,
+    differences: u64,
+}
+
+struct Case {
+    text: String,
+    plain: Plain,
+    cron: Cron,
+}
+
+impl Case {
+    fn new(text: String) -> Self {
+        Self { plain: Plain::new(&text), cron: read(&text), text }
+    }
+}
+
+/// The local time in the middle of what a change leaves out or repeats, in every year: the next
+/// one is far from there.
+fn once_a_year(change: Change) -> String {
+    let middle = jiff::Timestamp::from_second(change.at + (change.before + change.after) / 2);
+    Offset::UTC.to_datetime(middle.unwrap()).strftime("%-M %-H %-d %-m *").to_string()
+}
+
+/// A few hundred expressions: most of them with times at which clocks are changed.
+fn expressions() -> Vec<String> {
+    let minutes = ["0", "30", "15,45", "*/15", "5-10", "59", "0/20", "1-59/2", "*", "7", "0,1,59"];
+    let hours = [
+        "2", "0", "1", "3", "0-3", "*", "1,2", "23", "2-3", "*/2", "0-23/3", "22-23", "12", "0-23",
+    ];
+    let days = [
+        "* * *",
+        "* * *",
+        "* * SUN",
+        "? * ?",
+        "L * *",
+        "1 * 0",
+        "*/2 * SUN",
+        "* * SUN#1,SUNL",
+        "1W,15W,LW,L-1 * 6",
+        "? 3,4,9-11 MON-FRI",
+        "25-31 * 1-5/2",
+        "1-7 * */7",
+        "31W * 2#5",
+        "* 10/1 sat#4,5l",
+    ];
+    let all = minutes.len() * hours.len() * days.len();
+    // Steps of a prime, which go through all combinations in a mixed order.
+    let mixed = (0..480).map(|index| index * 1_009 % all).map(|index| {
+        let (minute, index) = (minutes[index % minutes.len()], index / minutes.len());
+        format!("{minute} {} {}", hours[index % hours.len()], days[index / hours.len()])
+    });
+    let seconds = ["*/10", "30", "0,59", "*", "59", "7-9"];
+    let with_seconds = seconds.iter().flat_map(|second| {
+        let rest = ["0 2 * * *", "59 1,2 * * *", "*/30 * * * *", "0-5 0-3 ? * *", "0 0 L,1 * *"];
+        rest.map(|rest| format!("{second} {rest}"))
+    });
+    let unique: BTreeSet<_> = mixed.chain(with_seconds).collect();
+    // Those next to each other are alike: mix them once more.
+    let unique: Vec<_> = unique.into_iter().collect();
+    (0..unique.len()).map(|index| unique[index * 211 % unique.len()].clone()).collect()
+}
+
+/// How many times were compared, and under how many policies they differed.
+fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: usize) -> (u64, u64) {
+    let around = if case.plain.has_seconds() { CLOSE } else { AROUND };
+    let jump = (change.after - change.before).abs();
+    let from = (change.at - around - jump).max(0);
+    let until = change.at + around + jump;
+    let shown = case.plain.look(from, until, changes);
+    // All policies where they matter, one where they do not.
+    let policies = if case.plain.rhythmic { &POLICIES[turn % 6..][..1] } else { &POLICIES[..] };
+    let (mut comparisons, mut differences) = (0, 0);
+    for dst in policies.iter().copied() {
+        let expected = shown.moments(dst);
+        let found = forwards(&case.cron, zone, dst, from, until);
+        let again = backwards(&case.cron, zone, dst, from, until);
+        let counted = |from, until| {
+            let meant = expected.iter().filter(|time| (from..until).contains(*time)).count();
+            case.cron.count(at(from), at(until), zone, dst) == meant as u64
+        };
+        // A time was moved if it is one only because of the policy.
+        let unmoved = shown.moments(Dst { gap: Gap::Skip, ..dst });
+        let moved = expected.contains(&change.at) && !unmoved.contains(&change.at);
+        let right = found == expected
+            && again == expected
+            && counted(from, until)
+            && counted(from, change.at)
+            && counted(change.at, until)
+            && counted(change.at - 1800, change.at + 1800)
+            && case.cron.was_shifted(at(change.at), zone, dst) == moved;
+        if !right {
+            println!("{} in {zone}, {dst:?}, at {}", case.text, at(change.at));
+            println!("  expected {expected:?}\n  found {found:?}\n  backwards {again:?}");
+        }
+        comparisons += 2 * expected.len() as u64 + 5;
+        differences += u64::from(!right);
+    }
+    (comparisons, differences)
+}
+
+fn zones() -> Vec<String> {
+    let mut zones: Vec<_> = jiff::tz::db().available().map(|name| name.to_string()).collect();
+    zones.sort_unstable();
+    zones.retain(|name| Zone::get(name).is_ok());
+    zones
+}
+
+#[test]
+fn every_change_of_every_zone_is_as_by_brute_force() {
+    let cases: Vec<_> = expressions().into_iter().map(Case::new).collect();
+    let mut counts = Counts { expressions: cases.len(), ..Counts::default() };
+    let mut turn = 0;
+    for name in zones() {
+        let zone = Zone::get(&name).unwrap();
+        let changes = Changes::of(&TimeZone::get(&name).unwrap());
+        counts.zones += 1;
+        for change in &changes.0 {
+            counts.changes += 1;
+            for case in (0..EACH).map(|more| &cases[(turn + more) % cases.len()]) {
+                let (comparisons, differences) = compare(case, &zone, &changes, *change, turn);
+                counts.comparisons += comparisons;
+                counts.differences += differences;
+            }
+            let yearly = Case::new(once_a_year(*change));
+            let (comparisons, differences) = compare(&yearly, &zone, &changes, *change, turn);
+            counts.comparisons += comparisons;
+            counts.differences += differences;
+            turn += EACH;
+        }
+    }
+    let Counts { zones, changes, expressions, comparisons, differences } = counts;
+    println!(
+        "cron by brute force: {zones} zones, {changes} transitions, {expressions} expressions, \
+         {comparisons} comparisons, {differences} differences"
+    );
+    assert_eq!(differences, 0);
+}
