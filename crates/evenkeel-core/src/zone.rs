@@ -171,7 +171,7 @@ impl Zone {
             return Local::Once(Timestamp::MAX);
         };
         let civil = jiff::tz::Offset::UTC.to_datetime(civil);
-        match self.0.to_ambiguous_timestamp(civil).offset() {
+        match self.0.zone.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => Local::Once(shown(offset)),
             AmbiguousOffset::Gap { after, .. } => {
                 Local::Never { after: self.stretch_at(shown(after)).end }

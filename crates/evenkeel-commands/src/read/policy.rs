@@ -16,10 +16,12 @@ use super::limits::{
 use crate::fault::shown;
 
 /// A definition whose policies are those of the document, and all else as by default.
-pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
-    let default = Definition::noop(Schedule::Once(Once { at: None }));
+/// Jobs that are said as in the document about deadlines have that one's retries, if they say
+/// nothing else.
+pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
+    let default = Definition::noop(Schedule::Once(Once::NOW));
     Definition {
-        retry: retry(fields),
+        retry: retry(fields, by_deadline),
         on_exhausted: fields
             .word(
                 "on_exhausted",
@@ -36,6 +38,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
         timeout: fields
             .number("timeout_sec", 1..=TIMEOUT_SECONDS_MAX)
             .map_or(default.timeout, Span::from_secs),
+        max_expected_duration: fields.span("max_expected_duration", SPAN_MIN..=SPAN_MAX),
         max_allowed_duration: fields.span("max_allowed_duration", SPAN_MIN..=SPAN_MAX),
         lane: fields
             .word(
@@ -73,6 +76,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
                     ("skip", OverlapPolicy::Skip),
                     ("queue", OverlapPolicy::Queue),
                     ("allow", OverlapPolicy::Allow),
+                    ("replace", OverlapPolicy::Replace),
                 ],
             )
             .unwrap_or_default(),
@@ -80,7 +84,14 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
     }
 }
 
-fn retry(fields: &mut Fields<'_>) -> RetryPolicy {
+fn retry(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
+    const FIELDS: [&str; 4] =
+        ["max_retries", "retry_backoff", "retry_backoff_seconds", "retry_jitter_percent"];
+    // All are asked for, so that all are known.
+    let said = FIELDS.map(|field| fields.value(field).is_some());
+    if by_deadline && !said.contains(&true) {
+        return RetryPolicy::deadline();
+    }
     let default = RetryPolicy::standard();
     let max_retries = fields
         .number("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
