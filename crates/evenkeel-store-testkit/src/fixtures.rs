@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_core::advance::advance;
+use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::schedule::{Interval, Once, Schedule};
+use evenkeel_core::schedule::{Interval, Once, Periodic, Schedule};
 use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
 use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket};
 use uuid::Uuid;
@@ -49,7 +49,7 @@ pub fn new_job(name: &str) -> JobBuilder {
 
 /// The same without a name.
 pub fn unnamed_job() -> JobBuilder {
-    let once = Definition::noop(Schedule::Once(Once { at: None }));
+    let once = Definition::noop(Schedule::Once(Once::NOW));
     let job = JobBuilder { about: About::default(), definition: once, next_at: None };
     job.every(60).first_at(60)
 }
@@ -80,8 +80,24 @@ impl JobBuilder {
     /// One time only, so many seconds after [`START`].
     #[must_use]
     pub fn once_at(mut self, secs: i64) -> Self {
-        self.definition.schedule = Schedule::Once(Once { at: Some(at(secs)) });
+        self.definition.schedule = Schedule::Once(Once { at: Some(at(secs)), ..Once::NOW });
         self.first_at(secs)
+    }
+
+    /// Never staler than `period` seconds, with a pause of `cooldown` seconds after each run.
+    #[must_use]
+    pub fn periodic(mut self, period: u64, cooldown: u64) -> Self {
+        let (period, cooldown) = (Span::from_secs(period), Span::from_secs(cooldown));
+        let periodic = Periodic::new(period, Some(cooldown)).expect("a legal period");
+        self.definition.schedule = Schedule::Periodic(periodic);
+        self
+    }
+
+    /// Not on nodes with these names.
+    #[must_use]
+    pub fn not_on(mut self, nodes: &[&str]) -> Self {
+        self.definition.dont_run_on_nodes = nodes.iter().map(|&name| name.into()).collect();
+        self
     }
 
     /// With this configuration of its name.
@@ -164,13 +180,20 @@ pub enum Begin {
 }
 
 impl Begin {
-    /// For an attempt of `job` that must start by `should_start_by`.
-    pub fn of(self, job: &DueJob, should_start_by: Timestamp) -> Start {
+    /// For an attempt of `job` that must start by `should_start_by`, at `now`.
+    pub fn of(self, job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Start {
         match self {
             Self::Claimed => Start::Claimed,
-            Self::Queued => Start::Queued(Ticket::new(&definition_of(job), should_start_by)),
+            Self::Queued => Start::Queued(ticket_of(job, should_start_by, now)),
         }
     }
+}
+
+/// The place in the queue of an attempt of `job` that must start by `should_start_by`, at `now`.
+pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Ticket {
+    let definition = definition_of(job);
+    let average = definition.average(job.history.average_good_duration);
+    Ticket::new(&definition, should_start_by, average, now)
 }
 
 /// The definition of a loaded job.
@@ -185,7 +208,9 @@ pub fn definition_of(job: &DueJob) -> Definition {
 pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
     let definition = definition_of(job);
     let due = job.next_at.expect("the job has a next time");
-    let advance = advance(&definition, due, now, false);
+    let average = definition.average(job.history.average_good_duration);
+    let time = DueTime { due, now, waited: false, average, fired: job.fired };
+    let advance = advance(&definition, time);
     Fire {
         job: job.no,
         tenant: job.tenant,
@@ -195,7 +220,7 @@ pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
         skip: advance.skip,
         start: advance
             .fire
-            .map(|time| (time, begin.of(job, time.saturating_add(Span::from_secs(60))))),
+            .map(|time| (time, begin.of(job, time.saturating_add(Span::from_secs(60)), now))),
         idle_only: definition.overlap != OverlapPolicy::Allow,
         next_at: advance.next,
     }

@@ -8,16 +8,19 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
 use evenkeel_store::{
-    Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire, FireResult, Job,
-    LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results, Role, Run,
-    RunFilter, Scope, Store, Then, Ticket, Traces, Triggered, WakeFire,
+    Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
+    FireResult, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
+    Role, Run, RunFilter, Scope, Store, Then, Traces, Triggered, WakeFire,
 };
 
-use crate::fixtures::{Begin, at, definition_of, fire_of, new_node, now};
+use crate::fixtures::{Begin, at, fire_of, new_node, now, ticket_of};
 use crate::{Opened, Reopen};
 
 /// The weight of the newest duration in all cases.
 pub const ALPHA: f64 = 0.37;
+
+/// The chain is over, and the job goes on.
+pub const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
 
 /// A registered job's two names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -187,7 +190,7 @@ impl Rig {
 
     /// The good end of an attempt that took five seconds and ends its chain.
     pub fn good_end(&self, held: Held) -> Finish {
-        self.end(held, Outcome::Completed, Then::EndChain { stop_job: false })
+        self.end(held, Outcome::Completed, OVER)
     }
 
     /// A failed one that is tried again at `due`.
@@ -207,6 +210,7 @@ impl Rig {
             results: Results::default(),
             then,
             traces: Traces::default(),
+            watch: false,
         }
     }
 
@@ -229,13 +233,13 @@ impl Rig {
 
     /// How an attempt is put back.
     pub async fn requeue_of(&self, held: Held, known: Known, crashed: bool) -> Requeue {
-        let definition = definition_of(&self.due(known).await);
+        let due = self.due(known).await;
         Requeue {
             key: held.key,
             fence: held.fence,
             tenant: self.scope.tenant,
             crashed,
-            ticket: Ticket::new(&definition, held.key.scheduled_at),
+            ticket: ticket_of(&due, held.key.scheduled_at, held.key.scheduled_at),
         }
     }
 
@@ -308,15 +312,31 @@ impl Rig {
         self.store.owned(node, 100_000).await.expect("one can ask who owns what")
     }
 
+    /// What the first node is asked to end.
+    pub async fn cancellations(&self) -> Vec<Cancellation> {
+        self.store.cancellations(self.node).await.expect("one can ask what is to end")
+    }
+
     /// How much there is.
     pub async fn census(&self) -> Census {
         self.store.census().await.expect("everything can be counted")
     }
 }
 
+/// Somebody wants it ended.
+pub fn cancelled(held: Held) -> Cancellation {
+    Cancellation { key: held.key, superseded: false }
+}
+
 /// What a node with `room` wants from the default pool.
 pub fn claim_of(node: NodeNo, room: usize) -> Claim {
-    Claim { node, pools: vec![DEFAULT_POOL.into()], room, guaranteed: [0; 3] }
+    Claim {
+        node,
+        node_name: "node-1".into(),
+        pools: vec![DEFAULT_POOL.into()],
+        room,
+        guaranteed: [0; 3],
+    }
 }
 
 /// The fire of a loaded wake.
@@ -326,7 +346,7 @@ pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
         due: wake.due,
         key: wake.key,
         tenant: wake.job.tenant,
-        start: begin.of(&wake.job, should_start_by),
+        start: begin.of(&wake.job, should_start_by, wake.due),
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{RunKey, Shard, Slot};
-use evenkeel_store::{DueJob, FinishResult, FireResult, Ticket};
+use evenkeel_store::{DueJob, FinishResult, FireResult};
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, definition_of, fire_of, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, ticket_of};
 use crate::rig::{Held, Known, Rig, claim_of};
 
 async fn many(rig: &Rig, count: usize) -> Vec<Known> {
@@ -67,7 +67,7 @@ pub async fn a_thousand_attempts_go_through_the_queue_twice(opened: Opened) {
     rig.fire(batch, 60).await;
     let claimed = rig.store.claim(&claim_of(rig.node, 2_000), now(61)).await.unwrap();
     assert_eq!(claimed.attempts.len(), 1_000);
-    let ticket = Ticket::new(&definition_of(&due[0]), at(120));
+    let ticket = ticket_of(&due[0], at(120), at(60));
     let back = claimed
         .attempts
         .iter()

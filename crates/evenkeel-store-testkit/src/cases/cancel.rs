@@ -6,7 +6,7 @@ use evenkeel_store::{FinishResult, FireResult, RunCancelled, Then};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Rig, next_attempt};
+use crate::rig::{Rig, cancelled, next_attempt};
 
 async fn cancel(rig: &Rig, key: RunKey, secs: i64) -> RunCancelled {
     rig.store.cancel_run(&rig.scope, key, now(secs)).await.unwrap()
@@ -20,11 +20,11 @@ pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
     rig.start(other, 60).await;
     for _ in 0..2 {
         assert_eq!(cancel(&rig, held.key, 70).await, RunCancelled::Asked(held.key));
-        assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), [held.key]);
+        assert_eq!(rig.cancellations().await, [cancelled(held)]);
     }
-    let end = rig.end(held, Outcome::Cancelled, Then::EndChain { stop_job: false });
+    let end = rig.end(held, Outcome::Cancelled, Then::EndChain { stop_job: false, next_at: None });
     assert_eq!(rig.finish(end).await, FinishResult::Done);
-    assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
+    assert_eq!(rig.cancellations().await, []);
     assert_eq!(cancel(&rig, held.key, 80).await, RunCancelled::Over);
     let shown = rig.job(job).await;
     assert_eq!((shown.next_at, shown.live), (Some(at(120)), 0));
@@ -120,7 +120,7 @@ pub async fn a_failure_after_it_was_asked_to_end_does_not_stop_the_job(opened: O
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     cancel(&rig, held.key, 61).await;
-    let end = rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true });
+    let end = rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true, next_at: None });
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.next_at, Some(at(120)));
 }
@@ -137,7 +137,7 @@ pub async fn an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue(op
     assert_eq!(rig.claim(10, 66).await, []);
     let census = rig.census().await;
     assert_eq!((census.ready, census.live, census.running), (0, 0, 0));
-    assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
+    assert_eq!(rig.cancellations().await, []);
 }
 
 pub async fn a_run_that_ended_never_was_or_is_anothers_is_not_cancelled(opened: Opened) {
@@ -154,5 +154,5 @@ pub async fn a_run_that_ended_never_was_or_is_anothers_is_not_cancelled(opened: 
     let held = rig.start(job, 120).await;
     let asked = rig.store.cancel_run(&stranger, held.key, now(121)).await.unwrap();
     assert_eq!(asked, RunCancelled::NotFound);
-    assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
+    assert_eq!(rig.cancellations().await, []);
 }

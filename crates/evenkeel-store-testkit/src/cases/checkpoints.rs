@@ -13,7 +13,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{ALPHA, Held, Known, Rig, next_attempt};
 
-const OVER: Then = Then::EndChain { stop_job: false };
+const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
 
 fn saves(held: Held, data: &[u8]) -> Note {
     Note { checkpoint: Some(data.to_vec()), ..silence(held) }

@@ -9,7 +9,7 @@ use crate::Opened;
 use crate::fixtures::{at, new_job, now};
 use crate::rig::{ALPHA, Held, Known, Rig};
 
-const OVER: Then = Then::EndChain { stop_job: false };
+const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
 
 /// A finish that must be refused and change neither the run nor the job.
 async fn refused(rig: &Rig, job: Known, node: NodeNo, finish: Finish) {
@@ -180,7 +180,8 @@ pub async fn stopping_the_job_takes_its_next_time_away(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    rig.finish(rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true })).await;
+    rig.finish(rig.end(held, Outcome::Failed, Then::EndChain { stop_job: true, next_at: None }))
+        .await;
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.live), (None, 0));
     assert_eq!(after.last_fired_at, Some(at(60)));

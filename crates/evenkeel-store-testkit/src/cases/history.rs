@@ -8,7 +8,7 @@ use crate::Opened;
 use crate::fixtures::new_job;
 use crate::rig::{ALPHA, Rig};
 
-const OVER: Then = Then::EndChain { stop_job: false };
+const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
 
 /// Equal but for what rounding in a database may do: one microsecond of the average, and what
 /// follows from it in the variance.
@@ -33,7 +33,7 @@ pub async fn a_new_job_has_no_history(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let found = rig.job(job).await;
     assert_eq!((found.history, found.last_outcome), (History::default(), None));
-    assert_eq!(rig.due(job).await.average_good_duration, None);
+    assert_eq!(rig.due(job).await.history.average_good_duration, None);
 }
 
 pub async fn a_cancelled_attempt_leaves_only_its_times(opened: Opened) {
@@ -66,7 +66,7 @@ pub async fn the_scheduler_is_told_the_average(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_well(job, 60).await;
-    assert_eq!(rig.due(job).await.average_good_duration, Some(Span::from_secs(5)));
+    assert_eq!(rig.due(job).await.history.average_good_duration, Some(Span::from_secs(5)));
 }
 
 pub async fn any_sequence_of_ends_gives_the_history_of_core(opened: Opened) {

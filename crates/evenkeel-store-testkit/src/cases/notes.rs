@@ -245,7 +245,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     let (held, _) = start().await;
     let leaves = Note { checkpoint: Some(vec![1]), ..says(held, 1, "line") };
     assert!(note(&rig, leaves).await);
-    let over = evenkeel_store::Then::EndChain { stop_job: false };
+    let over = evenkeel_store::Then::EndChain { stop_job: false, next_at: None };
     let cancelled = rig.end(held, evenkeel_core::run::Outcome::Cancelled, over);
     assert_eq!(rig.finish(cancelled).await, FinishResult::Done);
     let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };

@@ -32,7 +32,8 @@ async fn prune(rig: &Rig, limit: u32, keep_per_job: u32, keep_since: Timestamp) 
 async fn run(rig: &Rig, job: Known, outcomes: &[Outcome]) {
     for (n, outcome) in (1..).zip(outcomes) {
         let held = rig.start(job, n * 60).await;
-        rig.finish(rig.end(held, *outcome, Then::EndChain { stop_job: false })).await;
+        rig.finish(rig.end(held, *outcome, Then::EndChain { stop_job: false, next_at: None }))
+            .await;
     }
 }
 

@@ -261,7 +261,11 @@ pub async fn runs_of_one_job_that_end_at_once_are_all_counted(opened: Opened) {
     let mut ends = Vec::new();
     for n in 1..=8 {
         let held = rig.start(job, n * 60).await;
-        ends.push(rig.end(held, Outcome::Failed, Then::EndChain { stop_job: false }));
+        ends.push(rig.end(
+            held,
+            Outcome::Failed,
+            Then::EndChain { stop_job: false, next_at: None },
+        ));
     }
     let node = rig.node;
     let answers = at_once(&rig, 8, |n, store| {

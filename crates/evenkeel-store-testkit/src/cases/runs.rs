@@ -187,7 +187,8 @@ pub async fn runs_of_other_jobs_are_left_out(opened: Opened) {
     rig.run_well(a, 60).await;
     rig.queue(b, 60).await;
     let ended = rig.start(a, 120).await;
-    rig.finish(rig.end(ended, Outcome::Failed, Then::EndChain { stop_job: true })).await;
+    rig.finish(rig.end(ended, Outcome::Failed, Then::EndChain { stop_job: true, next_at: None }))
+        .await;
     assert_eq!(rig.times_of(a).await, [(120, 0), (60, 0)]);
     assert_eq!(rig.times_of(b).await, [(60, 0)]);
 }

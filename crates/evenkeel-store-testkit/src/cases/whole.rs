@@ -77,8 +77,16 @@ pub async fn everything_is_counted(opened: Opened) {
     rig.trigger(jobs[4], 0, 60).await;
     rig.store.delete(&rig.scope, jobs[5].id, now(60)).await.unwrap();
     rig.start(jobs[6], 400).await;
-    let expected =
-        Census { jobs: 6, runs: 5, running: 2, ready: 1, wakes: 2, skipped_times: 4, live: 5 };
+    let expected = Census {
+        jobs: 6,
+        runs: 5,
+        running: 2,
+        ready: 1,
+        wakes: 2,
+        skipped_times: 4,
+        live: 5,
+        watched: 1,
+    };
     assert_eq!(rig.census().await, expected);
 }
 

@@ -1,6 +1,7 @@
-//! Ends one run.
+//! Ends one run, or what goes on of jobs.
 
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{JobNo, RunKey, Timestamp};
 use evenkeel_store::{RunCancelled, Scope};
 
 use super::data::Data;
@@ -13,16 +14,30 @@ impl Data {
         let of_run = |other: &RunKey| other.run_id() == key.run_id();
         let waiting = self.waiting_of(key.job_no).map(|(key, _)| key).find(of_run);
         if let Some(waiting) = waiting {
-            self.withdraw(waiting, now);
+            self.withdraw(waiting, Outcome::Cancelled, now);
+            self.touch(key.job_no);
             return RunCancelled::Withdrawn(waiting);
         }
         if let Some(running) = self.running.iter().find(|(_, key)| of_run(key)).copied() {
-            self.cancellations.insert(running);
+            self.cancellations.entry(running).or_insert(false);
             return RunCancelled::Asked(running.1);
         }
         match self.runs.keys().any(of_run) {
             true => RunCancelled::Over,
             false => RunCancelled::NotFound,
+        }
+    }
+
+    pub fn supersede(&mut self, jobs: &[JobNo], now: Timestamp) {
+        for no in jobs {
+            let waiting: Vec<RunKey> = self.waiting_of(*no).map(|(key, _)| key).collect();
+            for key in waiting {
+                self.withdraw(key, Outcome::Superseded, now);
+            }
+            let of_job = |(_, key): &&(_, RunKey)| key.job_no == *no;
+            for running in self.running.iter().filter(of_job) {
+                self.cancellations.entry(*running).or_insert(true);
+            }
         }
     }
 }

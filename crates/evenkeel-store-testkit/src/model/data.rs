@@ -10,10 +10,13 @@ use evenkeel_core::{
     About, Attempt, Definition, History, JobId, JobNo, NodeNo, RunKey, Shard, Slot, TenantNo,
     Timestamp,
 };
-use evenkeel_store::{Census, DueJob, Letter, NodeState, Results, Roles, RunLink, Standing};
+use evenkeel_store::{
+    Census, DueJob, Letter, NodeState, Opening, Results, Roles, RunLink, Standing,
+};
 use uuid::Uuid;
 
 use super::notes::NoteRow;
+use super::watch::WatchList;
 
 /// Everything stored.
 #[derive(Default)]
@@ -35,7 +38,8 @@ pub(super) struct Data {
     pub queue: BTreeMap<String, [BTreeSet<Place>; 3]>,
     pub runs: BTreeMap<RunKey, RunRow>,
     pub running: BTreeSet<(NodeNo, RunKey)>,
-    pub cancellations: BTreeSet<(NodeNo, RunKey)>,
+    /// What is to end, and whether it is because a newer time takes its place.
+    pub cancellations: BTreeMap<(NodeNo, RunKey), bool>,
     pub notes: BTreeMap<RunKey, NoteRow>,
     /// By the first attempt of the run.
     pub checkpoints: BTreeMap<RunKey, Vec<u8>>,
@@ -44,6 +48,7 @@ pub(super) struct Data {
     /// Node number `n` is at `n - 1`.
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
+    pub watch: WatchList,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
@@ -59,6 +64,8 @@ pub(super) struct Ready {
     pub order: DispatchKey,
     pub fence: Fence,
     pub crashes: u16,
+    pub opening: Opening,
+    pub forbidden_nodes: Vec<String>,
 }
 
 pub(super) struct JobRow {
@@ -73,12 +80,16 @@ pub(super) struct JobRow {
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// Since when its promise counts.
+    pub since: Timestamp,
     pub next_at: Option<Timestamp>,
     /// Where `due` has it.
     pub slot: Option<Slot>,
     pub last_fired_at: Option<Timestamp>,
     pub live: u32,
     pub executions: u64,
+    /// Regular times that were started.
+    pub fired: u64,
     pub last_outcome: Option<Outcome>,
     pub history: History,
     /// Its chains, oldest first. The databases keep the last one and a link from each to the one
@@ -129,7 +140,9 @@ impl JobRow {
             generation: self.generation,
             live: self.live,
             head: self.head(),
-            average_good_duration: self.history.average_good_duration,
+            history: self.history,
+            since: self.since,
+            fired: self.fired,
             definition: self.text.clone(),
         }
     }
@@ -221,6 +234,7 @@ impl Data {
             wakes: count(self.wakes.len()),
             skipped_times: skipped.map(|times| times.count).sum(),
             live: self.jobs.iter().map(|job| u64::from(job.live)).sum(),
+            watched: self.watch.len(),
         }
     }
 }

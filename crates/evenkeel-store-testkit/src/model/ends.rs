@@ -1,7 +1,7 @@
 //! The end of attempts.
 
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, NodeNo};
+use evenkeel_core::{Attempt, JobNo, NodeNo, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Then};
 
 use super::data::Data;
@@ -25,9 +25,10 @@ impl Data {
             | RunStatus::Failed
             | RunStatus::Cancelled
             | RunStatus::TimedOut
-            | RunStatus::PartlyFailed => return FinishResult::AlreadyDone,
+            | RunStatus::PartlyFailed
+            | RunStatus::Superseded => return FinishResult::AlreadyDone,
         }
-        let asked_to_end = self.cancellations.contains(&(node, key));
+        let asked_to_end = self.cancellations.contains_key(&(node, key));
         run.status = finish.outcome.into();
         run.finished_at = Some(finish.finished_at);
         run.results = finish.results;
@@ -43,20 +44,45 @@ impl Data {
         } else if outcome.is_good() {
             job.newest_good = Some(key);
         }
-        match finish.then {
-            Then::Retry { due } if !job.is_deleted() && !asked_to_end => {
+        let deleted = job.is_deleted();
+        let over = match finish.then {
+            Then::Retry { due } if !deleted && !asked_to_end => {
                 self.add_wake(key.with_attempt(Attempt(key.attempt.0 + 1)), due);
+                false
             }
-            Then::Retry { .. } => self.end_chain(key.job_no),
-            Then::EndChain { stop_job } => {
+            Then::Retry { .. } => true,
+            Then::EndChain { stop_job, next_at } => {
                 // The end of a run that somebody wanted says nothing about its job.
-                if stop_job && !asked_to_end {
-                    job.next_at = None;
-                    self.place(key.job_no);
-                }
-                self.end_chain(key.job_no);
+                let stops = stop_job && !asked_to_end;
+                self.go_on(key.job_no, stops, next_at);
+                true
             }
+        };
+        if over {
+            self.end_chain(key.job_no);
+        }
+        if over && outcome.is_failure() && !deleted {
+            self.tell(key.job_no);
+        }
+        if outcome.is_failure() || finish.watch {
+            self.watch(&[key.job_no]);
+        } else {
+            self.touch(key.job_no);
         }
         FinishResult::Done
+    }
+
+    /// The next regular time of a job, one of whose chains is over.
+    fn go_on(&mut self, no: JobNo, stops: bool, next_at: Option<Timestamp>) {
+        let job = self.job(no);
+        let follows = job.definition.schedule.follows_its_end();
+        let moves = follows && job.next_at.is_some() && next_at > job.last_fired_at;
+        if stops {
+            job.next_at = None;
+        } else if moves && !job.is_deleted() {
+            job.next_at = next_at;
+            self.tell(no);
+        }
+        self.place(no);
     }
 }

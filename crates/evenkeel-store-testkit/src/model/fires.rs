@@ -136,6 +136,7 @@ impl Data {
         let skipped_to = fire.skip.map(|skip| skip.to);
         job.last_fired_at = job.last_fired_at.max(fired_at).max(skipped_to);
         job.next_at = fire.next_at;
+        job.fired += u64::from(fired_at.is_some());
         self.place(fire.job);
         FireResult::Fired(fence)
     }

@@ -1,7 +1,7 @@
 //! What users do with jobs.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::Outcome;
 use evenkeel_core::{
     Attempt, History, JobId, JobNo, Origin, RunKey, Sequence, Shard, Slot, TenantNo, Timestamp,
 };
@@ -51,11 +51,13 @@ impl Data {
             generation: 1,
             created_at: now,
             updated_at: now,
+            since: now,
             next_at: new.next_at,
             slot: None,
             last_fired_at: None,
             live: 0,
             executions: 0,
+            fired: 0,
             last_outcome: None,
             history: History::default(),
             chains: Vec::new(),
@@ -63,15 +65,20 @@ impl Data {
             newest_failed: None,
         });
         self.place(no);
-        self.tell(no, now);
+        self.tell_if_soon(no, now);
         Registered::Created(no)
     }
 
     /// Tells the scheduler about a job that it may not have loaded with its slot.
-    fn tell(&mut self, no: JobNo, now: Timestamp) {
+    fn tell_if_soon(&mut self, no: JobNo, now: Timestamp) {
         if self.job(no).slot.is_some_and(|slot| slot <= Slot::of(now).next()) {
-            self.changed.insert((Shard::of(no), no));
+            self.tell(no);
         }
+    }
+
+    /// Tells the scheduler to load a job anew.
+    pub fn tell(&mut self, no: JobNo) {
+        self.changed.insert((Shard::of(no), no));
     }
 
     /// The number of a job that the scope can see.
@@ -98,6 +105,9 @@ impl Data {
             executions: job.executions,
             last_outcome: job.last_outcome,
             history: job.history,
+            since: job.since,
+            fired: job.fired,
+            running_since: self.running_since(job),
         }
     }
 
@@ -136,11 +146,15 @@ impl Data {
             job.definition = definition;
             job.text = text;
         }
-        job.next_at = change.next_at.unwrap_or(job.next_at);
+        if let Some(next_at) = change.next_at {
+            job.next_at = next_at;
+            job.since = now;
+        }
         job.generation += 1;
         job.updated_at = now;
         self.place(no);
-        self.tell(no, now);
+        self.tell_if_soon(no, now);
+        self.touch(no);
         Ok(Changed::Done(Box::new(self.view(&self.jobs[(no.0 - 1) as usize]))))
     }
 
@@ -157,16 +171,19 @@ impl Data {
         self.changed.remove(&(Shard::of(no), no));
         let waiting: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
         for key in waiting {
-            self.withdraw(key, now);
+            self.withdraw(key, Outcome::Cancelled, now);
         }
         let of_job = |(_, key): &&(_, RunKey)| key.job_no == no;
         let asked: Vec<_> = self.running.iter().filter(of_job).copied().collect();
-        self.cancellations.extend(&asked);
+        for running in &asked {
+            self.cancellations.entry(*running).or_insert(false);
+        }
+        self.watch.forget(no);
         Deleted::Done(asked.into_iter().map(|(_, key)| key).collect())
     }
 
     /// Ends an attempt that waits, and with it its chain.
-    pub fn withdraw(&mut self, key: RunKey, now: Timestamp) {
+    pub fn withdraw(&mut self, key: RunKey, outcome: Outcome, now: Timestamp) {
         let Some(waiting) = self.stop_waiting(key) else { return };
         let is_wake = matches!(waiting, Waiting::Wake { .. });
         if is_wake && key.attempt == Attempt::FIRST {
@@ -175,7 +192,7 @@ impl Data {
         let tenant = self.job(key.job_no).tenant;
         let run = self.runs.entry(key).or_insert_with(|| RunRow {
             tenant,
-            status: RunStatus::Cancelled,
+            status: outcome.into(),
             fence: Fence::NONE,
             crashes: 0,
             node: None,
@@ -185,7 +202,7 @@ impl Data {
             results: Results::default(),
             skipped: None,
         });
-        run.status = RunStatus::Cancelled;
+        run.status = outcome.into();
         run.finished_at = Some(now);
         self.end_chain(key.job_no);
     }
@@ -205,6 +222,7 @@ impl Data {
         let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
         let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
         self.add_wake(key, now);
+        self.touch(no);
         Triggered::Accepted(key)
     }
 

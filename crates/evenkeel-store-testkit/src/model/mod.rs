@@ -13,10 +13,12 @@ mod jobs;
 mod lists;
 mod nodes;
 mod notes;
+mod openings;
 mod pages;
 mod prune;
 mod queue;
 mod verbs;
+mod watch;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,9 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Lane};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, RunKey, Timestamp};
-use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Owned, Requeue, Results, Ticket};
+use evenkeel_store::{
+    Cancellation, Claim, Claimed, ClaimedAttempt, Opening, Owned, Requeue, Results, Ticket,
+};
 
 use super::data::{Data, Place, Ready, RunRow, Waiting};
 
@@ -27,7 +29,14 @@ impl Data {
         };
         let lanes = self.queue.entry(ticket.pool.clone()).or_default();
         lanes[ticket.lane as usize].insert((order, key.job_no, key));
-        let ready = Ready { pool: ticket.pool, order, fence, crashes };
+        let ready = Ready {
+            pool: ticket.pool,
+            order,
+            fence,
+            crashes,
+            opening: Opening { from: ticket.open_from, until: ticket.open_until },
+            forbidden_nodes: ticket.forbidden_nodes,
+        };
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
 
@@ -60,7 +69,8 @@ impl Data {
     }
 
     pub fn claim(&mut self, claim: &Claim, now: Timestamp) -> Claimed {
-        let places = if self.is_live(claim.node) { self.first_places(claim) } else { Vec::new() };
+        let live = self.is_live(claim.node);
+        let places = if live { self.first_places(claim, now) } else { Vec::new() };
         let attempts = places.into_iter().filter_map(|(_, _, key)| {
             let Some(Waiting::Ready(ready)) = self.stop_waiting(key) else { return None };
             let fence = self.start(claim.node, key, ready.fence.next(), ready.crashes, now);
@@ -73,8 +83,8 @@ impl Data {
     }
 
     /// The places that a claim gets, in the order of dispatch.
-    fn first_places(&self, claim: &Claim) -> Vec<Place> {
-        let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane));
+    fn first_places(&self, claim: &Claim, now: Timestamp) -> Vec<Place> {
+        let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane, now));
         let mut shares = [0; Lane::ALL.len()];
         let mut left = claim.room;
         for lane in 0..shares.len() {
@@ -93,10 +103,18 @@ impl Data {
             .collect()
     }
 
-    fn first_of_lane(&self, claim: &Claim, lane: Lane) -> Vec<Place> {
+    fn first_of_lane(&self, claim: &Claim, lane: Lane, now: Timestamp) -> Vec<Place> {
         let pools = claim.pools.iter().filter_map(|pool| self.queue.get(pool));
-        let mut places: Vec<Place> =
-            pools.flat_map(|lanes| lanes[lane as usize].iter().take(claim.room)).copied().collect();
+        let may_go = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
+            Some(Waiting::Ready(ready)) => {
+                is_open(ready.opening, now) && !ready.forbidden_nodes.contains(&claim.node_name)
+            }
+            Some(Waiting::Wake { .. }) | None => false,
+        };
+        let mut places: Vec<Place> = pools
+            .flat_map(|lanes| lanes[lane as usize].iter().filter(may_go).take(claim.room))
+            .copied()
+            .collect();
         places.sort_unstable();
         // A pool may be named twice.
         places.dedup();
@@ -114,16 +132,19 @@ impl Data {
             return false;
         }
         let deleted = self.find(key.job_no).is_none_or(|job| job.is_deleted());
-        let asked_to_end = self.cancellations.contains(&(node, key));
+        let asked_to_end = self.cancellations.get(&(node, key)).copied();
         let Some(run) = self.runs.get_mut(&key).filter(|run| run.fence == requeue.fence) else {
             return false;
         };
         run.fence = run.fence.next();
         run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
         let (fence, crashes) = (run.fence, run.crashes);
-        if deleted || asked_to_end {
+        if deleted || asked_to_end.is_some() {
             // Nobody may start it again, and nobody else would end it.
-            run.status = Outcome::Cancelled.into();
+            run.status = match asked_to_end {
+                Some(true) => Outcome::Superseded.into(),
+                Some(false) | None => Outcome::Cancelled.into(),
+            };
             run.finished_at = Some(now);
             self.end_chain(key.job_no);
         } else {
@@ -152,7 +173,10 @@ impl Data {
     }
 
     pub fn running_on(&self, node: NodeNo) -> impl Iterator<Item = RunKey> {
-        keys_of(&self.running, node)
+        let no_job = evenkeel_core::JobNo(i64::MIN);
+        let first = RunKey::regular(no_job, Timestamp::from_micros(i64::MIN));
+        let held = self.running.range((node, first)..);
+        held.take_while(move |(of, _)| *of == node).map(|(_, key)| *key)
     }
 
     pub fn owned_one(&self, key: RunKey) -> Option<Owned> {
@@ -167,10 +191,13 @@ impl Data {
         })
     }
 
-    pub fn cancellations(&mut self, node: NodeNo) -> Vec<RunKey> {
+    pub fn cancellations(&mut self, node: NodeNo) -> Vec<Cancellation> {
         let running = &self.running;
-        self.cancellations.retain(|held| held.0 != node || running.contains(held));
-        keys_of(&self.cancellations, node).collect()
+        self.cancellations.retain(|held, _| held.0 != node || running.contains(held));
+        let of_node = self.cancellations.iter().filter(|((of, _), _)| *of == node);
+        of_node
+            .map(|((_, key), superseded)| Cancellation { key: *key, superseded: *superseded })
+            .collect()
     }
 
     pub fn waiting(&self, pools: &[String], limit: u32) -> u32 {
@@ -179,11 +206,7 @@ impl Data {
     }
 }
 
-fn keys_of(
-    set: &std::collections::BTreeSet<(NodeNo, RunKey)>,
-    node: NodeNo,
-) -> impl Iterator<Item = RunKey> {
-    let no_job = evenkeel_core::JobNo(i64::MIN);
-    let first = RunKey::regular(no_job, Timestamp::from_micros(i64::MIN));
-    set.range((node, first)..).take_while(move |(of, _)| *of == node).map(|(_, key)| *key)
+/// May it be claimed now?
+fn is_open(opening: Opening, now: Timestamp) -> bool {
+    opening.from.is_none_or(|from| from <= now) && opening.until.is_none_or(|until| now < until)
 }

@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Changed, Claim, Claimed, Deleted, DueJob, Finish, FinishResult, Fire, Fired, Job, JobChange,
-    JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore, Now, Owned, Page,
-    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter,
-    RunStore, ScheduleStore, Scope, StoreError, Triggered, WakeFire,
+    Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
+    Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
+    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Prune, Pruned, Registered,
+    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, StoreError, Triggered,
+    WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -54,6 +55,10 @@ impl JobStore for ModelStore {
     async fn trigger(&self, scope: &Scope, id: JobId, n: u32, now: Now) -> Answer<Triggered> {
         Ok(self.lock().trigger(scope, id, n, self.resolve(now)))
     }
+
+    async fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Answer<Vec<u32>> {
+        Ok(self.lock().slot_loads(scope, slots, limit))
+    }
 }
 
 #[async_trait]
@@ -89,6 +94,20 @@ impl ScheduleStore for ModelStore {
     async fn fire_wakes(&self, node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Answer<Fired> {
         Ok(self.lock().fire_wakes(node, batch, self.resolve(now)))
     }
+
+    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Answer<()> {
+        self.lock().supersede(jobs, self.resolve(now));
+        Ok(())
+    }
+
+    async fn closed(&self, shards: &[Shard], limit: u32, now: Now) -> Answer<Vec<ClosedAttempt>> {
+        Ok(self.lock().closed(shards, limit, self.resolve(now)))
+    }
+
+    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Answer<()> {
+        self.lock().reopen(batch);
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -118,12 +137,16 @@ impl RunStore for ModelStore {
         Ok(self.lock().owned(node, limit))
     }
 
-    async fn cancellations(&self, node: NodeNo) -> Answer<Vec<RunKey>> {
+    async fn cancellations(&self, node: NodeNo) -> Answer<Vec<Cancellation>> {
         Ok(self.lock().cancellations(node))
     }
 
     async fn cancel_run(&self, scope: &Scope, key: RunKey, now: Now) -> Answer<RunCancelled> {
         Ok(self.lock().cancel_run(scope, key, self.resolve(now)))
+    }
+
+    async fn waiting_of(&self, scope: &Scope, job: JobId) -> Answer<Vec<WaitingAttempt>> {
+        Ok(self.lock().waiting_attempts(scope, job))
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {

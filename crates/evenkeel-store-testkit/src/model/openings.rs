@@ -1,0 +1,72 @@
+//! When what waits may start, and what is before it.
+
+use evenkeel_core::{JobId, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{ClosedAttempt, Opening, Scope, WaitingAttempt, WaitsFor};
+
+use super::data::{Data, Ready, Waiting};
+
+/// So many places before an attempt are counted,
+const COUNTED_MAX: usize = 1_000;
+/// and so many attempts of a job are told.
+const TOLD_MAX: usize = 100;
+
+impl Data {
+    pub fn closed(&self, shards: &[Shard], limit: u32, now: Timestamp) -> Vec<ClosedAttempt> {
+        let closed = self.waiting.iter().filter_map(|((no, key), waiting)| match waiting {
+            Waiting::Ready(ready) if ready.opening.until.is_some_and(|until| until <= now) => {
+                self.find(*no).map(|job| (key, job))
+            }
+            Waiting::Ready(_) | Waiting::Wake { .. } => None,
+        });
+        closed
+            .filter(|(key, _)| shards.contains(&Shard::of(key.job_no)))
+            .take(limit as usize)
+            .map(|(key, job)| ClosedAttempt {
+                key: *key,
+                average_good_duration: job.history.average_good_duration,
+                definition: job.text.clone(),
+            })
+            .collect()
+    }
+
+    pub fn reopen(&mut self, batch: &[(RunKey, Opening)]) {
+        for (key, opening) in batch {
+            if let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(key.job_no, *key)) {
+                ready.opening = *opening;
+            }
+        }
+    }
+
+    pub fn waiting_attempts(&self, scope: &Scope, id: JobId) -> Vec<WaitingAttempt> {
+        let Some(no) = self.seen(scope, id) else { return Vec::new() };
+        let waiting = self.waiting_of(no).take(TOLD_MAX);
+        waiting
+            .map(|(key, waiting)| WaitingAttempt {
+                key,
+                waits_for: match waiting {
+                    Waiting::Wake { due } => WaitsFor::Time(*due),
+                    Waiting::Ready(ready) => WaitsFor::Worker {
+                        since: ready.order.ready_at,
+                        ahead: self.ahead_of(key, ready),
+                        opening: ready.opening,
+                    },
+                },
+            })
+            .collect()
+    }
+
+    fn ahead_of(&self, key: RunKey, ready: &Ready) -> u32 {
+        let place = (ready.order, key.job_no, key);
+        let places = self.queue.get(&ready.pool).into_iter().flatten().flatten();
+        places.take_while(|other| **other != place).take(COUNTED_MAX).count() as u32
+    }
+
+    pub fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Vec<u32> {
+        let load = |slot: &Slot| {
+            let here = self.jobs.iter().filter(|job| job.slot == Some(*slot));
+            let seen = here.filter(|job| job.tenant == scope.tenant);
+            seen.take(limit as usize).count() as u32
+        };
+        slots.iter().map(load).collect()
+    }
+}

@@ -1,0 +1,247 @@
+//! The watch list.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use evenkeel_core::condition::{Level, Reason};
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{Attempt, JobNo, RunKey, Shard, Timestamp};
+use evenkeel_store::{
+    AtRisk, ConditionCounts, Judgement, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
+    Standing, StoreError, ToJudge, WatchStore, Watched,
+};
+
+use super::ModelStore;
+use super::data::{Data, JobRow, Waiting, attempts_of, count};
+use super::lists::{cut, with_items};
+
+/// Before every moment there is.
+const AT_ONCE: Timestamp = Timestamp::MIN;
+
+/// The jobs that something happened to.
+#[derive(Default)]
+pub(super) struct WatchList {
+    rows: BTreeMap<JobNo, WatchRow>,
+    /// When to judge each.
+    due: BTreeSet<(Shard, Timestamp, JobNo)>,
+    /// What has happened to all of them. A job that comes back to the list is not taken for what
+    /// it was before.
+    happened: i32,
+}
+
+struct WatchRow {
+    judge_at: Timestamp,
+    touched: i32,
+    judged: Option<Judged>,
+}
+
+#[derive(Copy, Clone)]
+struct Judged {
+    reason: Reason,
+    error_at: Timestamp,
+    since: Timestamp,
+}
+
+impl WatchList {
+    pub fn len(&self) -> u64 {
+        count(self.rows.len())
+    }
+
+    pub fn forget(&mut self, no: JobNo) {
+        if let Some(row) = self.rows.remove(&no) {
+            self.due.remove(&(Shard::of(no), row.judge_at, no));
+        }
+    }
+
+    fn put(&mut self, no: JobNo, row: WatchRow) {
+        self.forget(no);
+        self.due.insert((Shard::of(no), row.judge_at, no));
+        self.rows.insert(no, row);
+    }
+}
+
+impl Data {
+    pub fn watch(&mut self, jobs: &[JobNo]) {
+        for no in jobs {
+            if self.find(*no).is_none_or(|job| job.is_deleted()) {
+                continue;
+            }
+            let judged = self.watch.rows.get(no).and_then(|row| row.judged);
+            self.watch.happened += 1;
+            let touched = self.watch.happened;
+            self.watch.put(*no, WatchRow { judge_at: AT_ONCE, touched, judged });
+        }
+    }
+
+    /// Something happened to a job: if it is on the list, it is judged again.
+    pub fn touch(&mut self, no: JobNo) {
+        if self.watch.rows.contains_key(&no) {
+            self.watch(&[no]);
+        }
+    }
+
+    fn to_judge(&self, shards: &[Shard], limit: u32, now: Timestamp) -> ToJudge {
+        let limit = limit as usize;
+        let of_shard = |shard: &Shard| {
+            let first = (*shard, AT_ONCE, JobNo(i64::MIN));
+            let last = (*shard, now, JobNo(i64::MAX));
+            self.watch.due.range(first..=last).take(limit).map(|(_, at, no)| (*at, *no))
+        };
+        let mut due: Vec<(Timestamp, JobNo)> = shards.iter().flat_map(of_shard).collect();
+        due.sort_unstable();
+        due.dedup();
+        due.truncate(limit);
+        ToJudge { now, jobs: due.into_iter().filter_map(|(_, no)| self.watched(no)).collect() }
+    }
+
+    fn watched(&self, no: JobNo) -> Option<Watched> {
+        let (job, row) = (self.find(no)?, self.watch.rows.get(&no)?);
+        Some(Watched {
+            no,
+            tenant: job.tenant,
+            touched: row.touched,
+            before: row.judged.map(|judged| judged.reason.level()),
+            active: job.standing == Standing::Active,
+            next_at: job.next_at,
+            last_fired_at: job.last_fired_at,
+            live: job.live > 0,
+            running_since: self.running_since(job),
+            history: job.history,
+            since: job.since,
+            definition: job.text.clone(),
+        })
+    }
+
+    /// Since when the newest attempt of the newest chain runs. A record of skipped times is none.
+    pub fn running_since(&self, job: &JobRow) -> Option<Timestamp> {
+        let attempts = job.chains.iter().rev().filter_map(|link| {
+            let (scheduled_at, sequence) = (link.scheduled_at, link.sequence);
+            let attempt = Attempt::FIRST;
+            let first = RunKey { scheduled_at, job_no: job.no, sequence, attempt };
+            self.runs.range(attempts_of(first)).next_back().map(|(_, run)| run)
+        });
+        let newest = attempts.into_iter().find(|run| run.status != RunStatus::Skipped)?;
+        newest.started_at.filter(|_| newest.status == RunStatus::Running)
+    }
+
+    fn judge(&mut self, batch: &[Judgement], now: Timestamp) {
+        for judgement in batch {
+            let no = judgement.job;
+            let as_judged = |row: &&WatchRow| row.touched == judgement.touched;
+            let Some(row) = self.watch.rows.get(&no).filter(as_judged) else { continue };
+            let Some(judge_at) = judgement.again_at else {
+                self.watch.forget(no);
+                continue;
+            };
+            let Judgement { touched, reason, error_at, .. } = *judgement;
+            let same = |judged: &Judged| judged.reason.level() == reason.level();
+            let since = row.judged.filter(same).map_or(now, |judged| judged.since);
+            let judged = Some(Judged { reason, error_at, since });
+            self.watch.put(no, WatchRow { judge_at, touched, judged });
+        }
+    }
+
+    fn overdue_in_queue(&self, shards: &[Shard], limit: u32, now: Timestamp) -> Vec<JobNo> {
+        let overdue = self.waiting.iter().filter_map(|((no, _), waiting)| match waiting {
+            Waiting::Ready(ready) if ready.order.should_start_by < now => Some(*no),
+            Waiting::Ready(_) | Waiting::Wake { .. } => None,
+        });
+        let mut found: Vec<JobNo> = overdue
+            .filter(|no| shards.contains(&Shard::of(*no)) && !self.watch.rows.contains_key(no))
+            .collect();
+        found.dedup();
+        found.truncate(limit as usize);
+        found
+    }
+
+    /// The jobs that were judged, all or a tenant's.
+    fn judged(&self, scope: Option<&Scope>) -> impl Iterator<Item = (&JobRow, Judged)> {
+        let tenant = scope.map(|scope| scope.tenant);
+        self.watch.rows.iter().filter_map(move |(no, row)| {
+            let job = self.find(*no)?;
+            let seen = tenant.is_none_or(|tenant| job.tenant == tenant);
+            row.judged.filter(|_| seen).map(|judged| (job, judged))
+        })
+    }
+
+    fn condition_counts(&self, scope: Option<&Scope>) -> ConditionCounts {
+        let seen = |job: &&JobRow| scope.is_none_or(|scope| job.tenant == scope.tenant);
+        let jobs = self.jobs.iter().filter(|job| !job.is_deleted()).filter(seen).count();
+        let of =
+            |level| count(self.judged(scope).filter(|(_, it)| it.reason.level() == level).count());
+        ConditionCounts { jobs: count(jobs), warning: of(Level::Warning), error: of(Level::Error) }
+    }
+
+    fn list_at_risk(
+        &self,
+        scope: &Scope,
+        filter: RiskFilter,
+        page: PageRequest<RiskCursor>,
+    ) -> Page<AtRisk, RiskCursor> {
+        let wanted = |level| level > Level::Ok && filter.level.is_none_or(|one| one == level);
+        let listed = self.judged(Some(scope)).filter(|(_, it)| wanted(it.reason.level()));
+        let mut listed: Vec<RiskCursor> = listed.map(|(job, it)| (it.error_at, job.no)).collect();
+        listed.sort_unstable();
+        let page = cut(listed, page, |one, after| one > after);
+        with_items(page, |(_, no)| {
+            let (job, row) = (self.find(*no)?, self.watch.rows.get(no)?);
+            let judged = row.judged?;
+            Some(AtRisk {
+                no: *no,
+                job: job.id,
+                name: job.about.name.clone(),
+                reason: judged.reason,
+                error_at: judged.error_at,
+                since: judged.since,
+            })
+        })
+    }
+}
+
+#[async_trait]
+impl WatchStore for ModelStore {
+    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+        self.lock().watch(jobs);
+        Ok(())
+    }
+
+    async fn to_judge(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<ToJudge, StoreError> {
+        Ok(self.lock().to_judge(shards, limit, self.resolve(now)))
+    }
+
+    async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError> {
+        self.lock().judge(&batch, self.resolve(now));
+        Ok(())
+    }
+
+    async fn overdue_in_queue(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<JobNo>, StoreError> {
+        Ok(self.lock().overdue_in_queue(shards, limit, self.resolve(now)))
+    }
+
+    async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError> {
+        Ok(self.lock().condition_counts(Some(scope)))
+    }
+
+    async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError> {
+        Ok(self.lock().condition_counts(None))
+    }
+
+    async fn list_at_risk(
+        &self,
+        scope: &Scope,
+        filter: RiskFilter,
+        page: PageRequest<RiskCursor>,
+    ) -> Result<Page<AtRisk, RiskCursor>, StoreError> {
+        Ok(self.lock().list_at_risk(scope, filter, page))
+    }
+}
