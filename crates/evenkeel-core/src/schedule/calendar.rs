@@ -86,7 +86,7 @@ impl fmt::Display for CalendarSpan {
             let micros = self.time.as_micros() % 1_000_000;
             if micros > 0 {
                 write!(f, "{}.{micros:06}S", secs % 60)?;
-            } else if secs % 60 > 0 {
+            } else if !secs.is_multiple_of(60) {
                 write!(f, "{}S", secs % 60)?;
             }
         }
@@ -173,7 +173,7 @@ impl CalendarInterval {
         dst: Dst,
     ) -> Option<Option<(Timestamp, bool)>> {
         let local = zone.stretch_at(anchor).local(anchor);
-        let local = DateTime::from(jiff_civil(local)?);
+        let local = jiff_civil(local)?;
         let date = self.every.date_after(local.date(), n)?;
         let day_start = date.to_datetime(jiff::civil::Time::midnight());
         let of_day = local.time().duration_since(jiff::civil::Time::midnight()).as_micros();
