@@ -37,6 +37,7 @@ pub(crate) async fn create(
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
     let job = app.jobs.create(&caller.scope, &document).await?;
+    let now = app.jobs.now().await?;
     let place = format!("/api/v1/jobs/{}", job.id);
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(JobView::from(job))))
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(JobView::new(job, now))))
 }
