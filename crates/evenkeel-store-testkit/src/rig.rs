@@ -109,6 +109,16 @@ impl Rig {
         }
     }
 
+    /// Registers one job of another tenant.
+    pub async fn add_for(&self, scope: &Scope, job: NewJob) -> Known {
+        let id = job.id;
+        let answers = self.store.register(scope, vec![job], now(0)).await;
+        match answers.expect("jobs can be registered")[..] {
+            [Registered::Created(no)] => Known { no, id },
+            ref other => panic!("not created: {other:?}"),
+        }
+    }
+
     /// Registers many.
     pub async fn add_all(&self, jobs: Vec<NewJob>) -> Vec<Known> {
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
@@ -314,7 +324,10 @@ impl Rig {
 
     /// What the first node is asked to end.
     pub async fn cancellations(&self) -> Vec<Cancellation> {
-        self.store.cancellations(self.node).await.expect("one can ask what is to end")
+        let told = self.store.cancellations(self.node).await;
+        let mut told = told.expect("one can ask what is to end");
+        told.sort_unstable();
+        told
     }
 
     /// How much there is.

@@ -55,6 +55,23 @@
 //! the text; where only the title fits it is the beginning. A job that is deleted, or not the
 //! tenant's, has no pages to list.
 //!
+//! **Openings.** An attempt may be claimed from `open_from` on and before `open_until`. One that is
+//! closed or forbids the node keeps its place, is counted by `waiting`, and takes nobody else's.
+//!
+//! **Supersede.** It leaves alone what is asked to end already, whoever asked. To `finish` and
+//! `requeue`, a superseded attempt is one that is asked to end, but that `requeue` records it as
+//! superseded.
+//!
+//! **Next times that follow.** `finish` moves the next time whoever wanted the run ended, but not if
+//! the end stops the job. It tells the scheduler however far the new time is. A chain ended badly if
+//! the attempt that ended it failed or timed out.
+//!
+//! **What runs.** A record of skipped times is no chain: it does not hide the run that goes on.
+//!
+//! **Watch.** Commands are `update`, `trigger`, and a `cancel_run` that withdraws. `touched` of a job
+//! that comes back to the list is another one than it had. An attempt should have started if its
+//! deadline is before now. A judgement that takes a job off the list forgets its level.
+//!
 //! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
 //! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of
 //! its job that was the last to end well, or the last to fail or time out. Each step also forgets the notes that ended
@@ -63,6 +80,7 @@
 #![expect(missing_docs, reason = "a case's name is the sentence it checks")]
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
+pub mod at_risk;
 pub mod bulk;
 pub mod cancel;
 pub mod checkpoints;
@@ -77,18 +95,23 @@ pub mod look_ahead;
 pub mod node_races;
 pub mod nodes;
 pub mod notes;
+pub mod openings;
 pub mod owned;
 pub mod page_lists;
 pub mod page_search;
 pub mod pages;
+pub mod periodic;
 pub mod prune;
 pub mod races;
 pub mod register;
 pub mod requeue;
 pub mod runs;
 pub mod steal;
+pub mod supersede;
 pub mod tenants;
 pub mod trigger;
 pub mod update;
+pub mod waiting_of;
 pub mod wakes;
+pub mod watch;
 pub mod whole;

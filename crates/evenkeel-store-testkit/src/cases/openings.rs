@@ -1,0 +1,267 @@
+//! When attempts in the queue may be claimed, and by whom.
+
+use evenkeel_core::order::Lane;
+use evenkeel_core::{JobNo, RunKey, Shard, Span};
+use evenkeel_store::{Claim, ClosedAttempt, FireResult, Opening, Start};
+
+use super::races::at_once;
+use crate::Opened;
+use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
+use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
+
+const ALWAYS: Opening = Opening { from: None, until: None };
+
+fn opening(from: Option<i64>, until: Option<i64>) -> Opening {
+    Opening { from: from.map(at), until: until.map(at) }
+}
+
+/// Queues a job at 60 that may be claimed in `opening`.
+async fn queue(rig: &Rig, job: JobBuilder, opening: Opening) -> (Known, RunKey) {
+    let job = rig.add(job.build()).await;
+    let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
+    open(&mut fire.start.as_mut().unwrap().1, opening);
+    assert!(matches!(rig.fire(vec![fire], 60).await[..], [FireResult::Fired(_)]));
+    (job, RunKey::regular(job.no, at(60)))
+}
+
+fn open(start: &mut Start, opening: Opening) {
+    let Start::Queued(ticket) = start else { panic!("not queued") };
+    (ticket.open_from, ticket.open_until) = (opening.from, opening.until);
+}
+
+async fn claim(rig: &Rig, room: usize, secs: i64) -> Vec<JobNo> {
+    rig.claim(room, secs).await.iter().map(|attempt| attempt.key.job_no).collect()
+}
+
+async fn closed_of(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<ClosedAttempt> {
+    rig.store.closed(shards, limit, now(secs)).await.unwrap()
+}
+
+async fn closed(rig: &Rig, secs: i64) -> Vec<RunKey> {
+    let shards: Vec<Shard> = Shard::all().collect();
+    let mut keys: Vec<RunKey> =
+        closed_of(rig, &shards, 1_000, secs).await.iter().map(|one| one.key).collect();
+    keys.sort_unstable();
+    keys
+}
+
+pub async fn nothing_is_claimed_before_it_opens(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, _) = queue(&rig, new_job("crawl"), opening(Some(100), None)).await;
+    assert_eq!(claim(&rig, 10, 99).await, []);
+    assert_eq!(claim(&rig, 10, 100).await, [job.no]);
+}
+
+pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (first, _) = queue(&rig, new_job("first"), opening(None, Some(100))).await;
+    assert_eq!(claim(&rig, 10, 99).await, [first.no]);
+    let (_, key) = queue(&rig, new_job("second"), opening(Some(61), Some(100))).await;
+    for secs in [100, 100_000] {
+        assert_eq!(claim(&rig, 10, secs).await, []);
+    }
+    assert_eq!(rig.census().await.ready, 1);
+    assert_eq!(rig.run(key).await.status, evenkeel_core::run::RunStatus::Pending);
+}
+
+pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for n in 0..30 {
+        let ahead = new_job(&format!("closed {n}")).priority(90);
+        let shut = if n % 2 == 0 { opening(None, Some(61)) } else { opening(Some(900), None) };
+        queue(&rig, ahead, shut).await;
+    }
+    let mut behind = Vec::new();
+    for n in 0..3 {
+        let (job, _) = queue(&rig, new_job(&format!("open {n}")).priority(10), ALWAYS).await;
+        behind.push(job.no);
+    }
+    assert_eq!(claim(&rig, 2, 70).await, behind[..2]);
+    assert_eq!(claim(&rig, 2, 70).await, behind[2..]);
+    assert_eq!(claim(&rig, 2, 70).await, []);
+}
+
+pub async fn closed_ones_take_no_guaranteed_places(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let in_lane = |name: &str, lane| new_job(name).lane(lane);
+    queue(&rig, in_lane("shut", Lane::Batch), opening(None, Some(61))).await;
+    let (first, _) = queue(&rig, in_lane("first", Lane::Critical), ALWAYS).await;
+    let (second, _) = queue(&rig, in_lane("second", Lane::Critical), ALWAYS).await;
+    let wanted = Claim { guaranteed: [1, 0, 1], ..claim_of(rig.node, 2) };
+    let claimed = rig.store.claim(&wanted, now(70)).await.unwrap().attempts;
+    let jobs: Vec<JobNo> = claimed.iter().map(|attempt| attempt.key.job_no).collect();
+    assert_eq!(jobs, [first.no, second.no]);
+}
+
+pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
+    let held = rig.claim_one(60).await;
+    rig.finish(rig.good_end(held)).await;
+    let mut fire = fire_of(&rig.due(job).await, at(120), Begin::Queued);
+    open(&mut fire.start.as_mut().unwrap().1, opening(None, Some(150)));
+    rig.fire(vec![fire], 120).await;
+    let shard = [Shard::of(job.no)];
+    assert_eq!(closed_of(&rig, &shard, 10, 149).await, []);
+    let expected = ClosedAttempt {
+        key: RunKey::regular(job.no, at(120)),
+        average_good_duration: Some(Span::from_secs(5)),
+        definition: rig.due(job).await.definition,
+    };
+    // It is told until it is opened.
+    for secs in [150, 151] {
+        assert_eq!(closed_of(&rig, &shard, 10, secs).await, [expected.clone()]);
+    }
+}
+
+pub async fn what_is_open_or_will_open_is_not_told_as_closed(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    queue(&rig, new_job("always"), ALWAYS).await;
+    queue(&rig, new_job("later"), opening(Some(900), None)).await;
+    queue(&rig, new_job("later, for a while"), opening(Some(900), Some(1_000))).await;
+    queue(&rig, new_job("for a while"), opening(None, Some(1_000))).await;
+    let (_, shut) = queue(&rig, new_job("closed"), opening(None, Some(80))).await;
+    assert_eq!(closed(&rig, 100).await, [shut]);
+}
+
+pub async fn closed_ones_are_told_by_shard_up_to_a_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut keys = Vec::new();
+    for n in 0..5 {
+        let (_, key) = queue(&rig, new_job(&format!("job {n}")), opening(None, Some(80))).await;
+        keys.push(key);
+    }
+    assert_eq!(closed(&rig, 100).await, keys);
+    let one = closed_of(&rig, &[Shard::of(keys[2].job_no)], 10, 100).await;
+    assert_eq!(one.iter().map(|one| one.key).collect::<Vec<_>>(), [keys[2]]);
+    let shards: Vec<Shard> = Shard::all().collect();
+    assert_eq!(closed_of(&rig, &shards, 3, 100).await.len(), 3);
+    assert_eq!(closed_of(&rig, &[], 10, 100).await, []);
+}
+
+pub async fn a_reopened_attempt_is_claimed_in_its_new_time(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = queue(&rig, new_job("crawl"), opening(None, Some(80))).await;
+    rig.store.reopen(&[(key, opening(Some(200), Some(300)))]).await.unwrap();
+    assert_eq!(closed(&rig, 250).await, []);
+    assert_eq!(claim(&rig, 10, 199).await, []);
+    assert_eq!(claim(&rig, 10, 300).await, []);
+    assert_eq!(closed(&rig, 300).await, [key]);
+    rig.store.reopen(&[(key, ALWAYS)]).await.unwrap();
+    assert_eq!(claim(&rig, 10, 300).await, [job.no]);
+}
+
+pub async fn reopening_leaves_the_order_as_it_was(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (first, shut) = queue(&rig, new_job("first").priority(9), opening(None, Some(61))).await;
+    let (second, _) = queue(&rig, new_job("second").priority(5), ALWAYS).await;
+    rig.store.reopen(&[(shut, ALWAYS)]).await.unwrap();
+    assert_eq!(claim(&rig, 10, 70).await, [first.no, second.no]);
+}
+
+pub async fn what_is_in_the_queue_no_more_is_not_reopened(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (claimed, key) = queue(&rig, new_job("claimed"), opening(None, Some(80))).await;
+    rig.claim_one(70).await;
+    let (other, shut) = queue(&rig, new_job("other"), opening(None, Some(80))).await;
+    let never = RunKey::regular(claimed.no, at(999));
+    let batch = [key, never, shut].map(|key| (key, ALWAYS));
+    rig.store.reopen(&batch).await.unwrap();
+    rig.store.reopen(&[]).await.unwrap();
+    assert_eq!(claim(&rig, 10, 90).await, [other.no]);
+    let census = rig.census().await;
+    assert_eq!((census.ready, census.running, census.runs), (0, 2, 2));
+}
+
+pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let mut back = rig.requeue_of(held, job, false).await;
+    (back.ticket.open_from, back.ticket.open_until) = (Some(at(100)), Some(at(110)));
+    assert!(rig.requeue(back, 70).await);
+    assert_eq!(claim(&rig, 10, 99).await, []);
+    assert_eq!(closed(&rig, 110).await, [held.key]);
+    let held = rig.claim_one(100).await;
+    rig.finish(rig.retry(held, at(120))).await;
+    let mut wake = wake_fire_of(&rig.wakes(120).await[0], Begin::Queued);
+    open(&mut wake.start, opening(Some(200), Some(210)));
+    rig.store.fire_wakes(rig.node, vec![wake], now(120)).await.unwrap();
+    assert_eq!(claim(&rig, 10, 199).await, []);
+    assert_eq!(closed(&rig, 210).await, [next_attempt(held.key)]);
+    assert_eq!(claim(&rig, 10, 200).await, [job.no]);
+}
+
+pub async fn a_node_gets_nothing_that_forbids_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let named = |name: &str| Claim { node_name: name.into(), ..claim_of(rig.node, 10) };
+    let claim = async |name: &str| -> Vec<JobNo> {
+        let claimed = rig.store.claim(&named(name), now(70)).await.unwrap().attempts;
+        claimed.iter().map(|attempt| attempt.key.job_no).collect()
+    };
+    let (one, _) = queue(&rig, new_job("one").not_on(&["crawler-1"]).priority(9), ALWAYS).await;
+    let (both, _) =
+        queue(&rig, new_job("both").not_on(&["crawler-1", "crawler-2"]).priority(8), ALWAYS).await;
+    let (none, _) = queue(&rig, new_job("none").priority(7), ALWAYS).await;
+    assert_eq!(claim("crawler-1").await, [none.no]);
+    assert_eq!(claim("crawler-1").await, []);
+    assert_eq!(claim("crawler-2").await, [one.no]);
+    // A name is compared as a whole, letter by letter.
+    let (other, _) =
+        queue(&rig, new_job("other").not_on(&["Crawler-3", "crawler-33"]), ALWAYS).await;
+    assert_eq!(claim("crawler-3").await, [both.no, other.no]);
+}
+
+pub async fn forbidden_ones_do_not_hold_up_those_behind_them(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for n in 0..20 {
+        queue(&rig, new_job(&format!("job {n}")).not_on(&["node-1"]).priority(90), ALWAYS).await;
+    }
+    let (behind, _) = queue(&rig, new_job("behind").priority(1), ALWAYS).await;
+    assert_eq!(claim(&rig, 1, 70).await, [behind.no]);
+    assert_eq!(claim(&rig, 1, 70).await, []);
+}
+
+pub async fn what_goes_back_and_what_is_retried_forbid_nodes_too(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").not_on(&["node-1"]).build()).await;
+    let held = rig.start(job, 60).await;
+    let back = rig.requeue_of(held, job, false).await;
+    assert!(rig.requeue(back, 70).await);
+    assert_eq!(claim(&rig, 10, 71).await, []);
+    let elsewhere = Claim { node_name: "node-2".into(), ..claim_of(rig.node, 10) };
+    let held = rig.store.claim(&elsewhere, now(71)).await.unwrap().attempts;
+    let held = crate::rig::Held { key: held[0].key, fence: held[0].fence };
+    rig.finish(rig.retry(held, at(80))).await;
+    rig.fire_wakes(&rig.wakes(80).await, Begin::Queued, 80).await;
+    assert_eq!(claim(&rig, 10, 81).await, []);
+    assert_eq!(rig.store.claim(&elsewhere, now(81)).await.unwrap().attempts.len(), 1);
+}
+
+pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut keys = Vec::new();
+    for n in 0..40 {
+        let when = if n % 2 == 0 { opening(None, Some(100)) } else { opening(None, Some(65)) };
+        let (_, key) = queue(&rig, new_job(&format!("job {n}")), when).await;
+        keys.push((key, opening(None, Some(200))));
+    }
+    let node = rig.node;
+    let claimed = at_once(&rig, 4, |n, store| {
+        let keys = keys.clone();
+        async move {
+            if n < 2 {
+                store.reopen(&keys).await.unwrap();
+                return Vec::new();
+            }
+            store.claim(&claim_of(node, 100), now(70)).await.unwrap().attempts
+        }
+    })
+    .await;
+    let mut given: Vec<RunKey> = claimed.into_iter().flatten().map(|one| one.key).collect();
+    given.extend(rig.claim(100, 70).await.iter().map(|one| one.key));
+    given.sort_unstable();
+    assert_eq!(given, keys.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+    let census = rig.census().await;
+    assert_eq!((census.ready, census.running), (0, 40));
+}

@@ -1,0 +1,187 @@
+//! What people see of what waits, and of what is to come.
+
+use evenkeel_core::order::Lane;
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::{RunKey, Slot};
+use evenkeel_store::{JobChange, Opening, Scope, Start, WaitingAttempt, WaitsFor};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, fire_of, fresh_id, new_job, now};
+use crate::rig::{Known, Rig, next_attempt};
+
+async fn waiting(rig: &Rig, job: Known) -> Vec<WaitingAttempt> {
+    rig.store.waiting_of(&rig.scope, job.id).await.unwrap()
+}
+
+async fn ahead(rig: &Rig, job: Known) -> u32 {
+    match waiting(rig, job).await[..] {
+        [WaitingAttempt { waits_for: WaitsFor::Worker { ahead, .. }, .. }] => ahead,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    assert_eq!(waiting(&rig, job).await, []);
+    let mut fire = fire_of(&rig.due(job).await, at(63), Begin::Queued);
+    if let Some((_, Start::Queued(ticket))) = &mut fire.start {
+        (ticket.open_from, ticket.open_until) = (Some(at(80)), Some(at(90)));
+    }
+    rig.fire(vec![fire], 63).await;
+    let key = RunKey::regular(job.no, at(60));
+    let opening = Opening { from: Some(at(80)), until: Some(at(90)) };
+    let waits_for = WaitsFor::Worker { since: at(63), ahead: 0, opening };
+    assert_eq!(waiting(&rig, job).await, [WaitingAttempt { key, waits_for }]);
+    let opening = Opening { from: None, until: Some(at(200)) };
+    rig.store.reopen(&[(key, opening)]).await.unwrap();
+    let waits_for = WaitsFor::Worker { since: at(63), ahead: 0, opening };
+    assert_eq!(waiting(&rig, job).await, [WaitingAttempt { key, waits_for }]);
+    rig.claim_one(80).await;
+    assert_eq!(waiting(&rig, job).await, []);
+}
+
+pub async fn retries_and_triggers_say_when_they_may_start(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.retry(held, at(900))).await;
+    let trigger = rig.trigger(job, 0, 70).await;
+    let told = waiting(&rig, job).await;
+    let retry = WaitingAttempt { key: next_attempt(held.key), waits_for: WaitsFor::Time(at(900)) };
+    assert_eq!(told, [retry, WaitingAttempt { key: trigger, waits_for: WaitsFor::Time(at(70)) }]);
+}
+
+pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let mut keys = Vec::new();
+    for n in 0..55 {
+        keys.push(rig.queue(job, 60 + n * 60).await);
+        keys.push(rig.trigger(job, 0, 61 + n * 60).await);
+    }
+    let told: Vec<RunKey> = waiting(&rig, job).await.iter().map(|one| one.key).collect();
+    assert_eq!(told, keys[..100]);
+}
+
+pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let mut jobs = Vec::new();
+    for (name, lane, priority) in [
+        ("batch", Lane::Batch, 90),
+        ("light", Lane::Standard, 10),
+        ("heavy", Lane::Standard, 90),
+        ("first", Lane::Critical, 0),
+    ] {
+        let job = rig.add(new_job(name).lane(lane).priority(priority).build()).await;
+        rig.queue(job, 60).await;
+        jobs.push(job);
+    }
+    let elsewhere = rig.add(new_job("elsewhere").pool("big").lane(Lane::Critical).build()).await;
+    rig.queue(elsewhere, 60).await;
+    let theirs = new_job("theirs").lane(Lane::Critical).priority(50).build();
+    let theirs = rig.add_for(&other, theirs).await;
+    rig.queue(theirs, 60).await;
+    let mut counted = Vec::new();
+    for job in jobs {
+        counted.push(ahead(&rig, job).await);
+    }
+    assert_eq!(counted, [4, 3, 2, 1]);
+    assert_eq!(ahead(&rig, elsewhere).await, 0);
+}
+
+pub async fn equal_ones_are_ahead_of_each_other_in_one_way(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["a", "b", "c"].map(|name| new_job(name).build());
+    let jobs = rig.add_all(jobs.to_vec()).await;
+    let mut batch = Vec::new();
+    for job in &jobs {
+        batch.push(fire_of(&rig.due(*job).await, at(60), Begin::Queued));
+    }
+    rig.fire(batch, 60).await;
+    for (place, job) in jobs.iter().enumerate() {
+        assert_eq!(ahead(&rig, *job).await, place as u32);
+    }
+    let claimed = rig.claim(10, 61).await;
+    let order: Vec<i64> = claimed.iter().map(|one| one.key.job_no.0).collect();
+    assert_eq!(order, jobs.iter().map(|job| job.no.0).collect::<Vec<_>>());
+}
+
+pub async fn what_is_ahead_is_counted_up_to_a_thousand(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let many = (0..1_005).map(|n| new_job(&format!("job {n}")).priority(90).build()).collect();
+    let mut jobs = rig.add_all(many).await;
+    jobs.push(rig.add(new_job("last").priority(1).build()).await);
+    let numbers: Vec<_> = jobs.iter().map(|job| job.no).collect();
+    let due = rig.store.load_jobs(&numbers).await.unwrap();
+    rig.fire(due.iter().map(|job| fire_of(job, at(60), Begin::Queued)).collect(), 60).await;
+    assert_eq!(ahead(&rig, jobs[1_005]).await, 1_000);
+    assert_eq!(ahead(&rig, jobs[1_004]).await, 1_000);
+    assert_eq!(ahead(&rig, jobs[999]).await, 999);
+}
+
+pub async fn only_ones_own_is_told(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.queue(job, 60).await;
+    assert_eq!(waiting(&rig, job).await.len(), 1);
+    assert_eq!(rig.store.waiting_of(&other, job.id).await.unwrap(), []);
+    let nobody = Known { id: fresh_id(), ..job };
+    assert_eq!(waiting(&rig, nobody).await, []);
+    rig.store.delete(&rig.scope, job.id, now(61)).await.unwrap();
+    assert_eq!(waiting(&rig, job).await, []);
+}
+
+async fn loads(rig: &Rig, scope: &Scope, secs: &[i64], limit: u32) -> Vec<u32> {
+    let slots: Vec<Slot> = secs.iter().map(|secs| Slot::of(at(*secs))).collect();
+    rig.store.slot_loads(scope, &slots, limit).await.unwrap()
+}
+
+pub async fn jobs_are_counted_by_the_slot_of_their_next_time(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (name, secs) in [("a", 60), ("b", 899), ("c", 900), ("d", 4_500)] {
+        rig.add(new_job(name).every(7_200).first_at(secs).build()).await;
+    }
+    rig.add(new_job("never").never().build()).await;
+    let scope = rig.scope;
+    assert_eq!(loads(&rig, &scope, &[4_500, 0, 900, 1_800], 10).await, [1, 2, 1, 0]);
+    assert_eq!(loads(&rig, &scope, &[0, 0, 899], 10).await, [2, 2, 2]);
+    assert_eq!(loads(&rig, &scope, &[], 10).await, [0; 0]);
+}
+
+pub async fn they_are_counted_no_further_than_the_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = (0..20).map(|n| new_job(&format!("job {n}")).build()).collect();
+    rig.add_all(jobs).await;
+    let scope = rig.scope;
+    for (limit, count) in [(0, 0), (7, 7), (20, 20), (1_000, 20)] {
+        assert_eq!(loads(&rig, &scope, &[60], limit).await, [count]);
+    }
+}
+
+pub async fn a_job_is_counted_where_its_next_time_is_now(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let scope = rig.scope;
+    let fired = rig.add(new_job("fired").every(3_600).build()).await;
+    let moved = rig.add(new_job("moved").build()).await;
+    let gone = rig.add(new_job("gone").build()).await;
+    assert_eq!(loads(&rig, &scope, &[60, 3_660, 9_000], 10).await, [3, 0, 0]);
+    rig.start(fired, 60).await;
+    let change = JobChange { next_at: Some(Some(at(9_000))), ..JobChange::default() };
+    rig.store.update(&scope, moved.id, change, now(60)).await.unwrap();
+    rig.store.delete(&scope, gone.id, now(60)).await.unwrap();
+    assert_eq!(loads(&rig, &scope, &[60, 3_660, 9_000], 10).await, [0, 1, 1]);
+}
+
+pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    rig.add(new_job("ours").build()).await;
+    for name in ["a", "b", "c"] {
+        rig.add_for(&other, new_job(name).build()).await;
+    }
+    assert_eq!(loads(&rig, &rig.scope.clone(), &[60], 2).await, [1]);
+    assert_eq!(loads(&rig, &other, &[60], 10).await, [3]);
+}

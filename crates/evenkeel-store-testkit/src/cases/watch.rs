@@ -1,0 +1,381 @@
+//! The watch list: who is on it, and when they are judged.
+
+use evenkeel_core::condition::{Level, Reason};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{JobNo, Shard};
+use evenkeel_store::{ConditionCounts, FinishResult, JobChange, Judgement, RunCancelled, Watched};
+
+use crate::Opened;
+use crate::fixtures::{at, new_job, now};
+use crate::rig::{Held, Known, OVER, Rig};
+
+/// What is to be judged of all shards, by then.
+pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<Watched> {
+    let shards: Vec<Shard> = Shard::all().collect();
+    let found = rig.store.to_judge(&shards, 10_000, now(secs)).await.unwrap();
+    assert_eq!(found.now, at(secs));
+    found.jobs
+}
+
+/// Their numbers, in order.
+pub(super) async fn due(rig: &Rig, secs: i64) -> Vec<JobNo> {
+    to_judge(rig, secs).await.iter().map(|job| job.no).collect()
+}
+
+pub(super) async fn watch(rig: &Rig, jobs: &[Known]) {
+    let jobs: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
+    rig.store.watch(&jobs).await.unwrap();
+}
+
+/// The job, which is to be judged.
+pub(super) async fn watched(rig: &Rig, job: Known, secs: i64) -> Watched {
+    let found = to_judge(rig, secs).await.into_iter().find(|one| one.no == job.no);
+    found.expect("the job is to be judged")
+}
+
+/// A judgement of the job as it is: so it is doing, and it is to be judged again then.
+pub(super) fn judgement(job: &Watched, reason: Reason, again: Option<i64>) -> Judgement {
+    Judgement {
+        job: job.no,
+        touched: job.touched,
+        reason,
+        error_at: at(1_000),
+        again_at: again.map(at),
+    }
+}
+
+/// Puts a job on the list and judges it.
+pub(super) async fn judge(rig: &Rig, job: Known, reason: Reason, secs: i64) {
+    watch(rig, &[job]).await;
+    let judgement = judgement(&watched(rig, job, secs).await, reason, Some(9_000));
+    rig.store.judge(vec![judgement], now(secs)).await.unwrap();
+}
+
+pub(super) async fn counts(rig: &Rig) -> ConditionCounts {
+    rig.store.condition_counts(&rig.scope).await.unwrap()
+}
+
+pub async fn a_job_that_runs_well_is_not_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    let held = rig.start(job, 120).await;
+    rig.finish(rig.end(held, Outcome::Cancelled, OVER)).await;
+    let held = rig.start(job, 180).await;
+    rig.finish(rig.end(held, Outcome::PartlyFailed, OVER)).await;
+    let held = rig.start(job, 240).await;
+    rig.finish(rig.end(held, Outcome::Superseded, OVER)).await;
+    assert_eq!(due(&rig, 300).await, []);
+    assert_eq!(rig.census().await.watched, 0);
+}
+
+pub async fn a_watched_job_is_shown_as_it_is(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    watch(&rig, &[job]).await;
+    let found = watched(&rig, job, 0).await;
+    let expected = Watched {
+        no: job.no,
+        tenant: rig.scope.tenant,
+        touched: found.touched,
+        before: None,
+        active: true,
+        next_at: Some(at(60)),
+        last_fired_at: None,
+        live: false,
+        running_since: None,
+        history: evenkeel_core::History::default(),
+        since: at(0),
+        definition: rig.due(job).await.definition,
+    };
+    assert_eq!(found, expected);
+    rig.run_well(job, 60).await;
+    rig.start(job, 120).await;
+    let change = JobChange { next_at: Some(Some(at(300))), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(121)).await.unwrap();
+    let found = watched(&rig, job, 130).await;
+    let expected = Watched {
+        touched: found.touched,
+        next_at: Some(at(300)),
+        last_fired_at: Some(at(120)),
+        live: true,
+        running_since: Some(at(120)),
+        history: rig.job(job).await.history,
+        since: at(121),
+        ..expected
+    };
+    assert_eq!(found, expected);
+    assert_ne!(found.history, evenkeel_core::History::default());
+}
+
+pub async fn a_failed_attempt_puts_its_job_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (name, outcome) in [("failed", Outcome::Failed), ("timed out", Outcome::TimedOut)] {
+        let job = rig.add(new_job(name).build()).await;
+        let held = rig.start(job, 60).await;
+        rig.finish(rig.end(held, outcome, OVER)).await;
+        let found = watched(&rig, job, 65).await;
+        assert_eq!((found.history.consecutive_failures, found.live), (1, false));
+    }
+    let retried = rig.add(new_job("retried").build()).await;
+    let held = rig.start(retried, 60).await;
+    rig.finish(rig.retry(held, at(900))).await;
+    assert!(watched(&rig, retried, 65).await.live);
+    assert_eq!(rig.census().await.watched, 3);
+}
+
+pub async fn an_end_may_ask_for_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["asks", "does not"].map(|name| new_job(name).build());
+    let jobs = rig.add_all(jobs.to_vec()).await;
+    let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
+    let mut asks = rig.good_end(first);
+    asks.watch = true;
+    rig.finish_all(vec![asks, rig.good_end(second)]).await;
+    assert_eq!(due(&rig, 65).await, [jobs[0].no]);
+}
+
+pub async fn a_refused_end_puts_nobody_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let stale = Held { fence: held.fence.next(), ..held };
+    let mut end = rig.end(stale, Outcome::Failed, OVER);
+    end.watch = true;
+    assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
+    assert_eq!(due(&rig, 65).await, []);
+}
+
+pub async fn an_end_told_twice_counts_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let end = rig.end(held, Outcome::Failed, OVER);
+    assert_eq!(rig.finish(end.clone()).await, FinishResult::Done);
+    let before = watched(&rig, job, 65).await;
+    assert_eq!(rig.finish(end).await, FinishResult::AlreadyDone);
+    assert_eq!(watched(&rig, job, 65).await, before);
+}
+
+pub async fn whatever_happens_to_a_job_on_it_has_it_judged_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    judge(&rig, job, Reason::LastRunFailed, 61).await;
+    assert_eq!(due(&rig, 70).await, []);
+    rig.finish(rig.good_end(held)).await;
+    let after_end = watched(&rig, job, 70).await;
+    assert_eq!(after_end.before, Some(Level::Warning));
+
+    judge(&rig, job, Reason::LastRunFailed, 71).await;
+    rig.store.update(&rig.scope, job.id, JobChange::default(), now(72)).await.unwrap();
+    let after_change = watched(&rig, job, 73).await;
+    assert_ne!(after_change.touched, after_end.touched);
+
+    judge(&rig, job, Reason::LastRunFailed, 74).await;
+    let key = rig.trigger(job, 0, 75).await;
+    let after_trigger = watched(&rig, job, 76).await;
+    assert!(after_trigger.live);
+    assert_ne!(after_trigger.touched, after_change.touched);
+
+    judge(&rig, job, Reason::LastRunFailed, 77).await;
+    let cancelled = rig.store.cancel_run(&rig.scope, key, now(78)).await.unwrap();
+    assert_eq!(cancelled, RunCancelled::Withdrawn(key));
+    let after_cancel = watched(&rig, job, 79).await;
+    assert!(!after_cancel.live);
+    assert_ne!(after_cancel.touched, after_trigger.touched);
+}
+
+pub async fn commands_put_nobody_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.store.update(&rig.scope, job.id, JobChange::default(), now(1)).await.unwrap();
+    let key = rig.trigger(job, 0, 2).await;
+    rig.store.cancel_run(&rig.scope, key, now(3)).await.unwrap();
+    assert_eq!(rig.census().await.watched, 0);
+}
+
+pub async fn watching_again_has_it_judged_again_and_keeps_how_it_was_judged(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    judge(&rig, job, Reason::Violated, 10).await;
+    watch(&rig, &[job, job]).await;
+    assert_eq!(watched(&rig, job, 11).await.before, Some(Level::Error));
+    assert_eq!(rig.census().await.watched, 1);
+    assert_eq!(counts(&rig).await.error, 1);
+}
+
+pub async fn a_judged_job_is_left_in_peace_until_it_is_due_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    watch(&rig, &[job]).await;
+    let judged = judgement(&watched(&rig, job, 10).await, Reason::LastRunFailed, Some(500));
+    rig.store.judge(vec![judged], now(10)).await.unwrap();
+    assert_eq!(due(&rig, 499).await, []);
+    assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Warning));
+    // Nothing has happened to it: it is judged as of the same.
+    assert_eq!(watched(&rig, job, 500).await.touched, judged.touched);
+}
+
+pub async fn a_job_that_is_well_may_stay_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    watch(&rig, &[job]).await;
+    let judged = judgement(&watched(&rig, job, 10).await, Reason::OnTime, Some(500));
+    rig.store.judge(vec![judged], now(10)).await.unwrap();
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 0 });
+    assert_eq!(rig.census().await.watched, 1);
+    assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Ok));
+}
+
+pub async fn a_judgement_without_another_takes_the_job_off_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    judge(&rig, job, Reason::Violated, 10).await;
+    watch(&rig, &[job]).await;
+    let well = judgement(&watched(&rig, job, 11).await, Reason::OnTime, None);
+    rig.store.judge(vec![well], now(11)).await.unwrap();
+    assert_eq!((due(&rig, 100_000).await, rig.census().await.watched), (vec![], 0));
+    assert_eq!(counts(&rig).await.error, 0);
+    // What ends well leaves it alone now, and it can come back.
+    rig.run_well(job, 60).await;
+    assert_eq!(rig.census().await.watched, 0);
+    watch(&rig, &[job]).await;
+    assert_eq!(watched(&rig, job, 70).await.before, None);
+}
+
+pub async fn a_judgement_of_what_was_before_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    judge(&rig, job, Reason::LastRunFailed, 61).await;
+    watch(&rig, &[job]).await;
+    let seen = watched(&rig, job, 62).await;
+    rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
+    for (reason, again) in [(Reason::OnTime, None), (Reason::Violated, Some(9_000))] {
+        rig.store.judge(vec![judgement(&seen, reason, again)], now(63)).await.unwrap();
+        let found = watched(&rig, job, 63).await;
+        assert_eq!(found.before, Some(Level::Warning));
+        assert_ne!(found.touched, seen.touched);
+        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0 });
+    }
+}
+
+pub async fn a_judgement_from_before_it_was_off_the_list_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    watch(&rig, &[job]).await;
+    let seen = watched(&rig, job, 1).await;
+    rig.store.judge(vec![judgement(&seen, Reason::OnTime, None)], now(2)).await.unwrap();
+    // Not on the list: no judgement puts it there.
+    let late = judgement(&seen, Reason::Violated, Some(9_000));
+    rig.store.judge(vec![late], now(3)).await.unwrap();
+    assert_eq!((rig.census().await.watched, counts(&rig).await.error), (0, 0));
+    watch(&rig, &[job]).await;
+    rig.store.judge(vec![late], now(4)).await.unwrap();
+    assert_eq!(watched(&rig, job, 5).await.before, None);
+    assert_eq!(counts(&rig).await.error, 0);
+}
+
+pub async fn a_judgement_of_a_job_that_never_was_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    watch(&rig, &[job]).await;
+    let seen = watched(&rig, job, 1).await;
+    let nobody = Judgement { job: JobNo(987_654), ..judgement(&seen, Reason::Violated, Some(9)) };
+    let judged = judgement(&seen, Reason::Violated, Some(9_000));
+    rig.store.judge(vec![nobody, judged], now(2)).await.unwrap();
+    rig.store.judge(Vec::new(), now(2)).await.unwrap();
+    assert_eq!((rig.census().await.watched, counts(&rig).await.error), (1, 1));
+}
+
+pub async fn deleted_jobs_leave_it_and_stay_away(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    judge(&rig, job, Reason::Violated, 61).await;
+    rig.store.delete(&rig.scope, job.id, now(62)).await.unwrap();
+    assert_eq!(rig.census().await.watched, 0);
+    watch(&rig, &[job, Known { no: JobNo(987_654), id: job.id }]).await;
+    rig.finish(rig.end(held, Outcome::Failed, OVER)).await;
+    assert_eq!((due(&rig, 100_000).await, rig.census().await.watched), (vec![], 0));
+    assert_eq!(counts(&rig).await, ConditionCounts::default());
+}
+
+pub async fn the_longest_due_are_judged_first_up_to_a_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
+    let jobs = rig.add_all(jobs).await;
+    watch(&rig, &jobs).await;
+    let again = [500, 300, 400, 200, 600];
+    let seen = to_judge(&rig, 1).await;
+    assert_eq!(seen.len(), 5);
+    let judgements = jobs.iter().zip(again).map(|(job, secs)| {
+        let one = seen.iter().find(|one| one.no == job.no).unwrap();
+        judgement(one, Reason::LastRunFailed, Some(secs))
+    });
+    rig.store.judge(judgements.collect(), now(1)).await.unwrap();
+    let first = [3, 1, 2, 0].map(|n: usize| jobs[n].no);
+    assert_eq!(due(&rig, 599).await, first);
+    let shards: Vec<Shard> = Shard::all().collect();
+    let few = rig.store.to_judge(&shards, 2, now(599)).await.unwrap().jobs;
+    assert_eq!(few.iter().map(|one| one.no).collect::<Vec<_>>(), first[..2]);
+}
+
+pub async fn only_jobs_of_the_given_shards_are_to_be_judged(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["a", "b", "c"].map(|name| new_job(name).build());
+    let jobs = rig.add_all(jobs.to_vec()).await;
+    watch(&rig, &jobs).await;
+    let of = async |shards: &[Shard]| -> Vec<JobNo> {
+        let found = rig.store.to_judge(shards, 10, now(1)).await.unwrap().jobs;
+        found.iter().map(|one| one.no).collect()
+    };
+    assert_eq!(of(&[Shard::of(jobs[1].no)]).await, [jobs[1].no]);
+    assert_eq!(of(&[]).await, []);
+}
+
+async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobNo> {
+    let found = rig.store.overdue_in_queue(shards, limit, now(secs)).await.unwrap();
+    let mut found: Vec<JobNo> = found;
+    found.sort_unstable();
+    found
+}
+
+pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let shard = [Shard::of(job.no)];
+    // It is to start within a minute.
+    rig.queue(job, 60).await;
+    assert_eq!(overdue(&rig, &shard, 10, 120).await, []);
+    assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
+    watch(&rig, &[job]).await;
+    assert_eq!(overdue(&rig, &shard, 10, 121).await, []);
+    let well = judgement(&watched(&rig, job, 121).await, Reason::OnTime, None);
+    rig.store.judge(vec![well], now(121)).await.unwrap();
+    assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
+    rig.claim_one(122).await;
+    assert_eq!(overdue(&rig, &shard, 10, 900).await, []);
+}
+
+pub async fn it_is_found_once_by_shard_up_to_a_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
+    let jobs = ["a", "b", "c"].map(|name| new_job(name).overlap(allow).build());
+    let jobs = rig.add_all(jobs.to_vec()).await;
+    for job in &jobs {
+        rig.queue(*job, 60).await;
+        rig.queue(*job, 120).await;
+    }
+    // A retry that waits for its time waits for no worker.
+    let retried = rig.add(new_job("retried").build()).await;
+    let held = rig.start(retried, 60).await;
+    rig.finish(rig.retry(held, at(70))).await;
+    let all: Vec<Shard> = Shard::all().collect();
+    let numbers: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
+    assert_eq!(overdue(&rig, &all, 10, 900).await, numbers);
+    assert_eq!(overdue(&rig, &all, 2, 900).await.len(), 2);
+    assert_eq!(overdue(&rig, &[Shard::of(jobs[1].no)], 10, 900).await, [jobs[1].no]);
+    assert_eq!(overdue(&rig, &[], 10, 900).await, []);
+}
