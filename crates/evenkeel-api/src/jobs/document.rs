@@ -102,14 +102,15 @@ pub struct JobDocument {
     pub executor_config: Option<Value>,
     /// Passed to the executor as it is, up to 256 KiB.
     pub payload: Option<Value>,
-    /// Tries after the first one.
+    /// Tries after the first one; 1000 by default where `retry_backoff` is `stages` by default.
     #[schema(maximum = 1000, default = 3)]
     pub max_retries: Option<u16>,
     /// The wait before the first retry; at most 3600 if it doubles.
     #[schema(maximum = 2_592_000, default = 60)]
     pub retry_backoff_seconds: Option<u32>,
-    /// `exponential` (doubling, at most an hour) or `fixed`.
-    #[schema(default = "exponential", pattern = "^(exponential|fixed)$")]
+    /// `exponential` (doubling, at most an hour), `fixed`, or `stages` (5 minutes, an hour, then 4
+    /// hours), which periodic jobs and those with `cron_schedule` have by default.
+    #[schema(default = "exponential", pattern = "^(exponential|fixed|stages)$")]
     pub retry_backoff: Option<String>,
     /// By how much chance makes a wait shorter or longer.
     #[schema(maximum = 100, default = 20)]

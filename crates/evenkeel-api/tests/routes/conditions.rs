@@ -1,8 +1,8 @@
 //! Which jobs keep their promises, and why others do not run.
 
 use axum::http::Method;
-use evenkeel_core::{Span, Timestamp};
 use evenkeel_core::condition::Reason;
+use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{Judgement, Now, Role};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn path(job: &Value, what: &str) -> String {
 #[tokio::test]
 async fn a_job_tells_its_condition_and_its_window() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 30})).await;
+    let job = world.create(json!({"interval_minutes": 10})).await;
     let seen = world.get(&path(&job, "condition")).await.expect(200);
     assert_eq!((&seen["condition"], &seen["reason"]), (&json!("OK"), &json!("never_ran")));
     assert_eq!(seen["can_start_by"], job["next_run_at"]);
@@ -24,7 +24,7 @@ async fn a_job_tells_its_condition_and_its_window() {
     assert_eq!(seen["history"]["average_duration_ms"], Value::Null);
     let at = |name: &str| seen[name].as_str().unwrap().parse::<Timestamp>().unwrap();
     assert!(at("changes_at") > at("deadline"));
-    world.pass(3601);
+    world.pass(1201);
     let late = world.get(&path(&job, "condition")).await.expect(200);
     assert_eq!((&late["condition"], &late["reason"]), (&json!("ERROR"), &json!("violated")));
     assert_eq!(late["changes_at"], Value::Null);
@@ -118,7 +118,10 @@ async fn a_failed_run_shows_in_the_condition_and_its_retry_in_the_explanation() 
     world.rig.finish(world.rig.retry(held, due)).await;
     world.pass(6);
     let why = world.get(&path(&job, "explain")).await.expect(200);
-    assert_eq!((&why["reasons"][0]["code"], &why["reasons"][0]["retry"]), (&json!("retry_pending"), &json!(1)));
+    assert_eq!(
+        (&why["reasons"][0]["code"], &why["reasons"][0]["retry"]),
+        (&json!("retry_pending"), &json!(1))
+    );
     assert_eq!(why["reasons"][0]["until"], due.to_string());
     assert_eq!(why["next_possible_start"], due.to_string());
     let seen = world.get(&path(&job, "condition")).await.expect(200);

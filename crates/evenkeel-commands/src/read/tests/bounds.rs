@@ -78,6 +78,9 @@ fn jobs_about_deadlines_have_the_retries_of_that_document() {
         assert_eq!(retry(document.clone()), RetryPolicy::deadline(), "{document}");
     }
     assert_eq!(retry(json!({"schedule": "0 0 * * *"})), RetryPolicy::standard());
+    let named =
+        json!({"retry_backoff": "stages", "max_retries": 1000, "retry_backoff_seconds": 300});
+    assert_eq!(retry(named), RetryPolicy::deadline());
     let stated = retry(json!({"scheduling_period": "24h", "max_retries": 1}));
     assert_eq!(stated, RetryPolicy { max_retries: 1, ..RetryPolicy::standard() });
 }
