@@ -14,7 +14,8 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 45] = [
+const VERBS: [&str; 57] = [
+    "all_condition_counts",
     "announce",
     "begin_steal",
     "cancel_run",
@@ -22,6 +23,8 @@ const VERBS: [&str; 45] = [
     "census",
     "claim",
     "clear_pages",
+    "closed",
+    "condition_counts",
     "delete",
     "drain",
     "find_owned",
@@ -34,8 +37,10 @@ const VERBS: [&str; 45] = [
     "get_page",
     "get_run",
     "join",
+    "judge",
     "keep_pages",
     "known_pages",
+    "list_at_risk",
     "list_jobs",
     "list_pages",
     "list_runs",
@@ -45,21 +50,28 @@ const VERBS: [&str; 45] = [
     "members",
     "note",
     "now",
+    "overdue_in_queue",
     "owned",
     "ping",
     "prune",
     "register",
+    "reopen",
     "requeue",
     "retire",
     "see_pages",
     "send_letter",
     "setting",
+    "slot_loads",
     "steal",
+    "supersede",
     "take_letters",
     "tenant",
+    "to_judge",
     "trigger",
     "update",
     "waiting",
+    "waiting_of",
+    "watch",
 ];
 
 /// What a store does before any verb.
@@ -176,7 +188,7 @@ mod tests {
     #[test]
     fn every_verb_of_the_port_is_known_and_no_other() {
         let mut verbs = BTreeSet::new();
-        for file in ["lib", "jobs", "schedules", "runs", "notes", "nodes", "pages"] {
+        for file in ["lib", "jobs", "schedules", "runs", "notes", "nodes", "pages", "watch"] {
             let path = workspace::root().join(format!("crates/evenkeel-store/src/{file}.rs"));
             let text = fs::read_to_string(path).unwrap();
             let signatures = text.lines().filter_map(|line| line.strip_prefix("    async fn "));

@@ -173,8 +173,9 @@ impl Flow {
             started_at: time(round),
             finished_at: time(round).saturating_add(Span::from_millis(7)),
             results: Results::default(),
-            then: Then::EndChain { stop_job: false },
+            then: Then::EndChain { stop_job: false, next_at: None },
             traces: Traces::default(),
+            watch: false,
         });
         let ended = self.store.finish(self.node, finishes.collect(), DEFAULT_ALPHA).await?;
         anyhow::ensure!(ended.iter().all(|it| *it == FinishResult::Done));

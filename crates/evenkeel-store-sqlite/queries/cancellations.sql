@@ -1,1 +1,1 @@
-SELECT scheduled_at, job_no, sequence, attempt FROM cancellation WHERE node_no = ?1
+SELECT scheduled_at, job_no, sequence, attempt, superseded FROM cancellation WHERE node_no = ?1

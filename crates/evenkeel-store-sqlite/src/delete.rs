@@ -1,6 +1,6 @@
-//! Deletes a job: what waits is withdrawn, what runs is asked to end.
+//! Deletes a job, and ends what goes on of it.
 
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Deleted, Now, RunLink, run_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -9,6 +9,7 @@ use crate::clock::resolve;
 use crate::error::Answer;
 use crate::fire::link_in;
 use crate::rows::{key_from, key_params, link, link_columns};
+use crate::watch;
 
 /// So many chains are searched for running attempts, however many the job says are live.
 const SEARCHED_MAX: u32 = 10_000;
@@ -30,24 +31,55 @@ pub(crate) fn delete(
         .execute(params![no, now.as_micros()])?;
     connection.prepare_cached(include_str!("../queries/delete_job_state.sql"))?.execute([no])?;
     crate::jobs::count_jobs(connection, tenant, -1)?;
-    let withdrawn = withdraw_wakes(connection, no, now)? + withdraw_ready(connection, no, now)?;
-    let (live, head) = connection
+    watch::forget(connection, JobNo(no))?;
+    Ok(Deleted::Done(end_all(connection, JobNo(no), Outcome::Cancelled, now)?))
+}
+
+/// Ends what goes on of a job: what waits is recorded as `outcome`, what runs is asked to end.
+pub(crate) fn end_all(
+    connection: &Connection,
+    job: JobNo,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<Vec<RunKey>> {
+    let no = job.0;
+    let withdrawn = withdraw_wakes(connection, no, outcome, now)?
+        + withdraw_ready(connection, no, outcome, now)?;
+    let closed = connection
         .prepare_cached(include_str!("../queries/delete_close_chains.sql"))?
         .query_row(params![no, withdrawn], |row| {
             Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?)))
-        })?;
-    let running = find_running(connection, JobNo(no), head, live)?;
+        })
+        .optional()?;
+    let Some((live, head)) = closed else { return Ok(Vec::new()) };
+    let running = find_running(connection, job, head, live)?;
     for (node, key) in &running {
-        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
-        connection
-            .prepare_cached(include_str!("../queries/delete_cancel_running.sql"))?
-            .execute(params![node, scheduled_at, job_no, sequence, attempt])?;
+        ask_to_end(connection, *node, *key, outcome == Outcome::Superseded)?;
     }
-    Ok(Deleted::Done(running.into_iter().map(|(_, key)| key).collect()))
+    Ok(running.into_iter().map(|(_, key)| key).collect())
+}
+
+/// Asks a running attempt to end. Whoever asked first has said why.
+pub(crate) fn ask_to_end(
+    connection: &Connection,
+    node: i32,
+    key: RunKey,
+    superseded: bool,
+) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    connection
+        .prepare_cached(include_str!("../queries/delete_cancel_running.sql"))?
+        .execute(params![node, scheduled_at, job_no, sequence, attempt, superseded])?;
+    Ok(())
 }
 
 /// Retries and triggers that waited for their time. Says how many.
-fn withdraw_wakes(connection: &Connection, no: i64, now: Timestamp) -> Answer<usize> {
+fn withdraw_wakes(
+    connection: &Connection,
+    no: i64,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<usize> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/delete_withdraw_wakes.sql"))?;
     let mut rows = statement.query([no])?;
@@ -59,13 +91,18 @@ fn withdraw_wakes(connection: &Connection, no: i64, now: Timestamp) -> Answer<us
     keys.sort();
     for (key, tenant) in &keys {
         let prev = link_in(connection, *key)?;
-        record_withdrawn(connection, *key, *tenant, prev, now)?;
+        record_withdrawn(connection, *key, *tenant, prev, outcome, now)?;
     }
     Ok(keys.len())
 }
 
 /// Attempts that waited for a worker. Says how many.
-fn withdraw_ready(connection: &Connection, no: i64, now: Timestamp) -> Answer<usize> {
+fn withdraw_ready(
+    connection: &Connection,
+    no: i64,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<usize> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/delete_withdraw_ready.sql"))?;
     let mut rows = statement.query([no])?;
@@ -75,7 +112,7 @@ fn withdraw_ready(connection: &Connection, no: i64, now: Timestamp) -> Answer<us
         found.push((key_from(row)?, TenantNo(row.get("tenant_no")?), prev));
     }
     for (key, tenant, prev) in &found {
-        record_withdrawn(connection, *key, *tenant, *prev, now)?;
+        record_withdrawn(connection, *key, *tenant, *prev, outcome, now)?;
     }
     Ok(found.len())
 }
@@ -85,6 +122,7 @@ pub(crate) fn record_withdrawn(
     key: RunKey,
     tenant: TenantNo,
     prev: Option<RunLink>,
+    outcome: Outcome,
     now: Timestamp,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
@@ -99,6 +137,7 @@ pub(crate) fn record_withdrawn(
             prev_at,
             prev_sequence,
             now.as_micros(),
+            RunStatus::from(outcome).code(),
         ],
     )?;
     Ok(())

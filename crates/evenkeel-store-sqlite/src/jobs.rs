@@ -8,18 +8,14 @@ use evenkeel_store::{
     StoreError, Triggered,
 };
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Serialize;
 
 use crate::clock::resolve;
 use crate::error::Answer;
-use crate::rows::{job_from, job_id, micros};
+use crate::rows::{job_from, job_id, json, micros};
+use crate::watch;
 
 /// A filtered list is counted exactly up to here.
 const COUNTED_MAX: i64 = 10_000;
-
-fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
-}
 
 pub(crate) fn register(
     connection: &Connection,
@@ -66,6 +62,7 @@ fn register_one(
             job.next_at.map(|at| Slot::of(at).0),
             now.as_micros(),
             micros(job.next_at),
+            job.definition.schedule.follows_its_end(),
         ],
     )?;
     tell_scheduler(connection, no, job.next_at, now)?;
@@ -80,10 +77,16 @@ fn tell_scheduler(
     now: Timestamp,
 ) -> Answer<()> {
     if next_at.is_some_and(|at| Slot::of(at) <= Slot::of(now).next()) {
-        connection
-            .prepare_cached(include_str!("../queries/register_changed_job.sql"))?
-            .execute(params![Shard::of(job).0, job.0])?;
+        mark_changed(connection, job)?;
     }
+    Ok(())
+}
+
+/// Its scheduler loads it anew.
+pub(crate) fn mark_changed(connection: &Connection, job: JobNo) -> Answer<()> {
+    connection
+        .prepare_cached(include_str!("../queries/register_changed_job.sql"))?
+        .execute(params![Shard::of(job).0, job.0])?;
     Ok(())
 }
 
@@ -113,7 +116,7 @@ fn find_namesake(
 pub(crate) fn get(connection: &Connection, tenant: TenantNo, id: JobId) -> Answer<Option<Job>> {
     let mut statement = connection.prepare_cached(include_str!("../queries/get_job.sql"))?;
     let mut rows = statement.query(params![tenant.0, id.0.as_bytes().as_slice()])?;
-    rows.next()?.map(job_from).transpose()
+    rows.next()?.map(|row| job_from(connection, row)).transpose()
 }
 
 pub(crate) fn update(
@@ -146,13 +149,14 @@ pub(crate) fn update(
     ])?;
     connection
         .prepare_cached(include_str!("../queries/update_job_state.sql"))?
-        .execute([job.no.0])?;
+        .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
     if let Some(next_at) = change.next_at {
         connection.prepare_cached(include_str!("../queries/update_place.sql"))?.execute(
             params![job.no.0, micros(next_at), next_at.map(|at| Slot::of(at).0), now.as_micros(),],
         )?;
     }
     tell_scheduler(connection, job.no, change.next_at.unwrap_or(job.next_at), now)?;
+    watch::touch(connection, job.no)?;
     Ok(get(connection, tenant, id)?.map_or(Changed::NotFound, |job| Changed::Done(Box::new(job))))
 }
 
@@ -194,6 +198,7 @@ pub(crate) fn trigger(
     connection
         .prepare_cached("UPDATE job_state SET live = live + 1 WHERE job_no = ?1")?
         .execute([no])?;
+    watch::touch(connection, job)?;
     Ok(Triggered::Accepted(key))
 }
 
@@ -240,7 +245,7 @@ pub(crate) fn list(
     let mut rows = statement.query(parameters)?;
     let mut items = Vec::new();
     while let Some(row) = rows.next()? {
-        items.push(job_from(row)?);
+        items.push(job_from(connection, row)?);
     }
     let has_more = items.len() > page.limit as usize;
     items.truncate(page.limit as usize);

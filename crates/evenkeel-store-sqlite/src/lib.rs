@@ -14,6 +14,7 @@ mod log;
 mod nodes;
 mod notes;
 mod open;
+mod openings;
 mod options;
 mod pages;
 mod queue;
@@ -22,7 +23,9 @@ mod rows;
 mod runs;
 mod schedules;
 mod session;
+mod supersede;
 mod verbs;
+mod watch;
 mod writer;
 
 use std::time::Duration;
@@ -171,6 +174,7 @@ fn take_census(db: &Connection) -> Answer<Census> {
             wakes: count(4)?,
             skipped_times: count(5)?,
             live: count(6)?,
+            watched: count(7)?,
         })
     })?)
 }

@@ -8,7 +8,8 @@ use evenkeel_store::{
     DueJob, Job, Results, Run, RunLink, Standing, StoreError, outcome_from_code,
     run_key_from_columns, skip_reason_from_code, sql_time,
 };
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::error::Answer;
@@ -44,6 +45,11 @@ pub(crate) fn key_from(row: &Row<'_>) -> Answer<RunKey> {
     )?)
 }
 
+/// A value as it is stored.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|cause| StoreError::Refused(Box::new(cause)))
+}
+
 fn read_json<T: for<'de> serde::Deserialize<'de>>(
     text: &str,
     job: JobId,
@@ -54,15 +60,16 @@ fn read_json<T: for<'de> serde::Deserialize<'de>>(
 }
 
 /// The job of a row of `get_job` and its relatives.
-pub(crate) fn job_from(row: &Row<'_>) -> Answer<Job> {
+pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     let id = job_id(row.get("id")?)?;
     let standing: usize = row.get("standing")?;
     let standing = *Standing::ALL
         .get(standing)
         .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
     let last_status: Option<i16> = row.get("last_status")?;
+    let no = JobNo(row.get("job_no")?);
     Ok(Job {
-        no: JobNo(row.get("job_no")?),
+        no,
         id,
         tenant: TenantNo(row.get("tenant_no")?),
         about: read_json(
@@ -86,7 +93,43 @@ pub(crate) fn job_from(row: &Row<'_>) -> Answer<Job> {
         executions: row.get::<_, i64>("executions")?.unsigned_abs(),
         last_outcome: last_status.and_then(outcome_from_code),
         history: history_from(row)?,
+        since: Timestamp::from_micros(row.get("since")?),
+        fired: row.get::<_, i64>("fired")?.unsigned_abs(),
+        running_since: running_since(connection, no, row)?,
     })
+}
+
+/// So many records of skipped times are passed over in search of what runs.
+const PASSED_MAX: u32 = 1_000;
+
+/// Since when the newest attempt of the newest chain runs, by the columns of its job. A record of
+/// skipped times is no chain.
+pub(crate) fn running_since(
+    connection: &Connection,
+    job: JobNo,
+    row: &Row<'_>,
+) -> Answer<Option<Timestamp>> {
+    if row.get::<_, u32>("live")? == 0 {
+        return Ok(None);
+    }
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/get_job_running_since.sql"))?;
+    let mut next = link(row.get("head_at")?, row.get("head_sequence")?);
+    for _ in 0..PASSED_MAX {
+        let Some(chain) = next else { break };
+        let which = params![chain.scheduled_at.as_micros(), job.0, chain.sequence.bits()];
+        let mut rows = statement.query(which)?;
+        let Some(newest) = rows.next()? else { break };
+        let status: i16 = newest.get("status")?;
+        if status == RunStatus::Running.code() {
+            return Ok(sql_time(newest.get("started_at")?));
+        }
+        if status != RunStatus::Skipped.code() {
+            break;
+        }
+        next = link(newest.get("prev_at")?, newest.get("prev_sequence")?);
+    }
+    Ok(None)
 }
 
 /// The history in the columns with its names.
@@ -112,7 +155,6 @@ pub(crate) fn job_id(bytes: Vec<u8>) -> Result<JobId, StoreError> {
 /// The job of a row of `load_due` and `load_jobs`.
 pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
     let active: bool = row.get("active")?;
-    let average: Option<i64> = row.get("average_us")?;
     Ok(DueJob {
         no: JobNo(row.get("job_no")?),
         tenant: TenantNo(row.get("tenant_no")?),
@@ -120,7 +162,9 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
         generation: row.get("generation")?,
         live: row.get("live")?,
         head: link(row.get("head_at")?, row.get("head_sequence")?),
-        average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+        history: history_from(row)?,
+        since: Timestamp::from_micros(row.get("since")?),
+        fired: row.get::<_, i64>("fired")?.unsigned_abs(),
         definition: row.get("definition")?,
     })
 }
@@ -134,7 +178,8 @@ pub(crate) fn run_from(row: &Row<'_>) -> Answer<Run> {
         .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
     let started_at = sql_time(row.get("started_at")?);
     // One that was withdrawn before it started has a number only to grow old by.
-    let is_numbered = status != RunStatus::Cancelled || started_at.is_some();
+    let may_be_withdrawn = matches!(status, RunStatus::Cancelled | RunStatus::Superseded);
+    let is_numbered = !may_be_withdrawn || started_at.is_some();
     let number: Option<i64> = row.get("number")?;
     let node: Option<i32> = row.get("node_no")?;
     let node_name: Option<String> = row.get("node_name")?;
@@ -187,9 +232,11 @@ pub(crate) struct ReadyRow<'a> {
 }
 
 impl ReadyRow<'_> {
-    pub(crate) fn insert(&self, connection: &rusqlite::Connection) -> Answer<()> {
+    pub(crate) fn insert(&self, connection: &Connection) -> Answer<()> {
         let (scheduled_at, job_no, sequence, attempt) = key_params(self.key);
         let (prev_at, prev_sequence) = link_columns(self.prev);
+        let names = &self.ticket.forbidden_nodes;
+        let forbidden = (!names.is_empty()).then(|| json(names)).transpose()?;
         connection.prepare_cached(include_str!("../queries/fire_ready.sql"))?.execute(params![
             self.ticket.pool,
             self.ticket.lane as u8,
@@ -207,6 +254,9 @@ impl ReadyRow<'_> {
             prev_sequence,
             self.ticket.dedup_key,
             self.ticket.concurrency_key,
+            micros(self.ticket.open_from),
+            micros(self.ticket.open_until),
+            forbidden,
         ])?;
         Ok(())
     }

@@ -3,15 +3,16 @@
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Changed, Claim, Claimed, Deleted, DueJob, Finish, FinishResult, Fire, Fired, Job, JobChange,
-    JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore, Now, Owned, Page,
-    PageRequest, Ping, Pinged, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter,
-    RunStore, ScheduleStore, Scope, StoreError, Triggered, WakeFire,
+    Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
+    Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
+    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Prune, Pruned, Registered,
+    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, StoreError, Triggered,
+    WaitingAttempt, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
 use crate::queue::Urgency::{Batch, Command, End};
-use crate::{SqliteStore, delete, fire, jobs, nodes, runs, schedules};
+use crate::{SqliteStore, delete, fire, jobs, nodes, openings, runs, schedules, supersede};
 
 #[async_trait]
 impl JobStore for SqliteStore {
@@ -80,6 +81,16 @@ impl JobStore for SqliteStore {
             })
             .await
     }
+
+    async fn slot_loads(
+        &self,
+        scope: &Scope,
+        slots: &[Slot],
+        limit: u32,
+    ) -> Result<Vec<u32>, StoreError> {
+        let (tenant, slots) = (scope.tenant, slots.to_vec());
+        self.readers.read(move |db| openings::slot_loads(db, tenant, &slots, limit)).await
+    }
 }
 
 #[async_trait]
@@ -146,6 +157,34 @@ impl ScheduleStore for SqliteStore {
             .write(Batch, batch.len(), move |session| fire::fire_wakes(session, node, &batch, now))
             .await
     }
+
+    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError> {
+        let jobs = jobs.to_vec();
+        self.writer
+            .write(Batch, jobs.len() * 2, move |session| {
+                supersede::supersede(session.connection(), &jobs, now)
+            })
+            .await
+    }
+
+    async fn closed(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<ClosedAttempt>, StoreError> {
+        let (shards, now) = (shards.to_vec(), resolve(now));
+        self.engine_readers.read(move |db| openings::closed(db, &shards, limit, now)).await
+    }
+
+    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError> {
+        let batch = batch.to_vec();
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                openings::reopen(session.connection(), &batch)
+            })
+            .await
+    }
 }
 
 #[async_trait]
@@ -192,7 +231,7 @@ impl RunStore for SqliteStore {
         self.engine_readers.read(move |db| runs::owned::all(db, node, limit)).await
     }
 
-    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError> {
         self.writer
             .write(Command, 1, move |session| {
                 runs::owned::cancellations(session.connection(), node)
@@ -212,6 +251,15 @@ impl RunStore for SqliteStore {
                 runs::cancel::cancel_run(session.connection(), tenant, key, now)
             })
             .await
+    }
+
+    async fn waiting_of(
+        &self,
+        scope: &Scope,
+        job: JobId,
+    ) -> Result<Vec<WaitingAttempt>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| openings::waiting_of(db, tenant, job)).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use evenkeel_core::Progress;
+use evenkeel_core::{JobNo, Progress, Shard};
 use evenkeel_store::{Deleted, FinishResult, Note, Prune};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
@@ -59,11 +59,21 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
         "CREATE TABLE schema_migration (
              version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;
          INSERT INTO schema_migration VALUES (1, 0);
-         INSERT INTO tenant (name) VALUES ('before'), ('main')",
+         INSERT INTO tenant (name) VALUES ('before'), ('main');
+         INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
+         VALUES (x'01', 2, '{}', '{}', 5, 5), (x'02', 2, '{}', '{}', 5, 5);
+         INSERT INTO job_state (job_no, tenant_no, shard, failures)
+         VALUES (1, 2, 1, 0), (2, 2, 2, 3)",
     )
     .unwrap();
     drop(raw);
     let rig = rig(&path).await;
     assert_eq!(rig.scope.tenant.0, 2, "what was there is there");
     assert_eq!((rows(&path, "note"), rows(&path, "letter")), (0, 0));
+    let [job] = &rig.store.load_jobs(&[JobNo(1)]).await.unwrap()[..] else { panic!("it is there") };
+    assert_eq!((job.fired, job.since.as_micros()), (0, 5));
+    // The one that had failed is looked at.
+    let shards: Vec<Shard> = Shard::all().collect();
+    let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
+    assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
 }

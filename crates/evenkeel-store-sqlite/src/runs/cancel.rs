@@ -1,15 +1,16 @@
 //! Ends one run: what waits of it is withdrawn, what runs is asked to end.
 
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, RunKey, TenantNo};
 use evenkeel_store::{Now, RunCancelled};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::clock::resolve;
-use crate::delete::record_withdrawn;
+use crate::delete::{ask_to_end, record_withdrawn};
 use crate::error::Answer;
 use crate::fire::link_in;
 use crate::rows::{key_params, link};
+use crate::watch;
 
 pub(crate) fn cancel_run(
     connection: &Connection,
@@ -39,10 +40,11 @@ pub(crate) fn cancel_run(
         (None, None) => None,
     };
     if let Some((key, prev)) = withdrawn {
-        record_withdrawn(connection, key, tenant, prev, resolve(now))?;
+        record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
         connection
             .prepare_cached("UPDATE job_state SET live = max(live - 1, 0) WHERE job_no = ?1")?
             .execute([job_no])?;
+        watch::touch(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
     }
     let last: Option<(u16, i16, Option<i32>)> = connection
@@ -52,20 +54,23 @@ pub(crate) fn cancel_run(
     match last {
         None => Ok(RunCancelled::NotFound),
         Some((attempt, status, Some(node))) if status == RunStatus::Running.code() => {
-            connection
-                .prepare_cached(include_str!("../../queries/delete_cancel_running.sql"))?
-                .execute(params![node, scheduled_at, job_no, sequence, attempt])?;
             let key = key.with_attempt(Attempt(attempt));
+            ask_to_end(connection, node, key, false)?;
             Ok(RunCancelled::Asked(key))
         }
         Some(_) => Ok(RunCancelled::Over),
     }
 }
 
-/// Does somebody want the attempt ended?
-pub(super) fn is_asked_to_end(connection: &Connection, node: i32, key: RunKey) -> Answer<bool> {
+/// Is the attempt to end? And if so, because it is superseded?
+pub(super) fn is_asked_to_end(
+    connection: &Connection,
+    node: i32,
+    key: RunKey,
+) -> Answer<Option<bool>> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     Ok(connection
         .prepare_cached(include_str!("../../queries/cancel_run_is_asked.sql"))?
-        .exists(params![node, scheduled_at, job_no, sequence, attempt])?)
+        .query_row(params![node, scheduled_at, job_no, sequence, attempt], |row| row.get(0))
+        .optional()?)
 }

@@ -46,7 +46,7 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
     if !session.is_live(claim.node)? {
         return Ok(Claimed { now, attempts });
     }
-    let chosen = choose(session.connection(), claim)?;
+    let chosen = choose(session.connection(), claim, now)?;
     for candidate in &chosen {
         attempts.push(start(session.connection(), claim, candidate, now)?);
     }
@@ -57,13 +57,13 @@ pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Cl
 }
 
 /// Every lane first gets its guaranteed places, then the lanes in order what is left.
-fn choose(connection: &Connection, claim: &Claim) -> Answer<Vec<Candidate>> {
+fn choose(connection: &Connection, claim: &Claim, now: Timestamp) -> Answer<Vec<Candidate>> {
     let mut pools: Vec<&str> = claim.pools.iter().map(String::as_str).collect();
     pools.sort_unstable();
     pools.dedup();
     let mut lanes = Vec::with_capacity(Lane::ALL.len());
     for lane in Lane::ALL {
-        lanes.push(first_of_lane(connection, &pools, lane, claim.room)?);
+        lanes.push(first_of_lane(connection, &pools, lane, claim, now)?);
     }
     let mut left = claim.room;
     let mut shares = [0; Lane::ALL.len()];
@@ -84,14 +84,16 @@ fn first_of_lane(
     connection: &Connection,
     pools: &[&str],
     lane: Lane,
-    room: usize,
+    claim: &Claim,
+    now: Timestamp,
 ) -> Answer<Vec<Candidate>> {
     let mut statement =
         connection.prepare_cached(include_str!("../../queries/claim_candidates.sql"))?;
-    let limit = i64::try_from(room).unwrap_or(i64::MAX);
+    let limit = i64::try_from(claim.room).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     for pool in pools {
-        let mut rows = statement.query(params![pool, lane as u8, limit])?;
+        let wanted = params![pool, lane as u8, limit, now.as_micros(), claim.node_name];
+        let mut rows = statement.query(wanted)?;
         while let Some(row) = rows.next()? {
             found.push(Candidate::from_row(row)?);
         }

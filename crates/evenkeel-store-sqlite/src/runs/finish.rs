@@ -1,16 +1,17 @@
 //! Ends attempts: their results, their job's history, and what follows, row by row.
 
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, History, NodeNo, Shard, Span, Timestamp};
+use evenkeel_core::{Attempt, History, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{CheckpointFate, Finish, FinishResult, Then, Traces, sql_time};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
 use crate::error::Answer;
 use crate::fire::by_job;
-use crate::notes;
+use crate::jobs::mark_changed;
 use crate::queue::weight;
 use crate::rows::{key_params, micros};
+use crate::{notes, watch};
 
 /// The statements of the hot path, looked up once for a whole batch.
 struct Statements<'c> {
@@ -81,10 +82,10 @@ fn finish_one(
         notes::settle(connection, finish)?;
     }
     let over = chain_is_over(connection, node, finish)?;
-    let before = statements.history.query_row([job_no], history).optional()?;
+    let before = statements.history.query_row([job_no], Before::from_row).optional()?;
     // A job's row outlives its runs, so it is there; if not, there is no history to keep.
     let Some(before) = before else { return Ok(FinishResult::Done) };
-    let after = before.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
+    let after = before.history.after(finish.outcome, finish.started_at, finish.finished_at, alpha);
     let good_at = finish.outcome.is_good().then_some(scheduled_at);
     let failed_at = finish.outcome.is_failure().then_some(scheduled_at);
     statements.job.execute(params![
@@ -101,24 +102,56 @@ fn finish_one(
         good_at,
         failed_at,
     ])?;
-    // The end of a run that somebody wanted says nothing about its job.
-    let stops = finish.then == (Then::EndChain { stop_job: true });
-    if stops && !is_asked_to_end(connection, node.0, finish.key)? {
-        connection
-            .prepare_cached(include_str!("../../queries/finish_stop_job.sql"))?
-            .execute([job_no])?;
+    if let Then::EndChain { stop_job, next_at } = finish.then
+        && (stop_job || next_at.is_some())
+    {
+        let stops = stop_job && is_asked_to_end(connection, node.0, finish.key)?.is_none();
+        go_on(connection, finish.key.job_no, stops, next_at.filter(|_| before.by_end))?;
+    }
+    let failed = finish.outcome.is_failure();
+    if over && failed {
+        mark_changed(connection, finish.key.job_no)?;
+    }
+    if failed || finish.watch {
+        watch::put(connection, finish.key.job_no)?;
+    } else if before.watched {
+        watch::touch(connection, finish.key.job_no)?;
     }
     Ok(FinishResult::Done)
+}
+
+/// The next regular time of a job, one of whose chains is over. The end of a run that somebody
+/// wanted stops no job.
+fn go_on(
+    connection: &Connection,
+    job: JobNo,
+    stops: bool,
+    next_at: Option<Timestamp>,
+) -> Answer<()> {
+    if stops {
+        connection
+            .prepare_cached(include_str!("../../queries/finish_stop_job.sql"))?
+            .execute([job.0])?;
+    } else if let Some(next_at) = next_at {
+        let moved = connection
+            .prepare_cached(include_str!("../../queries/finish_follow.sql"))?
+            .execute(params![job.0, next_at.as_micros(), Slot::of(next_at).0])?;
+        if moved == 1 {
+            mark_changed(connection, job)?;
+        }
+    }
+    Ok(())
 }
 
 /// Queues the retry if there is one, and says whether the chain ends here instead.
 fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
     let Then::Retry { due } = finish.then else { return Ok(true) };
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    // A deleted job runs no more, nor does a run that somebody wants ended, and an attempt beyond the last has no key.
+    // A deleted job runs no more, nor does a run that is to end, and an attempt beyond the last has
+    // no key.
     if finish.key.attempt >= Attempt::MAX
         || is_deleted(connection, job_no)?
-        || is_asked_to_end(connection, node.0, finish.key)?
+        || is_asked_to_end(connection, node.0, finish.key)?.is_some()
     {
         return Ok(true);
     }
@@ -148,19 +181,30 @@ fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<Fi
     Ok(if done_before { FinishResult::AlreadyDone } else { FinishResult::LeaseLost })
 }
 
-/// By position, not by name: this is read once for every attempt that ends.
-fn history(row: &rusqlite::Row<'_>) -> rusqlite::Result<History> {
-    let time = |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };
-    let average: Option<i64> = row.get(5)?;
-    Ok(History {
-        last_start_at: time(0)?,
-        last_end_at: time(1)?,
-        last_good_start_at: time(2)?,
-        last_good_end_at: time(3)?,
-        consecutive_failures: row.get(4)?,
-        average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
-        duration_variance: row.get(6)?,
-    })
+/// What the end depends on.
+struct Before {
+    history: History,
+    watched: bool,
+    by_end: bool,
+}
+
+impl Before {
+    /// By position, not by name: this is read once for every attempt that ends.
+    fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let time =
+            |column| -> rusqlite::Result<Option<Timestamp>> { Ok(sql_time(row.get(column)?)) };
+        let average: Option<i64> = row.get(5)?;
+        let history = History {
+            last_start_at: time(0)?,
+            last_end_at: time(1)?,
+            last_good_start_at: time(2)?,
+            last_good_end_at: time(3)?,
+            consecutive_failures: row.get(4)?,
+            average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
+            duration_variance: row.get(6)?,
+        };
+        Ok(Self { history, watched: row.get(7)?, by_end: row.get(8)? })
+    }
 }
 
 fn stored_span(span: Option<Span>) -> Option<i64> {

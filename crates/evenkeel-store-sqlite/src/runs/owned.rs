@@ -1,8 +1,8 @@
-//! Which attempts a node has, and which of them somebody wants ended.
+//! Which attempts a node has, and which of them are to end.
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{NodeNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::Owned;
+use evenkeel_store::{Cancellation, Owned};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
@@ -50,17 +50,17 @@ pub(crate) fn all(connection: &Connection, node: NodeNo, limit: u32) -> Answer<V
 }
 
 /// Attempts that have ended in the meantime need not be told.
-pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<RunKey>> {
+pub(crate) fn cancellations(connection: &Connection, node: NodeNo) -> Answer<Vec<Cancellation>> {
     let forget = include_str!("../../queries/cancellations_forget.sql");
     connection.prepare_cached(forget)?.execute([node.0])?;
     let mut statement =
         connection.prepare_cached(include_str!("../../queries/cancellations.sql"))?;
     let mut rows = statement.query([node.0])?;
-    let mut keys = Vec::new();
+    let mut told = Vec::new();
     while let Some(row) = rows.next()? {
-        keys.push(key_from(row)?);
+        told.push(Cancellation { key: key_from(row)?, superseded: row.get("superseded")? });
     }
-    Ok(keys)
+    Ok(told)
 }
 
 /// How many attempts wait in these pools, up to `limit`.

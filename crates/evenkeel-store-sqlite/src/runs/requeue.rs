@@ -1,5 +1,6 @@
 //! Puts attempts back into the queue, under a higher fence.
 
+use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{Now, Requeue};
 use rusqlite::{Connection, params};
@@ -33,8 +34,11 @@ fn requeue_one(
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
-    if is_deleted(connection, job_no)? || is_asked_to_end(connection, node.0, requeue.key)? {
-        return withdraw(connection, node, requeue, now);
+    let asked_to_end = is_asked_to_end(connection, node.0, requeue.key)?;
+    if asked_to_end.is_some() || is_deleted(connection, job_no)? {
+        let superseded = asked_to_end == Some(true);
+        let outcome = if superseded { Outcome::Superseded } else { Outcome::Cancelled };
+        return withdraw(connection, node, requeue, outcome, now);
     }
     let taken = connection.prepare_cached(include_str!("../../queries/requeue_run.sql"))?.execute(
         params![scheduled_at, job_no, sequence, attempt, node.0, requeue.fence.0, requeue.crashed,],
@@ -60,11 +64,13 @@ fn requeue_one(
     Ok(true)
 }
 
-/// A deleted job runs no more, nor does a run that somebody wants ended: the attempt that would have to start again ends here.
+/// A deleted job runs no more, nor does a run that is to end: the attempt that would have to start
+/// again ends here.
 fn withdraw(
     connection: &Connection,
     node: NodeNo,
     requeue: &Requeue,
+    outcome: Outcome,
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
@@ -79,6 +85,7 @@ fn withdraw(
             requeue.fence.0,
             requeue.crashed,
             now.as_micros(),
+            RunStatus::from(outcome).code(),
         ])?;
     connection
         .prepare_cached("UPDATE job_state SET live = max(live - ?2, 0) WHERE job_no = ?1")?

@@ -6,7 +6,7 @@ use evenkeel_store::{FinishResult, FireResult, RunCancelled, Then};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Rig, cancelled, next_attempt};
+use crate::rig::{OVER, Rig, cancelled, next_attempt};
 
 async fn cancel(rig: &Rig, key: RunKey, secs: i64) -> RunCancelled {
     rig.store.cancel_run(&rig.scope, key, now(secs)).await.unwrap()
@@ -22,7 +22,7 @@ pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
         assert_eq!(cancel(&rig, held.key, 70).await, RunCancelled::Asked(held.key));
         assert_eq!(rig.cancellations().await, [cancelled(held)]);
     }
-    let end = rig.end(held, Outcome::Cancelled, Then::EndChain { stop_job: false, next_at: None });
+    let end = rig.end(held, Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(rig.cancellations().await, []);
     assert_eq!(cancel(&rig, held.key, 80).await, RunCancelled::Over);

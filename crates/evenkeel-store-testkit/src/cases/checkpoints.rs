@@ -3,17 +3,13 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{NodeNo, Span};
-use evenkeel_store::{
-    CheckpointFate, ClaimedAttempt, Finish, FinishResult, Note, Prune, Then, Traces,
-};
+use evenkeel_store::{CheckpointFate, ClaimedAttempt, Finish, FinishResult, Note, Prune, Traces};
 
 use super::notes::{note, note_for, silence, traceless};
 use super::races::{at_once, jobs};
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{ALPHA, Held, Known, Rig, next_attempt};
-
-const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
+use crate::rig::{ALPHA, Held, Known, OVER, Rig, next_attempt};
 
 fn saves(held: Held, data: &[u8]) -> Note {
     Note { checkpoint: Some(data.to_vec()), ..silence(held) }

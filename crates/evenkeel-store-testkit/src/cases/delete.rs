@@ -2,11 +2,11 @@
 
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Shard, Slot};
-use evenkeel_store::{Deleted, FinishResult, JobFilter, PageRequest, Then};
+use evenkeel_store::{Deleted, FinishResult, JobFilter, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Known, Rig, cancelled, next_attempt};
+use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
 async fn delete(rig: &Rig, job: Known, secs: i64) -> Deleted {
     rig.store.delete(&rig.scope, job.id, now(secs)).await.unwrap()
@@ -123,7 +123,7 @@ pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
     for _ in 0..2 {
         assert_eq!(rig.cancellations().await, [cancelled(held)]);
     }
-    let end = rig.end(held, Outcome::Cancelled, Then::EndChain { stop_job: false, next_at: None });
+    let end = rig.end(held, Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(rig.cancellations().await, []);
 }
@@ -134,7 +134,7 @@ pub async fn what_runs_may_still_end(opened: Opened) {
     let held = rig.start(job, 60).await;
     delete(&rig, job, 61).await;
     assert_eq!(rig.census().await.live, 1);
-    let end = rig.end(held, Outcome::Cancelled, Then::EndChain { stop_job: false, next_at: None });
+    let end = rig.end(held, Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(rig.run(held.key).await.status, RunStatus::Cancelled);
     assert_eq!(rig.census().await.live, 0);

@@ -7,9 +7,7 @@ use evenkeel_store::{Finish, FinishResult, Results, Then};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
-use crate::rig::{ALPHA, Held, Known, Rig};
-
-const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
+use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
 /// A finish that must be refused and change neither the run nor the job.
 async fn refused(rig: &Rig, job: Known, node: NodeNo, finish: Finish) {

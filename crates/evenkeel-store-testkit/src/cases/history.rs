@@ -2,13 +2,11 @@
 
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{History, Span};
-use evenkeel_store::{Finish, FinishResult, Then};
+use evenkeel_store::{Finish, FinishResult};
 
 use crate::Opened;
 use crate::fixtures::new_job;
-use crate::rig::{ALPHA, Rig};
-
-const OVER: Then = Then::EndChain { stop_job: false, next_at: None };
+use crate::rig::{ALPHA, OVER, Rig};
 
 /// Equal but for what rounding in a database may do: one microsecond of the average, and what
 /// follows from it in the variance.

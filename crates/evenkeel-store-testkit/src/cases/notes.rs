@@ -9,7 +9,7 @@ use evenkeel_store::{
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::rig::{Held, Known, Rig};
+use crate::rig::{Held, Known, OVER, Rig};
 
 /// What an attempt may say of itself.
 pub(super) fn silence(held: Held) -> Note {
@@ -245,8 +245,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     let (held, _) = start().await;
     let leaves = Note { checkpoint: Some(vec![1]), ..says(held, 1, "line") };
     assert!(note(&rig, leaves).await);
-    let over = evenkeel_store::Then::EndChain { stop_job: false, next_at: None };
-    let cancelled = rig.end(held, evenkeel_core::run::Outcome::Cancelled, over);
+    let cancelled = rig.end(held, evenkeel_core::run::Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(cancelled).await, FinishResult::Done);
     let step = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
     assert_eq!(rig.store.prune(step).await.unwrap().forgotten, 1);

@@ -103,14 +103,14 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
     rig.fire(vec![fire], 120).await;
     let shard = [Shard::of(job.no)];
     assert_eq!(closed_of(&rig, &shard, 10, 149).await, []);
-    let expected = ClosedAttempt {
+    let expected = [ClosedAttempt {
         key: RunKey::regular(job.no, at(120)),
         average_good_duration: Some(Span::from_secs(5)),
         definition: rig.due(job).await.definition,
-    };
+    }];
     // It is told until it is opened.
     for secs in [150, 151] {
-        assert_eq!(closed_of(&rig, &shard, 10, secs).await, [expected.clone()]);
+        assert_eq!(closed_of(&rig, &shard, 10, secs).await, expected);
     }
 }
 

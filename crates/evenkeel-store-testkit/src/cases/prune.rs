@@ -3,11 +3,11 @@
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{RunKey, Timestamp};
-use evenkeel_store::{PageRequest, Prune, Then};
+use evenkeel_store::{PageRequest, Prune};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::rig::{Known, Rig};
+use crate::rig::{Known, OVER, Rig};
 
 const LONG_AGO: Timestamp = Timestamp::MIN;
 
@@ -32,8 +32,7 @@ async fn prune(rig: &Rig, limit: u32, keep_per_job: u32, keep_since: Timestamp) 
 async fn run(rig: &Rig, job: Known, outcomes: &[Outcome]) {
     for (n, outcome) in (1..).zip(outcomes) {
         let held = rig.start(job, n * 60).await;
-        rig.finish(rig.end(held, *outcome, Then::EndChain { stop_job: false, next_at: None }))
-            .await;
+        rig.finish(rig.end(held, *outcome, OVER)).await;
     }
 }
 

@@ -7,13 +7,13 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{RunKey, Shard};
 use evenkeel_store::{
-    Changed, Deleted, FinishResult, FireResult, JobChange, Registered, Store, Then, Triggered,
+    Changed, Deleted, FinishResult, FireResult, JobChange, Registered, Store, Triggered,
 };
 use futures::future::join_all;
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
-use crate::rig::{ALPHA, Known, Rig, claim_of, wake_fire_of};
+use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, wake_fire_of};
 
 /// Runs `count` tasks at once, each with one of two handles, and gives their answers in order.
 pub(super) async fn at_once<T, F>(
@@ -261,11 +261,7 @@ pub async fn runs_of_one_job_that_end_at_once_are_all_counted(opened: Opened) {
     let mut ends = Vec::new();
     for n in 1..=8 {
         let held = rig.start(job, n * 60).await;
-        ends.push(rig.end(
-            held,
-            Outcome::Failed,
-            Then::EndChain { stop_job: false, next_at: None },
-        ));
+        ends.push(rig.end(held, Outcome::Failed, OVER));
     }
     let node = rig.node;
     let answers = at_once(&rig, 8, |n, store| {

@@ -1,0 +1,1 @@
+DELETE FROM watch WHERE job_no = ?1

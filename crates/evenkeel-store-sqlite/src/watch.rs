@@ -1,0 +1,297 @@
+//! The watch list: jobs that something happened to, and how they were judged.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use evenkeel_core::condition::{Level, Reason};
+use evenkeel_core::{JobNo, Shard, TenantNo, Timestamp};
+use evenkeel_store::{
+    AtRisk, ConditionCounts, Judgement, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
+    StoreError, ToJudge, WatchStore, Watched, sql_time,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::SqliteStore;
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::openings::shard_list;
+use crate::queue::Urgency::Batch;
+use crate::rows::{history_from, job_id, micros, running_since};
+
+/// Puts a job on the list, to be judged at once, unless it is deleted.
+pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
+    let listed =
+        connection.prepare_cached(include_str!("../queries/watch_put.sql"))?.execute([job.0])?;
+    if listed == 1 {
+        connection.prepare_cached(include_str!("../queries/watch_mark.sql"))?.execute([job.0])?;
+    }
+    Ok(())
+}
+
+/// Something happened to a job: if it is on the list, it is judged again.
+pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
+    connection.prepare_cached(include_str!("../queries/watch_touch.sql"))?.execute([job.0])?;
+    Ok(())
+}
+
+/// A job is gone, and so is how it was judged.
+pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
+    let found: Option<(i32, Option<usize>)> = connection
+        .prepare_cached(include_str!("../queries/delete_watch.sql"))?
+        .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let mut counts = Counts::default();
+    if let Some((tenant, level)) = found {
+        counts.change(tenant, level_from(level)?, None);
+    }
+    counts.write(connection)
+}
+
+/// By how much the counts of tenants change.
+#[derive(Default)]
+struct Counts(BTreeMap<i32, (i64, i64)>);
+
+impl Counts {
+    fn change(&mut self, tenant: i32, from: Option<Level>, to: Option<Level>) {
+        let (warnings, errors) = self.0.entry(tenant).or_default();
+        for (level, by) in [(from, -1), (to, 1)] {
+            match level {
+                Some(Level::Warning) => *warnings += by,
+                Some(Level::Error) => *errors += by,
+                Some(Level::Ok) | None => {}
+            }
+        }
+    }
+
+    fn write(self, connection: &Connection) -> Answer<()> {
+        for (tenant, (warnings, errors)) in self.0 {
+            if (warnings, errors) != (0, 0) {
+                connection
+                    .prepare_cached(include_str!("../queries/judge_count.sql"))?
+                    .execute(params![tenant, warnings, errors])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn level_from(code: Option<usize>) -> Answer<Option<Level>> {
+    let known = |code: usize| {
+        let level = Level::ALL.get(code).copied();
+        level.ok_or_else(|| StoreError::corrupt("watch", "level", "unknown"))
+    };
+    Ok(code.map(known).transpose()?)
+}
+
+fn to_judge(
+    connection: &Connection,
+    shards: &[Shard],
+    limit: u32,
+    now: Timestamp,
+) -> Answer<Vec<Watched>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/to_judge.sql"))?;
+    let mut due: Vec<(i64, i64)> = Vec::new();
+    for shard in shards {
+        let mut rows = statement.query(params![shard.0, now.as_micros(), limit])?;
+        while let Some(row) = rows.next()? {
+            due.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    due.sort_unstable();
+    due.truncate(limit as usize);
+    let mut load = connection.prepare_cached(include_str!("../queries/to_judge_job.sql"))?;
+    let mut jobs = Vec::with_capacity(due.len());
+    for (_, no) in due {
+        if let Some(row) = load.query([no])?.next()? {
+            jobs.push(watched_from(connection, row)?);
+        }
+    }
+    Ok(jobs)
+}
+
+fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<Watched> {
+    let no = JobNo(row.get("job_no")?);
+    Ok(Watched {
+        no,
+        tenant: TenantNo(row.get("tenant_no")?),
+        touched: row.get("touched")?,
+        before: level_from(row.get("level")?)?,
+        active: row.get("active")?,
+        next_at: sql_time(row.get("next_at")?),
+        last_fired_at: sql_time(row.get("last_fired_at")?),
+        live: row.get::<_, u32>("live")? > 0,
+        running_since: running_since(connection, no, row)?,
+        history: history_from(row)?,
+        since: Timestamp::from_micros(row.get("since")?),
+        definition: row.get("definition")?,
+    })
+}
+
+fn judge(connection: &Connection, batch: &[Judgement], now: Timestamp) -> Answer<()> {
+    let mut look = connection.prepare_cached(include_str!("../queries/judge_look.sql"))?;
+    let mut counts = Counts::default();
+    for judgement in batch {
+        let which = params![judgement.job.0, judgement.touched];
+        let as_judged: Option<(i32, Option<usize>, Option<i64>)> =
+            look.query_row(which, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+        let Some((tenant, before, since)) = as_judged else { continue };
+        let (before, level) = (level_from(before)?, judgement.reason.level());
+        if judgement.again_at.is_none() {
+            take_off(connection, judgement.job)?;
+            counts.change(tenant, before, None);
+            continue;
+        }
+        let since = since.filter(|_| before == Some(level)).unwrap_or(now.as_micros());
+        connection.prepare_cached(include_str!("../queries/judge_write.sql"))?.execute(params![
+            judgement.job.0,
+            micros(judgement.again_at),
+            level as u8,
+            judgement.reason as u8,
+            judgement.error_at.as_micros(),
+            since,
+        ])?;
+        counts.change(tenant, before, Some(level));
+    }
+    counts.write(connection)
+}
+
+fn take_off(connection: &Connection, job: JobNo) -> Answer<()> {
+    connection.prepare_cached(include_str!("../queries/judge_take_off.sql"))?.execute([job.0])?;
+    connection.prepare_cached(include_str!("../queries/judge_unmark.sql"))?.execute([job.0])?;
+    Ok(())
+}
+
+fn overdue_in_queue(
+    connection: &Connection,
+    shards: &[Shard],
+    limit: u32,
+    now: Timestamp,
+) -> Answer<Vec<JobNo>> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/overdue_in_queue.sql"))?;
+    let mut rows = statement.query(params![now.as_micros(), shard_list(shards)?, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(JobNo(row.get(0)?));
+    }
+    Ok(found)
+}
+
+fn counts_from(row: &Row<'_>) -> rusqlite::Result<ConditionCounts> {
+    let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    Ok(ConditionCounts { jobs: count(0)?, warning: count(1)?, error: count(2)? })
+}
+
+fn condition_counts(connection: &Connection, tenant: TenantNo) -> Answer<ConditionCounts> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/condition_counts.sql"))?;
+    Ok(statement.query_row([tenant.0], counts_from).optional()?.unwrap_or_default())
+}
+
+fn list_at_risk(
+    connection: &Connection,
+    tenant: TenantNo,
+    filter: RiskFilter,
+    page: PageRequest<RiskCursor>,
+) -> Answer<Page<AtRisk, RiskCursor>> {
+    let counts = condition_counts(connection, tenant)?;
+    let total = match filter.level {
+        None => counts.warning + counts.error,
+        Some(Level::Ok) => 0,
+        Some(Level::Warning) => counts.warning,
+        Some(Level::Error) => counts.error,
+    };
+    let (after_at, after_no) = page.after.map_or((-1, 0), |(at, no)| (at.as_micros(), no.0));
+    // One more than asked for tells whether there is a next page.
+    let limit = i64::from(page.limit) + 1;
+    let level = filter.level.map(|level| level as u8);
+    let mut statement = connection.prepare_cached(include_str!("../queries/list_at_risk.sql"))?;
+    let mut rows =
+        statement.query(params![tenant.0, after_at, after_no, level, limit, page.offset])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(at_risk_from(row)?);
+    }
+    let has_more = items.len() > page.limit as usize;
+    items.truncate(page.limit as usize);
+    let next = items.last().map(|item| (item.error_at, item.no)).filter(|_| has_more);
+    Ok(Page { items, total, total_is_estimate: false, next })
+}
+
+fn at_risk_from(row: &Row<'_>) -> Answer<AtRisk> {
+    let reason: usize = row.get("reason")?;
+    let reason = Reason::ALL.get(reason).copied();
+    Ok(AtRisk {
+        no: JobNo(row.get("job_no")?),
+        job: job_id(row.get("id")?)?,
+        name: row.get("name")?,
+        reason: reason.ok_or_else(|| StoreError::corrupt("watch", "reason", "unknown"))?,
+        error_at: Timestamp::from_micros(row.get("error_at")?),
+        since: Timestamp::from_micros(row.get("since")?),
+    })
+}
+
+#[async_trait]
+impl WatchStore for SqliteStore {
+    async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+        let jobs = jobs.to_vec();
+        self.writer
+            .write(Batch, jobs.len(), move |session| {
+                jobs.iter().try_for_each(|job| put(session.connection(), *job))
+            })
+            .await
+    }
+
+    async fn to_judge(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<ToJudge, StoreError> {
+        let (shards, now) = (shards.to_vec(), resolve(now));
+        let jobs = self.engine_readers.read(move |db| to_judge(db, &shards, limit, now)).await?;
+        Ok(ToJudge { now, jobs })
+    }
+
+    async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError> {
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                judge(session.connection(), &batch, resolve(now))
+            })
+            .await
+    }
+
+    async fn overdue_in_queue(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<JobNo>, StoreError> {
+        let (shards, now) = (shards.to_vec(), resolve(now));
+        self.engine_readers.read(move |db| overdue_in_queue(db, &shards, limit, now)).await
+    }
+
+    async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| condition_counts(db, tenant)).await
+    }
+
+    async fn all_condition_counts(&self) -> Result<ConditionCounts, StoreError> {
+        self.engine_readers
+            .read(|db| {
+                let sql = include_str!("../queries/all_condition_counts.sql");
+                Ok(db.prepare_cached(sql)?.query_row([], counts_from)?)
+            })
+            .await
+    }
+
+    async fn list_at_risk(
+        &self,
+        scope: &Scope,
+        filter: RiskFilter,
+        page: PageRequest<RiskCursor>,
+    ) -> Result<Page<AtRisk, RiskCursor>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| list_at_risk(db, tenant, filter, page)).await
+    }
+}
