@@ -3,6 +3,7 @@
 
 mod ambient;
 mod crash;
+mod cron_oracle;
 mod mutants;
 mod postgres;
 mod program;
@@ -43,6 +44,8 @@ enum Task {
     },
     /// Kill, freeze and restart real servers while jobs run, and judge what they did
     Crash(crash::Options),
+    /// Compare our cron with two that nobody here wrote; needs Python and a network
+    CronOracle(cron_oracle::Options),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),
         Task::Crash(options) => crash::run(&options),
+        Task::CronOracle(options) => cron_oracle::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -95,8 +95,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
     let makes_up = definition.misfire == MisfirePolicy::All && due < missed_before;
-    if at.waited {
-        return if makes_up { plain } else { newest_of(definition, at, SkipReason::Overlap) };
+    if at.waited && !makes_up {
+        return newest_of(definition, at, SkipReason::Overlap);
     }
     let could_start = definition.may_start_from(due, at.average);
     if could_start > due && could_start >= missed_before {
@@ -117,7 +117,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
         MisfirePolicy::Last => match timetable.times_before(due, missed_before) {
             None | Some((1, _)) => plain,
             Some((count, newest)) => Advance {
-                skip: Some(skipped(count - 1, timetable.nth_after(due, count - 2))),
+                skip: Some(skipped(count - 1, last_before(definition, due, newest))),
                 fire: Some(newest),
                 next: timetable.next_after(newest),
             },
@@ -125,9 +125,9 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
         MisfirePolicy::All => match timetable.times_before(due, missed_for_good) {
             Some((count, _)) if count > MisfirePolicy::ALL_MAX => {
                 let dropped = count - MisfirePolicy::ALL_MAX;
-                let first_kept = timetable.nth_after(due, dropped);
+                let first_kept = timetable.nth_after(due, dropped, missed_for_good);
                 Advance {
-                    skip: Some(skipped(dropped, timetable.nth_after(due, dropped - 1))),
+                    skip: Some(skipped(dropped, last_before(definition, due, first_kept))),
                     fire: Some(first_kept),
                     next: timetable.next_after(first_kept),
                 }
@@ -135,6 +135,11 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
             Some(_) | None => plain,
         },
     }
+}
+
+/// The regular time before `time`, both being times from `due` on.
+fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Timestamp {
+    definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
 }
 
 /// Of the times from `due` to now the newest runs, the others are skipped.
@@ -145,7 +150,7 @@ fn newest_of(definition: &Definition, at: DueTime, reason: SkipReason) -> Advanc
     let (count, newest) = times.unwrap_or((1, due));
     let skip = (count > 1).then(|| SkippedTimes {
         from: due,
-        to: timetable.nth_after(due, count - 2),
+        to: last_before(definition, due, newest),
         count: count - 1,
         reason,
     });

@@ -225,8 +225,9 @@ async fn work(
             started_at: now,
             finished_at: now.saturating_add(Span::from_millis(5)),
             results: Results::default(),
-            then: Then::EndChain { stop_job: false },
+            then: Then::EndChain { stop_job: false, next_at: None },
             traces: Traces::default(),
+            watch: false,
         });
         let answer = store.finish(node, finishes.collect(), DEFAULT_ALPHA).await.unwrap();
         assert!(answer.iter().all(|one| *one == FinishResult::Done));

@@ -6,6 +6,11 @@ WITH before AS MATERIALIZED (
            head_at = CASE WHEN $2 THEN $3 ELSE head_at END,
            head_sequence = CASE WHEN $2 THEN $4 ELSE head_sequence END
      WHERE job_no = $1
+ RETURNING shard, job_no, tenant_no, watched
+), touched AS (
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM closed WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT head_at, head_sequence,
        coalesce($5::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)

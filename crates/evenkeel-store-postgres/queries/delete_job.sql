@@ -1,9 +1,4 @@
 -- The name is free from here on.
-WITH ended AS (
-    UPDATE job SET standing = 3, updated_at = coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
-     WHERE id = $2 AND tenant_no = $3 AND standing <> 3
- RETURNING job_no, tenant_no, updated_at
-), counted AS (
-    UPDATE tenant t SET job_count = t.job_count - 1 FROM ended e WHERE t.tenant_no = e.tenant_no
-)
-SELECT job_no, updated_at FROM ended;
+UPDATE job SET standing = 3, updated_at = coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8)
+ WHERE id = $2 AND tenant_no = $3 AND standing <> 3
+RETURNING job_no, updated_at;

@@ -1,6 +1,6 @@
--- Any batch: with results, with retries, with jobs that stop. Each job is in the batch once. The
--- arithmetic is that of core's History::after. A deleted job is not tried again,
--- nor a run that somebody wants ended.
+-- Any batch: with failures, results, retries, jobs that stop or whose next time follows from the
+-- end. Each job is in the batch once. The arithmetic is that of core's History::after. A deleted
+-- job is not tried again, nor a run that somebody wants ended.
 WITH ended AS (
     UPDATE run r
        SET status = d.status, finished_at = d.finished_at, error = d.error, output = d.output,
@@ -8,28 +8,37 @@ WITH ended AS (
            memory_kb = d.memory_kb
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
                   $9::int8[], $10::int8[], $11::int8[], $12::bool[], $13::text[], $14::text[],
-                  $15::int8[], $16::int8[], $17::int8[], $18::int8[])
+                  $15::int8[], $16::int8[], $17::int8[], $18::int8[], $19::int8[], $20::int4[],
+                  $21::bool[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at,
-                retry_at, stop_job, error, output, items_crawled, items_indexed, cpu_us, memory_kb)
+                retry_at, stop_job, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
+                next_at, slot, watch)
      WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
        AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
  RETURNING r.job_no, r.scheduled_at, r.sequence, r.attempt, d.status, d.started_at, d.finished_at,
            greatest(d.finished_at - d.started_at, 0) AS took,
            CASE WHEN NOT r.cancel_asked THEN d.retry_at END AS retry_at,
-           d.stop_job AND NOT r.cancel_asked AS stop_job
+           d.stop_job AND NOT r.cancel_asked AS stop_job, d.next_at, d.slot, d.watch
 ), told AS (
     UPDATE job_state s
        SET live = CASE WHEN e.retry_at IS NOT NULL AND NOT s.deleted THEN s.live
                        ELSE greatest(s.live - 1, 0) END,
-           next_at = CASE WHEN e.stop_job THEN NULL ELSE s.next_at END,
-           slot = CASE WHEN e.stop_job THEN NULL ELSE s.slot END,
+           next_at = CASE WHEN e.stop_job THEN NULL
+                          WHEN s.by_end AND s.next_at IS NOT NULL
+                               AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
+                          THEN e.next_at ELSE s.next_at END,
+           slot = CASE WHEN e.stop_job THEN NULL
+                       WHEN s.by_end AND s.active AND s.next_at IS NOT NULL
+                            AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
+                       THEN e.slot ELSE s.slot END,
+           watched = (s.watched OR e.watch OR e.failed) AND NOT s.deleted,
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = CASE WHEN e.good THEN e.started_at
                                      ELSE s.last_good_start_at END,
            last_good_end_at = CASE WHEN e.good THEN e.finished_at
                                    ELSE s.last_good_end_at END,
-           failures = CASE WHEN e.good THEN 0 WHEN e.status = 4 THEN s.failures
-                           ELSE s.failures + 1 END,
+           failures = CASE WHEN e.good THEN 0 WHEN e.failed THEN s.failures + 1
+                           ELSE s.failures END,
            -- half a microsecond is rounded up, where round() would look for an even number
            average_us = CASE WHEN NOT e.good THEN s.average_us
                              WHEN s.average_us IS NULL THEN e.took
@@ -40,15 +49,27 @@ WITH ended AS (
                                                             * (e.took - s.average_us)::float8) END,
            good_at = CASE WHEN e.good THEN e.scheduled_at
                           ELSE s.good_at END,
-           failed_at = CASE WHEN e.status IN (3, 5) THEN e.scheduled_at
+           failed_at = CASE WHEN e.failed THEN e.scheduled_at
                             ELSE s.failed_at END
-      FROM (SELECT *, status IN (2, 7) AS good FROM ended) AS e
+      FROM (SELECT *, status IN (2, 7) AS good, status IN (3, 5) AS failed FROM ended) AS e
      WHERE s.job_no = e.job_no
  RETURNING s.shard, s.tenant_no, s.deleted, e.job_no, e.scheduled_at, e.sequence, e.attempt,
-           e.retry_at
+           e.retry_at, s.watched,
+           -- its time has moved, or its chain has ended badly
+           NOT s.deleted AND (s.by_end AND s.next_at = e.next_at
+                              OR e.failed AND e.retry_at IS NULL) AS is_news
 ), waiting AS (
     INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
     SELECT shard, retry_at, scheduled_at, job_no, sequence, attempt + 1, tenant_no
       FROM told WHERE retry_at IS NOT NULL AND NOT deleted
+), touched AS (
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM told WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+), changed AS (
+    -- written even if it is there: whoever is just telling it read the job before this
+    INSERT INTO changed_job (shard, job_no)
+    SELECT shard, job_no FROM told WHERE is_news
+        ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT array_agg(job_no) FROM ended;

@@ -1,5 +1,5 @@
--- The common batch: chains end, with no results to keep and no job to stop. Each job is in the
--- batch once. The arithmetic is that of core's History::after.
+-- The common batch: chains end, none badly, with no results to keep, no job to stop and no time to
+-- move. Each job is in the batch once. The arithmetic is that of core's History::after.
 WITH ended AS (
     UPDATE run r SET status = d.status, finished_at = d.finished_at
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
@@ -17,8 +17,7 @@ WITH ended AS (
                                      ELSE s.last_good_start_at END,
            last_good_end_at = CASE WHEN e.good THEN e.finished_at
                                    ELSE s.last_good_end_at END,
-           failures = CASE WHEN e.good THEN 0 WHEN e.status = 4 THEN s.failures
-                           ELSE s.failures + 1 END,
+           failures = CASE WHEN e.good THEN 0 ELSE s.failures END,
            -- half a microsecond is rounded up, where round() would look for an even number
            average_us = CASE WHEN NOT e.good THEN s.average_us
                              WHEN s.average_us IS NULL THEN e.took
@@ -28,10 +27,14 @@ WITH ended AS (
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
            good_at = CASE WHEN e.good THEN e.scheduled_at
-                          ELSE s.good_at END,
-           failed_at = CASE WHEN e.status IN (3, 5) THEN e.scheduled_at
-                            ELSE s.failed_at END
+                          ELSE s.good_at END
       FROM (SELECT *, status IN (2, 7) AS good FROM ended) AS e
      WHERE s.job_no = e.job_no
+ RETURNING s.job_no, s.tenant_no, s.shard, s.watched
+), touched AS (
+    -- mostly none
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM told WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT array_agg(job_no) FROM ended;

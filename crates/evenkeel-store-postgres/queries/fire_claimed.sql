@@ -8,7 +8,8 @@ WITH clock AS MATERIALIZED (
 ), fired AS (
     UPDATE job_state s
        SET next_at = d.next_at, slot = d.slot, last_fired_at = greatest(s.last_fired_at, d.due),
-           head_at = d.due, head_sequence = 0, live = s.live + 1, executions = s.executions + 1
+           head_at = d.due, head_sequence = 0, live = s.live + 1, executions = s.executions + 1,
+           fired = s.fired + 1
       FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
                   $9::int4[], $10::bool[])
            AS d(job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only)

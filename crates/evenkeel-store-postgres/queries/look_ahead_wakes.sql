@@ -1,5 +1,7 @@
 SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, s.generation, s.live,
-       s.head_at, s.head_sequence, s.average_us, j.definition, w.due, w.scheduled_at, w.sequence, w.attempt,
+       s.head_at, s.head_sequence, s.last_start_at, s.last_end_at, s.last_good_start_at,
+       s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition, w.due, w.scheduled_at, w.sequence, w.attempt,
        EXISTS (SELECT FROM checkpoint c
                 WHERE c.scheduled_at = w.scheduled_at AND c.job_no = w.job_no
                   AND c.sequence = w.sequence)

@@ -2,8 +2,9 @@ WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), d AS MATERIALIZED (
     SELECT * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::int8[], $10::int4[]) WITH ORDINALITY
-                  AS d(id, name, configuration, source_id, about, definition, next_at, slot, nth)
+                         $9::int8[], $10::int4[], $11::bool[]) WITH ORDINALITY
+                  AS d(id, name, configuration, source_id, about, definition, next_at, slot, by_end,
+                       nth)
 ), made AS (
     INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
                      updated_at)
@@ -12,8 +13,8 @@ WITH clock AS MATERIALIZED (
         ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
  RETURNING job_no, id
 ), placed AS (
-    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot)
-    SELECT m.job_no, $2, m.job_no & 255, d.next_at, d.slot FROM made m JOIN d USING (id)
+    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, by_end)
+    SELECT m.job_no, $2, m.job_no & 255, d.next_at, d.slot, d.by_end FROM made m JOIN d USING (id)
 ), told AS (
     INSERT INTO changed_job (shard, job_no)
     SELECT m.job_no & 255, m.job_no

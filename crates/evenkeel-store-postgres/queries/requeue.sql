@@ -1,19 +1,22 @@
--- An attempt of a deleted job is not started again, nor one that somebody wants ended: it is
--- recorded as cancelled. Whether the job is deleted is read from its locked row, so that a deletion
--- sees the place in the queue or this sees the deletion.
+-- An attempt of a deleted job is not started again, nor one that is to end: it is recorded as
+-- cancelled, or as superseded. Whether the job is deleted is read from its locked row, so that a
+-- deletion sees the place in the queue or this sees the deletion.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
     SELECT d.*, s.deleted
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::bool[],
-                  $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::text[], $14::text[])
+                  $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::text[], $14::text[],
+                  $15::int8[], $16::int8[], $17::text[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
-                should_start_by, dedup_key, concurrency_key)
+                should_start_by, dedup_key, concurrency_key, open_from, open_until, forbidden_nodes)
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
 ), taken AS (
     UPDATE run r
-       SET status = CASE WHEN l.deleted OR r.cancel_asked THEN 4 ELSE 0 END, fence = r.fence + 1,
+       SET status = CASE WHEN r.superseded THEN 8 WHEN l.deleted OR r.cancel_asked THEN 4
+                         ELSE 0 END,
+           fence = r.fence + 1,
            crashes = r.crashes + l.crashed::int4,
            finished_at = CASE WHEN l.deleted OR r.cancel_asked THEN (SELECT now FROM clock) END
       FROM locked l
@@ -23,10 +26,10 @@ WITH clock AS MATERIALIZED (
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
                        sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
-                       dedup_key, concurrency_key)
+                       dedup_key, concurrency_key, open_from, open_until, forbidden_nodes)
     SELECT pool, lane, priority, should_start_by, (SELECT now FROM clock), scheduled_at, job_no,
            sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence, dedup_key,
-           concurrency_key
+           concurrency_key, open_from, open_until, forbidden_nodes::jsonb
       FROM taken WHERE NOT is_over
 ), unsaid AS (
     -- it starts anew; as in finish_forget_notes
@@ -42,5 +45,10 @@ WITH clock AS MATERIALIZED (
     UPDATE job_state s SET live = greatest(s.live - t.chains, 0)
       FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
+ RETURNING s.job_no, s.tenant_no, s.shard, s.watched
+), touched AS (
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM over WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;

@@ -15,9 +15,13 @@ WITH clock AS MATERIALIZED (
                          WHERE q.scheduled_at = c.now AND q.job_no = s.job_no AND q.sequence = $4)
              OR EXISTS (SELECT FROM wake w
                          WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = $4))
- RETURNING s.shard, s.job_no, s.tenant_no, c.now
+ RETURNING s.shard, s.job_no, s.tenant_no, s.watched, c.now
 ), waits AS (
     INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
     SELECT shard, now, now, job_no, $4, 0, tenant_no FROM opened
+), touched AS (
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+    SELECT job_no, tenant_no, shard, 0 FROM opened WHERE watched
+        ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
 SELECT job_no, now FROM opened;

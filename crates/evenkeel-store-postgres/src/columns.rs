@@ -1,7 +1,7 @@
 //! From types to columns and back.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{JobNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{History, JobNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
     Cause, DueJob, RunLink, Start, StoreError, Ticket, run_key_from_columns, sql_time,
 };
@@ -48,6 +48,14 @@ pub(crate) fn fence(fence: Fence) -> i32 {
 /// A text as a column: PostgreSQL keeps every character but one.
 pub(crate) fn text(text: &Option<String>) -> Option<String> {
     text.as_ref().map(|text| text.replace('\0', "\u{fffd}"))
+}
+
+/// Numbers of jobs as a column: each once, in the order in which all lock rows.
+pub(crate) fn job_numbers(jobs: &[JobNo]) -> Vec<i64> {
+    let mut numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 pub(crate) fn shards(shards: &[Shard]) -> Vec<i16> {
@@ -103,6 +111,9 @@ pub(crate) struct TicketColumns {
     pub(crate) should_start_by: Vec<Option<i64>>,
     pub(crate) dedup_key: Vec<Option<String>>,
     pub(crate) concurrency_key: Vec<Option<String>>,
+    pub(crate) open_from: Vec<Option<i64>>,
+    pub(crate) open_until: Vec<Option<i64>>,
+    pub(crate) forbidden_nodes: Vec<Option<String>>,
 }
 
 impl TicketColumns {
@@ -113,7 +124,16 @@ impl TicketColumns {
         self.should_start_by.push(ticket.map(|ticket| ticket.should_start_by.as_micros()));
         self.dedup_key.push(ticket.and_then(|ticket| ticket.dedup_key.clone()));
         self.concurrency_key.push(ticket.and_then(|ticket| ticket.concurrency_key.clone()));
+        self.open_from.push(micros(ticket.and_then(|ticket| ticket.open_from)));
+        self.open_until.push(micros(ticket.and_then(|ticket| ticket.open_until)));
+        self.forbidden_nodes.push(ticket.and_then(|ticket| name_list(&ticket.forbidden_nodes)));
     }
+}
+
+/// Names of nodes as a JSON list. One that PostgreSQL cannot hold is no node's.
+fn name_list(names: &[String]) -> Option<String> {
+    let possible: Vec<&String> = names.iter().filter(|name| !name.contains('\0')).collect();
+    (!possible.is_empty()).then(|| serde_json::json!(possible).to_string())
 }
 
 pub(crate) fn ticket_of(start: &Start) -> Option<&Ticket> {
@@ -123,7 +143,7 @@ pub(crate) fn ticket_of(start: &Start) -> Option<&Ticket> {
     }
 }
 
-/// A job as the scheduler keeps it, from the first nine columns.
+/// A job as the scheduler keeps it, from the first [`DUE_JOB_COLUMNS`] columns.
 pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
     let no = JobNo(get(row, 0)?);
     let head_at = maybe_time(row, 5)?;
@@ -135,8 +155,26 @@ pub(crate) fn due_job(row: &Row) -> Tried<DueJob> {
         generation: get(row, 3)?,
         live: get::<i32>(row, 4)?.max(0).cast_unsigned(),
         head: head_at.zip(head_sequence).map(|(at, bits)| link(no, at, bits)).transpose()?,
-        average_good_duration: get::<Option<i64>>(row, 7)?.map(span),
-        definition: get(row, 8)?,
+        history: history(row, 7)?,
+        since: time(row, 14)?,
+        fired: count(row, 15)?,
+        definition: get(row, 16)?,
+    })
+}
+
+/// So many columns are read by [`due_job`].
+pub(crate) const DUE_JOB_COLUMNS: usize = 17;
+
+/// A job's past, from seven columns from `first` on.
+pub(crate) fn history(row: &Row, first: usize) -> Result<History, StoreError> {
+    Ok(History {
+        last_start_at: maybe_time(row, first)?,
+        last_end_at: maybe_time(row, first + 1)?,
+        last_good_start_at: maybe_time(row, first + 2)?,
+        last_good_end_at: maybe_time(row, first + 3)?,
+        consecutive_failures: get::<i32>(row, first + 4)?.max(0).cast_unsigned(),
+        average_good_duration: get::<Option<i64>>(row, first + 5)?.map(span),
+        duration_variance: get(row, first + 6)?,
     })
 }
 

@@ -18,6 +18,8 @@ mod rounds;
 mod runs;
 mod schedules;
 mod tls;
+mod watch;
+mod withdraw;
 
 pub use error::OpenError;
 pub use options::PostgresOptions;
@@ -186,6 +188,7 @@ impl Store for PostgresStore {
                     wakes: count(&row, 4)?,
                     skipped_times: count(&row, 5)?,
                     live: count(&row, 6)?,
+                    watched: count(&row, 7)?,
                 })
             })
             .await

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use evenkeel_core::Progress;
+use evenkeel_core::{JobNo, Progress, Timestamp};
 use evenkeel_store::{Deleted, FinishResult, Note, Prune};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
@@ -63,10 +63,30 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
         include_str!("../queries/migrate_create_table.sql"),
         "INSERT INTO schema_migration (version) VALUES (1)",
         "INSERT INTO tenant (name) VALUES ('before'), ('main')",
+        "INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
+         VALUES (gen_random_uuid(), 2, '{}', 'as it was', 7, 8)",
+        "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot) VALUES (1, 2, 1, 60, 0)",
     ] {
         onlooker.batch_execute(sql).await.unwrap();
     }
     let rig = rig(PostgresStore::connect(options.clone()).await.unwrap()).await;
     assert_eq!(rig.scope.tenant.0, 2, "what was there is there");
     assert_eq!((rows(&options, "note").await, rows(&options, "letter").await), (0, 0));
+    let loaded = rig.store.load_jobs(&[JobNo(1)]).await.unwrap();
+    assert_eq!((loaded[0].since, loaded[0].fired), (Timestamp::from_micros(7), 0));
+    assert_eq!(loaded[0].definition, "as it was");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
+    let (_store, options) = common::open().await;
+    let onlooker = common::onlooker(&options.url).await;
+    let sql = "SELECT DISTINCT a.attname::text
+                 FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+                WHERE i.indrelid = $1::text::regclass AND a.attnum = ANY (i.indkey)
+                ORDER BY 1";
+    let table = format!("{}.job_state", options.schema.as_deref().unwrap());
+    let rows = onlooker.query(sql, &[&table]).await.unwrap();
+    let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(columns, ["job_no", "shard", "slot"]);
 }

@@ -86,8 +86,9 @@ fn finish(fire: &Fire) -> Finish {
         started_at: fire.due,
         finished_at: fire.due,
         results: Results::default(),
-        then: Then::EndChain { stop_job: false },
+        then: Then::EndChain { stop_job: false, next_at: None },
         traces: Traces::default(),
+        watch: false,
     }
 }
 

@@ -112,13 +112,14 @@ impl Timetable<'_> {
         })
     }
 
-    /// The `n`-th regular time after `from`, which is the zeroth. There must be as many.
-    pub fn nth_after(self, from: Timestamp, n: u64) -> Timestamp {
+    /// The `n`-th regular time after `from`, which is the zeroth. There must be as many before
+    /// `until`.
+    pub fn nth_after(self, from: Timestamp, n: u64, until: Timestamp) -> Timestamp {
         if let Schedule::Interval(interval) = self.schedule {
             return from.saturating_add(interval.every().saturating_mul(n));
         }
         // The least moment by which n + 1 times have come.
-        let (mut low, mut high) = (from.as_micros(), Timestamp::MAX.as_micros());
+        let (mut low, mut high) = (from.as_micros(), until.as_micros());
         while low < high {
             let middle = low + (high - low) / 2;
             let until = Timestamp::from_micros(middle).saturating_add(TICK);

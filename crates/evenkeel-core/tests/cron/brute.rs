@@ -11,10 +11,11 @@ use evenkeel_core::schedule::{Cron, Dst, Gap};
 
 /// Expressions that are tried at each change; the next change gets the next ones.
 const EACH: usize = 2;
-/// Times are compared from that long before a change until that long after it.
+/// Times are compared from that long before a change until that long after it…
 const AROUND: i64 = 26 * 3600;
-/// The same for expressions with seconds.
-const CLOSE: i64 = 2 * 3600;
+/// …or less, if there are many.
+const CLOSE: i64 = 3 * 3600;
+const MANY: usize = 100;
 
 #[derive(Default)]
 struct Counts {
@@ -85,7 +86,8 @@ fn expressions() -> Vec<String> {
 
 /// How many times were compared, and under how many policies they differed.
 fn compare(case: &Case, zone: &Zone, changes: &Changes, change: Change, turn: usize) -> (u64, u64) {
-    let around = if case.plain.has_seconds() { CLOSE } else { AROUND };
+    let many = case.plain.has_seconds() || case.plain.minutes_a_day() > MANY;
+    let around = if many { CLOSE } else { AROUND };
     let jump = (change.after - change.before).abs();
     let from = (change.at - around - jump).max(0);
     let until = change.at + around + jump;

@@ -41,6 +41,12 @@ impl Plain {
         self.seconds[1..].contains(&true)
     }
 
+    /// At how many minutes of a day it runs.
+    pub fn minutes_a_day(&self) -> usize {
+        let count = |table: &[bool; 60]| table.iter().filter(|meant| **meant).count();
+        count(&self.hours) * count(&self.minutes)
+    }
+
     pub fn means_day(&self, date: Date) -> bool {
         if !self.months.contains(&(date.month() as u32)) {
             return false;

@@ -1,14 +1,15 @@
 //! The verbs of users on jobs.
 
-pub(crate) mod delete;
+mod delete;
 mod list;
+mod loads;
 mod read;
 mod register;
 mod trigger;
 mod update;
 
 use async_trait::async_trait;
-use evenkeel_core::{Definition, JobId, JobNo};
+use evenkeel_core::{Definition, JobId, JobNo, Slot};
 use evenkeel_store::{
     Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Now, Page, PageRequest,
     Registered, Scope, StoreError, Triggered,
@@ -68,6 +69,15 @@ impl JobStore for PostgresStore {
         now: Now,
     ) -> Result<Triggered, StoreError> {
         trigger::trigger(self, scope, id, n, now).await
+    }
+
+    async fn slot_loads(
+        &self,
+        scope: &Scope,
+        slots: &[Slot],
+        limit: u32,
+    ) -> Result<Vec<u32>, StoreError> {
+        loads::slot_loads(self, scope, slots, limit).await
     }
 }
 

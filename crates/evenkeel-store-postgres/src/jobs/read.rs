@@ -1,12 +1,11 @@
 //! Jobs from their columns.
 
-use evenkeel_core::history::History;
 use evenkeel_core::{JobId, JobNo, TenantNo};
 use evenkeel_store::{Job, Standing, StoreError, outcome_from_code};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::columns::{count, get, maybe_time, span, time};
+use crate::columns::{count, get, history, maybe_time, time};
 use crate::error::Tried;
 use crate::pool::Connection;
 
@@ -40,14 +39,9 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         waiting: u32::try_from(count(row, 12)?).unwrap_or(u32::MAX),
         executions: count(row, 13)?,
         last_outcome: get::<Option<i16>>(row, 14)?.and_then(outcome_from_code),
-        history: History {
-            last_start_at: maybe_time(row, 15)?,
-            last_end_at: maybe_time(row, 16)?,
-            last_good_start_at: maybe_time(row, 17)?,
-            last_good_end_at: maybe_time(row, 18)?,
-            consecutive_failures: get::<i32>(row, 19)?.max(0).cast_unsigned(),
-            average_good_duration: get::<Option<i64>>(row, 20)?.map(span),
-            duration_variance: get(row, 21)?,
-        },
+        history: history(row, 15)?,
+        since: time(row, 22)?,
+        fired: count(row, 23)?,
+        running_since: maybe_time(row, 24)?,
     })
 }

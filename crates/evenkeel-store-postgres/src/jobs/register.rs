@@ -32,6 +32,7 @@ struct Columns {
     definition: Vec<String>,
     next_at: Vec<Option<i64>>,
     slot: Vec<Option<i32>>,
+    by_end: Vec<bool>,
 }
 
 pub(super) async fn register(
@@ -100,6 +101,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, Jo
                 &columns.definition,
                 &columns.next_at,
                 &columns.slot,
+                &columns.by_end,
             ],
         )
         .await?;
@@ -155,6 +157,7 @@ impl Columns {
         self.definition.push(definition_text(&job.definition)?);
         self.next_at.push(micros(job.next_at));
         self.slot.push(slot(job.next_at));
+        self.by_end.push(job.definition.schedule.follows_its_end());
         Ok(())
     }
 }

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn an_idle_job_may_start_whatever_its_policy_as_the_statement_takes_for_granted() {
-        for policy in [OverlapPolicy::Skip, OverlapPolicy::Queue, OverlapPolicy::Allow] {
+        use OverlapPolicy::{Allow, Queue, Replace, Skip};
+        for policy in [Skip, Queue, Allow, Replace] {
             assert!(policy.may_start(0));
         }
     }

@@ -107,10 +107,19 @@ async fn write(connection: &Connection, args: &Args, job_no: i64) -> Tried<()> {
         .await?;
     let now: i64 = get(&row, 0)?;
     let next_at = args.change.next_at.flatten();
+    let definition = args.change.definition.as_ref();
+    let by_end = definition.map(|definition| definition.schedule.follows_its_end());
     connection
         .change(
             include_str!("../../queries/update_job_state.sql"),
-            &[&job_no, &args.change.next_at.is_some(), &micros(next_at), &slot(next_at), &now],
+            &[
+                &job_no,
+                &args.change.next_at.is_some(),
+                &micros(next_at),
+                &slot(next_at),
+                &now,
+                &by_end,
+            ],
         )
         .await?;
     Ok(())

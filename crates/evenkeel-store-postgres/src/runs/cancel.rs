@@ -1,13 +1,14 @@
 //! Ends one run: what waits of it is withdrawn, what runs is asked to end.
 
-use evenkeel_core::{Attempt, RunKey};
+use evenkeel_core::RunKey;
+use evenkeel_core::run::RunStatus;
 use evenkeel_store::{Now, RunCancelled, Scope, StoreError};
 
 use crate::PostgresStore;
 use crate::columns::{get, key, micros, sequence};
 use crate::error::{Failure, Tried};
-use crate::jobs::delete::{Withdrawn, record};
 use crate::pool::Connection;
+use crate::withdraw::{Withdrawn, record};
 
 struct Args {
     scheduled_at: i64,
@@ -67,21 +68,11 @@ async fn withdraw(connection: &Connection, args: &Args) -> Tried<Option<Withdraw
     let sql = include_str!("../../queries/cancel_run_ready.sql");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
     if let Some(row) = row {
-        return Ok(Some(Withdrawn {
-            key: key(&row, 0)?,
-            was_wake: false,
-            fence: get(&row, 4)?,
-            crashes: get(&row, 5)?,
-            prev: (get(&row, 6)?, get(&row, 7)?),
-        }));
+        return Ok(Some(Withdrawn::from_queue(&row)?));
     }
     let sql = include_str!("../../queries/cancel_run_wake.sql");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;
-    row.map(|row| {
-        let key = key(&row, 0)?;
-        Ok(Withdrawn { key, was_wake: true, fence: 0, crashes: 0, prev: (None, None) })
-    })
-    .transpose()
+    row.as_ref().map(Withdrawn::from_wake).transpose()
 }
 
 /// The chain is over: its attempt never ran, or will not again.
@@ -90,8 +81,7 @@ async fn close(
     args: &Args,
     mut withdrawn: Withdrawn,
 ) -> Tried<RunCancelled> {
-    // A trigger has its place among the job's chains when it is fired; this one never was.
-    let is_new = withdrawn.was_wake && withdrawn.key.attempt == Attempt::FIRST;
+    let is_new = withdrawn.is_unfired_trigger();
     let sql = include_str!("../../queries/cancel_run_close_chain.sql");
     let row = connection
         .row(sql, &[&args.job_no, &is_new, &args.scheduled_at, &args.sequence, &args.now])
@@ -100,7 +90,7 @@ async fn close(
         withdrawn.prev = (get(&row, 0)?, get(&row, 1)?);
     }
     let (now, key): (i64, RunKey) = (get(&row, 2)?, withdrawn.key);
-    record(connection, args.tenant, now, &[withdrawn]).await?;
+    record(connection, RunStatus::Cancelled, now, &[withdrawn]).await?;
     Ok(RunCancelled::Withdrawn(key))
 }
 

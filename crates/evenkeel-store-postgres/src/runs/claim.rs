@@ -30,7 +30,7 @@ pub(super) async fn claim(
         .run(args, |connection, args| async move {
             let pools = &args.claim.pools;
             let sql = include_str!("../../queries/claim_is_ready.sql");
-            let row = connection.row(sql, &[&args.now, pools]).await?;
+            let row = connection.row(sql, &[&args.now, pools, &args.claim.node_name]).await?;
             if args.claim.room == 0 || !get::<bool>(&row, 1)? {
                 return Ok(Claimed { now: time(&row, 0)?, attempts: Vec::new() });
             }
@@ -46,7 +46,7 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
     if connection.maybe_row(lock, &[&node]).await?.is_none() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new() });
     }
-    let mut taken = take(connection, &args.claim).await?;
+    let mut taken = take(connection, args).await?;
     if taken.is_empty() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new() });
     }
@@ -81,7 +81,9 @@ struct Taken {
     prev_sequence: Option<i32>,
 }
 
-async fn take(connection: &Connection, claim: &Claim) -> Tried<Vec<Taken>> {
+async fn take(connection: &Connection, args: &Args) -> Tried<Vec<Taken>> {
+    let Args { claim, now } = args;
+    let name = &claim.node_name;
     let mut left = claim.room;
     let places: Vec<i64> = claim
         .guaranteed
@@ -96,14 +98,14 @@ async fn take(connection: &Connection, claim: &Claim) -> Tried<Vec<Taken>> {
     let mut taken = Vec::new();
     if places.iter().any(|places| *places > 0) {
         let sql = include_str!("../../queries/claim_guaranteed.sql");
-        for row in connection.rows(sql, &[&claim.pools, &lanes, &places]).await? {
+        for row in connection.rows(sql, &[&claim.pools, &lanes, &places, now, name]).await? {
             taken.push(read_taken(&row)?);
         }
     }
     let rest = i64::try_from(claim.room - taken.len()).unwrap_or(i64::MAX);
     if rest > 0 {
         let sql = include_str!("../../queries/claim_rest.sql");
-        for row in connection.rows(sql, &[&claim.pools, &rest]).await? {
+        for row in connection.rows(sql, &[&claim.pools, &rest, now, name]).await? {
             taken.push(read_taken(&row)?);
         }
     }

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::traces;
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, fence, get, micros, span_micros, text};
+use crate::columns::{KeyColumns, fence, get, micros, slot, span_micros, text};
 use crate::error::Tried;
 use crate::pool::Connection;
 use crate::rounds::rounds;
@@ -76,9 +76,12 @@ async fn run(
     Ok(results)
 }
 
-/// Ends its chain, leaves nothing behind and does not stop its job.
+/// Ends its chain, and not badly, leaves nothing behind, and does nothing to its job's times.
 fn is_plain(finish: &Finish) -> bool {
-    finish.then == Then::EndChain { stop_job: false } && finish.results == Results::default()
+    finish.then == Then::EndChain { stop_job: false, next_at: None }
+        && finish.results == Results::default()
+        && !finish.outcome.is_failure()
+        && !finish.watch
 }
 
 /// What every batch says of its attempts.
@@ -140,8 +143,17 @@ impl FinishColumns {
             .collect();
         let stop_job: Vec<bool> = finishes
             .iter()
-            .map(|finish| matches!(finish.then, Then::EndChain { stop_job: true }))
+            .map(|finish| matches!(finish.then, Then::EndChain { stop_job: true, .. }))
             .collect();
+        let next_at = || {
+            finishes.iter().map(|finish| match finish.then {
+                Then::EndChain { next_at, .. } => next_at,
+                Then::Retry { .. } => None,
+            })
+        };
+        let next_slot: Vec<Option<i32>> = next_at().map(slot).collect();
+        let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
+        let watch: Vec<bool> = finishes.iter().map(|finish| finish.watch).collect();
         let error: Vec<Option<String>> = all().map(|results| text(&results.error)).collect();
         let output: Vec<Option<String>> = all().map(|results| text(&results.output)).collect();
         let crawled: Vec<Option<i64>> = all().map(|results| results.items_crawled).collect();
@@ -171,6 +183,9 @@ impl FinishColumns {
                     &indexed,
                     &cpu,
                     &memory,
+                    &next_at,
+                    &next_slot,
+                    &watch,
                 ],
             )
             .await

@@ -9,12 +9,13 @@ mod prune;
 mod read;
 mod requeue;
 mod traces;
+mod waiting;
 
 use async_trait::async_trait;
-use evenkeel_core::{NodeNo, RunKey};
+use evenkeel_core::{JobId, NodeNo, RunKey};
 use evenkeel_store::{
-    Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune, Pruned, Requeue,
-    Run, RunCancelled, RunFilter, RunStore, Scope, StoreError,
+    Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune,
+    Pruned, Requeue, Run, RunCancelled, RunFilter, RunStore, Scope, StoreError, WaitingAttempt,
 };
 
 use crate::PostgresStore;
@@ -51,7 +52,7 @@ impl RunStore for PostgresStore {
         owned::owned(self, node, limit).await
     }
 
-    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError> {
         owned::cancellations(self, node).await
     }
 
@@ -64,8 +65,16 @@ impl RunStore for PostgresStore {
         cancel::cancel_run(self, scope, key, now).await
     }
 
+    async fn waiting_of(
+        &self,
+        scope: &Scope,
+        job: JobId,
+    ) -> Result<Vec<WaitingAttempt>, StoreError> {
+        waiting::waiting_of(self, scope, job).await
+    }
+
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
-        owned::waiting(self, pools, limit).await
+        waiting::waiting(self, pools, limit).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

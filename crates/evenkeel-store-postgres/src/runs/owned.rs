@@ -2,7 +2,7 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{NodeNo, RunKey, TenantNo};
-use evenkeel_store::{Owned, StoreError};
+use evenkeel_store::{Cancellation, Owned, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -46,28 +46,14 @@ pub(super) async fn owned(
 pub(super) async fn cancellations(
     store: &PostgresStore,
     node: NodeNo,
-) -> Result<Vec<RunKey>, StoreError> {
+) -> Result<Vec<Cancellation>, StoreError> {
     store
         .hot
         .run(node.0, |connection, node| async move {
             let sql = include_str!("../../queries/cancellations.sql");
             let rows = connection.rows(sql, &[&*node]).await?;
-            rows.iter().map(|row| Ok(key(row, 0)?)).collect()
-        })
-        .await
-}
-
-pub(super) async fn waiting(
-    store: &PostgresStore,
-    pools: &[String],
-    limit: u32,
-) -> Result<u32, StoreError> {
-    store
-        .hot
-        .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
-            let sql = include_str!("../../queries/waiting.sql");
-            let row = connection.row(sql, &[&args.0, &args.1]).await?;
-            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
+            let read = |row| Ok(Cancellation { key: key(row, 0)?, superseded: get(row, 4)? });
+            rows.iter().map(read).collect()
         })
         .await
 }

@@ -45,6 +45,9 @@ pub(super) async fn requeue(
                         &tickets.should_start_by,
                         &tickets.dedup_key,
                         &tickets.concurrency_key,
+                        &tickets.open_from,
+                        &tickets.open_until,
+                        &tickets.forbidden_nodes,
                     ],
                 )
                 .await?;

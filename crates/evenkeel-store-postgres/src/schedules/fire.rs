@@ -169,6 +169,9 @@ impl FireColumns {
                     &tickets.should_start_by,
                     &tickets.dedup_key,
                     &tickets.concurrency_key,
+                    &tickets.open_from,
+                    &tickets.open_until,
+                    &tickets.forbidden_nodes,
                 ],
             )
             .await

@@ -6,7 +6,7 @@ use futures::future::try_join3;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{due_job, get, micros, shards, time};
+use crate::columns::{DUE_JOB_COLUMNS, due_job, get, micros, shards, time};
 use crate::error::Tried;
 
 fn due_jobs(rows: &[Row]) -> Tried<Vec<DueJob>> {
@@ -80,6 +80,7 @@ pub(super) async fn look_ahead(
 
 fn due_wake(row: &Row) -> Tried<DueWake> {
     let job = due_job(row)?;
-    let key = run_key_from_columns(get(row, 10)?, job.no.0, get(row, 11)?, get(row, 12)?)?;
-    Ok(DueWake { due: time(row, 9)?, key, has_checkpoint: get(row, 13)?, job })
+    let at = |nth| DUE_JOB_COLUMNS + nth;
+    let key = run_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
+    Ok(DueWake { due: time(row, at(0))?, key, has_checkpoint: get(row, at(4))?, job })
 }

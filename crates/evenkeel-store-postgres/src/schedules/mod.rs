@@ -2,11 +2,16 @@
 
 mod fire;
 mod load;
+mod openings;
+mod supersede;
 mod wakes;
 
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, NodeNo, Shard, Slot, Timestamp};
-use evenkeel_store::{DueJob, Fire, Fired, LookAhead, Now, ScheduleStore, StoreError, WakeFire};
+use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{
+    ClosedAttempt, DueJob, Fire, Fired, LookAhead, Now, Opening, ScheduleStore, StoreError,
+    WakeFire,
+};
 
 use crate::PostgresStore;
 
@@ -47,5 +52,22 @@ impl ScheduleStore for PostgresStore {
         now: Now,
     ) -> Result<Fired, StoreError> {
         wakes::fire_wakes(self, node, batch, now).await
+    }
+
+    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError> {
+        supersede::supersede(self, jobs, now).await
+    }
+
+    async fn closed(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<ClosedAttempt>, StoreError> {
+        openings::closed(self, shards, limit, now).await
+    }
+
+    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError> {
+        openings::reopen(self, batch).await
     }
 }

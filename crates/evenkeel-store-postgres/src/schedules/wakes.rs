@@ -85,6 +85,9 @@ async fn fire_round(
                 &tickets.should_start_by,
                 &tickets.dedup_key,
                 &tickets.concurrency_key,
+                &tickets.open_from,
+                &tickets.open_until,
+                &tickets.forbidden_nodes,
             ],
         )
         .await?;

@@ -1,0 +1,271 @@
+//! The two examples every deadline scheduler is explained with, played by the minute: data that may
+//! be a day old, and a nightly run that must be over by six.
+
+use std::cmp::Reverse;
+
+use evenkeel_core::chain::{Again, Ended, Then, after_end};
+use evenkeel_core::condition::{Condition, Facts, Level, Reason, condition};
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::order::{DispatchKey, Lane, Priority};
+use evenkeel_core::retry::RetryPolicy;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::schedule::{Cron, CronSchedule, Periodic, Schedule};
+use evenkeel_core::{Attempt, Definition, History, Span, StartWindow, Timestamp};
+
+const MINUTE: Span = Span::from_secs(60);
+
+fn hours(n: u64) -> Span {
+    Span::from_secs(n * 3600)
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A job and its past, as a store would keep it.
+struct Job {
+    definition: Definition,
+    history: History,
+    since: Timestamp,
+    next_at: Timestamp,
+    /// The time of the chain that is not over.
+    live: Option<Timestamp>,
+    attempt: u16,
+    retry_at: Option<Timestamp>,
+    running_since: Option<Timestamp>,
+}
+
+impl Job {
+    fn new(schedule: Schedule, created: Timestamp) -> Self {
+        let definition =
+            Definition { retry: RetryPolicy::deadline(), ..Definition::noop(schedule) };
+        let next_at = definition.timetable().first_after(created).unwrap();
+        Self {
+            definition,
+            history: History::default(),
+            since: created,
+            next_at,
+            live: None,
+            attempt: 0,
+            retry_at: None,
+            running_since: None,
+        }
+    }
+
+    /// Whose data may be a day old, and that rests for an hour.
+    fn daily_data(created: Timestamp) -> Self {
+        Self::new(Schedule::Periodic(Periodic::new(hours(24), Some(hours(1))).unwrap()), created)
+    }
+
+    /// That starts at midnight and must be over by six.
+    fn nightly(created: Timestamp) -> Self {
+        let cron = Cron::parse("0 0 * * *").unwrap();
+        Self::new(Schedule::Cron(CronSchedule { cron, max_duration: Some(hours(6)) }), created)
+    }
+
+    fn condition(&self, now: Timestamp) -> Condition {
+        condition(
+            &Facts {
+                definition: &self.definition,
+                history: &self.history,
+                since: self.since,
+                active: true,
+                next_at: Some(self.next_at),
+                last_fired_at: None,
+                live: self.live.is_some(),
+                running_since: self.running_since,
+            },
+            now,
+        )
+    }
+
+    fn window(&self) -> StartWindow {
+        let past = self.definition.past(&self.history, self.since);
+        let window = self.definition.window(self.live.unwrap_or(self.next_at), &past);
+        self.retry_at.map_or(window, |retry| window.not_before(retry))
+    }
+
+    fn start(&mut self, now: Timestamp) {
+        self.running_since = Some(now);
+        if self.retry_at.take().is_none() {
+            self.live = Some(self.next_at);
+            self.next_at = self.definition.timetable().next_after(self.next_at).unwrap();
+        }
+    }
+
+    fn end(&mut self, now: Timestamp, outcome: Outcome) {
+        let started_at = self.running_since.take().unwrap();
+        self.history = self.history.after(outcome, started_at, now, DEFAULT_ALPHA);
+        let attempt = Attempt(self.attempt);
+        let again = Again::AsUsual;
+        let ended = Ended { attempt, outcome, again, started_at, finished_at: now };
+        match after_end(&self.definition, ended, 0.5) {
+            Then::Retry { due } => {
+                self.attempt += 1;
+                self.retry_at = Some(due);
+            }
+            Then::EndChain { next_at, .. } => {
+                (self.attempt, self.live) = (0, None);
+                self.next_at = next_at.unwrap_or(self.next_at);
+            }
+        }
+    }
+
+    fn dispatch_key(&self) -> DispatchKey {
+        DispatchKey {
+            lane: Lane::Standard,
+            priority: Reverse(Priority::default()),
+            should_start_by: self.window().should_start_by,
+            ready_at: self.next_at,
+        }
+    }
+}
+
+/// What a job went through, minute by minute: each condition with the minute it began.
+fn diary(
+    job: &mut Job,
+    from: Timestamp,
+    until: Timestamp,
+    mut act: impl FnMut(&mut Job, Timestamp),
+) -> Vec<(String, Reason)> {
+    let mut seen = Vec::new();
+    let mut now = from;
+    while now <= until {
+        act(job, now);
+        let judged = job.condition(now);
+        if let Some(change) = judged.changes_at {
+            assert!(change > now, "a condition holds now");
+        }
+        if seen.last().is_none_or(|(_, last)| *last != judged.reason) {
+            seen.push((now.to_string()[5..16].to_owned(), judged.reason));
+        }
+        now = now.saturating_add(MINUTE);
+    }
+    seen
+}
+
+fn told(diary: &[(String, Reason)]) -> Vec<(&str, Reason)> {
+    diary.iter().map(|(when, reason)| (when.as_str(), *reason)).collect()
+}
+
+#[test]
+fn data_that_may_be_a_day_old() {
+    let mut job = Job::daily_data(at("2026-05-01T00:00:00Z"));
+    // It may start at once, and has a day to be over.
+    assert_eq!(job.window().can_start_by, at("2026-05-01T00:00:00Z"));
+    assert_eq!(job.window().should_start_by, at("2026-05-02T00:00:00Z"));
+    let seen = diary(
+        &mut job,
+        at("2026-05-01T00:00:00Z"),
+        at("2026-05-04T12:00:00Z"),
+        |job, now| match now.to_string().as_str() {
+            // A good run of two hours.
+            "2026-05-01T10:00:00.000000Z" => job.start(now),
+            "2026-05-01T12:00:00.000000Z" => {
+                job.end(now, Outcome::Completed);
+                // It may start again after its pause; to be over by 10:00 it must by 08:00.
+                assert_eq!(job.window().can_start_by, at("2026-05-01T13:00:00Z"));
+                assert_eq!(job.window().should_start_by, at("2026-05-02T08:00:00Z"));
+            }
+            // Nothing has room for it until it is late; it fails twice, then does well.
+            "2026-05-02T09:00:00.000000Z" => job.start(now),
+            "2026-05-02T09:30:00.000000Z" => {
+                job.end(now, Outcome::Failed);
+                assert_eq!(job.window().can_start_by, at("2026-05-02T09:35:00Z"));
+            }
+            "2026-05-02T09:35:00.000000Z" => job.start(now),
+            "2026-05-02T09:40:00.000000Z" => {
+                job.end(now, Outcome::Failed);
+                assert_eq!(job.window().can_start_by, at("2026-05-02T10:40:00Z"));
+                assert_eq!(job.window().should_start_by, at("2026-05-02T08:00:00Z"));
+            }
+            "2026-05-02T10:40:00.000000Z" => job.start(now),
+            "2026-05-02T12:40:00.000000Z" => job.end(now, Outcome::Completed),
+            _ => {}
+        },
+    );
+    use Reason::{LikelyViolatedRunning, LikelyViolatedWaiting, NeverRan, OnTime, Violated};
+    assert_eq!(
+        told(&seen),
+        [
+            ("05-01T00:00", NeverRan),
+            ("05-01T10:00", OnTime),
+            ("05-02T08:01", LikelyViolatedWaiting),
+            // Two hours from 09:00 on end after 10:00.
+            ("05-02T09:00", LikelyViolatedRunning),
+            ("05-02T09:30", LikelyViolatedWaiting),
+            ("05-02T09:35", LikelyViolatedRunning),
+            ("05-02T09:40", LikelyViolatedWaiting),
+            ("05-02T10:01", Violated),
+            // The run that began at 10:40 counts from 10:40.
+            ("05-02T12:40", OnTime),
+            ("05-03T08:41", LikelyViolatedWaiting),
+            ("05-03T10:41", Violated),
+        ]
+    );
+}
+
+#[test]
+fn a_nightly_run_that_must_be_over_by_six() {
+    let mut job = Job::nightly(at("2026-05-01T18:00:00Z"));
+    assert_eq!(job.window().can_start_by, at("2026-05-02T00:00:00Z"));
+    assert_eq!(job.window().should_start_by, at("2026-05-02T06:00:00Z"));
+    let seen = diary(
+        &mut job,
+        at("2026-05-01T18:00:00Z"),
+        at("2026-05-04T23:59:00Z"),
+        |job, now| match now.to_string().as_str() {
+            "2026-05-02T00:00:00.000000Z" => job.start(now),
+            "2026-05-02T02:00:00.000000Z" => {
+                job.end(now, Outcome::Completed);
+                assert_eq!(job.window().can_start_by, at("2026-05-03T00:00:00Z"));
+                assert_eq!(job.window().should_start_by, at("2026-05-03T04:00:00Z"));
+            }
+            // The next night it fails at once, and is tried again after five minutes.
+            "2026-05-03T00:00:00.000000Z" => job.start(now),
+            "2026-05-03T00:01:00.000000Z" => job.end(now, Outcome::Failed),
+            "2026-05-03T00:06:00.000000Z" => job.start(now),
+            "2026-05-03T02:06:00.000000Z" => job.end(now, Outcome::Completed),
+            // The third night nothing has room for it before five.
+            "2026-05-04T05:00:00.000000Z" => job.start(now),
+            "2026-05-04T07:00:00.000000Z" => job.end(now, Outcome::Completed),
+            _ => {}
+        },
+    );
+    use Reason::{
+        LastRunFailed, LikelyViolatedRunning, LikelyViolatedWaiting, NeverRan, OnTime, Violated,
+    };
+    assert_eq!(
+        told(&seen),
+        [
+            ("05-01T18:00", NeverRan),
+            ("05-02T00:00", OnTime),
+            ("05-03T00:01", LastRunFailed),
+            ("05-03T02:06", OnTime),
+            ("05-04T04:01", LikelyViolatedWaiting),
+            ("05-04T05:00", LikelyViolatedRunning),
+            ("05-04T06:01", Violated),
+            ("05-04T07:00", OnTime),
+        ]
+    );
+}
+
+#[test]
+fn of_both_the_one_nearer_to_its_deadline_goes_first() {
+    let mut data = Job::daily_data(at("2026-05-01T00:00:00Z"));
+    data.start(at("2026-05-01T05:00:00Z"));
+    data.end(at("2026-05-01T06:00:00Z"), Outcome::Completed);
+    let mut night = Job::nightly(at("2026-04-30T12:00:00Z"));
+    night.start(at("2026-05-01T00:00:00Z"));
+    night.end(at("2026-05-01T03:00:00Z"), Outcome::Completed);
+    // To be over by 05:00 the one must start by 04:00, to be over by 06:00 the other by 03:00.
+    let midnight = at("2026-05-02T00:00:00Z");
+    for job in [&data, &night] {
+        assert!(job.window().can_start_by <= midnight);
+        assert_eq!(job.condition(midnight).level(), Level::Ok);
+    }
+    assert!(night.dispatch_key() < data.dispatch_key());
+    // A faster night, and the order turns.
+    night.history.average_good_duration = Some(hours(1));
+    assert!(data.dispatch_key() < night.dispatch_key());
+}

@@ -1,0 +1,117 @@
+//! What is true of every window and every condition.
+
+use evenkeel_core::condition::{Condition, Facts, condition};
+use evenkeel_core::{Definition, Past, Span, Timestamp};
+use proptest::prelude::*;
+
+use crate::strategies::{at, definition, history, minutes, moment};
+
+const TICK: Span = Span::from_micros(1);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_window_opens_in_no_blackout_and_never_before_its_time(
+        job in definition(), time in moment(), average in minutes(0..700), ago in minutes(1..9000),
+    ) {
+        let past = Past { reference: time.saturating_sub(ago), average };
+        let window = job.window(time, &past);
+        prop_assert!(window.can_start_by >= time);
+        prop_assert!(!job.blackouts().is_dark(window.can_start_by));
+        // It is the first such moment, unless blackouts are to be avoided.
+        if !job.avoid_blackout {
+            let before = window.can_start_by.saturating_sub(TICK);
+            prop_assert!(window.can_start_by == time || job.blackouts().is_dark(before));
+        }
+        let closes = job.may_start_until(window.can_start_by, average);
+        prop_assert!(closes.is_none_or(|closes| closes >= window.can_start_by));
+    }
+
+    #[test]
+    fn what_avoids_blackouts_does_not_meet_one_if_it_can_be_helped(
+        job in definition(), time in moment(), average in minutes(0..1500),
+    ) {
+        let Some(_) = job.blackouts().closing(time) else { return Ok(()) };
+        let job = Definition { avoid_blackout: true, ..job };
+        let start = job.may_start_from(time, average);
+        let fits = average <= job.blackouts().longest_open();
+        let over = start.saturating_add(average);
+        let closing = job.blackouts().closing(start).unwrap();
+        prop_assert!(!fits || over <= closing);
+        if !fits {
+            prop_assert_eq!(start, job.blackouts().opening(time));
+        }
+    }
+
+    #[test]
+    fn windows_move_forward_with_time_and_with_good_runs(
+        job in definition(), times in (moment(), moment()), references in (moment(), moment()),
+        average in minutes(0..700),
+    ) {
+        let (early, late) = (times.0.min(times.1), times.0.max(times.1));
+        prop_assert!(job.may_start_from(early, average) <= job.may_start_from(late, average));
+        let (older, newer) = (references.0.min(references.1), references.0.max(references.1));
+        let Some(time) = job.timetable().next_after(newer) else { return Ok(()) };
+        prop_assert!(job.must_be_over_by(time, older) <= job.must_be_over_by(time, newer));
+        prop_assert!(job.must_be_over_by(time, newer) > newer);
+    }
+
+    #[test]
+    fn a_blackout_moves_when_it_may_start_and_never_when_it_should(
+        job in definition(), time in moment(), ago in minutes(1..9000), average in minutes(0..100),
+    ) {
+        let past = Past { reference: time.saturating_sub(ago), average };
+        let mut open = job.clone();
+        open.blackout_periods.clear();
+        let (dark, open) = (job.window(time, &past), open.window(time, &past));
+        prop_assert_eq!(dark.should_start_by, open.should_start_by);
+        prop_assert_eq!(open.can_start_by, time);
+    }
+
+    #[test]
+    fn times_follow_each_other_and_are_counted_right(
+        job in definition(), from in moment(), n in 1_usize..60,
+    ) {
+        let timetable = job.timetable();
+        let Some(first) = timetable.first_after(from) else { return Ok(()) };
+        prop_assert!(first >= from);
+        let times: Vec<Timestamp> =
+            std::iter::successors(Some(first), |time| timetable.next_after(*time)).take(n).collect();
+        prop_assert!(times.is_sorted_by(|one, other| one < other));
+        if times.len() < n || job.schedule.follows_its_end() {
+            return Ok(());
+        }
+        for (index, time) in times.iter().enumerate() {
+            prop_assert_eq!(timetable.nth_after(first, index as u64, Timestamp::MAX), *time);
+            let counted = timetable.times_before(first, time.saturating_add(TICK));
+            prop_assert_eq!(counted, Some((index as u64 + 1, *time)));
+        }
+    }
+
+    #[test]
+    fn without_events_a_condition_only_gets_worse_and_says_when(
+        job in definition(), now in moment(), created in minutes(1..9000),
+        later in minutes(1..9000), running in prop::option::of(minutes(0..300)),
+        history in moment().prop_flat_map(history),
+    ) {
+        let since = at(crate::strategies::START).saturating_sub(created);
+        let next_at = job.timetable().next_after(now);
+        let running_since = running.map(|ago| now.saturating_sub(ago));
+        let facts = Facts {
+            definition: &job, history: &history, since, active: true, next_at,
+            last_fired_at: None, live: running.is_some(), running_since,
+        };
+        let judged = |moment: Timestamp| condition(&facts, moment);
+        let first: Condition = judged(now);
+        prop_assert!(first.level() <= judged(now.saturating_add(later)).level());
+        match first.changes_at {
+            None => prop_assert_eq!(first.reason, judged(now.saturating_add(later)).reason),
+            Some(change) => {
+                prop_assert!(change > now);
+                prop_assert_eq!(first.reason, judged(change.saturating_sub(TICK)).reason);
+                prop_assert_ne!(first, judged(change));
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What waits for its time or for a worker.
+
+use evenkeel_core::JobId;
+use evenkeel_store::{Opening, Scope, StoreError, WaitingAttempt, WaitsFor};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{count, get, key, maybe_time, time};
+use crate::error::Tried;
+
+/// Places before an attempt are counted up to here.
+const AHEAD_MAX: i64 = 1_000;
+/// So many attempts of a job are told.
+const TOLD_MAX: i64 = 100;
+
+pub(super) async fn waiting_of(
+    store: &PostgresStore,
+    scope: &Scope,
+    job: JobId,
+) -> Result<Vec<WaitingAttempt>, StoreError> {
+    store
+        .api
+        .run((job.0, scope.tenant.0), |connection, args| async move {
+            let (job, tenant) = &*args;
+            let sql = include_str!("../../queries/waiting_of.sql");
+            let rows = connection.rows(sql, &[job, tenant, &AHEAD_MAX, &TOLD_MAX]).await?;
+            rows.iter().map(read_waiting).collect()
+        })
+        .await
+}
+
+fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
+    let waits_for = match maybe_time(row, 4)? {
+        Some(due) => WaitsFor::Time(due),
+        None => WaitsFor::Worker {
+            since: time(row, 5)?,
+            ahead: u32::try_from(count(row, 8)?).unwrap_or(u32::MAX),
+            opening: Opening { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
+        },
+    };
+    Ok(WaitingAttempt { key: key(row, 0)?, waits_for })
+}
+
+pub(super) async fn waiting(
+    store: &PostgresStore,
+    pools: &[String],
+    limit: u32,
+) -> Result<u32, StoreError> {
+    store
+        .hot
+        .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
+            let sql = include_str!("../../queries/waiting.sql");
+            let row = connection.row(sql, &[&args.0, &args.1]).await?;
+            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
+        })
+        .await
+}

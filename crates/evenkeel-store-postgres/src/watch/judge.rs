@@ -1,0 +1,125 @@
+//! The watch list, and what is written on it.
+
+use evenkeel_core::condition::Level;
+use evenkeel_core::{JobNo, Shard, TenantNo};
+use evenkeel_store::{Judgement, Now, StoreError, ToJudge, Watched};
+use futures::future::try_join;
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{get, history, job_numbers, maybe_time, micros, shards, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+use crate::rounds::rounds;
+
+pub(super) async fn watch(store: &PostgresStore, jobs: &[JobNo]) -> Result<(), StoreError> {
+    store
+        .hot
+        .run(job_numbers(jobs), |connection, jobs| async move {
+            connection.change(include_str!("../../queries/watch.sql"), &[&*jobs]).await?;
+            Ok(())
+        })
+        .await
+}
+
+pub(super) async fn to_judge(
+    store: &PostgresStore,
+    of: &[Shard],
+    limit: u32,
+    now: Now,
+) -> Result<ToJudge, StoreError> {
+    let args = (micros(now.literal()), shards(of), i64::from(limit));
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (now, shards, limit) = &*args;
+            let (clock, rows) = try_join(
+                connection.row(include_str!("../../queries/now.sql"), &[now]),
+                connection.rows(include_str!("../../queries/to_judge.sql"), &[now, shards, limit]),
+            )
+            .await?;
+            let jobs = rows.iter().map(read_watched).collect::<Tried<_>>()?;
+            Ok(ToJudge { now: time(&clock, 0)?, jobs })
+        })
+        .await
+}
+
+fn read_watched(row: &Row) -> Tried<Watched> {
+    let no = JobNo(get(row, 0)?);
+    Ok(Watched {
+        no,
+        tenant: TenantNo(get(row, 1)?),
+        touched: get(row, 2)?,
+        before: get::<Option<i16>>(row, 3)?.map(|code| level(no, code)).transpose()?,
+        active: get(row, 4)?,
+        next_at: maybe_time(row, 5)?,
+        last_fired_at: maybe_time(row, 6)?,
+        live: get(row, 7)?,
+        history: history(row, 8)?,
+        since: time(row, 15)?,
+        definition: get(row, 16)?,
+        running_since: maybe_time(row, 17)?,
+    })
+}
+
+fn level(job: JobNo, code: i16) -> Result<Level, StoreError> {
+    let known = usize::try_from(code).ok().and_then(|code| Level::ALL.get(code)).copied();
+    known.ok_or_else(|| {
+        StoreError::corrupt(format!("job {job}"), "level", format!("{code} is unknown"))
+    })
+}
+
+pub(super) async fn judge(
+    store: &PostgresStore,
+    batch: Vec<Judgement>,
+    now: Now,
+) -> Result<(), StoreError> {
+    store
+        .hot
+        .run((batch, micros(now.literal())), |connection, args| async move {
+            let (batch, now) = &*args;
+            for round in rounds(batch, |judgement| judgement.job) {
+                let judgements: Vec<&Judgement> = round.iter().map(|at| &batch[*at]).collect();
+                judge_round(&connection, &judgements, *now).await?;
+            }
+            Ok(())
+        })
+        .await
+}
+
+async fn judge_round(
+    connection: &Connection,
+    judgements: &[&Judgement],
+    now: Option<i64>,
+) -> Tried<()> {
+    let all = || judgements.iter();
+    let job_no: Vec<i64> = all().map(|judgement| judgement.job.0).collect();
+    let touched: Vec<i32> = all().map(|judgement| judgement.touched).collect();
+    let level: Vec<i16> = all().map(|judgement| judgement.reason.level() as i16).collect();
+    let reason: Vec<i16> = all().map(|judgement| judgement.reason as i16).collect();
+    let error_at: Vec<i64> = all().map(|judgement| judgement.error_at.as_micros()).collect();
+    let again_at: Vec<Option<i64>> = all().map(|judgement| micros(judgement.again_at)).collect();
+    let sql = include_str!("../../queries/judge.sql");
+    connection
+        .change(sql, &[&now, &job_no, &touched, &level, &reason, &error_at, &again_at])
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn overdue_in_queue(
+    store: &PostgresStore,
+    of: &[Shard],
+    limit: u32,
+    now: Now,
+) -> Result<Vec<JobNo>, StoreError> {
+    let args = (micros(now.literal()), shards(of), i64::from(limit));
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (now, shards, limit) = &*args;
+            let sql = include_str!("../../queries/overdue_in_queue.sql");
+            let rows = connection.rows(sql, &[now, shards, limit]).await?;
+            rows.iter().map(|row| Ok(JobNo(get(row, 0)?))).collect()
+        })
+        .await
+}

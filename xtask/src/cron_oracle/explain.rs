@@ -1,0 +1,111 @@
+//! Why an oracle says something else. `docs/cron-oracle.md` has the same list, in more words.
+
+use std::ops::Range;
+
+use evenkeel_core::schedule::Dst;
+use evenkeel_core::{Timestamp, Zone};
+
+use super::judge::Case;
+use super::matrix::Change;
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+
+/// Is there a midnight in this range of local time?
+fn crosses_midnight(range: &Range<i64>) -> bool {
+    range.contains(&(range.start + (-range.start).rem_euclid(DAY)))
+}
+
+/// A case in which an oracle says something else.
+pub struct Differing<'a> {
+    pub case: &'a Case<'a>,
+    pub only_ours: Vec<i64>,
+    pub only_theirs: Vec<i64>,
+}
+
+impl<'a> Differing<'a> {
+    pub fn new(case: &'a Case<'a>, ours: &[i64], theirs: &[i64]) -> Self {
+        let only = |these: &[i64], those: &[i64]| {
+            these.iter().copied().filter(|time| those.binary_search(time).is_err()).collect()
+        };
+        Self { case, only_ours: only(ours, theirs), only_theirs: only(theirs, ours) }
+    }
+
+    /// Why cronsim differs, if that is known.
+    pub fn cronsim(&self) -> Option<&'static str> {
+        let (change, expression) = (self.case.change, self.case.expression);
+        let gap = change.at + change.before..change.at + change.after;
+        let repeated = gap.end..gap.start;
+        // It looks at nothing but what clocks show; so what they show decides who is right.
+        if expression.is_rhythmic() || expression.has_seconds() {
+            if !self.clocks_prove_us_right() {
+                return None;
+            }
+            return if crosses_midnight(&gap) && self.all_within(change.at, DAY) {
+                Some("begins a day at a midnight that the clocks jumped over")
+            } else if crosses_midnight(&repeated) && self.all_within(change.at, HOUR) {
+                Some("has gone on to the next day when the clocks go back to this one")
+            } else if self.is_off_the_hour() && self.all_within(change.at - HOUR, DAY + HOUR) {
+                Some("counts in hours from a full one, but the clocks are changed off it")
+            } else {
+                None
+            };
+        }
+        None
+    }
+
+    /// Why croniter differs, if that is known.
+    pub fn croniter(&self) -> Option<&'static str> {
+        let (change, expression) = (self.case.change, self.case.expression);
+        let jumped = change.after > change.before;
+        let lost = self.only_theirs.is_empty() && self.clocks_prove_us_right();
+        if !jumped && lost && self.is_off_the_hour() {
+            return Some("loses a repeated time when the clocks go back off the full hour");
+        }
+        if expression.is_rhythmic() {
+            return if !self.clocks_prove_us_right() {
+                None
+            } else if jumped && self.only_ours.is_empty() && self.only_theirs == [change.at] {
+                Some("moves a time out of the gap, though the expression is in rhythm")
+            } else {
+                None
+            };
+        }
+        let not_moved = self.only_ours == [change.at] && self.only_theirs.is_empty();
+        if jumped && expression.field(1) == "0-23" && not_moved {
+            return Some("takes the hours 0-23 for *, so moves nothing out of the gap");
+        }
+        let in_the_minute = self.all_within(change.at, 59) && self.only_ours.len() <= 1;
+        if jumped && expression.has_seconds() && in_the_minute {
+            return Some("moves by whole minutes and keeps the seconds");
+        }
+        None
+    }
+
+    /// Do the clocks show something else than a full hour just before or after the change?
+    fn is_off_the_hour(&self) -> bool {
+        let Change { at, before, after } = self.case.change;
+        (at + before) % HOUR != 0 || (at + after) % HOUR != 0
+    }
+
+    /// Do clocks show what the expression says whenever only we say so, and never when only they
+    /// do?
+    fn clocks_prove_us_right(&self) -> bool {
+        self.only_ours.iter().all(|time| self.is_shown(*time))
+            && !self.only_theirs.iter().any(|time| self.is_shown(*time))
+    }
+
+    /// Do clocks show what the expression says? Asked of a clock that is never changed.
+    fn is_shown(&self, time: i64) -> bool {
+        let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
+        let local = time + i64::from(self.case.zone.offset_at(at(time)));
+        let cron = &self.case.expression.cron;
+        cron.count(at(local), at(local + 1), &Zone::utc(), Dst::default()) == 1
+    }
+
+    /// Do all differences lie in so many seconds from `start` on?
+    fn all_within(&self, start: i64, secs: i64) -> bool {
+        let mut all = self.only_ours.iter().chain(&self.only_theirs);
+        all.all(|time| (start..=start + secs).contains(time))
+    }
+}

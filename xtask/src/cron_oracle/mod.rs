@@ -1,0 +1,124 @@
+//! `cargo xtask cron-oracle`: our cron against two that nobody here wrote.
+
+mod explain;
+mod judge;
+mod matrix;
+mod record;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use self::judge::{Answer, Case, Tally};
+use self::matrix::{EACH, Expression, ZoneChanges};
+use self::record::Recorder;
+use crate::{program, workspace};
+
+/// For fetching the oracles.
+const INSTALL_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// For all their answers.
+const ORACLE_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// Options of `cargo xtask cron-oracle`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Write down what the oracles said, for the test that needs neither them nor a network
+    #[arg(long)]
+    record: bool,
+    /// Judge the answers of the run before again
+    #[arg(long)]
+    again: bool,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    let folder = workspace::target()?.join("cron-oracle");
+    fs::create_dir_all(&folder)?;
+    let (zones, expressions) = (matrix::zones()?, matrix::expressions()?);
+    let answers = folder.join("answers.tsv");
+    if !options.again {
+        ask(&folder, &zones, &expressions, &answers)?;
+    }
+    compare(&zones, &expressions, &answers, options.record)
+}
+
+/// All cases, in the order in which they are asked.
+fn cases<'a>(
+    zones: &'a [ZoneChanges],
+    expressions: &'a [Expression],
+) -> impl Iterator<Item = Case<'a>> {
+    let changes =
+        zones.iter().flat_map(|zone| zone.changes.iter().map(move |change| (zone, *change)));
+    changes.enumerate().flat_map(move |(turn, (zone, change))| {
+        (0..EACH).map(move |more| {
+            let index = (turn * EACH + more) % expressions.len();
+            Case { zone: &zone.zone, change, expression: &expressions[index] }
+        })
+    })
+}
+
+fn ask(
+    folder: &Path,
+    zones: &[ZoneChanges],
+    expressions: &[Expression],
+    answers: &Path,
+) -> Result<()> {
+    let python = install(folder)?;
+    let questions = folder.join("cases.tsv");
+    let mut file = BufWriter::new(File::create(&questions)?);
+    for Case { zone, change, expression, .. } in cases(zones, expressions) {
+        let (from, until) = expression.range(change);
+        writeln!(file, "{zone}\t{}\t{from}\t{until}\t{}", change.at, expression.text)?;
+    }
+    file.flush()?;
+    drop(file);
+    println!("asking the oracles; this takes some minutes");
+    let mut oracle = Command::new(python);
+    oracle.arg(workspace::root().join("tools/cron-oracle/oracle.py")).env("PYTHONTZPATH", "");
+    oracle.stdin(File::open(&questions)?).stdout(File::create(answers)?);
+    program::succeed(&mut oracle, ORACLE_LIMIT)
+}
+
+/// A Python with the oracles, of the versions that are pinned.
+fn install(folder: &Path) -> Result<PathBuf> {
+    let place = folder.join("venv");
+    let python = place.join("bin/python");
+    let requirements = workspace::root().join("tools/cron-oracle/requirements.txt");
+    if !python.exists() {
+        let mut make = Command::new("python3");
+        program::succeed(make.args(["-m", "venv"]).arg(&place), INSTALL_LIMIT)
+            .context("cannot make a virtual environment with python3")?;
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+    program::succeed(install.arg(requirements), INSTALL_LIMIT)
+        .context("cannot install the oracles")?;
+    Ok(python)
+}
+
+fn compare(
+    zones: &[ZoneChanges],
+    expressions: &[Expression],
+    answers: &Path,
+    record: bool,
+) -> Result<()> {
+    let mut lines = BufReader::new(File::open(answers).context("no answers yet")?).lines();
+    let mut tally = Tally::default();
+    tally.transitions = zones.iter().map(|zone| zone.changes.len()).sum();
+    let mut recorder = Recorder::new();
+    for case in cases(zones, expressions) {
+        let line = lines.next().context("answers are missing: ask again")??;
+        let answer = Answer::read(&line).with_context(|| format!("not an answer: {line}"))?;
+        let verdict = tally.judge(&case, &answer);
+        recorder.add(&case, &verdict);
+    }
+    let told = tally.lines(zones.len(), expressions.len());
+    println!("cron by the oracles: {}", told.join("\n"));
+    if tally.unexplained() > 0 {
+        bail!("there are differences that nothing explains");
+    }
+    if record { recorder.write(expressions, &told) } else { Ok(()) }
+}

@@ -1,0 +1,109 @@
+//! What the oracles said, kept short enough for the source tree: for each change of the clocks
+//! one digest of all the times that we agree on. `crates/evenkeel-core/tests/cron/oracle.rs` reads
+//! it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+
+use anyhow::Result;
+
+use super::judge::{Case, Verdict};
+use super::matrix::{Change, EACH, Expression};
+use crate::workspace;
+
+const FILE: &str = "crates/evenkeel-core/tests/cron/oracle.txt";
+
+/// Writes it down, case by case, in the order in which they were asked.
+pub struct Recorder {
+    /// Numbers of pairs of offsets, before and after a change.
+    offsets: BTreeMap<(i64, i64), usize>,
+    zones: String,
+    zone: String,
+    last: i64,
+    /// Of the change that is being written.
+    cases: usize,
+    agreed: [u32; 2],
+    digest: Digest,
+}
+
+/// FNV-1a, of 64 bits.
+struct Digest(u64);
+
+impl Digest {
+    const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    fn add(&mut self, times: &[i64]) {
+        // How many there are keeps two lists apart from one longer list.
+        for number in [times.len() as i64].iter().chain(times) {
+            for byte in number.to_le_bytes() {
+                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        }
+    }
+}
+
+impl Recorder {
+    pub fn new() -> Self {
+        Self {
+            offsets: BTreeMap::new(),
+            zones: String::new(),
+            zone: String::new(),
+            last: 0,
+            cases: 0,
+            agreed: [0; 2],
+            digest: Digest::EMPTY,
+        }
+    }
+
+    pub fn add(&mut self, case: &Case<'_>, verdict: &Verdict) {
+        for (oracle, agreed) in [&verdict.cronsim, &verdict.croniter].into_iter().enumerate() {
+            if let Ok(times) = agreed {
+                self.agreed[oracle] |= 1 << self.cases;
+                self.digest.add(times);
+            }
+        }
+        self.cases += 1;
+        if self.cases == EACH {
+            self.end_change(case);
+        }
+    }
+
+    fn end_change(&mut self, case: &Case<'_>) {
+        let Change { at, before, after } = case.change;
+        if self.zone != case.zone.name() {
+            self.zone = case.zone.name().to_owned();
+            self.last = 0;
+            self.zones += &format!("zone {}\n", self.zone);
+        }
+        let new = self.offsets.len();
+        let offsets = self.offsets.entry((before, after)).or_insert(new);
+        let [cronsim, croniter] = self.agreed;
+        let (later, digest) = (at - self.last, self.digest.0 as u32);
+        self.zones += &format!("{later:x} {offsets:x} {cronsim}{croniter} {digest:08x}\n");
+        (self.last, self.cases, self.agreed, self.digest) = (at, 0, [0; 2], Digest::EMPTY);
+    }
+
+    pub fn write(&self, expressions: &[Expression], told: &[String]) -> Result<()> {
+        let mut text = String::from(
+            "# What cronsim and croniter say: see docs/cron-oracle.md.\n\
+             # Written by cargo xtask cron-oracle --record.\n",
+        );
+        for line in told {
+            writeln!(text, "# {line}")?;
+        }
+        writeln!(text, "each {EACH}")?;
+        for Expression { text: expression, around, .. } in expressions {
+            writeln!(text, "expression {around} {expression}")?;
+        }
+        let mut offsets: Vec<_> = self.offsets.iter().collect();
+        offsets.sort_by_key(|(_, number)| **number);
+        for ((before, after), _) in offsets {
+            writeln!(text, "offsets {before} {after}")?;
+        }
+        text += &self.zones;
+        fs::write(workspace::root().join(FILE), text)?;
+        println!("written: {FILE}");
+        Ok(())
+    }
+}
