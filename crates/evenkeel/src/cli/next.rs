@@ -93,20 +93,21 @@ fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
         text.push_str("It has no time left.");
         return text;
     }
-    let zone = seen.timezone.name();
-    let headings = ["UTC", &zone.to_uppercase(), "WHEN", "MOVED BY"];
-    // A column without anything in it is in the way.
+    // A column that says nothing is in the way.
+    let local = !seen.timezone.is_utc();
     let moved = seen.times.iter().any(|time| time.moved_by.is_some());
-    let columns = if moved { 4 } else { 3 };
-    let mut table = Table::new(context.output, &headings[..columns]);
+    let zone = seen.timezone.name().to_uppercase();
+    let headings = [("UTC", true), (&zone, local), ("WHEN", true), ("MOVED BY", moved)];
+    let headings: Vec<&str> = headings.into_iter().filter(|it| it.1).map(|it| it.0).collect();
+    let mut table = Table::new(context.output, &headings);
     for time in &seen.times {
         let cells = [
-            (short(&time.utc.to_string()), Tone::Plain),
-            (short(&time.local), Tone::Plain),
-            (ago(time.utc, now), Tone::Plain),
-            (time.moved_by.unwrap_or_default().replace('_', " "), Tone::Busy),
+            (short(&time.utc.to_string()), Tone::Plain, true),
+            (short(&time.local), Tone::Plain, local),
+            (ago(time.utc, now), Tone::Plain, true),
+            (time.moved_by.unwrap_or_default().replace('_', " "), Tone::Busy, moved),
         ];
-        table.row(cells.into_iter().take(columns));
+        table.row(cells.into_iter().filter(|it| it.2).map(|(text, tone, _)| (text, tone)));
     }
     text.push_str(&table.render());
     if !seen.exact_times {
