@@ -252,7 +252,8 @@ impl Found<'_> {
             self.note_blackout(next, start);
             self.starts.push(start);
         } else if busy {
-            let overlap = facts.definition.overlap;
+            // One whose times follow from its ends waits, whatever its policy.
+            let overlap = if pauses { OverlapPolicy::Queue } else { facts.definition.overlap };
             self.reasons.push(Why::PreviousRunGoingOn { since: next, overlap });
         } else {
             self.note_blackout(self.now, start);

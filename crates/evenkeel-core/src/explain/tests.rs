@@ -166,6 +166,11 @@ fn a_time_that_comes_while_it_runs_is_told() {
     let why = explain(&busy, NOW);
     assert_eq!(codes(&why), ["running", "previous_run_going_on"]);
     assert_eq!(why.next_possible_start, None);
+    let periodic = Periodic::new(Span::from_secs(60), None).unwrap();
+    let fresh = Definition::noop(Schedule::Periodic(periodic));
+    let why = explain(&Facts { definition: &fresh, ..busy }, NOW);
+    let waits = Why::PreviousRunGoingOn { since: earlier(5), overlap: OverlapPolicy::Queue };
+    assert_eq!(why.reasons[1], waits);
     let allows = Definition { overlap: OverlapPolicy::Allow, ..job.clone() };
     let why = explain(&Facts { definition: &allows, ..busy }, NOW);
     assert_eq!(codes(&why), ["running", "starting"]);
