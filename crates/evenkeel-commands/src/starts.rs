@@ -1,7 +1,7 @@
 //! The moments at which a job starts, if nothing is in the way but its own rules.
 
 use evenkeel_core::schedule::Moved;
-use evenkeel_core::{Definition, Slot, Span, Timestamp, Zone};
+use evenkeel_core::{Definition, Schedule, Slot, Span, Timestamp, Zone};
 use serde::Serialize;
 
 /// A moment at which a job starts.
@@ -74,8 +74,10 @@ impl<'a> Starts<'a> {
     fn skip_before(&mut self, until: Timestamp) {
         let table = self.definition.timetable();
         let Some(next) = self.next.filter(|next| *next < until) else { return };
-        if self.definition.schedule.follows_its_end() {
-            self.next = Some(next);
+        if let Schedule::Periodic(periodic) = &self.definition.schedule {
+            let count = until.since(next).as_micros().div_ceil(periodic.period().as_micros());
+            self.left = self.left.saturating_sub(count);
+            self.next = next.checked_add(periodic.period().saturating_mul(count));
         } else if let Some((count, last)) = table.times_before(next, until) {
             self.left = self.left.saturating_sub(count);
             self.next = table.next_after(last);
@@ -96,11 +98,11 @@ impl Iterator for Starts<'_> {
         } else {
             table.was_shifted(due).then_some(Moved::DaylightSaving)
         };
-        let last = match table.times_before(due, at.saturating_add(TICK)) {
-            _ if self.definition.schedule.follows_its_end() => at,
+        let last = if at == due || self.definition.schedule.follows_its_end() {
+            at
+        } else {
             // Of the times that fell into one blackout, one runs.
-            Some((_, last)) => last,
-            None => due,
+            table.times_before(due, at.saturating_add(TICK)).map_or(due, |(_, last)| last)
         };
         self.next = table.next_after(last);
         Some(Start { at, moved })

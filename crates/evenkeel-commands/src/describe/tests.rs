@@ -1,6 +1,7 @@
 //! Expressions and what is said about them.
 
 use evenkeel_core::schedule::Schedule;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -129,4 +130,31 @@ fn zones_bounds_and_promises_are_told() {
         "At 09:00 every day, UTC, some seconds later than others with the same expression."
     );
     assert_eq!(told(json!({"schedule": "R1/PT5M"})), "Every 5 minutes, one time at most.");
+}
+
+fn field(values: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(values), 1..3).prop_map(|items| items.join(","))
+}
+
+proptest! {
+    #[test]
+    fn there_are_words_for_every_expression(
+        second in prop::option::of(field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)", "5/20", "59"])),
+        minute in field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)/3", "5/20", "59"]),
+        hour in field(&["*", "0", "*/5", "9-17", "9-17/2", "H", "H/4", "23"]),
+        date in field(&["*", "?", "1", "L", "LW", "L-3", "15W", "2-9", "*/3", "H", "31"]),
+        month in field(&["*", "1", "JAN", "feb-NOV", "*/5", "3-12/2", "H"]),
+        weekday in field(&["*", "?", "0", "7", "MON", "tue-FRI", "FRI#2", "FRIL", "5L", "*/2", "H"]),
+    ) {
+        let fields = [minute, hour, date, month, weekday];
+        let expression: Vec<String> = second.into_iter().chain(fields).collect();
+        let expression = expression.join(" ");
+        // Some of them are none.
+        if read_schedule(&expression).is_ok() {
+            let words = said(&expression);
+            prop_assert!(words.ends_with(", UTC.") && words.len() > 10, "{expression}: {words}");
+            let odd = ["  ", ",,", " ,", "..", "every every", "on on"];
+            prop_assert!(!odd.iter().any(|odd| words.contains(odd)), "{expression}: {words}");
+        }
+    }
 }

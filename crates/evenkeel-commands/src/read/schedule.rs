@@ -4,10 +4,11 @@ use evenkeel_core::schedule::{CronSchedule, Interval, Once, Periodic};
 use evenkeel_core::{Schedule, Span};
 use serde_json::Value;
 
-use super::expression::{ALL_FORMS, Said, read_schedule};
+use super::expression::{ALL_FORMS, Said, read_cron, read_schedule};
 use super::fields::Fields;
 use super::kinds;
 use super::limits::{SPAN_MAX, SPAN_MIN};
+use super::misread::Misread;
 use crate::fault::shown;
 
 /// What was said, and by which fields.
@@ -26,11 +27,11 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let faults_before = fields.faults.count();
     let long = long_form(fields);
     let interval = short_interval(fields);
-    let former = text_form(fields, "schedule_time");
+    let former = cron_form(fields, "schedule_time");
     // An interval takes the place of the cron column that came before it.
     let former = former.filter(|_| interval.is_none());
-    let expression = text_form(fields, "cron_expression");
-    let cron = text_form(fields, "cron_schedule");
+    let expression = cron_form(fields, "cron_expression");
+    let cron = cron_form(fields, "cron_schedule");
     let max_duration = fields.span("cron_max_schedule_duration", SPAN_MIN..=SPAN_MAX);
     let period = fields.span("scheduling_period", SPAN_MIN..=SPAN_MAX);
     let cooldown = fields.span("cooldown_duration", Span::ZERO..=SPAN_MAX);
@@ -77,10 +78,23 @@ fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
     Some(("schedule", schedule.into()))
 }
 
-/// A schedule on one line.
+/// A schedule on one line, of any form.
 fn text_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
+    form(fields, name, read_schedule)
+}
+
+/// A cron expression, or `@every 30m`.
+fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
+    form(fields, name, |text| read_cron(text).map(Said::from))
+}
+
+fn form(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    read: impl Fn(&str) -> Result<Said, Misread>,
+) -> Option<Form> {
     let text = fields.text(name)?;
-    match read_schedule(text) {
+    match read(text) {
         Ok(said) => Some((name, said)),
         Err(misread) => {
             fields.misread(name, text, misread);

@@ -103,6 +103,20 @@ proptest! {
     }
 
     #[test]
+    fn no_document_breaks_the_preview(
+        fields in prop::collection::vec((any_field(), any_json()), 0..6),
+        zone in prop::option::of(prop::sample::select(vec!["Europe/Berlin", "Pacific/Apia"])),
+    ) {
+        let mut fields: serde_json::Map<String, Value> = fields.into_iter().collect();
+        fields.extend(zone.map(|zone| ("timezone".to_owned(), zone.into())));
+        let now = "2026-03-28T12:00:00Z".parse().unwrap();
+        if let Ok(seen) = crate::preview(&Value::Object(fields), now, 10) {
+            prop_assert!(seen.times.iter().all(|time| time.utc >= now));
+            prop_assert!(seen.description.ends_with('.'));
+        }
+    }
+
+    #[test]
     fn no_text_breaks_the_schedule_reader(
         text in "\\PC{0,12}|(@every |@|R/|R5/|P|PT)?[-0-9a-zA-Z/:*,#? .]{0,30}",
     ) {

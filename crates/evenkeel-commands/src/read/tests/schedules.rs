@@ -151,6 +151,8 @@ fn a_schedule_that_is_none_is_refused_with_its_field() {
             json!({"schedule": {"kind": "cron", "expression": "0,".repeat(600) + "0 * * * *"}}),
             "schedule.expression",
         ),
+        (json!({"cron_schedule": "30m"}), "cron_schedule"),
+        (json!({"cron_expression": "PT30M"}), "cron_expression"),
         (json!({"schedule": {"kind": "periodic"}}), "schedule.period"),
         (json!({"schedule": {"kind": "periodic", "period": "P1D"}}), "schedule.period"),
         (

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::Context;
 use super::super::run::moment;
+use super::conditions::tone_of_condition;
 use super::find_id;
 use crate::Failure;
 use crate::client::Client;
@@ -44,7 +45,8 @@ pub(super) async fn list(
             "There are no jobs. Create one: evenkeel job create --name hello --every 10s --noop",
         );
     }
-    let headings = ["JOB", "STATUS", "SCHEDULE", "DOES", "NEXT RUN", "LAST RUN", "RUNS"];
+    let headings =
+        ["JOB", "STATUS", "CONDITION", "SCHEDULE", "DOES", "NEXT RUN", "LAST RUN", "RUNS"];
     let mut table = Table::new(context.output, &headings);
     for job in jobs {
         table.row(row(job, context.now()));
@@ -63,7 +65,7 @@ pub(super) async fn list(
     context.output.line(&text)
 }
 
-fn row(job: &Value, now: Timestamp) -> [(String, Tone); 7] {
+fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
     let text = |field: &str| job[field].as_str().unwrap_or("-").to_owned();
     let when = |field: &str| moment(&job[field]).map_or_else(|| "-".into(), |at| ago(at, now));
     let (status, tone) = match job["consecutive_failures"].as_u64() {
@@ -75,6 +77,7 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 7] {
     [
         (title(job), Tone::Plain),
         (status, tone),
+        (text("condition"), tone_of_condition(&text("condition"))),
         (schedule(&job["schedule"]), Tone::Plain),
         (text("executor_type"), Tone::Plain),
         (when("next_run_at"), Tone::Plain),
