@@ -12,7 +12,8 @@ fn from_now(until: Timestamp, now: Timestamp) -> String {
     let span = until.since(now);
     let secs = span.as_micros() / 1_000_000;
     let unit = match secs {
-        0..120 => 1,
+        0 => return "in a moment".into(),
+        1..120 => 1,
         120..7_200 => 60,
         7_200..172_800 => 3_600,
         _ => 86_400,

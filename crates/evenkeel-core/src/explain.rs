@@ -295,7 +295,8 @@ impl Found<'_> {
         };
         self.reasons.retain(|other| !matches!(other, Why::NoCapacity { .. } | Why::Starting));
         self.reasons.insert(0, reason);
-        self.starts.retain(|start| *start > self.now);
+        // When that will be another one depends on others.
+        self.starts.clear();
     }
 }
 
