@@ -142,6 +142,9 @@ fn details(job: &Value, now: Timestamp) -> String {
     let condition = string("condition").zip(string("condition_reason"));
     line("condition", condition.map(|(condition, reason)| format!("{condition} ({reason})")));
     line("schedule", Some(schedule(&job["schedule"])));
+    let tolerance = ["tolerance", "max_duration"].map(|name| job["schedule"][name].as_str());
+    let tolerance = tolerance.into_iter().flatten().next();
+    line("tolerance", tolerance.map(|span| format!("{span} after its time")));
     line("zone", string("timezone").filter(|zone| zone != "UTC"));
     line("starts", time("start_at"));
     line("ends", time("end_at"));
