@@ -25,6 +25,7 @@ macro_rules! __promise_conformance {
             nothing_is_claimed_once_it_is_closed,
             closed_ones_do_not_hold_up_those_behind_them,
             closed_ones_take_no_guaranteed_places,
+            what_is_not_open_does_not_count_as_waiting,
             what_has_closed_is_told_with_what_its_next_opening_depends_on,
             what_is_open_or_will_open_is_not_told_as_closed,
             closed_ones_are_told_by_shard_up_to_a_limit,

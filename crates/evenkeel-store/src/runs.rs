@@ -322,7 +322,8 @@ pub trait RunStore: Send + Sync {
         job: JobId,
     ) -> Result<Vec<WaitingAttempt>, StoreError>;
 
-    /// How many attempts of these pools wait for a worker, counted no further than `limit`.
+    /// How many attempts of these pools wait for a worker, counted no further than `limit`. Those
+    /// that were not open when they came are left out: no worker could take them.
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
 
     /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started

@@ -56,7 +56,7 @@
 //! tenant's, has no pages to list.
 //!
 //! **Openings.** An attempt may be claimed from `open_from` on and before `open_until`. One that is
-//! closed or forbids the node keeps its place, is counted by `waiting`, and takes nobody else's.
+//! closed or forbids the node keeps its place and takes nobody else's.
 //!
 //! **Supersede.** It leaves alone what is asked to end already, whoever asked. To `finish` and
 //! `requeue`, a superseded attempt is one that is asked to end, but that `requeue` records it as

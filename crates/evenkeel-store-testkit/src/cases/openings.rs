@@ -64,6 +64,16 @@ pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
     assert_eq!(rig.run(key).await.status, evenkeel_core::run::RunStatus::Pending);
 }
 
+pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    queue(&rig, new_job("open"), opening(None, Some(900))).await;
+    let (_, key) = queue(&rig, new_job("later"), opening(Some(900), None)).await;
+    let pools = ["default".to_owned()];
+    assert_eq!(rig.store.waiting(&pools, 10).await.unwrap(), 1);
+    rig.store.reopen(&[(key, ALWAYS)]).await.unwrap();
+    assert_eq!(rig.store.waiting(&pools, 10).await.unwrap(), 2);
+}
+
 pub async fn closed_ones_do_not_hold_up_those_behind_them(opened: Opened) {
     let rig = Rig::new(opened).await;
     for n in 0..30 {

@@ -202,7 +202,11 @@ impl Data {
 
     pub fn waiting(&self, pools: &[String], limit: u32) -> u32 {
         let lanes = pools.iter().filter_map(|pool| self.queue.get(pool)).flatten();
-        lanes.map(|lane| lane.len() as u32).sum::<u32>().min(limit)
+        let open = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
+            Some(Waiting::Ready(ready)) => ready.opening.from.is_none(),
+            Some(Waiting::Wake { .. }) | None => false,
+        };
+        lanes.flatten().filter(open).take(limit as usize).count() as u32
     }
 }
 
