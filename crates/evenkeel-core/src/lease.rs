@@ -107,9 +107,12 @@ pub enum LeaseVerdict {
     Steal,
 }
 
-/// A stealer's memory of how long it has watched each challenged node without trouble of its own.
+/// A stealer's memory of how long it has watched each node without trouble of its own.
 #[derive(Debug, Default)]
 pub struct StealWatch {
+    /// The last ping of each node, and since when no other was seen.
+    silent: BTreeMap<NodeNo, (Timestamp, Duration)>,
+    /// The challenge of each node that is challenged, and since when it was seen.
     watched: BTreeMap<NodeNo, (Timestamp, Duration)>,
 }
 
@@ -123,13 +126,22 @@ impl StealWatch {
         db_now: Timestamp,
         own_now: Duration,
     ) -> LeaseVerdict {
+        let (ping, since) = *self.silent.entry(lease.node).or_insert((lease.last_ping_at, own_now));
+        if ping != lease.last_ping_at {
+            self.silent.insert(lease.node, (lease.last_ping_at, own_now));
+        }
         if db_now.since(lease.last_ping_at) <= timings.silent_after {
             self.watched.remove(&lease.node);
             return LeaseVerdict::Leave;
         }
         let Some(challenged_at) = lease.steal_start_at else {
             self.watched.remove(&lease.node);
-            return LeaseVerdict::BeginSteal;
+            // Its bodies end so long after its last ping by its own clock: if the database's has
+            // jumped, it may have pinged a moment ago, and may be too busy to answer in time.
+            let silent_for = own_now.saturating_sub(since);
+            let silent =
+                ping == lease.last_ping_at && silent_for >= Duration::from(timings.silent_after);
+            return if silent { LeaseVerdict::BeginSteal } else { LeaseVerdict::Leave };
         };
         let (seen, since) = *self.watched.entry(lease.node).or_insert((challenged_at, own_now));
         if seen != challenged_at {
@@ -143,11 +155,13 @@ impl StealWatch {
 
     /// The store did not answer: whatever was being watched must be watched anew.
     pub fn store_trouble(&mut self) {
+        self.silent.clear();
         self.watched.clear();
     }
 
     /// Forgets nodes that are gone.
     pub fn retain(&mut self, nodes: &[NodeNo]) {
+        self.silent.retain(|node, _| nodes.contains(node));
         self.watched.retain(|node, _| nodes.contains(node));
     }
 }
@@ -177,11 +191,22 @@ mod tests {
     #[test]
     fn silence_is_challenged_and_then_stolen_after_the_grace() {
         let watch = &mut StealWatch::default();
-        assert_eq!(judge(watch, lease(100, None), 106, 0), LeaseVerdict::Leave);
-        assert_eq!(judge(watch, lease(100, None), 107, 1), LeaseVerdict::BeginSteal);
-        assert_eq!(judge(watch, lease(100, Some(107)), 108, 2), LeaseVerdict::Leave);
-        assert_eq!(judge(watch, lease(100, Some(107)), 111, 5), LeaseVerdict::Leave);
-        assert_eq!(judge(watch, lease(100, Some(107)), 112, 6), LeaseVerdict::Steal);
+        assert_eq!(judge(watch, lease(100, None), 100, 0), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, None), 106, 6), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, None), 107, 7), LeaseVerdict::BeginSteal);
+        assert_eq!(judge(watch, lease(100, Some(107)), 108, 8), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, Some(107)), 111, 11), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, Some(107)), 112, 12), LeaseVerdict::Steal);
+    }
+
+    #[test]
+    fn a_jump_of_the_database_clock_alone_challenges_nobody() {
+        let watch = &mut StealWatch::default();
+        assert_eq!(judge(watch, lease(100, None), 101, 1), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(100, None), 130, 2), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(131, None), 132, 4), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(131, None), 161, 9), LeaseVerdict::Leave);
+        assert_eq!(judge(watch, lease(131, None), 162, 10), LeaseVerdict::BeginSteal);
     }
 
     #[test]

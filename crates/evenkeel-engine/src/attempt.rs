@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::chain::after_end;
+use evenkeel_core::chain::{Ended, after_end};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
@@ -123,13 +123,13 @@ impl Interrupted {
     }
 
     /// Back into the queue, unharmed.
-    pub fn requeue(&self) -> Requeue {
+    pub fn requeue(&self, now: Timestamp) -> Requeue {
         Requeue {
             key: self.key,
             fence: self.fence,
             tenant: self.tenant,
             crashed: false,
-            ticket: Ticket::new(&self.definition, self.key.scheduled_at),
+            ticket: ticket_of(&self.definition, self.key, now),
         }
     }
 }
@@ -147,22 +147,63 @@ pub fn unsaved_note(key: RunKey, fence: Fence, wire: &Wire) -> Option<Note> {
 }
 
 /// An attempt of a node goes back into the queue; it counts if its worker `crashed`.
-pub fn requeue_of(owned: &Owned, definition: &Definition, crashed: bool) -> Requeue {
+pub fn requeue_of(
+    owned: &Owned,
+    definition: &Definition,
+    crashed: bool,
+    now: Timestamp,
+) -> Requeue {
     Requeue {
         key: owned.key,
         fence: owned.fence,
         tenant: owned.tenant,
         crashed,
-        ticket: Ticket::new(definition, owned.key.scheduled_at),
+        ticket: ticket_of(definition, owned.key, now),
     }
+}
+
+/// The place of an attempt that comes back into the queue at `now`.
+fn ticket_of(definition: &Definition, key: RunKey, now: Timestamp) -> Ticket {
+    let should_start_by = deadline_by_itself(definition, key.scheduled_at);
+    Ticket::new(definition, should_start_by, definition.average(None), now)
+}
+
+/// By when the run for `time` must start, as far as that time alone tells: its job's past is not
+/// known here.
+pub fn deadline_by_itself(definition: &Definition, time: Timestamp) -> Timestamp {
+    over_by(definition, time).saturating_sub(definition.average(None))
+}
+
+fn over_by(definition: &Definition, time: Timestamp) -> Timestamp {
+    definition.must_be_over_by(time, time.saturating_sub(Span::from_micros(1)))
+}
+
+/// No schedule has times closer together, or promises to be over sooner than that.
+const SHORTEST_PROMISE: Span = Span::from_secs(1);
+
+/// Did a run go on for so long that it cannot have kept its job's promise?
+fn breaks_its_promise(
+    definition: &Definition,
+    time: Timestamp,
+    started_at: Timestamp,
+    finished_at: Timestamp,
+) -> bool {
+    finished_at.since(started_at) >= SHORTEST_PROMISE && finished_at > over_by(definition, time)
 }
 
 /// What to store of a body's end. `draw` is the chance in its retry.
 pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64) -> Finish {
     let finished_at = open.started_at.saturating_add(took);
-    let then =
-        after_end(&open.definition, key.attempt, report.outcome, report.again, finished_at, draw);
+    let ended = Ended {
+        attempt: key.attempt,
+        outcome: report.outcome,
+        again: report.again,
+        started_at: open.started_at,
+        finished_at,
+    };
+    let then = after_end(&open.definition, ended, draw);
     Finish {
+        watch: breaks_its_promise(&open.definition, key.scheduled_at, open.started_at, finished_at),
         key,
         fence: open.fence,
         tenant: open.tenant,
@@ -192,7 +233,8 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         started_at: attempt.started_at,
         finished_at: attempt.started_at,
         results: Results { error: Some(why.to_owned()), ..Results::default() },
-        then: Then::EndChain { stop_job: false },
+        then: Then::EndChain { stop_job: false, next_at: None },
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
+        watch: true,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_executors::CancelReason;
-use evenkeel_store::{Signal, StoreError};
+use evenkeel_store::{Cancellation, Signal, StoreError};
 use tracing::warn;
 
 use crate::incarnation::{Incarnation, signalled};
@@ -22,9 +22,11 @@ impl Canceller {
     /// Asks the store once what is to end.
     pub async fn run_once(&self) -> Result<usize, StoreError> {
         let wanted = self.life.store.cancellations(self.life.node).await?;
-        for key in &wanted {
+        for Cancellation { key, superseded } in &wanted {
+            let reason =
+                if *superseded { CancelReason::Superseded } else { CancelReason::Requested };
             // They are told until they have ended; the body hears it once.
-            self.life.worker.cancel(*key, CancelReason::Requested);
+            self.life.worker.cancel(*key, reason);
         }
         Ok(wanted.len())
     }

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn equal_texts_share_one_definition_and_unused_ones_go() {
         let definitions = Definitions::default();
-        let once = Schedule::Once(Once { at: None });
+        let once = Schedule::Once(Once::NOW);
         let text = serde_json::to_string(&Definition::noop(once)).unwrap();
         let first = definitions.read(JobNo(1), &text).unwrap();
         let second = definitions.read(JobNo(2), &text).unwrap();

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::GUARANTEED_PERCENT;
 use evenkeel_store::{Claim, ClaimedAttempt, Owned, Signal, StoreError};
 use tracing::warn;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, deadline_by_itself};
 use crate::incarnation::{Backoff, Incarnation, signalled};
+use crate::meters::could_start;
 
 /// Claims for this node's worker.
 pub struct Dispatcher {
@@ -40,6 +40,7 @@ impl Dispatcher {
         }
         let claim = Claim {
             node: life.node,
+            node_name: life.settings.node_name.clone(),
             pools: life.settings.pools.clone(),
             room,
             guaranteed: GUARANTEED_PERCENT.map(|percent| room * usize::from(percent) / 100),
@@ -74,8 +75,12 @@ impl Dispatcher {
         let life = &self.life;
         match life.definitions.read(claimed.key.job_no, &claimed.definition) {
             Ok(definition) => {
-                metrics::histogram!("evenkeel_lateness_seconds")
-                    .record(Duration::from(now.since(claimed.key.scheduled_at)));
+                let (scheduled, average) = (claimed.key.scheduled_at, definition.average(None));
+                life.meters.started(
+                    could_start(&definition, scheduled, average),
+                    deadline_by_itself(&definition, scheduled),
+                    now,
+                );
                 life.worker.start(Attempt {
                     key: claimed.key,
                     fence: claimed.fence,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_store::{CheckpointFate, Finish, FinishResult, Results, StoreError, Then, Traces};
+use evenkeel_store::{
+    CheckpointFate, Finish, FinishResult, Results, Signal, StoreError, Then, Traces,
+};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, info, warn};
 
@@ -66,8 +68,20 @@ impl Finisher {
                 );
             }
         }
+        if batch.iter().any(moves_its_job) {
+            self.announce_moved();
+        }
         count_outcomes(&batch);
         tell_failures(&batch);
+    }
+
+    /// Tells schedulers that jobs have new times, without making other ends wait for it.
+    fn announce_moved(&self) {
+        let store = Arc::clone(&self.life.store);
+        tokio::spawn(async move {
+            // A lost wake-up costs one poll.
+            let _ = store.announce(Signal::Jobs).await;
+        });
     }
 
     /// Tries until the store answers. An error is its refusal.
@@ -116,6 +130,11 @@ impl Finisher {
     pub async fn run(mut self) {
         while self.run_once().await.is_some() {}
     }
+}
+
+/// Does its job's next time follow from this end?
+fn moves_its_job(end: &Finish) -> bool {
+    matches!(end.then, Then::EndChain { next_at: Some(_), .. })
 }
 
 /// The batch in parts that no statement chokes on. Mostly that is one.
@@ -174,6 +193,7 @@ fn count_outcomes(batch: &[Finish]) {
         (Outcome::TimedOut, "timed_out"),
         (Outcome::Cancelled, "cancelled"),
         (Outcome::PartlyFailed, "partly_failed"),
+        (Outcome::Superseded, "superseded"),
     ] {
         let count = batch.iter().filter(|finish| finish.outcome == outcome).count();
         if count > 0 {
@@ -203,6 +223,7 @@ mod tests {
             results: Results::default(),
             then: Then::Retry { due: at },
             traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
+            watch: false,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{Member, Now, Signal, Store};
+use evenkeel_store::{Member, NodeState, Now, Signal, Store};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
@@ -15,9 +15,11 @@ use crate::clock::Clock;
 use crate::db_clock::DbClock;
 use crate::definitions::Definitions;
 use crate::lease_keeper::LeaseKeeper;
+use crate::meters::Meters;
 use crate::open_bound::OpenBound;
 use crate::recorder::Unsaved;
 use crate::settings::Settings;
+use crate::suspects::Suspects;
 use crate::worker::Worker;
 
 /// One life of a node, from joining until it is fenced or retired.
@@ -31,13 +33,17 @@ pub struct Incarnation {
     /// Its own clocks.
     pub clock: Arc<dyn Clock>,
     /// The database's clock.
-    pub db_clock: DbClock,
+    pub db_clock: Arc<DbClock>,
     /// Chance.
     pub chance: Arc<dyn Chance>,
     /// Its bodies.
     pub worker: Arc<Worker>,
     /// What bodies said that the store has not taken yet.
     pub unsaved: Unsaved,
+    /// Jobs that the judge is to look at.
+    pub suspects: Suspects,
+    /// What is measured at every start.
+    pub meters: Meters,
     /// From when on it has something open.
     pub bound: OpenBound,
     /// Definitions in use.
@@ -68,6 +74,18 @@ impl Incarnation {
     /// May it start anything?
     pub fn may_start(&self) -> bool {
         !*self.stopping.borrow() && self.lease.holds(instant_now())
+    }
+
+    /// Those of `members` that share the shards.
+    pub fn schedulers(&self, members: &[Member]) -> Vec<NodeNo> {
+        let silent_after = self.settings.leases.silent_after;
+        let now = self.db_now();
+        members
+            .iter()
+            .filter(|member| member.roles.scheduler && member.state == NodeState::Live)
+            .filter(|member| now.since(member.last_ping_at) <= silent_after)
+            .map(|member| member.node)
+            .collect()
     }
 
     /// Something may have happened in the store that this node does not know of.

@@ -19,7 +19,9 @@ use crate::engine::Parts;
 use crate::finisher::Finisher;
 use crate::heartbeat::Heartbeat;
 use crate::incarnation::{Backoff, Incarnation, instant_now};
+use crate::judge::Judge;
 use crate::lease_keeper::LeaseKeeper;
+use crate::meters::Meters;
 use crate::open_bound::OpenBound;
 use crate::postman::Postman;
 use crate::pruner::Pruner;
@@ -28,6 +30,7 @@ use crate::reconciler::Reconciler;
 use crate::recorder::{Recorder, Unsaved, store_last};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
+use crate::suspects::Suspects;
 use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
@@ -63,17 +66,18 @@ impl Life {
         );
         let holds = Duration::from(settings.leases.bodies_must_end_after());
         let lease = LeaseKeeper::new(joined_at + holds, store.is_shared());
+        let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
+        db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
         let worker = Worker::new(
             Arc::new(Slots::new(settings.workers)),
             Arc::clone(registry),
             lease.watch(),
             Arc::clone(clock),
+            Arc::clone(&db_clock),
             Arc::clone(chance),
             ended_in,
         );
-        let db_clock = DbClock::new(Arc::clone(clock));
-        db_clock.observe(joined.now);
         let shared = Arc::new(Incarnation {
             node: joined.node,
             store: Arc::clone(store),
@@ -83,6 +87,8 @@ impl Life {
             chance: Arc::clone(chance),
             worker: Arc::new(worker),
             unsaved: Unsaved::default(),
+            suspects: Suspects::default(),
+            meters: Meters::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),
             lease,
@@ -110,6 +116,7 @@ impl Life {
         }
         until_stop.spawn(Reaper::new(share()).run());
         until_stop.spawn(Reconciler::new(share()).run());
+        until_stop.spawn(Judge::new(share()).run());
         if life.settings.roles.scheduler {
             for index in 0..side_by_side {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
@@ -154,7 +161,8 @@ impl Life {
         store_last(life, unsaved, LAST_WORDS / 2).await;
         let mut backoff = Backoff::default();
         loop {
-            let batch = interrupted.iter().map(Interrupted::requeue).collect();
+            let now = life.db_now();
+            let batch = interrupted.iter().map(|it| it.requeue(now)).collect();
             match self.try_hand_back(batch).await {
                 Ok(()) => return,
                 Err(error) if instant_now() >= deadline => {
@@ -178,7 +186,7 @@ impl Life {
                 continue;
             }
             if let Ok(definition) = life.definitions.read(owned.key.job_no, &owned.definition) {
-                batch.push(requeue_of(&owned, &definition, false));
+                batch.push(requeue_of(&owned, &definition, false, life.db_now()));
             }
         }
         let count = batch.len();

@@ -2,53 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::sync::Arc;
+use std::ops::Bound;
 
-use evenkeel_core::advance::SkipReason;
 use evenkeel_core::order::{DispatchKey, Lane};
-use evenkeel_core::{Definition, History, JobNo, Shard, Span, TenantNo, Timestamp};
-use evenkeel_store::RunLink;
+use evenkeel_core::{JobNo, Shard, Timestamp};
+use evenkeel_store::DueJob;
 use rustc_hash::FxHashMap;
 
-/// What is known of one job.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Whose it is.
-    pub tenant: TenantNo,
-    /// As of this generation.
-    pub generation: i32,
-    /// Its next regular time.
-    pub next_at: Timestamp,
-    /// Its newest chain.
-    pub head: Option<RunLink>,
-    /// How long its good runs take.
-    pub average: Option<Span>,
-    /// What it does.
-    pub definition: Arc<Definition>,
-    /// The time that has come must be skipped, for this reason.
-    pub skip: Option<SkipReason>,
-    /// When to look at it: its next time, or later if it was busy then.
-    pub look_at: Timestamp,
-    /// How often it was busy when its next time had come and had to wait.
-    pub waits: u8,
-}
-
-impl Entry {
-    /// By when the run for `scheduled` must start to keep the job's promise.
-    pub fn should_start_by(&self, scheduled: Timestamp) -> Timestamp {
-        let history = History { average_good_duration: self.average, ..History::default() };
-        self.definition.schedule.window(scheduled, &history).should_start_by
-    }
-
-    fn dispatch_key(&self) -> DispatchKey {
-        DispatchKey {
-            lane: self.definition.lane,
-            priority: Reverse(self.definition.priority),
-            should_start_by: self.should_start_by(self.next_at),
-            ready_at: self.next_at,
-        }
-    }
-}
+use crate::entry::Entry;
 
 #[derive(Debug)]
 struct Held {
@@ -71,6 +32,10 @@ pub struct NearFuture {
     /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: [BTreeSet<(DispatchKey, JobNo)>; Lane::ALL.len()],
+    /// Jobs that do not keep their promise, or will not, each once for each of its times.
+    late: Vec<JobNo>,
+    /// Of those that are due, all that should have started before are known to be late.
+    swept: Timestamp,
 }
 
 impl NearFuture {
@@ -85,10 +50,34 @@ impl NearFuture {
     }
 
     /// Puts a job in, in place of what was known of it.
-    pub fn insert(&mut self, job: JobNo, entry: Entry) {
+    pub fn insert(&mut self, job: JobNo, mut entry: Entry) {
+        if entry.is_in_trouble() {
+            entry.told = true;
+            self.late.push(job);
+        }
         self.timeline.push(Reverse((entry.look_at, job)));
         let before = self.jobs.insert(job, Held { entry, is_due: false });
         self.not_due_any_more(job, before);
+    }
+
+    /// Takes over what the store has learnt of a job that is known and the same otherwise.
+    pub fn refresh(&mut self, job: &DueJob) {
+        let Some(held) = self.jobs.get_mut(&job.no) else { return };
+        let before = held.entry.dispatch_key();
+        if !held.entry.refresh(job) {
+            return;
+        }
+        let late = held.entry.is_in_trouble()
+            || (held.is_due && !held.entry.told && held.entry.should_start_by() < self.swept);
+        if late {
+            held.entry.told = true;
+            self.late.push(job.no);
+        }
+        if held.is_due {
+            let due = &mut self.due[before.lane as usize];
+            due.remove(&(before, job.no));
+            due.insert((held.entry.dispatch_key(), job.no));
+        }
     }
 
     /// Forgets a job.
@@ -121,6 +110,10 @@ impl NearFuture {
                 Some(_) if look_at > now => return,
                 Some(held) => {
                     held.is_due = true;
+                    if !held.entry.told && held.entry.should_start_by() < now.max(self.swept) {
+                        held.entry.told = true;
+                        self.late.push(job);
+                    }
                     let key = held.entry.dispatch_key();
                     self.due[key.lane as usize].insert((key, job));
                 }
@@ -128,6 +121,42 @@ impl NearFuture {
             }
             self.timeline.pop();
         }
+    }
+
+    /// Finds those that are due and should have started by `now`. Costs what it finds: those that
+    /// were late before are not looked at again.
+    pub fn sweep(&mut self, now: Timestamp) {
+        if now <= self.swept {
+            return;
+        }
+        let since = std::mem::replace(&mut self.swept, now);
+        for lane in &self.due {
+            let mut next = lane.first().copied();
+            while let Some((key, _)) = next {
+                let at =
+                    |should_start_by, ready_at| DispatchKey { should_start_by, ready_at, ..key };
+                let from = (at(since, Timestamp::MIN), JobNo(i64::MIN));
+                let to = (at(now, Timestamp::MIN), JobNo(i64::MIN));
+                for (_, job) in lane.range(from..to) {
+                    if let Some(held) = self.jobs.get_mut(job).filter(|held| !held.entry.told) {
+                        held.entry.told = true;
+                        self.late.push(*job);
+                    }
+                }
+                let last = (at(Timestamp::MAX, Timestamp::MAX), JobNo(i64::MAX));
+                next = lane.range((Bound::Excluded(last), Bound::Unbounded)).next().copied();
+            }
+        }
+    }
+
+    /// A job does not keep its promise.
+    pub fn note_late(&mut self, job: JobNo) {
+        self.late.push(job);
+    }
+
+    /// Jobs that do not keep their promise, or will not, for somebody to take.
+    pub fn late(&mut self) -> &mut Vec<JobNo> {
+        &mut self.late
     }
 
     /// How many are due, by lane.
@@ -157,67 +186,4 @@ impl NearFuture {
 }
 
 #[cfg(test)]
-mod tests {
-    use evenkeel_core::order::Priority;
-    use evenkeel_core::schedule::{Once, Schedule};
-
-    use super::*;
-
-    fn at(secs: i64) -> Timestamp {
-        Timestamp::from_micros(secs * 1_000_000)
-    }
-
-    fn entry(due: i64, priority: u8) -> Entry {
-        let definition = Definition {
-            priority: Priority::try_from(priority).unwrap(),
-            ..Definition::noop(Schedule::Once(Once { at: None }))
-        };
-        Entry {
-            tenant: TenantNo(1),
-            generation: 1,
-            next_at: at(due),
-            head: None,
-            average: None,
-            definition: Arc::new(definition),
-            skip: None,
-            look_at: at(due),
-            waits: 0,
-        }
-    }
-
-    fn due_jobs(future: &mut NearFuture, now: i64) -> Vec<i64> {
-        future.ripen(at(now));
-        std::iter::from_fn(|| future.take_due(Lane::Standard)).map(|(job, _)| job.0).collect()
-    }
-
-    #[test]
-    fn what_is_due_comes_in_the_order_of_dispatch() {
-        let mut future = NearFuture::default();
-        for (job, due, priority) in [(1, 30, 0), (2, 10, 0), (3, 20, 90), (4, 99, 100)] {
-            future.insert(JobNo(job), entry(due, priority));
-        }
-        assert_eq!(due_jobs(&mut future, 50), [3, 2, 1]);
-        assert_eq!(future.next_look(), Some(at(99)));
-    }
-
-    #[test]
-    fn a_newer_copy_replaces_the_older_wherever_it_was() {
-        let mut future = NearFuture::default();
-        future.insert(JobNo(1), entry(10, 0));
-        future.ripen(at(50));
-        future.insert(JobNo(1), entry(70, 0));
-        assert_eq!(due_jobs(&mut future, 50), [0_i64; 0]);
-        assert_eq!(due_jobs(&mut future, 70), [1]);
-    }
-
-    #[test]
-    fn lost_shards_are_forgotten() {
-        let mut future = NearFuture::default();
-        future.insert(JobNo(1), entry(10, 0));
-        future.insert(JobNo(2), entry(10, 0));
-        future.ripen(at(10));
-        future.retain_shards(|shard| shard == Shard(2));
-        assert_eq!(due_jobs(&mut future, 10), [2]);
-        assert_eq!(future.count(), 1);
-    }
-}
+mod tests;

@@ -141,7 +141,7 @@ impl Reaper {
             });
             match (next, definition) {
                 (Some(RunState::Ready { .. }), Some(definition)) => {
-                    requeues.push(requeue_of(&attempt, &definition, true));
+                    requeues.push(requeue_of(&attempt, &definition, true, self.life.db_now()));
                 }
                 (_, definition) => {
                     finishes.push(self.give_up(dead, &attempt, definition.as_deref()));
@@ -155,11 +155,12 @@ impl Reaper {
         let lost = attempt.crashes + 1;
         let why = format!("its worker {} was lost; {lost} lost in all", dead.name);
         let refused = refused(attempt, &why);
-        Finish {
-            finished_at: self.life.db_now().max(attempt.started_at),
-            then: definition.map_or(refused.then, end_of_failed),
-            ..refused
-        }
+        let finished_at = self.life.db_now().max(attempt.started_at);
+        let end = |definition: &Definition| {
+            let pause = definition.retry.pause_after(attempt.key.attempt);
+            end_of_failed(definition, finished_at, pause)
+        };
+        Finish { finished_at, then: definition.map_or(refused.then, end), ..refused }
     }
 
     /// Runs until the node stops.

@@ -18,8 +18,8 @@ use crate::attempt::requeue_of;
 use crate::incarnation::Incarnation;
 use crate::recorder::store_last;
 
-/// After doubt, a pass this often; what nobody abandoned must be missing in two.
-const SOON: Duration = Duration::from_secs(2);
+/// Last checkpoints have this long to be stored.
+const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Without doubt, this often.
 const SELDOM: Duration = Duration::from_secs(60);
 /// A statement that the store is still busy with may commit this long after its answer was lost.
@@ -58,7 +58,10 @@ impl Reconciler {
                 continue;
             }
             match life.definitions.read(attempt.key.job_no, &attempt.definition) {
-                Ok(definition) => given_back.push(requeue_of(&attempt, &definition, false)),
+                Ok(definition) => {
+                    let now = life.db_now();
+                    given_back.push(requeue_of(&attempt, &definition, false, now));
+                }
                 Err(fault) => life.worker.refuse(&attempt, &fault.to_string()),
             }
         }
@@ -66,7 +69,7 @@ impl Reconciler {
         let count = given_back.len();
         if count > 0 {
             let last = |requeue: &Requeue| life.worker.abandoned_checkpoint(requeue.key);
-            store_last(&life, given_back.iter().filter_map(last).collect(), SOON).await;
+            store_last(&life, given_back.iter().filter_map(last).collect(), CHECKPOINTS).await;
             life.store.requeue(life.node, given_back, Incarnation::NOW).await?;
             info!(runs.count = count, "gave back {count} runs that nobody was running");
             let _ = life.store.announce(Signal::Ready).await;
@@ -80,11 +83,14 @@ impl Reconciler {
     pub async fn run(mut self) {
         let life = Arc::clone(&self.life);
         let mut last_pass = life.clock.monotonic();
-        while life.pause(SOON).await {
+        // In doubt, a pass as often as a ping; what nobody abandoned must be missing in two.
+        let soon = Duration::from(life.settings.leases.ping);
+        let doubt_lasts = DOUBT_LASTS.max(2 * soon);
+        while life.pause(soon).await {
             let now = life.clock.monotonic();
             if life.worker.doubt.swap(false, Ordering::AcqRel) {
                 life.hold_bound.store(true, Ordering::Release);
-                self.doubt_until = now + DOUBT_LASTS;
+                self.doubt_until = now + doubt_lasts;
             }
             let in_doubt = now <= self.doubt_until || !self.missing.is_empty();
             if !in_doubt && now.saturating_sub(last_pass) < SELDOM {

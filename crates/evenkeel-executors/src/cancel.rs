@@ -13,6 +13,10 @@ pub enum CancelReason {
     ShuttingDown,
     /// It went on for longer than the job allows.
     TooLong,
+    /// A blackout of its job has begun.
+    Blackout,
+    /// A newer time of its job takes its place.
+    Superseded,
     /// Whoever was called has reported its end, and the store knows.
     Settled,
 }

@@ -52,6 +52,10 @@ impl Report {
             CancelReason::ShuttingDown => (Outcome::Cancelled, "the node is shutting down"),
             CancelReason::Settled => (Outcome::Cancelled, "its end was reported from afar"),
             CancelReason::TooLong => (Outcome::TimedOut, "it ran longer than the job allows"),
+            CancelReason::Blackout => (Outcome::Failed, "it was ended by a blackout of its job"),
+            CancelReason::Superseded => {
+                (Outcome::Superseded, "a newer time of its job took its place")
+            }
         };
         Self::new(outcome, Some(error.into()))
     }
@@ -75,12 +79,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_run_that_took_too_long_is_retried_after_a_cancel() {
+    fn only_what_ran_too_long_or_into_a_blackout_is_retried_after_a_cancel() {
         let outcome = |reason| Report::cancelled(reason).outcome;
         assert_eq!(outcome(CancelReason::Requested), Outcome::Cancelled);
         assert_eq!(outcome(CancelReason::LeaseLost), Outcome::Cancelled);
         assert_eq!(outcome(CancelReason::ShuttingDown), Outcome::Cancelled);
         assert_eq!(outcome(CancelReason::TooLong), Outcome::TimedOut);
+        assert_eq!(outcome(CancelReason::Blackout), Outcome::Failed);
+        assert_eq!(outcome(CancelReason::Superseded), Outcome::Superseded);
+        let told = Report::cancelled(CancelReason::Blackout).error.unwrap();
+        assert!(told.contains("blackout"));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use evenkeel_store::{DueJob, StoreError};
 use tracing::error;
 
 use super::Scheduler;
+use crate::entry::Entry;
 use crate::incarnation::Incarnation;
-use crate::near_future::Entry;
 
 /// Shards are loaded this long before they are needed.
 const LOAD_AHEAD: Span = Span::from_secs(60);
@@ -86,6 +86,9 @@ impl Scheduler {
         // What is told is all there is: a wake that is not told was withdrawn.
         if found.wakes.len() < PAGE as usize {
             self.wakes.clear();
+        } else {
+            // Those that wait for the end of a blackout are told again; none may be there twice.
+            self.wakes.retain(|(at, _), wake| *at == wake.due);
         }
         for wake in found.wakes {
             self.wakes.insert((wake.due, wake.key), wake);
@@ -109,10 +112,14 @@ impl Scheduler {
         if known.is_some_and(|known| {
             (known.generation, known.next_at, known.head) == (job.generation, next_at, job.head)
         }) {
-            return;
+            // What it waits for stands; how it did may be news.
+            return self.future.refresh(&job);
         }
-        match self.entry(&job, next_at) {
-            Ok(entry) => self.future.insert(job.no, entry),
+        match self.life.definitions.read(job.no, &job.definition) {
+            Ok(definition) => {
+                let entry = Entry::new(&job, next_at, definition, self.life.db_now());
+                self.future.insert(job.no, entry);
+            }
             Err(fault) => {
                 metrics::counter!("evenkeel_unreadable_jobs_total").increment(1);
                 error!(
@@ -124,20 +131,6 @@ impl Scheduler {
                 self.future.remove(job.no);
             }
         }
-    }
-
-    fn entry(&self, job: &DueJob, next_at: evenkeel_core::Timestamp) -> Result<Entry, StoreError> {
-        Ok(Entry {
-            tenant: job.tenant,
-            generation: job.generation,
-            next_at,
-            head: job.head,
-            average: job.average_good_duration,
-            definition: self.life.definitions.read(job.no, &job.definition)?,
-            skip: None,
-            look_at: next_at,
-            waits: 0,
-        })
     }
 
     /// Up to which slot a job's shard is loaded.

@@ -2,16 +2,19 @@
 
 mod fire;
 mod load;
+mod openings;
+mod read_back;
+mod room;
 mod wakes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::shard::shards_of;
-use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
-use evenkeel_store::{DueWake, Member, NodeState, Signal, StoreError};
+use evenkeel_core::{JobNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{DueWake, Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{debug, info, warn};
 
@@ -39,6 +42,12 @@ pub struct Scheduler {
     future: NearFuture,
     /// Retries and triggers that are due soon.
     wakes: BTreeMap<(Timestamp, RunKey), DueWake>,
+    /// When attempts in the queue close, in whole seconds.
+    closings: BTreeSet<Timestamp>,
+    /// When those that have closed were last looked for.
+    closed_seen: Option<Duration>,
+    /// What goes on of these jobs is to make room for these times.
+    replacing: Vec<(JobNo, Timestamp)>,
     /// Something may be new in the store.
     look: bool,
     /// Copies of these jobs are stale.
@@ -78,6 +87,9 @@ impl Scheduler {
             away_seen: 0,
             future: NearFuture::default(),
             wakes: BTreeMap::new(),
+            closings: BTreeSet::new(),
+            closed_seen: None,
+            replacing: Vec::new(),
             look: true,
             reload: Vec::new(),
             looked_at: None,
@@ -90,14 +102,7 @@ impl Scheduler {
 
     /// Takes the shards that are its own while `members` take part.
     pub fn take_shards(&mut self, members: &[Member]) {
-        let silent_after = self.life.settings.leases.silent_after;
-        let now = self.life.db_now();
-        let schedulers: Vec<NodeNo> = members
-            .iter()
-            .filter(|member| member.roles.scheduler && member.state == NodeState::Live)
-            .filter(|member| now.since(member.last_ping_at) <= silent_after)
-            .map(|member| member.node)
-            .collect();
+        let schedulers = self.life.schedulers(members);
         let mine: Vec<Shard> = shards_of(self.life.node, &schedulers)
             .into_iter()
             .filter(|shard| usize::from(shard.0) % self.count == self.index)
@@ -126,6 +131,7 @@ impl Scheduler {
             mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
         self.future.retain_shards(|shard| self.shards.contains_key(&shard));
         self.wakes.retain(|(_, key), _| self.shards.contains_key(&Shard::of(key.job_no)));
+        self.closed_seen = None;
         self.look = true;
     }
 
@@ -142,6 +148,9 @@ impl Scheduler {
         self.queue_is_full = false;
         let (woken, wakes_want_room) = self.fire_wakes().await?;
         let (fired, due_wants_room) = self.fire_due().await?;
+        self.tell_judge();
+        self.end_replaced().await?;
+        self.reopen_closed().await?;
         self.last_batch = woken + fired;
         let wants_room = wakes_want_room || due_wants_room;
         let again_in = if !all_loaded || !self.reload.is_empty() {
@@ -183,7 +192,7 @@ impl Scheduler {
         let wait = next.map_or(Duration::MAX, |due| self.life.db_clock.until(due));
         // Under load a batch waits for company; alone it does not.
         let linger = if self.last_batch > 16 { self.life.settings.linger } else { Duration::ZERO };
-        wait.max(linger)
+        wait.max(linger).min(self.until_closing())
     }
 
     /// Runs until the node stops.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{Attempt, Definition, Timestamp};
+use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{DueWake, FireResult, Fired, Owned, Start, StoreError, Ticket, WakeFire};
 use tracing::warn;
 
 use super::Scheduler;
-use crate::attempt;
+use crate::attempt::{self, deadline_by_itself};
 use crate::incarnation::Incarnation;
 
 /// A definition, or why it is none.
@@ -24,14 +24,20 @@ impl Scheduler {
         }
         let room = self.room_for(due.min(self.life.store.appetite().batch)).await?;
         let mut places = room.places;
-        let mut batch = Vec::new();
-        for _ in 0..room.places.max(room.queue) {
-            let Some((_, wake)) = self.wakes.pop_first() else { break };
-            batch.push(self.decide_wake(wake, &mut places));
+        let (mut batch, mut deferred) = (Vec::new(), 0);
+        for _ in 0..room.places.max(room.queue).min(due) {
+            let Some(((_, key), wake)) = self.wakes.pop_first() else { break };
+            let read = self.life.definitions.read(key.job_no, &wake.job.definition);
+            if let Some(open) = read.as_ref().ok().and_then(|read| opens_at(read, &wake, now)) {
+                self.wakes.insert((open, key), wake);
+                deferred += 1;
+                continue;
+            }
+            batch.push(self.decide_wake(wake, read, now, &mut places));
         }
         self.life.worker.slots.give(places);
         if batch.is_empty() {
-            return Ok((0, true));
+            return Ok((0, due > deferred));
         }
         let life = Arc::clone(&self.life);
         let oldest = batch.iter().map(|(fire, _)| fire.key.scheduled_at).min().unwrap_or(now);
@@ -43,13 +49,18 @@ impl Scheduler {
         };
         let count = self.apply_wakes(batch, fired);
         drop(under_way);
-        Ok((count, due > count))
+        Ok((count, due > count + deferred))
     }
 
     /// Without a readable definition it is fired all the same, and fails at once: else its chain
     /// would never end.
-    fn decide_wake(&self, wake: DueWake, places: &mut usize) -> (WakeFire, Readable) {
-        let read = self.life.definitions.read(wake.key.job_no, &wake.job.definition);
+    fn decide_wake(
+        &self,
+        wake: DueWake,
+        read: Readable,
+        now: Timestamp,
+        places: &mut usize,
+    ) -> (WakeFire, Readable) {
         let definition = match read {
             Ok(definition) => definition,
             Err(fault) => {
@@ -57,13 +68,15 @@ impl Scheduler {
                 return (WakeFire { due, key, tenant, start: Start::Claimed }, Err(fault));
             }
         };
-        let direct = self.life.worker.takes_directly(&definition, &self.life.settings.pools);
+        let direct = self.life.worker.takes_directly(&definition, &self.life.settings);
         // A checkpoint is handed over by a claim alone.
         let start = if *places > 0 && direct && !wake.has_checkpoint {
             *places -= 1;
             Start::Claimed
         } else {
-            Start::Queued(Ticket::new(&definition, deadline(&definition, &wake)))
+            let past = definition.past(&wake.job.history, wake.job.since);
+            let deadline = deadline(&definition, &wake, &past);
+            Start::Queued(Ticket::new(&definition, deadline, past.average, now))
         };
         (WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }, Ok(definition))
     }
@@ -151,11 +164,19 @@ impl Scheduler {
     }
 }
 
+/// When a retry or trigger may start, if that is not now.
+fn opens_at(definition: &Definition, wake: &DueWake, now: Timestamp) -> Option<Timestamp> {
+    if definition.blackout_periods.is_empty() {
+        return None;
+    }
+    let average = definition.average(wake.job.history.average_good_duration);
+    Some(definition.may_start_from(now, average)).filter(|open| *open > now)
+}
+
 /// A retry keeps the promise of its run, a trigger is promised for now.
-fn deadline(definition: &Definition, wake: &DueWake) -> Timestamp {
-    let history = evenkeel_core::History {
-        average_good_duration: wake.job.average_good_duration,
-        ..evenkeel_core::History::default()
-    };
-    definition.schedule.window(wake.key.scheduled_at, &history).should_start_by
+fn deadline(definition: &Definition, wake: &DueWake, past: &Past) -> Timestamp {
+    if wake.key.sequence != Sequence::REGULAR {
+        return deadline_by_itself(definition, wake.key.scheduled_at);
+    }
+    definition.must_be_over_by(wake.key.scheduled_at, past.reference).saturating_sub(past.average)
 }

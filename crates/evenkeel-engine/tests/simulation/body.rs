@@ -20,12 +20,16 @@ pub struct Lived {
     pub fence: u32,
     /// On which process.
     pub process: u32,
+    /// Of which node.
+    pub node: usize,
     /// What the database's clock said when it began.
     pub began_db: Timestamp,
     /// True time of its beginning, since the simulation began.
     pub began: Duration,
     /// True time of its end.
     pub ended: Duration,
+    /// What the database's clock said at its end.
+    pub ended_db: Timestamp,
     /// How it ended, if it did by itself.
     pub outcome: Option<Outcome>,
     /// Whose checkpoint it was given: the attempt and its fence.
@@ -49,6 +53,7 @@ pub struct SimExecutor {
     pub time: Arc<dyn Time>,
     pub chance: Arc<dyn Chance>,
     pub process: u32,
+    pub node: usize,
     /// Falls when the process dies.
     pub alive: watch::Receiver<bool>,
 }
@@ -80,9 +85,11 @@ impl Executor for SimExecutor {
                 key: invocation.key,
                 fence: invocation.fence.0,
                 process: self.process,
+                node: self.node,
                 began_db: self.time.db(),
                 began: self.time.truth(),
                 ended: Duration::MAX,
+                ended_db: Timestamp::MAX,
                 outcome: None,
                 given: invocation.checkpoint.as_deref().map(read_checkpoint),
             });
@@ -108,7 +115,9 @@ impl Executor for SimExecutor {
             drop(end);
             return std::future::pending().await;
         };
-        end.outcome = Some(report.outcome).filter(|outcome| *outcome != Outcome::Cancelled);
+        let own_end =
+            |outcome: &Outcome| !matches!(outcome, Outcome::Cancelled | Outcome::Superseded);
+        end.outcome = Some(report.outcome).filter(own_end);
         report
     }
 }
@@ -129,6 +138,7 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         let mut book = self.executor.book.lock().unwrap();
         book[self.place].ended = self.executor.time.truth();
+        book[self.place].ended_db = self.executor.time.db();
         book[self.place].outcome = self.outcome;
     }
 }

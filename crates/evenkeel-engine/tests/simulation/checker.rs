@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{Outcome as Ended, RunStatus};
-use evenkeel_core::{JobNo, RunId, RunKey, Sequence, Span, Timestamp};
+use evenkeel_core::{Attempt, JobNo, RunId, RunKey, Sequence, Span, Timestamp};
 use evenkeel_store::{PageRequest, Run, RunFilter, RunStore, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;
 
 use crate::body::Lived;
-use crate::world::{Outcome, Planned, Scenario};
+use crate::policies;
+use crate::world::{Outcome, Planned, Rhythm, Scenario};
 
 /// All there is to judge by.
 pub struct Evidence<'a> {
@@ -26,6 +27,16 @@ pub struct Evidence<'a> {
     pub faults: u64,
 }
 
+impl Evidence<'_> {
+    /// Times of a job before that must be over; later ones may be cut off by the end of the life.
+    pub fn sure_until(&self, planned: &Planned) -> Timestamp {
+        let dark = policies::longest_dark(&planned.definition.blackout_periods);
+        let length = planned.definition.executor.config["ms"].as_u64().unwrap_or(0);
+        let margin = Span::from_secs(120).saturating_add(Span::from_millis(length));
+        self.until.saturating_sub(margin).saturating_sub(dark)
+    }
+}
+
 /// Tells every promise that was broken.
 pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     let runs = all_runs(evidence).await;
@@ -37,6 +48,7 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     stored_ends_are_the_last_owners(evidence, &runs, &mut violations);
     nothing_starts_early(evidence, &mut violations);
     checkpoints_reach_the_next_attempt(evidence, &mut violations);
+    policies::check(evidence, &runs, &mut violations);
     nothing_is_left_behind(evidence, &mut violations).await;
     let census = evidence.model.census().await.unwrap();
     let latest = latest_first_attempt(evidence);
@@ -56,7 +68,14 @@ fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
     let punctual: BTreeSet<JobNo> = evidence
         .plan
         .iter()
-        .filter(|planned| planned.definition.overlap == OverlapPolicy::Skip)
+        .filter(|planned| {
+            let definition = &planned.definition;
+            definition.overlap == OverlapPolicy::Skip
+                && definition.blackout_periods.is_empty()
+                // A wake-up of the node that may run it can be lost.
+                && definition.dont_run_on_nodes.is_empty()
+                && matches!(planned.rhythm, Rhythm::Even { .. })
+        })
         .map(|planned| planned.job)
         .collect();
     let first = |lived: &&Lived| {
@@ -100,14 +119,16 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
             chains.entry(run.key.job_no).or_default().insert(run.key.scheduled_at, run.status);
         }
     }
-    for Planned { job, first, every, .. } in evidence.plan {
+    for planned in evidence.plan {
+        let Planned { job, rhythm: Rhythm::Even { first, every }, .. } = planned else { continue };
         let mut chains = chains.remove(job).unwrap_or_default();
         let skips = skips.remove(job).unwrap_or_default();
-        // The newest times may be cut off by the end of the life.
-        let sure = evidence.until.saturating_sub(Span::from_secs(120));
-        let mut expected_in_skips = 0;
+        let sure = evidence.sure_until(planned);
+        let runs_max = planned.definition.bounds.max_runs.unwrap_or(u64::MAX);
+        let (mut expected_in_skips, mut ran) = (0, 0);
         let mut time = *first;
-        while time < evidence.until {
+        while time < evidence.until && ran < runs_max {
+            ran += u64::from(chains.contains_key(&time));
             let skipped =
                 skips.iter().filter(|(from, to, _)| (*from..=*to).contains(&time)).count();
             expected_in_skips += skipped as u64;
@@ -149,10 +170,14 @@ fn triggers_run_and_nothing_is_cancelled(
             bad.push(format!("I1: {:?} was cancelled by nobody", run.key));
         }
     }
-    let sure = evidence.until.saturating_sub(Span::from_secs(120));
-    for key in evidence.triggered.iter().filter(|key| key.scheduled_at < sure) {
+    let of_job = |key: &RunKey| evidence.plan.iter().find(|planned| planned.job == key.job_no);
+    for key in evidence.triggered {
+        if of_job(key).is_none_or(|planned| key.scheduled_at >= evidence.sure_until(planned)) {
+            continue;
+        }
         let ended = last.get(&key.run_id()).is_some_and(|run| {
-            matches!(run.status, RunStatus::Completed | RunStatus::Failed | RunStatus::TimedOut)
+            let ends = [RunStatus::Completed, RunStatus::Failed, RunStatus::Superseded];
+            ends.contains(&run.status)
         });
         if !ended {
             bad.push(format!("I8: the accepted trigger {key:?} never ends"));
@@ -178,12 +203,12 @@ fn no_job_overlaps_itself(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
     }
     for (job, mut lives) in lives {
         lives.sort_by_key(|lived| lived.began);
-        let mut ended = Duration::ZERO;
+        let mut last: Option<&Lived> = None;
         for lived in lives {
-            if lived.began < ended {
-                bad.push(format!("I3: job {job} overlaps itself at {:?}: {lived:?}", lived.began));
+            if let Some(last) = last.filter(|last| lived.began < last.ended) {
+                bad.push(format!("I3: job {job} overlaps itself: {lived:?} and {last:?}"));
             }
-            ended = ended.max(lived.ended);
+            last = last.filter(|last| last.ended > lived.ended).or(Some(lived));
         }
     }
 }
@@ -214,16 +239,20 @@ fn stored_ends_are_the_last_owners(evidence: &Evidence<'_>, runs: &[Run], bad: &
 /// Every body saves a checkpoint when it begins. A retry gets that of the attempt before it, or of
 /// an earlier life of itself; a first attempt at most the latter.
 fn checkpoints_reach_the_next_attempt(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
+    let had_a_body: BTreeSet<RunKey> = evidence.book.iter().map(|lived| lived.key).collect();
     for lived in evidence.book {
         let attempt = lived.key.attempt.0;
+        // An attempt that met a blackout at its start had no body that could have saved one.
+        let before = (0..attempt)
+            .rev()
+            .map(|earlier| lived.key.with_attempt(Attempt(earlier)))
+            .find(|key| had_a_body.contains(key));
         let right = match lived.given {
-            None => attempt == 0,
+            None => before.is_none(),
             Some((giver, fence)) if giver.attempt.0 == attempt => {
                 giver == lived.key && fence < lived.fence
             }
-            Some((giver, _)) => {
-                giver.run_id() == lived.key.run_id() && giver.attempt.0 + 1 == attempt
-            }
+            Some((giver, _)) => Some(giver) == before,
         };
         if !right {
             bad.push(format!("{:?} was given the checkpoint of {:?}", lived.key, lived.given));

@@ -8,9 +8,14 @@
 
 mod body;
 mod bounds;
+mod calm;
 mod checker;
+mod downtime;
 mod faulty;
+mod policies;
+mod promises;
 mod world;
+mod year;
 
 use world::{Faults, Outcome, Scenario};
 

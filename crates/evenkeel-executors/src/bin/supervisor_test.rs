@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let mut definition = Definition::noop(Schedule::Once(Once { at: None }));
+    let mut definition = Definition::noop(Schedule::Once(Once::NOW));
     definition.executor.kind = "shell".into();
     definition.executor.config = serde_json::from_str(config)?;
     let program = std::env::current_exe()?;

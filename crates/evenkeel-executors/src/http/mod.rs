@@ -230,7 +230,7 @@ mod tests {
     fn accepted(cancel: Cancel, wire: Wire) -> Invocation {
         let definition = Definition {
             timeout: Span::from_secs(300),
-            ..Definition::noop(Schedule::Once(Once { at: None }))
+            ..Definition::noop(Schedule::Once(Once::NOW))
         };
         Invocation {
             key: RunKey::regular(JobNo(7), Timestamp::from_micros(1)),

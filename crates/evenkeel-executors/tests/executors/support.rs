@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Third attempt of a run of job 7, with the fence 5.
 pub fn invocation(kind: &str, config: Value) -> Invocation {
-    let mut definition = Definition::noop(Schedule::Once(Once { at: None }));
+    let mut definition = Definition::noop(Schedule::Once(Once::NOW));
     definition.executor.kind = kind.into();
     definition.executor.config = config;
     definition.timeout = Span::from_secs(30);

@@ -140,10 +140,11 @@ macro_rules! by_ref {
 
 // After the macros, which it uses.
 mod notes;
+mod watch;
 
 by_ref!(
     Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
-    Vec<RunKey> => [RunKey], NewNode => NewNode, String => str, JobFilter => JobFilter,
+    Vec<RunKey> => [RunKey], Vec<(RunKey, Opening)> => [(RunKey, Opening)], NewNode => NewNode, String => str, JobFilter => JobFilter,
 );
 
 #[async_trait]
@@ -198,6 +199,15 @@ impl JobStore for FaultyStore {
         now: Now,
     ) -> Result<Triggered, StoreError> {
         through!(self, trigger(scope = Ref(*scope), id = Own(id), n = Own(n), now = Own(now)))
+    }
+
+    async fn slot_loads(
+        &self,
+        scope: &Scope,
+        slots: &[Slot],
+        limit: u32,
+    ) -> Result<Vec<u32>, StoreError> {
+        self.inner.slot_loads(scope, slots, limit).await
     }
 }
 
@@ -265,6 +275,23 @@ impl ScheduleStore for FaultyStore {
         })
         .await
     }
+
+    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError> {
+        through!(self, supersede(jobs = Ref(jobs.to_vec()), now = Own(now)))
+    }
+
+    async fn closed(
+        &self,
+        shards: &[Shard],
+        limit: u32,
+        now: Now,
+    ) -> Result<Vec<ClosedAttempt>, StoreError> {
+        through!(self, closed(shards = Ref(shards.to_vec()), limit = Own(limit), now = Own(now)))
+    }
+
+    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError> {
+        through!(self, reopen(batch = Ref(batch.to_vec())))
+    }
 }
 
 #[async_trait]
@@ -309,7 +336,7 @@ impl RunStore for FaultyStore {
         Ok(self.bounds.found(node, owned))
     }
 
-    async fn cancellations(&self, node: NodeNo) -> Result<Vec<RunKey>, StoreError> {
+    async fn cancellations(&self, node: NodeNo) -> Result<Vec<Cancellation>, StoreError> {
         through!(self, cancellations(node = Own(node)))
     }
 
@@ -320,6 +347,14 @@ impl RunStore for FaultyStore {
         now: Now,
     ) -> Result<RunCancelled, StoreError> {
         through!(self, cancel_run(scope = Ref(*scope), key = Own(key), now = Own(now)))
+    }
+
+    async fn waiting_of(
+        &self,
+        scope: &Scope,
+        job: JobId,
+    ) -> Result<Vec<WaitingAttempt>, StoreError> {
+        self.inner.waiting_of(scope, job).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

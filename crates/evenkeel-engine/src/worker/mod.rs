@@ -1,26 +1,29 @@
 //! Runs bodies: starts them, watches over them, and passes on how they ended.
 
-use std::collections::BTreeSet;
+mod backlog;
+mod limits;
+mod look;
+
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use evenkeel_core::RunKey;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{Definition, RunKey, Timestamp};
 use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
-use evenkeel_store::{Finish, Letter, LongRun, Note, Word};
+use evenkeel_store::{Finish, Letter, Word};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
 use tracing::{error, warn};
 
-use crate::attempt::{
-    Attempt, Interrupted, Open, Stage, finish_of, note_of, refused, unsaved_note,
-};
+use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
+use crate::db_clock::DbClock;
 use crate::slots::Slots;
 
 /// Ended bodies that the store may not know of before no more are started.
@@ -39,10 +42,11 @@ pub struct Worker {
     arrivals: Notify,
     open: Mutex<FxHashMap<RunKey, Open>>,
     interrupted: Mutex<Vec<Interrupted>>,
-    early_cancels: Mutex<BTreeSet<RunKey>>,
+    early_cancels: Mutex<BTreeMap<RunKey, CancelReason>>,
     registry: Arc<Registry>,
     lease: Lease,
     clock: Arc<dyn Clock>,
+    db_clock: Arc<DbClock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
 }
@@ -58,6 +62,7 @@ impl Worker {
         registry: Arc<Registry>,
         lease: Lease,
         clock: Arc<dyn Clock>,
+        db_clock: Arc<DbClock>,
         chance: Arc<dyn Chance>,
         ended: mpsc::UnboundedSender<Finish>,
     ) -> Self {
@@ -73,6 +78,7 @@ impl Worker {
             registry,
             lease,
             clock,
+            db_clock,
             chance,
             ended,
         }
@@ -106,8 +112,8 @@ impl Worker {
             self.doubt.store(true, Ordering::Release);
             return self.slots.give(1);
         }
-        if lock(&self.early_cancels).remove(&key) {
-            open.cancel.cancel(CancelReason::Requested);
+        if let Some(reason) = lock(&self.early_cancels).remove(&key) {
+            open.cancel.cancel(reason);
         }
         let invocation = Invocation {
             key,
@@ -129,28 +135,6 @@ impl Worker {
         });
         open.task = Some(task.abort_handle());
         all.insert(key, open);
-    }
-
-    async fn run_body(&self, invocation: Invocation) -> Report {
-        let definition = Arc::clone(&invocation.definition);
-        let Some(executor) = self.registry.get(&definition.executor.kind) else {
-            let kind = &definition.executor.kind;
-            return Report::failed(format!("this node has no executor `{kind}`"));
-        };
-        let key = invocation.key;
-        let body = executor.run(invocation);
-        let Some(allowed) = definition.max_allowed_duration else {
-            return body.await;
-        };
-        tokio::pin!(body);
-        tokio::select! {
-            biased;
-            report = &mut body => report,
-            () = tokio::time::sleep(allowed.into()) => {
-                self.cancel(key, CancelReason::TooLong);
-                body.await
-            }
-        }
     }
 
     /// Passes on how a body ended, and frees its place.
@@ -205,32 +189,6 @@ impl Worker {
         lock(&self.open).retain(|key, open| open.stage != Stage::Abandoned || keep(*key));
     }
 
-    /// What running bodies have said since the last time, each with its version.
-    pub fn notes(&self) -> Vec<(Note, u64)> {
-        // What bodies say is copied after the lock is given back: it may be long.
-        let running: Vec<_> = lock(&self.open)
-            .iter()
-            .filter(|(_, open)| open.stage == Stage::Running)
-            .map(|(key, open)| (*key, open.fence, open.wire.clone()))
-            .collect();
-        running.into_iter().filter_map(|(key, fence, wire)| note_of(key, fence, &wire)).collect()
-    }
-
-    /// The last checkpoint of an attempt whose body was ended with the lease, if the store may not
-    /// have it.
-    pub fn abandoned_checkpoint(&self, key: RunKey) -> Option<Note> {
-        let all = lock(&self.open);
-        let open = all.get(&key).filter(|open| open.stage == Stage::Abandoned)?;
-        unsaved_note(key, open.fence, &open.wire)
-    }
-
-    /// The store has what a body said up to this version.
-    pub fn noted(&self, key: RunKey, fence: Fence, version: u64) {
-        if let Some(open) = lock(&self.open).get(&key).filter(|open| open.fence == fence) {
-            open.wire.stored(version);
-        }
-    }
-
     /// Passes a word from afar on to a body, if it still runs under that fence.
     pub fn deliver(&self, letter: Letter) {
         let all = lock(&self.open);
@@ -253,7 +211,7 @@ impl Worker {
                     warn!("forgetting the oldest of too many early cancellations");
                     early.pop_first();
                 }
-                early.insert(key);
+                early.insert(key, reason);
             }
         }
     }
@@ -274,86 +232,8 @@ impl Worker {
         }
     }
 
-    /// Does this node run the attempt, or is about to store its end?
-    pub fn has(&self, key: RunKey) -> bool {
-        lock(&self.open).get(&key).is_some_and(|open| open.stage != Stage::Abandoned)
-    }
-
-    /// Was its body ended because the lease ran out?
-    pub fn has_abandoned(&self, key: RunKey) -> bool {
-        lock(&self.open).get(&key).is_some_and(|open| open.stage == Stage::Abandoned)
-    }
-
-    /// Attempts with a body, or with an end that is not stored.
-    pub fn open_count(&self) -> usize {
-        lock(&self.open).len()
-    }
-
-    /// Those of them that this node still has something to do for.
-    pub fn busy_count(&self) -> usize {
-        lock(&self.open).values().filter(|open| open.stage != Stage::Abandoned).count()
-    }
-
-    /// The oldest scheduled time of what is open, long runs aside.
-    pub fn oldest_open(&self, long_after: Duration) -> Option<Timestamp> {
-        let now = self.clock.monotonic();
-        let short = |open: &Open| now.saturating_sub(open.since) < long_after;
-        let open = lock(&self.open);
-        open.iter().filter(|(_, open)| short(open)).map(|(key, _)| key.scheduled_at).min()
-    }
-
-    /// What has been open for longer than `long_after`.
-    pub fn long_runs(&self, long_after: Duration) -> Vec<LongRun> {
-        let now = self.clock.monotonic();
-        let mut runs: Vec<LongRun> = lock(&self.open)
-            .iter()
-            .filter(|(_, open)| now.saturating_sub(open.since) >= long_after)
-            .map(|(key, open)| open.long_run(*key))
-            .collect();
-        runs.sort_by_key(|run| run.key);
-        runs
-    }
-
     /// What could not end before the node drained.
     pub fn take_interrupted(&self) -> Vec<Interrupted> {
         std::mem::take(&mut lock(&self.interrupted))
-    }
-
-    /// May a job with this definition start here without waiting in the queue?
-    pub fn takes_directly(&self, definition: &Definition, pools: &[String]) -> bool {
-        definition.concurrency_key.is_none()
-            && definition.dont_run_on_nodes.is_empty()
-            && pools.contains(&definition.pool)
-    }
-
-    /// Do attempts wait in the store that this node could take, as far as is known? Then what is
-    /// due queues up behind them.
-    pub fn has_backlog(&self) -> bool {
-        self.backlog.load(Ordering::Acquire)
-    }
-
-    /// Attempts were put into the queue that this node could take.
-    pub fn note_queued(&self) {
-        self.queued.fetch_add(1, Ordering::AcqRel);
-        self.backlog.store(true, Ordering::Release);
-        self.arrivals.notify_one();
-    }
-
-    /// Waits until this node has put attempts into the queue that it could take itself: no wake-up by
-    /// way of the store is needed for that, which may be lost.
-    pub async fn arrived(&self) {
-        self.arrivals.notified().await;
-    }
-
-    /// Remembers what was queued before a claim, for [`Worker::note_claimed`].
-    pub fn queued_before(&self) -> u64 {
-        self.queued.load(Ordering::Acquire)
-    }
-
-    /// A claim found more than it could take, or not. What was queued meanwhile may not have been
-    /// seen by it.
-    pub fn note_claimed(&self, more: bool, queued_before: u64) {
-        let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
-        self.backlog.store(backlog, Ordering::Release);
     }
 }

@@ -1,0 +1,49 @@
+//! What became of a batch whose answer was lost.
+
+use evenkeel_core::RunKey;
+use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError};
+use tracing::warn;
+
+use super::Scheduler;
+use crate::incarnation::Backoff;
+
+impl Scheduler {
+    /// Whether the batch took effect is unknown: asks the store until it says so. What it has
+    /// claimed for this node is started, everything else is loaded anew.
+    pub(super) async fn read_back(&mut self, batch: &[Fire], error: StoreError) -> Fired {
+        warn!(error = &error as &dyn std::error::Error, "reading back what was fired");
+        self.life.raise_doubt();
+        let keys: Vec<RunKey> = batch
+            .iter()
+            .filter_map(|fire| match fire.start {
+                Some((scheduled, Start::Claimed)) => Some(RunKey::regular(fire.job, scheduled)),
+                Some((_, Start::Queued(_))) | None => None,
+            })
+            .collect();
+        let owned = self.owned_of(&keys).await;
+        let mut results = Vec::with_capacity(batch.len());
+        let mut now = self.life.db_now();
+        for fire in batch {
+            let key = fire.start.as_ref().map(|(at, _)| RunKey::regular(fire.job, *at));
+            let found = owned.iter().find(|owned| Some(owned.key) == key);
+            now = found.map_or(now, |owned| owned.started_at);
+            results.push(match found {
+                // The claim was committed; the job's copy is right as if the answer had come.
+                Some(owned) if !self.life.worker.has(owned.key) => FireResult::Fired(owned.fence),
+                Some(_) | None => FireResult::Stale,
+            });
+        }
+        Fired { now, results }
+    }
+
+    /// Those of `keys` that the store says this node has, however long it takes to hear that.
+    pub(super) async fn owned_of(&self, keys: &[RunKey]) -> Vec<evenkeel_store::Owned> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.life.store.find_owned(self.life.node, keys).await {
+                Ok(owned) => return owned,
+                Err(_) => tokio::time::sleep(backoff.next()).await,
+            }
+        }
+    }
+}

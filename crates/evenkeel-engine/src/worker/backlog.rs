@@ -1,0 +1,48 @@
+//! What waits for a worker, and whether something may start beside it.
+
+use std::sync::atomic::Ordering;
+
+use evenkeel_core::Definition;
+
+use super::Worker;
+use crate::settings::Settings;
+
+impl Worker {
+    /// May a job with this definition start here without waiting in the queue?
+    pub fn takes_directly(&self, definition: &Definition, settings: &Settings) -> bool {
+        definition.concurrency_key.is_none()
+            && !definition.dont_run_on_nodes.contains(&settings.node_name)
+            && settings.pools.contains(&definition.pool)
+    }
+
+    /// Do attempts wait in the store that this node could take, as far as is known? Then what is
+    /// due queues up behind them.
+    pub fn has_backlog(&self) -> bool {
+        self.backlog.load(Ordering::Acquire)
+    }
+
+    /// Attempts were put into the queue that this node could take.
+    pub fn note_queued(&self) {
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        self.backlog.store(true, Ordering::Release);
+        self.arrivals.notify_one();
+    }
+
+    /// Waits until this node has put attempts into the queue that it could take itself: no wake-up by
+    /// way of the store is needed for that, which may be lost.
+    pub async fn arrived(&self) {
+        self.arrivals.notified().await;
+    }
+
+    /// Remembers what was queued before a claim, for [`Worker::note_claimed`].
+    pub fn queued_before(&self) -> u64 {
+        self.queued.load(Ordering::Acquire)
+    }
+
+    /// A claim found more than it could take, or not. What was queued meanwhile may not have been
+    /// seen by it.
+    pub fn note_claimed(&self, more: bool, queued_before: u64) {
+        let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
+        self.backlog.store(backlog, Ordering::Release);
+    }
+}

@@ -1,0 +1,78 @@
+//! What a worker has, for those who look after it.
+
+use std::time::Duration;
+
+use evenkeel_core::lease::Fence;
+use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_store::{LongRun, Note};
+
+use super::{Worker, lock};
+use crate::attempt::{Open, Stage, note_of, unsaved_note};
+
+impl Worker {
+    /// What running bodies have said since the last time, each with its version.
+    pub fn notes(&self) -> Vec<(Note, u64)> {
+        // What bodies say is copied after the lock is given back: it may be long.
+        let running: Vec<_> = lock(&self.open)
+            .iter()
+            .filter(|(_, open)| open.stage == Stage::Running)
+            .map(|(key, open)| (*key, open.fence, open.wire.clone()))
+            .collect();
+        running.into_iter().filter_map(|(key, fence, wire)| note_of(key, fence, &wire)).collect()
+    }
+
+    /// The last checkpoint of an attempt whose body was ended with the lease, if the store may not
+    /// have it.
+    pub fn abandoned_checkpoint(&self, key: RunKey) -> Option<Note> {
+        let all = lock(&self.open);
+        let open = all.get(&key).filter(|open| open.stage == Stage::Abandoned)?;
+        unsaved_note(key, open.fence, &open.wire)
+    }
+
+    /// The store has what a body said up to this version.
+    pub fn noted(&self, key: RunKey, fence: Fence, version: u64) {
+        if let Some(open) = lock(&self.open).get(&key).filter(|open| open.fence == fence) {
+            open.wire.stored(version);
+        }
+    }
+
+    /// Does this node run the attempt, or is about to store its end?
+    pub fn has(&self, key: RunKey) -> bool {
+        lock(&self.open).get(&key).is_some_and(|open| open.stage != Stage::Abandoned)
+    }
+
+    /// Was its body ended because the lease ran out?
+    pub fn has_abandoned(&self, key: RunKey) -> bool {
+        lock(&self.open).get(&key).is_some_and(|open| open.stage == Stage::Abandoned)
+    }
+
+    /// Attempts with a body, or with an end that is not stored.
+    pub fn open_count(&self) -> usize {
+        lock(&self.open).len()
+    }
+
+    /// Those of them that this node still has something to do for.
+    pub fn busy_count(&self) -> usize {
+        lock(&self.open).values().filter(|open| open.stage != Stage::Abandoned).count()
+    }
+
+    /// The oldest scheduled time of what is open, long runs aside.
+    pub fn oldest_open(&self, long_after: Duration) -> Option<Timestamp> {
+        let now = self.clock.monotonic();
+        let short = |open: &Open| now.saturating_sub(open.since) < long_after;
+        let open = lock(&self.open);
+        open.iter().filter(|(_, open)| short(open)).map(|(key, _)| key.scheduled_at).min()
+    }
+
+    /// What has been open for longer than `long_after`.
+    pub fn long_runs(&self, long_after: Duration) -> Vec<LongRun> {
+        let now = self.clock.monotonic();
+        let mut runs: Vec<LongRun> = lock(&self.open)
+            .iter()
+            .filter(|(_, open)| now.saturating_sub(open.since) >= long_after)
+            .map(|(key, open)| open.long_run(*key))
+            .collect();
+        runs.sort_by_key(|run| run.key);
+        runs
+    }
+}

@@ -1,0 +1,200 @@
+//! A small cluster on a store without faults, whose bodies only count.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::lease::LeaseTimings;
+use evenkeel_core::{About, Attempt, Definition, JobId, JobNo, RunKey, Schedule, Span, Timestamp};
+use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
+use evenkeel_executors::{ConfigFault, Executor, Invocation, Registry, Report};
+use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Scope, Signal, Store};
+use evenkeel_store_testkit::model::ModelStore;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::body::Time;
+use crate::policies::dark_time;
+use crate::world::{NodeClock, SimTime};
+
+/// What bodies saw.
+#[derive(Default)]
+pub struct Seen {
+    pub runs: u64,
+    /// The scheduled and the true start of each, if they are to be remembered.
+    pub starts: Option<Vec<(RunKey, Timestamp)>>,
+    /// Bodies of each job that run now.
+    running: BTreeMap<JobNo, u32>,
+    pub violations: Vec<String>,
+}
+
+/// Runs bodies as long as their definition says, give or take, and fails some.
+struct CalmExecutor {
+    time: Arc<SimTime>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+struct Body<'a> {
+    executor: &'a CalmExecutor,
+    definition: &'a Definition,
+    key: RunKey,
+    began: Timestamp,
+}
+
+impl Drop for Body<'_> {
+    fn drop(&mut self) {
+        let ended = self.executor.time.db();
+        let mut seen = self.executor.seen.lock().unwrap();
+        *seen.running.entry(self.key.job_no).or_default() -= 1;
+        for period in &self.definition.blackout_periods {
+            let dark = dark_time(period, self.began.as_micros(), ended.as_micros());
+            if dark > 100_000 {
+                seen.violations.push(format!("{:?} ran in a blackout for {dark} us", self.key));
+            }
+        }
+    }
+}
+
+/// A number that is the same for the same attempt.
+fn drawn(key: RunKey, salt: u64) -> u64 {
+    let mixed = key.scheduled_at.as_micros() as u64 ^ (key.job_no.0 as u64) << 40;
+    let mixed = (mixed ^ u64::from(key.attempt.0) << 32 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
+}
+
+#[async_trait]
+impl Executor for CalmExecutor {
+    fn kind(&self) -> &'static str {
+        "noop"
+    }
+
+    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+        Ok(())
+    }
+
+    async fn run(&self, invocation: Invocation) -> Report {
+        let (key, definition) = (invocation.key, &*invocation.definition);
+        let number = |name: &str| definition.executor.config[name].as_u64().unwrap_or(0);
+        let mean = number("mean_ms").max(1);
+        let length = Duration::from_millis(mean / 2 + drawn(key, 1) % mean);
+        let config = &definition.executor.config;
+        let fails = drawn(key, 2) % 1000 < number("fails_permille")
+            || (config["fails_first"] == true && key.attempt == Attempt::FIRST);
+        let began = self.time.db();
+        {
+            let mut seen = self.seen.lock().unwrap();
+            seen.runs += 1;
+            if let Some(starts) = &mut seen.starts {
+                starts.push((key, began));
+            }
+            let running = seen.running.entry(key.job_no).or_default();
+            *running += 1;
+            if *running > 1 {
+                seen.violations.push(format!("{key:?} overlaps another run of its job"));
+            }
+        }
+        let _body = Body { executor: self, definition, key, began };
+        tokio::select! {
+            biased;
+            reason = invocation.cancel.cancelled() => Report::cancelled(reason),
+            () = tokio::time::sleep(length) => match fails {
+                true => Report::failed("as it was told to"),
+                false => Report::completed(),
+            },
+        }
+    }
+}
+
+/// The cluster.
+pub struct Calm {
+    pub time: Arc<SimTime>,
+    pub model: ModelStore,
+    pub seen: Arc<Mutex<Seen>>,
+    /// How long a lost wake-up costs, and what else follows from that.
+    pub poll: Duration,
+}
+
+impl Calm {
+    pub fn new(poll: Duration) -> Self {
+        let time = SimTime::begin();
+        let clock = Arc::clone(&time);
+        let model = ModelStore::new(Arc::new(move || clock.db()));
+        Self { time, model, seen: Arc::default(), poll }
+    }
+
+    /// Starts a node with so many places for bodies.
+    pub async fn start(&self, name: &str, workers: usize) -> Engine {
+        let span = |times: u32| Span::from(self.poll * times);
+        let leases = LeaseTimings { ping: span(1), silent_after: span(3), grace: span(3) };
+        let identity =
+            Uuid::from_u128(name.bytes().fold(1, |all, byte| all << 8 | u128::from(byte)));
+        let settings = Settings {
+            workers,
+            leases,
+            poll: self.poll,
+            look_ahead: span(2),
+            stall: self.poll / 20,
+            note_every: self.poll,
+            retention: Retention {
+                per_job: 5,
+                every: Duration::from_secs(7 * 86_400),
+                ..Retention::default()
+            },
+            ..Settings::new(name, identity)
+        };
+        let executor = CalmExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
+        let parts = Parts {
+            store: Arc::new(self.model.clone()),
+            registry: Arc::new(Registry::new().with(Arc::new(executor))),
+            settings,
+            clock: Arc::new(NodeClock(Arc::clone(&self.time))),
+            chance: Arc::new(RandomChance::from_seed(workers as u64)),
+        };
+        Engine::start(parts).await.unwrap()
+    }
+}
+
+impl Calm {
+    /// Who registers jobs.
+    pub async fn scope(&self) -> Scope {
+        Scope { tenant: self.model.tenant("sim").await.unwrap(), role: Role::Admin }
+    }
+
+    /// Registers a job, as the API does.
+    pub async fn register(&self, definition: Definition) -> JobNo {
+        let (scope, now) = (self.scope().await, self.time.db());
+        let mut bytes = [0; 10];
+        bytes[..8].copy_from_slice(&self.model.census().await.unwrap().jobs.to_be_bytes());
+        let job = NewJob {
+            id: JobId::new(now, bytes),
+            about: About::default(),
+            next_at: definition.timetable().first_after(now),
+            definition,
+        };
+        let answers = self.model.register(&scope, vec![job], Now::Database).await.unwrap();
+        let Registered::Created(no) = answers[0] else { panic!("{answers:?}") };
+        self.model.announce(Signal::Jobs).await.unwrap();
+        no
+    }
+}
+
+/// A job whose runs take `mean_ms`, give or take a half.
+pub fn job(schedule: Schedule, mean_ms: u64) -> Definition {
+    let config = json!({ "mean_ms": mean_ms });
+    Definition {
+        executor: ExecutorSpec { kind: "noop".into(), config },
+        ..Definition::noop(schedule)
+    }
+}
+
+/// Runs `life` with time that stands still while somebody works.
+pub fn play<T>(life: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(life)
+}

@@ -1,0 +1,85 @@
+//! What goes wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use evenkeel_core::chance::Chance;
+
+use super::World;
+
+impl World {
+    /// One fault, of a kind that the scenario has.
+    pub(super) async fn misfortune(&mut self) {
+        let mut kinds = Vec::new();
+        if self.scenario.faults.crashes {
+            kinds.extend(["crash", "restart", "drain"]);
+        }
+        if self.scenario.faults.store {
+            kinds.extend(["outage", "partition", "flaky"]);
+        }
+        if self.scenario.faults.time {
+            kinds.extend(["freeze", "clock"]);
+        }
+        if kinds.is_empty() {
+            return;
+        }
+        self.faults += 1;
+        let index = self.chance.bits() as usize % self.nodes.len();
+        let long = Duration::from_secs(1 + self.chance.bits() % 40);
+        match kinds[self.chance.bits() as usize % kinds.len()] {
+            "crash" => {
+                self.kill(index);
+                tokio::time::sleep(long).await;
+                self.start(index).await;
+            }
+            "restart" => {
+                self.kill(index);
+                self.start(index).await;
+            }
+            "drain" => {
+                if let Some(engine) = self.nodes[index].engine.take() {
+                    engine.drain(Duration::from_secs(2)).await;
+                }
+                self.nodes[index].alive.send_replace(false);
+                self.start(index).await;
+            }
+            "outage" => {
+                for node in &self.nodes {
+                    node.link.down.store(true, Ordering::Relaxed);
+                }
+                tokio::time::sleep(long).await;
+                for node in &self.nodes {
+                    node.link.down.store(false, Ordering::Relaxed);
+                }
+            }
+            "partition" => {
+                self.nodes[index].link.down.store(true, Ordering::Relaxed);
+                tokio::time::sleep(long).await;
+                self.nodes[index].link.down.store(false, Ordering::Relaxed);
+            }
+            "flaky" => {
+                let link = Arc::clone(&self.nodes[index].link);
+                for (rate, value) in
+                    [(&link.fail, 300), (&link.lose_answer, 300), (&link.late_commit, 100)]
+                {
+                    rate.store(value, Ordering::Relaxed);
+                }
+                tokio::time::sleep(long).await;
+                for rate in [&link.fail, &link.lose_answer, &link.late_commit] {
+                    rate.store(0, Ordering::Relaxed);
+                }
+            }
+            "freeze" => {
+                self.nodes[index].link.frozen.store(true, Ordering::Relaxed);
+                tokio::time::sleep(long).await;
+                self.nodes[index].link.thaw();
+            }
+            "clock" => {
+                let step = (self.chance.bits() % 60_000_000) as i64 - 30_000_000;
+                self.time.db_offset.fetch_add(step, Ordering::Relaxed);
+            }
+            other => unreachable!("{other}"),
+        }
+    }
+}

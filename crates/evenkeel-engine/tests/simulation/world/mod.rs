@@ -1,0 +1,205 @@
+//! A cluster, its jobs, and what happens to it.
+
+mod jobs;
+mod misfortune;
+mod scenario;
+mod time;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use evenkeel_core::RunKey;
+use evenkeel_core::chance::Chance;
+use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
+use evenkeel_executors::Registry;
+use evenkeel_store::{JobStore, Now, Role, Scope, Signal, Store, Triggered};
+use evenkeel_store_testkit::model::ModelStore;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+pub use jobs::{Planned, Rhythm};
+pub use scenario::{Faults, Outcome, Scenario};
+pub use time::{NodeClock, SimTime};
+
+use crate::body::{Book, SimExecutor, Time};
+use crate::bounds::Bounds;
+use crate::checker;
+use crate::faulty::{FaultyStore, Link};
+
+struct SimNode {
+    identity: Uuid,
+    link: Arc<Link>,
+    engine: Option<Engine>,
+    alive: watch::Sender<bool>,
+}
+
+struct World {
+    scenario: Scenario,
+    chance: Arc<RandomChance>,
+    time: Arc<SimTime>,
+    model: ModelStore,
+    book: Book,
+    bounds: Arc<Bounds>,
+    plan: Vec<Planned>,
+    triggered: Vec<RunKey>,
+    nodes: Vec<SimNode>,
+    faults: u64,
+    processes: u32,
+}
+
+/// Plays a life.
+pub fn run(scenario: Scenario) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut world = World::new(scenario);
+        world.play().await
+    })
+}
+
+impl World {
+    fn new(scenario: Scenario) -> Self {
+        let time = SimTime::begin();
+        let clock = Arc::clone(&time);
+        Self {
+            chance: Arc::new(RandomChance::from_seed(scenario.seed)),
+            model: ModelStore::new(Arc::new(move || clock.db())),
+            time,
+            book: Arc::new(Mutex::new(Vec::new())),
+            bounds: Arc::default(),
+            plan: Vec::new(),
+            triggered: Vec::new(),
+            nodes: Vec::new(),
+            faults: 0,
+            processes: 0,
+            scenario,
+        }
+    }
+
+    async fn play(&mut self) -> Outcome {
+        let tenant = self.model.tenant("sim").await.unwrap();
+        let scope = Scope { tenant, role: Role::Admin };
+        for index in 0..self.scenario.nodes {
+            let (alive, _) = watch::channel(false);
+            self.nodes.push(SimNode {
+                identity: Uuid::from_u128(index as u128 + 1),
+                link: Arc::default(),
+                engine: None,
+                alive,
+            });
+            self.start(index).await;
+        }
+        for index in 0..self.scenario.jobs {
+            self.register(&scope, index).await;
+        }
+        let end = Duration::from_secs(self.scenario.hours * 3600);
+        while self.time.truth() < end {
+            let wait = self.chance.bits() % (2 * self.scenario.fault_every) + 1;
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            self.misfortune().await;
+            self.somebody_comes(&scope).await;
+        }
+        self.heal().await;
+        let book = self.book.lock().unwrap().clone();
+        checker::check(&checker::Evidence {
+            scenario: &self.scenario,
+            model: &self.model,
+            scope,
+            plan: &self.plan,
+            triggered: &self.triggered,
+            book: &book,
+            until: self.time.db(),
+            faults: self.faults
+                + self.nodes.iter().map(|n| n.link.faults.load(Ordering::Relaxed)).sum::<u64>(),
+        })
+        .await
+    }
+
+    async fn start(&mut self, index: usize) {
+        self.processes += 1;
+        let (alive, listen) = watch::channel(true);
+        let node = &mut self.nodes[index];
+        node.alive = alive;
+        let seed = self.chance.bits();
+        let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_seed(seed));
+        let executor = SimExecutor {
+            book: Arc::clone(&self.book),
+            time: Arc::clone(&self.time) as Arc<dyn Time>,
+            chance: Arc::clone(&chance),
+            process: self.processes,
+            node: index,
+            alive: listen,
+        };
+        let store = FaultyStore {
+            inner: self.model.clone(),
+            link: Arc::clone(&node.link),
+            chance: RandomChance::from_seed(seed ^ 1),
+            bounds: Arc::clone(&self.bounds),
+        };
+        let settings = Settings {
+            workers: 64,
+            leases: self.scenario.leases,
+            poll: self.scenario.poll,
+            retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
+            ..Settings::new(format!("node-{index}"), node.identity)
+        };
+        let parts = Parts {
+            store: Arc::new(store),
+            registry: Arc::new(Registry::new().with(Arc::new(executor))),
+            settings,
+            clock: Arc::new(NodeClock(Arc::clone(&self.time))),
+            chance,
+        };
+        // A node that cannot join now tries again, as its supervisor would.
+        for _ in 0..1_000 {
+            if let Ok(engine) = Engine::start(parts.clone()).await {
+                node.engine = Some(engine);
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        panic!("node {index} never joins");
+    }
+
+    /// The process dies between two instructions.
+    fn kill(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        node.engine = None;
+        node.alive.send_replace(false);
+    }
+
+    /// Somebody creates a job or asks for a run, in the middle of it all. One in two wake-ups for it
+    /// is lost.
+    async fn somebody_comes(&mut self, scope: &Scope) {
+        if self.plan.len() < 2 * self.scenario.jobs && self.chance.bits().is_multiple_of(4) {
+            self.register(scope, self.plan.len()).await;
+        }
+        let index = self.chance.bits() as usize % self.plan.len();
+        let (id, n) = (self.plan[index].id, self.chance.bits() as u32);
+        if let Triggered::Accepted(key) =
+            self.model.trigger(scope, id, n, Now::Database).await.unwrap()
+        {
+            self.triggered.push(key);
+        }
+        if self.chance.bits().is_multiple_of(2) {
+            self.model.announce(Signal::Jobs).await.unwrap();
+        }
+    }
+
+    /// All faults end, and time passes until everything can have recovered.
+    async fn heal(&mut self) {
+        let leases = self.scenario.leases;
+        let calm = Duration::from(leases.silent_after) * 2 + Duration::from(leases.grace) * 2;
+        tokio::time::sleep(calm + Duration::from_secs(90)).await;
+        for node in &mut self.nodes {
+            if let Some(engine) = node.engine.take() {
+                engine.drain(Duration::from_secs(20)).await;
+            }
+            node.alive.send_replace(false);
+        }
+    }
+}

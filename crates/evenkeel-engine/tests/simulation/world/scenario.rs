@@ -1,0 +1,94 @@
+//! Lives to play, and what came of them.
+
+use std::time::Duration;
+
+use evenkeel_core::Span;
+use evenkeel_core::lease::LeaseTimings;
+
+/// What may go wrong.
+#[derive(Copy, Clone, Debug)]
+pub struct Faults {
+    pub crashes: bool,
+    pub store: bool,
+    pub time: bool,
+}
+
+impl Faults {
+    pub const NONE: Self = Self { crashes: false, store: false, time: false };
+    pub const CRASHES: Self = Self { crashes: true, ..Self::NONE };
+    pub const STORE: Self = Self { store: true, ..Self::NONE };
+    pub const TIME: Self = Self { time: true, ..Self::NONE };
+    pub const ALL: Self = Self { crashes: true, store: true, time: true };
+}
+
+/// One life to play.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub hours: u64,
+    pub nodes: usize,
+    pub jobs: usize,
+    /// The shortest interval, in seconds; the longest is sixty times that.
+    pub shortest: u64,
+    pub faults: Faults,
+    /// Seconds between faults, on average.
+    pub fault_every: u64,
+    pub leases: LeaseTimings,
+    pub poll: Duration,
+}
+
+impl Scenario {
+    /// Much happens in short time, with the timings of production.
+    pub fn dense(seed: u64, faults: Faults) -> Self {
+        Self {
+            seed,
+            hours: 1,
+            nodes: 3,
+            jobs: 24,
+            shortest: 1,
+            faults,
+            fault_every: 90,
+            leases: LeaseTimings::default(),
+            poll: Duration::from_secs(1),
+        }
+    }
+
+    /// Long lives with slow leases, as the documents have them.
+    pub fn long(seed: u64, faults: Faults) -> Self {
+        Self {
+            hours: 40,
+            jobs: 12,
+            shortest: 300,
+            fault_every: 1800,
+            leases: LeaseTimings {
+                ping: Span::from_secs(30),
+                silent_after: Span::from_secs(90),
+                grace: Span::from_secs(30),
+            },
+            poll: Duration::from_secs(20),
+            ..Self::dense(seed, faults)
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub simulated_hours: u64,
+    pub bodies: u64,
+    pub faults: u64,
+    pub skipped_times: u64,
+    pub latest_ms: u64,
+    pub fingerprint: u64,
+    pub violations: Vec<String>,
+}
+
+impl Outcome {
+    pub fn add(&mut self, other: &Self) {
+        self.simulated_hours += other.simulated_hours;
+        self.bodies += other.bodies;
+        self.faults += other.faults;
+        self.skipped_times += other.skipped_times;
+        self.latest_ms = self.latest_ms.max(other.latest_ms);
+    }
+}
