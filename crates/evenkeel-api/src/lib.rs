@@ -5,6 +5,7 @@
 
 mod auth;
 mod body;
+mod conditions;
 mod executions;
 mod guard;
 mod health;
@@ -18,22 +19,26 @@ mod params;
 mod problem;
 mod routes;
 mod runs;
+mod schedules;
 mod state;
 mod tenants;
 mod tokens;
 
 pub use auth::Caller;
 pub use body::BODY_BYTES_MAX;
+pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
 pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
-    DeletedView, JobDocument, JobList, JobView, ScheduleForm, ScheduleView, TriggeredView,
+    BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
+    JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView, TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
+pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{App, Clock, RenderMetrics, Settings};
 pub use tenants::{DEFAULT_TENANT, Tenants};
 pub use tokens::{

@@ -39,6 +39,8 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
     ),
     tags(
         (name = "jobs", description = "What is to run, and when"),
+        (name = "schedules", description = "What a schedule would do"),
+        (name = "conditions", description = "Which jobs keep their promises"),
         (name = "executions", description = "What ran, and how it went"),
         (name = "pages", description = "What crawls have kept"),
         (name = "callbacks", description = "For those who were called and answered 202"),

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use evenkeel_core::{JobNo, RunId, RunKey};
-use evenkeel_store::{PageNo, PageRequest};
+use evenkeel_core::{JobNo, RunId, RunKey, Timestamp};
+use evenkeel_store::{PageNo, PageRequest, RiskCursor};
 use utoipa::IntoParams;
 
 use crate::params::Params;
@@ -102,6 +102,21 @@ impl CursorKey for PageNo {
     }
 }
 
+impl CursorKey for RiskCursor {
+    const TAG: u8 = b'c';
+
+    fn bits(self) -> u128 {
+        let (error_at, job) = self;
+        let time = error_at.as_micros() as u64;
+        u128::from(time) << 64 | u128::from(job.0.unsigned_abs())
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        let time = Timestamp::from_micros((bits >> 64) as u64 as i64);
+        i64::try_from(bits & u128::from(u64::MAX)).ok().map(|job| (time, JobNo(job)))
+    }
+}
+
 /// A cursor that goes on after `key`.
 pub(crate) fn encode<C: CursorKey>(key: C) -> String {
     let mut bytes = [0; 17];
@@ -118,7 +133,7 @@ fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{Attempt, Origin, Sequence, Timestamp};
+    use evenkeel_core::{Attempt, Origin, Sequence};
     use proptest::prelude::*;
 
     use super::*;
@@ -137,7 +152,10 @@ mod tests {
                 attempt: Attempt(attempt),
             };
             prop_assert_eq!(decode(&encode(key)), Some(key));
+            let risk: RiskCursor = (Timestamp::from_micros(time), job);
+            prop_assert_eq!(decode(&encode(risk)), Some(risk));
             prop_assert_eq!(decode::<JobNo>(&encode(key)), None);
+            prop_assert_eq!(decode::<JobNo>(&encode(risk)), None);
             prop_assert_eq!(decode::<RunKey>(&encode(job)), None);
         }
 

@@ -25,6 +25,7 @@ use utoipa::ToSchema;
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
+/// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
 /// | `internal` | 500 | a fault of the server's |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
@@ -67,6 +68,9 @@ pub enum ProblemType {
     /// The document of a job is wrong.
     #[serde(rename = "/problems/invalid-job")]
     InvalidJob,
+    /// The document of a schedule is wrong.
+    #[serde(rename = "/problems/invalid-schedule")]
+    InvalidSchedule,
     /// A parameter of the request is wrong.
     #[serde(rename = "/problems/invalid-parameter")]
     InvalidParameter,
@@ -95,7 +99,9 @@ impl ProblemType {
             }
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::InvalidJob | Self::InvalidParameter => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InvalidJob | Self::InvalidSchedule | Self::InvalidParameter => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::StoreUnavailable | Self::Timeout => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -116,6 +122,7 @@ impl ProblemType {
             Self::BodyTooLarge => "The body is too large",
             Self::UnsupportedMediaType => "The body must be application/json",
             Self::InvalidJob => "The job is not acceptable",
+            Self::InvalidSchedule => "The schedule is not acceptable",
             Self::InvalidParameter => "A parameter is not acceptable",
             Self::Internal => "Something went wrong in the server",
             Self::StoreUnavailable => "The database does not answer",
@@ -131,6 +138,9 @@ pub struct FieldError {
     pub field: String,
     /// What is wrong with it, and what would be right.
     pub message: String,
+    /// The character of its text that the fault begins at, counted from 0, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
 }
 
 /// A refusal.
@@ -148,6 +158,9 @@ pub struct Problem {
     /// The first field or parameter to blame, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// The character of its text that the fault begins at, counted from 0, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
     /// All that is wrong with the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -170,6 +183,7 @@ impl Problem {
             status: kind.status().as_u16(),
             detail: detail.into(),
             field: None,
+            position: None,
             errors: Vec::new(),
             existing_id: None,
         }
@@ -184,9 +198,14 @@ impl Problem {
         };
         Self {
             field: faults.first().map(|fault| fault.field.clone()),
+            position: faults.first().and_then(place),
             errors: faults
                 .into_iter()
-                .map(|Fault { field, message }| FieldError { field, message })
+                .map(|fault| FieldError {
+                    position: place(&fault),
+                    field: fault.field,
+                    message: fault.message,
+                })
                 .collect(),
             ..Self::new(kind, detail)
         }
@@ -196,6 +215,10 @@ impl Problem {
     pub(crate) fn parameter(name: &str, message: impl Into<String>) -> Self {
         Self::of_fields(ProblemType::InvalidParameter, vec![Fault::new(name, message)])
     }
+}
+
+fn place(fault: &Fault) -> Option<u32> {
+    fault.position.and_then(|position| u32::try_from(position).ok())
 }
 
 impl From<StoreError> for Problem {
@@ -221,6 +244,9 @@ impl From<CommandError> for Problem {
         match error {
             CommandError::NotFound => Self::new(ProblemType::NotFound, detail),
             CommandError::Invalid(faults) => Self::of_fields(ProblemType::InvalidJob, faults),
+            CommandError::InvalidSchedule(faults) => {
+                Self::of_fields(ProblemType::InvalidSchedule, faults)
+            }
             CommandError::NameTaken { id } => Self {
                 existing_id: Some(id),
                 field: Some("name".into()),

@@ -10,7 +10,9 @@ use utoipa_axum::routes;
 use crate::body::BODY_BYTES_MAX;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
-use crate::{auth, executions, guard, health, jobs, metrics, observe, pages, runs};
+use crate::{
+    auth, conditions, executions, guard, health, jobs, metrics, observe, pages, runs, schedules,
+};
 
 /// All of the HTTP interface.
 pub fn router(app: App) -> Router {
@@ -51,6 +53,11 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(jobs::list, jobs::create))
         .routes(routes!(jobs::get, jobs::delete))
         .routes(routes!(jobs::trigger))
+        .routes(routes!(jobs::next))
+        .routes(routes!(jobs::condition))
+        .routes(routes!(jobs::explain))
+        .routes(routes!(conditions::list))
+        .routes(routes!(schedules::preview))
         .routes(routes!(executions::list_of_job))
         .routes(routes!(executions::list))
         .routes(routes!(executions::get))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::chain::{Again, Then, after_end};
+use evenkeel_core::chain::{Again, Ended, Then, after_end};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
@@ -62,7 +62,9 @@ impl Callbacks {
         let finished_at = self.store.now().await?.max(attempt.started_at);
         let draw = self.chance.unit();
         let Ending { outcome, results, again } = ending;
-        let then = after_end(&definition, key.attempt, outcome, again, finished_at, draw);
+        let started_at = attempt.started_at;
+        let ended = Ended { attempt: key.attempt, outcome, again, started_at, finished_at };
+        let then = after_end(&definition, ended, draw);
         let checkpoint = match then {
             Then::Retry { .. } => CheckpointFate::AsIs,
             Then::EndChain { .. } => CheckpointFate::Forget,
@@ -72,11 +74,13 @@ impl Callbacks {
             fence,
             tenant: attempt.tenant,
             outcome,
-            started_at: attempt.started_at,
+            started_at,
             finished_at,
             results,
             then,
             traces: Traces { noted: true, checkpoint },
+            // Nobody here knows whether it was in time.
+            watch: true,
         };
         let results = self.store.finish(running.node, vec![finish], self.alpha).await?;
         if results != [FinishResult::Done] {
@@ -87,7 +91,7 @@ impl Callbacks {
         if let Err(error) = self.store.send_letter(running.node, letter).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "a node was not told");
         }
-        if let Then::Retry { .. } = then {
+        if matches!(then, Then::Retry { .. } | Then::EndChain { next_at: Some(_), .. }) {
             let _ = self.store.announce(Signal::Jobs).await;
         }
         Ok(then)

@@ -14,6 +14,9 @@ pub enum CommandError {
     /// The document is wrong.
     #[error("the document is not acceptable")]
     Invalid(Vec<Fault>),
+    /// The document of a schedule is wrong.
+    #[error("the schedule is not acceptable")]
+    InvalidSchedule(Vec<Fault>),
     /// Another job of the tenant has the name and the configuration.
     #[error("the job {id} has this name and configuration already")]
     NameTaken {

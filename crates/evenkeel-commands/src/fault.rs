@@ -10,12 +10,21 @@ pub struct Fault {
     pub field: String,
     /// What is wrong with it, and what would be right.
     pub message: String,
+    /// The character of the field's text that it begins at, counted from 0, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
 }
 
 impl Fault {
     /// A fault of `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self { field: field.into(), message: message.into(), position: None }
+    }
+
+    /// The same, which begins at this character of the field's text.
+    #[must_use]
+    pub fn at(self, position: usize) -> Self {
+        Self { position: Some(position), ..self }
     }
 }
 
@@ -35,8 +44,13 @@ impl Faults {
 
     /// Notes a fault.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.push(Fault::new(field, message));
+    }
+
+    /// Notes a fault that is one already.
+    pub(crate) fn push(&mut self, fault: Fault) {
         if self.0.len() < Self::MAX {
-            self.0.push(Fault::new(field, message));
+            self.0.push(fault);
         }
     }
 

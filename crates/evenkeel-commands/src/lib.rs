@@ -4,21 +4,30 @@
 //! change, and answers in domain types. HTTP, pages and the command line only translate.
 
 mod callbacks;
+mod describe;
 mod error;
 mod executors;
 mod fault;
 mod jobs;
-mod next;
 mod pages;
+mod preview;
 mod read;
 mod runs;
+mod starts;
+mod words;
 
 pub use callbacks::{Callbacks, Ending};
+pub use describe::describe;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use fault::Fault;
-pub use jobs::{Accepted, Created, Jobs};
-pub use next::{NEXT_TIMES_MAX, NextTime, next_times};
+pub use jobs::{
+    Accepted, Created, Foreseen, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, SlotLoad,
+    condition_of,
+};
 pub use pages::Pages;
-pub use read::{JobSpec, limits, read_job, read_schedule};
+pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
+pub use read::{JobSpec, Misread, Said, limits, read_job, read_schedule};
 pub use runs::Runs;
+pub use starts::NextTime;
+pub use words::{condition_words, why_words};

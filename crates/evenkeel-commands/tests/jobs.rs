@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_commands::{CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{JobId, Origin, TenantNo};
+use evenkeel_core::{JobId, Origin, Schedule, TenantNo};
 use evenkeel_store::{JobFilter, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
@@ -95,4 +95,65 @@ async fn what_is_not_there_is_not_found() {
     let listed = runs.list_of_job(&scope, nobody, page).await;
     assert!(matches!(listed, Err(CommandError::NotFound)));
     assert_eq!(runs.list(&scope, page).await.unwrap().total, 0);
+}
+
+async fn created(more: Value) -> (Jobs, Scope, Result<evenkeel_store::Job, CommandError>) {
+    let (jobs, _, scope) = open().await;
+    let mut document = json!({"executor_type": "noop"});
+    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let job = jobs.create(&scope, &document).await;
+    (jobs, scope, job)
+}
+
+#[tokio::test]
+async fn a_schedule_is_settled_when_its_job_is_created() {
+    let (_, _, job) = created(json!({"schedule": "P1M"})).await;
+    let job = job.unwrap();
+    assert!(matches!(job.definition.schedule, Schedule::Calendar(it) if it.anchor == Some(START)));
+    let mut minutes = std::collections::BTreeSet::new();
+    let (jobs, _, scope) = open().await;
+    for _ in 0..50 {
+        let document = json!({"executor_type": "noop", "schedule": "H * * * *"});
+        let job = jobs.create(&scope, &document).await.unwrap();
+        minutes.insert(job.next_at.unwrap().since(START));
+    }
+    assert!(minutes.len() > 20, "{minutes:?}");
+}
+
+#[tokio::test]
+async fn a_time_in_the_past_is_now() {
+    let once = json!({"schedule": {"kind": "once", "at": "2001-01-01T00:00:00Z"}});
+    assert_eq!(created(once).await.2.unwrap().next_at, Some(START));
+    assert_eq!(created(json!({"scheduling_period": "24h"})).await.2.unwrap().next_at, Some(START));
+}
+
+#[tokio::test]
+async fn a_job_without_a_time_left_is_refused() {
+    for document in [
+        json!({"schedule": "30m", "end_at": START.to_string()}),
+        json!({"schedule": "R5/2001-01-01T00:00:00Z/PT30M"}),
+        json!({"schedule": "0 9 29 2 *", "end_at": at(86_400).to_string()}),
+    ] {
+        let Err(CommandError::Invalid(faults)) = created(document.clone()).await.2 else {
+            panic!("{document}")
+        };
+        assert_eq!(faults[0].field, "end_at", "{}", faults[0]);
+    }
+}
+
+#[tokio::test]
+async fn a_job_foresees_its_times_until_its_last_run() {
+    let (jobs, scope, job) = created(json!({"schedule": "30m", "max_runs": 2})).await;
+    let seen = jobs.next_times(&scope, job.unwrap().id, 10).await.unwrap();
+    let times: Vec<_> = seen.times.iter().map(|time| time.utc).collect();
+    assert_eq!(times, [at(1800), at(3600)]);
+}
+
+#[tokio::test]
+async fn the_window_of_a_periodic_job_is_that_of_its_document() {
+    let more = json!({"scheduling_period": "24h", "average_duration_override": "1h"});
+    let (jobs, scope, job) = created(more).await;
+    let seen = jobs.condition(&scope, job.unwrap().id).await.unwrap();
+    assert_eq!((seen.can_start_by, seen.should_start_by), (Some(START), Some(at(23 * 3600))));
+    assert_eq!(seen.condition.deadline, Some(at(24 * 3600)));
 }

@@ -9,6 +9,7 @@ pub mod blackout;
 pub mod chain;
 pub mod chance;
 pub mod condition;
+pub mod explain;
 pub mod history;
 pub mod ids;
 pub mod job;

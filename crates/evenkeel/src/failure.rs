@@ -54,6 +54,8 @@ pub struct Failure {
     pub what: String,
     /// What can be done about it.
     pub way_out: Option<String>,
+    /// The text to blame and the character in it, counted from 0.
+    pub place: Option<(String, usize)>,
     /// What the server said about it, as it was.
     pub problem: Option<Value>,
 }
@@ -61,7 +63,7 @@ pub struct Failure {
 impl Failure {
     /// A failure of a kind.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), way_out: None, problem: None }
+        Self { exit, what: what.into(), way_out: None, place: None, problem: None }
     }
 
     /// Something failed.
@@ -86,6 +88,13 @@ impl Failure {
         self
     }
 
+    /// With the text to blame and the character in it, counted from 0.
+    #[must_use]
+    pub fn at(mut self, text: impl Into<String>, position: usize) -> Self {
+        self.place = Some((text.into(), position));
+        self
+    }
+
     /// Tells standard error; as JSON, if a program listens.
     pub fn report(&self, as_json: bool) {
         let mut stderr = std::io::stderr().lock();
@@ -103,12 +112,17 @@ impl Failure {
                 "title": self.what,
                 "detail": self.way_out,
                 "exit_code": self.exit.code(),
+                "position": self.place.as_ref().map(|(_, position)| position),
             })
         })
     }
 
     fn to_text(&self) -> String {
         let mut text = format!("error: {}\n", clean(&self.what));
+        if let Some((line, position)) = &self.place {
+            // One character stays one character, so the caret stands where it should.
+            text.push_str(&format!("    {}\n    {}^\n", clean(line), " ".repeat(*position)));
+        }
         if let Some(way_out) = &self.way_out {
             for line in way_out.lines() {
                 text.push_str(&format!("  try: {}\n", clean(line)));
@@ -150,6 +164,13 @@ mod tests {
         let failure = Failure::usage("no").or_else("say yes");
         assert_eq!(failure.to_text(), "error: no\n  try: say yes\n");
         assert_eq!(failure.exit.code(), 2);
+    }
+
+    #[test]
+    fn a_caret_stands_under_the_fault() {
+        let failure = Failure::usage("no such day").at("0 9\t* * 8", 8);
+        assert_eq!(failure.to_text(), "error: no such day\n    0 9\u{fffd}* * 8\n            ^\n");
+        assert_eq!(failure.to_json()["position"], 8);
     }
 
     #[test]

@@ -36,7 +36,9 @@ pub(crate) async fn create(
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
+    // Asked for first: once the job is there, nothing must go wrong any more.
+    let now = app.jobs.now().await?;
     let job = app.jobs.create(&caller.scope, &document).await?;
     let place = format!("/api/v1/jobs/{}", job.id);
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(JobView::from(job))))
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(JobView::new(job, now))))
 }

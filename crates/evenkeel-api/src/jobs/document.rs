@@ -5,17 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::view::ScheduleView;
-
-/// A schedule, long or on one line.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub enum ScheduleForm {
-    /// The canonical form.
-    Long(ScheduleView),
-    /// `@every 30m`, `30m`, `PT30M` or `R/2026-12-01T00:00:00Z/PT30M`.
-    Short(String),
-}
+use super::schedule::{BlackoutView, ScheduleForm};
 
 /// A job to be created. What is left out is as by default.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
@@ -52,9 +42,58 @@ pub struct JobDocument {
     pub interval_type: Option<String>,
     /// False: run once, now. Left out: true if there is any schedule.
     pub schedule_enabled: Option<bool>,
+    /// The cron column of older jobs; an interval beside it wins.
+    pub schedule_time: Option<String>,
+    /// A cron expression, a name like `@daily`, or `@every 30m`.
+    pub cron_expression: Option<String>,
+    /// A cron expression; the job's retries are then those of jobs about deadlines.
+    pub cron_schedule: Option<String>,
+    /// How long after its time a run of a cron job must be over.
+    #[schema(example = "6h")]
+    pub cron_max_schedule_duration: Option<String>,
+    /// How stale it may be: the job is periodic.
+    #[schema(example = "24h")]
+    pub scheduling_period: Option<String>,
+    /// The pause of a periodic job after each run.
+    #[schema(example = "1h")]
+    pub cooldown_duration: Option<String>,
     /// The zone its times are meant in.
     #[schema(default = "UTC", example = "America/Toronto")]
     pub timezone: Option<String>,
+    /// The same.
+    pub tz: Option<String>,
+    /// What becomes of times that the clocks jump over: they run at the first moment after
+    /// (`shift`), or not (`skip`).
+    #[schema(default = "shift", pattern = "^(shift|skip)$")]
+    pub dst_gap: Option<String>,
+    /// What becomes of times that the clocks show twice.
+    #[schema(default = "first", pattern = "^(first|last|both)$")]
+    pub dst_overlap: Option<String>,
+    /// Of a cron schedule: run at the very times it names. False: up to a minute later, each job at
+    /// its own second.
+    #[schema(default = true)]
+    pub exact: Option<bool>,
+    /// No run before; for schedules that recur.
+    #[schema(format = DateTime)]
+    pub start_at: Option<String>,
+    /// No run after; for schedules that recur.
+    #[schema(format = DateTime)]
+    pub end_at: Option<String>,
+    /// No more regular runs than this; for schedules that recur.
+    #[schema(minimum = 1)]
+    pub max_runs: Option<u64>,
+    /// Local hours in which it neither starts nor runs, at most 48; seconds may be left out.
+    #[schema(max_items = 48)]
+    pub blackout_periods: Option<Vec<BlackoutView>>,
+    /// Do not start what would, by its average duration, run into one of them.
+    #[schema(default = false)]
+    pub avoid_blackout: Option<bool>,
+    /// Names of nodes that never run it.
+    #[schema(max_items = 100)]
+    pub dont_run_on_nodes: Option<Vec<String>>,
+    /// How long a good run takes, whatever was seen.
+    #[schema(example = "10m")]
+    pub average_duration_override: Option<String>,
     /// What runs it: `noop`, `http` (also `http_callback`), `shell`, as far as the server has them.
     #[schema(required = true, nullable = false, example = "http")]
     pub executor_type: Option<String>,
@@ -63,14 +102,15 @@ pub struct JobDocument {
     pub executor_config: Option<Value>,
     /// Passed to the executor as it is, up to 256 KiB.
     pub payload: Option<Value>,
-    /// Tries after the first one.
+    /// Tries after the first one; 1000 by default where `retry_backoff` is `stages` by default.
     #[schema(maximum = 1000, default = 3)]
     pub max_retries: Option<u16>,
     /// The wait before the first retry; at most 3600 if it doubles.
     #[schema(maximum = 2_592_000, default = 60)]
     pub retry_backoff_seconds: Option<u32>,
-    /// `exponential` (doubling, at most an hour) or `fixed`.
-    #[schema(default = "exponential", pattern = "^(exponential|fixed)$")]
+    /// `exponential` (doubling, at most an hour), `fixed`, or `stages` (5 minutes, an hour, then 4
+    /// hours), which periodic jobs and those with `cron_schedule` have by default.
+    #[schema(default = "exponential", pattern = "^(exponential|fixed|stages)$")]
     pub retry_backoff: Option<String>,
     /// By how much chance makes a wait shorter or longer.
     #[schema(maximum = 100, default = 20)]
@@ -78,6 +118,8 @@ pub struct JobDocument {
     /// The longest silence of a body.
     #[schema(minimum = 1, maximum = 2_592_000, default = 300)]
     pub timeout_sec: Option<u32>,
+    /// What takes longer is logged once, like `10m`.
+    pub max_expected_duration: Option<String>,
     /// What takes longer is ended, like `1h`. Left out: no limit.
     pub max_allowed_duration: Option<String>,
     /// Its weight in its lane.
@@ -96,7 +138,7 @@ pub struct JobDocument {
     #[schema(default = "1m")]
     pub misfire_after: Option<String>,
     /// What is done when it is due while it runs.
-    #[schema(default = "skip", pattern = "^(skip|queue|allow)$")]
+    #[schema(default = "skip", pattern = "^(skip|queue|allow|replace)$")]
     pub overlap: Option<String>,
     /// What becomes of an execution whose worker is lost.
     #[schema(default = "retry", pattern = "^(retry|fail)$")]

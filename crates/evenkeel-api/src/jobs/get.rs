@@ -33,5 +33,6 @@ pub(crate) async fn get(
 ) -> Result<Json<JobView>, Problem> {
     params.finish()?;
     let job = app.jobs.get(&caller.scope, read_id(&id)?).await?;
-    Ok(Json(JobView::from(job).for_role(caller.scope.role)))
+    let now = app.jobs.now().await?;
+    Ok(Json(JobView::new(job, now).for_role(caller.scope.role)))
 }

@@ -66,11 +66,12 @@ pub(crate) async fn list(
     params.finish()?;
     let filter = JobFilter { name_prefix, source_id };
     let page = app.jobs.list(&caller.scope, &filter, request).await?;
+    let now = app.jobs.now().await?;
     Ok(Json(JobList {
         jobs: page
             .items
             .into_iter()
-            .map(|job| JobView::from(job).for_role(caller.scope.role))
+            .map(|job| JobView::new(job, now).for_role(caller.scope.role))
             .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,

@@ -1,11 +1,16 @@
 //! `/api/v1/jobs…`, a file per endpoint.
 
+mod condition;
 mod create;
 mod delete;
 mod document;
+mod explain;
 mod get;
 #[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod list;
+#[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
+mod next;
+mod schedule;
 mod trigger;
 mod veil;
 mod view;
@@ -14,16 +19,23 @@ use evenkeel_core::JobId;
 
 use crate::problem::{Problem, ProblemType};
 
+pub use condition::{ConditionView, HistoryView};
 pub use delete::DeletedView;
-pub use document::{JobDocument, ScheduleForm};
+pub use document::JobDocument;
+pub use explain::{ExplainView, ReasonView};
 pub use list::JobList;
+pub use next::{NextTimeView, NextTimesView};
+pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
 pub use trigger::TriggeredView;
-pub use view::{JobView, ScheduleView};
+pub use view::JobView;
 
+pub(crate) use condition::*;
 pub(crate) use create::*;
 pub(crate) use delete::*;
+pub(crate) use explain::*;
 pub(crate) use get::*;
 pub(crate) use list::*;
+pub(crate) use next::*;
 pub(crate) use trigger::*;
 
 /// The id of a job in a path. What can't be an id is the id of no job.

@@ -1,10 +1,12 @@
 //! A job as people see it.
 
+use evenkeel_commands::condition_of;
 use evenkeel_core::job::{OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::retry::{Backoff, Jitter};
+use evenkeel_core::schedule::{Gap, Overlap};
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Schedule, Span, Timestamp};
 use evenkeel_store::{Job, Standing};
@@ -12,39 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// When a job runs, in its canonical form.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ScheduleView {
-    /// Again and again, a fixed time apart.
-    Interval {
-        /// The time between two runs, like `30m`.
-        #[schema(value_type = String, example = "30m")]
-        every: Span,
-        /// The time its rhythm is tied to, if it is.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<String>, format = DateTime)]
-        anchor: Option<Timestamp>,
-    },
-    /// One time.
-    Once {
-        /// When; left out: as soon as the job exists.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(value_type = Option<String>, format = DateTime)]
-        at: Option<Timestamp>,
-    },
-}
-
-impl From<&Schedule> for ScheduleView {
-    fn from(schedule: &Schedule) -> Self {
-        match schedule {
-            Schedule::Interval(interval) => {
-                Self::Interval { every: interval.every(), anchor: interval.anchor() }
-            }
-            Schedule::Once(once) => Self::Once { at: once.at },
-        }
-    }
-}
+use super::schedule::{BlackoutView, OtherWords, ScheduleView};
 
 /// A job.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -75,8 +45,53 @@ pub struct JobView {
     pub interval_type: Option<&'static str>,
     /// False: it runs once, as soon as it exists.
     pub schedule_enabled: bool,
+    /// The expression, if it is a cron one.
+    pub cron_expression: Option<String>,
+    /// The same.
+    pub cron_schedule: Option<String>,
+    /// The same.
+    pub schedule_time: Option<String>,
+    /// How long after its time a run must be over, if it has a cron expression and says so.
+    #[schema(value_type = Option<String>)]
+    pub cron_max_schedule_duration: Option<Span>,
+    /// How stale it may be, if it is periodic.
+    #[schema(value_type = Option<String>)]
+    pub scheduling_period: Option<Span>,
+    /// Its pause after each run, if it is periodic.
+    #[schema(value_type = Option<String>)]
+    pub cooldown_duration: Option<Span>,
+    /// Does it run at the very times its cron expression names? Otherwise some seconds later.
+    pub exact: Option<bool>,
     /// The zone its times are meant in.
     pub timezone: String,
+    /// The same.
+    pub tz: String,
+    /// What becomes of times that the clocks jump over: `shift` or `skip`.
+    #[schema(value_type = String)]
+    pub dst_gap: Gap,
+    /// What becomes of times that the clocks show twice: `first`, `last` or `both`.
+    #[schema(value_type = String)]
+    pub dst_overlap: Overlap,
+    /// No run before.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub start_at: Option<Timestamp>,
+    /// No run after.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub end_at: Option<Timestamp>,
+    /// No more regular times than this.
+    pub max_runs: Option<u64>,
+    /// So many it has had.
+    pub run_count: u64,
+    /// Local hours in which it neither starts nor runs.
+    pub blackout_periods: Vec<BlackoutView>,
+    /// Does it not start what would probably run into one of them?
+    pub avoid_blackout: bool,
+    /// Names of nodes that never run it.
+    pub dont_run_on_nodes: Vec<String>,
+    /// `OK`, `WARNING` or `ERROR`: does it keep its promise?
+    pub condition: &'static str,
+    /// Why: `on_time`, `never_ran`, `violated`…
+    pub condition_reason: &'static str,
     /// What runs it.
     pub executor_type: String,
     /// Settings of that. Viewers see neither values of headers and variables nor credentials in
@@ -95,6 +110,9 @@ pub struct JobView {
     pub retry_jitter_percent: u8,
     /// The longest silence of a body.
     pub timeout_sec: u64,
+    /// What takes longer is logged.
+    #[schema(value_type = Option<String>)]
+    pub max_expected_duration: Option<Span>,
     /// What takes longer is ended.
     #[schema(value_type = Option<String>)]
     pub max_allowed_duration: Option<Span>,
@@ -111,7 +129,7 @@ pub struct JobView {
     /// A time this late is missed.
     #[schema(value_type = String)]
     pub misfire_after: Span,
-    /// What is done when it is due while it runs: `skip`, `queue` or `allow`.
+    /// What is done when it is due while it runs: `skip`, `queue`, `allow` or `replace`.
     #[schema(value_type = String)]
     pub overlap: OverlapPolicy,
     /// What becomes of an execution whose worker is lost: `retry` or `fail`.
@@ -144,6 +162,11 @@ pub struct JobView {
     pub consecutive_failures: u32,
     /// Moving average of the duration of good executions.
     pub average_duration_ms: Option<u64>,
+    /// Standard deviation of the same.
+    pub duration_deviation_ms: Option<u64>,
+    /// What is taken for the average instead.
+    #[schema(value_type = Option<String>)]
+    pub average_duration_override: Option<Span>,
     /// Executions it has had in its life.
     pub execution_count: u64,
     /// Does it wait to be resumed?
@@ -161,14 +184,14 @@ pub struct JobView {
     pub metadata: Value,
 }
 
-impl From<Job> for JobView {
-    fn from(job: Job) -> Self {
+impl JobView {
+    /// A job as it is at `now`.
+    pub(crate) fn new(job: Job, now: Timestamp) -> Self {
         let status = job.status();
+        let condition = condition_of(&job, now);
         let Job { about, definition, history, .. } = job;
-        let (interval_minutes, interval_type) = match &definition.schedule {
-            Schedule::Interval(interval) => in_units(interval.every()).unzip(),
-            Schedule::Once(_) => (None, None),
-        };
+        let other = OtherWords::from(&definition.schedule);
+        let (interval_minutes, interval_type) = other.interval.unzip();
         let (retry_backoff, wait) = match &definition.retry.backoff {
             Backoff::Exponential { base, .. } => ("exponential", *base),
             Backoff::Fixed { delay } => ("fixed", *delay),
@@ -187,7 +210,26 @@ impl From<Job> for JobView {
             interval_minutes,
             interval_type,
             schedule_enabled: !matches!(&definition.schedule, Schedule::Once(once) if once.at.is_none()),
-            timezone: definition.timezone,
+            cron_expression: other.cron.clone(),
+            cron_schedule: other.cron.clone(),
+            schedule_time: other.cron,
+            cron_max_schedule_duration: other.cron_max,
+            scheduling_period: other.period,
+            cooldown_duration: other.cooldown,
+            exact: other.exact,
+            timezone: definition.timezone.name().into(),
+            tz: definition.timezone.name().into(),
+            dst_gap: definition.dst.gap,
+            dst_overlap: definition.dst.overlap,
+            start_at: definition.bounds.start_at,
+            end_at: definition.bounds.end_at,
+            max_runs: definition.bounds.max_runs,
+            run_count: job.fired,
+            blackout_periods: definition.blackout_periods.iter().map(Into::into).collect(),
+            avoid_blackout: definition.avoid_blackout,
+            dont_run_on_nodes: definition.dont_run_on_nodes,
+            condition: condition.level().as_str(),
+            condition_reason: condition.reason.as_str(),
             executor_type: definition.executor.kind,
             executor_config: object(definition.executor.config),
             payload: definition.payload,
@@ -199,6 +241,7 @@ impl From<Job> for JobView {
                 Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
             },
             timeout_sec: seconds(definition.timeout),
+            max_expected_duration: definition.max_expected_duration,
             max_allowed_duration: definition.max_allowed_duration,
             priority: definition.priority.get(),
             lane: definition.lane,
@@ -217,6 +260,8 @@ impl From<Job> for JobView {
             last_scheduled_at: job.last_fired_at,
             consecutive_failures: history.consecutive_failures,
             average_duration_ms: history.average_good_duration.map(Span::as_millis),
+            duration_deviation_ms: history.duration_deviation().map(Span::as_millis),
+            average_duration_override: definition.average_override,
             execution_count: job.executions,
             is_paused: job.standing == Standing::Paused,
             generation: job.generation,
@@ -234,30 +279,4 @@ fn object(value: Value) -> Value {
 
 fn seconds(span: Span) -> u64 {
     span.as_micros() / 1_000_000
-}
-
-/// A span as a whole number of the longest unit that fits.
-fn in_units(span: Span) -> Option<(u64, &'static str)> {
-    [(86_400, "days"), (3600, "hours"), (60, "minutes")].into_iter().find_map(|(secs, name)| {
-        let unit = Span::from_secs(secs).as_micros();
-        span.as_micros().is_multiple_of(unit).then_some((span.as_micros() / unit, name))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_is_said_in_the_longest_unit_that_fits() {
-        for (secs, shown) in [
-            (1800, Some((30, "minutes"))),
-            (5400, Some((90, "minutes"))),
-            (21_600, Some((6, "hours"))),
-            (172_800, Some((2, "days"))),
-            (90, None),
-        ] {
-            assert_eq!(in_units(Span::from_secs(secs)), shown);
-        }
-    }
 }

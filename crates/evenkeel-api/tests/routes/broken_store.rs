@@ -43,6 +43,7 @@ broken!(JobStore {
     get(scope: &Scope, id: JobId) -> Option<Job>;
     list_jobs(scope: &Scope, filter: &JobFilter, page: PageRequest<JobNo>) -> Page<Job, JobNo>;
     trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
+    slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<u32>;
 });
 
 broken!(ScheduleStore {
@@ -51,6 +52,9 @@ broken!(ScheduleStore {
     look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
     fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
     fire_wakes(node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Fired;
+    supersede(jobs: &[JobNo], now: Now) -> ();
+    closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
+    reopen(batch: &[(RunKey, Opening)]) -> ();
 });
 
 broken!(NoteStore {
@@ -78,11 +82,23 @@ broken!(RunStore {
     requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
     find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
     owned(node: NodeNo, limit: u32) -> Vec<Owned>;
-    cancellations(node: NodeNo) -> Vec<RunKey>;
+    cancellations(node: NodeNo) -> Vec<Cancellation>;
+    waiting_of(scope: &Scope, job: JobId) -> Vec<WaitingAttempt>;
     waiting(pools: &[String], limit: u32) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;
     list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
     prune(prune: Prune) -> Pruned;
+});
+
+broken!(WatchStore {
+    watch(jobs: &[JobNo]) -> ();
+    to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
+    judge(batch: Vec<Judgement>, now: Now) -> ();
+    overdue_in_queue(shards: &[Shard], limit: u32, now: Now) -> Vec<JobNo>;
+    condition_counts(scope: &Scope) -> ConditionCounts;
+    all_condition_counts() -> ConditionCounts;
+    list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
+        -> Page<AtRisk, RiskCursor>;
 });
 
 broken!(NodeStore {

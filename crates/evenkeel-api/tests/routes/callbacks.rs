@@ -4,7 +4,7 @@ use axum::http::Method;
 use evenkeel_core::RunKey;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Letter, Word};
+use evenkeel_store::{Cancellation, Letter, Word};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};
 
@@ -162,7 +162,8 @@ async fn one_run_is_cancelled_and_its_job_goes_on() {
     let asked = world.post(&path, None).await.expect(202);
     assert_eq!(asked["running"], true);
     assert_eq!(asked["execution_id"], held.key.execution_id().to_string());
-    assert_eq!(world.rig.store.cancellations(world.rig.node).await.unwrap(), [held.key]);
+    let asked = Cancellation { key: held.key, superseded: false };
+    assert_eq!(world.rig.store.cancellations(world.rig.node).await.unwrap(), [asked]);
     world.rig.finish(world.rig.good_end(held)).await;
     world.post(&path, None).await.problem(409, "run-over");
     assert!(world.rig.job(job).await.next_at.is_some());

@@ -27,7 +27,7 @@ async fn an_execution_is_shown_with_all_its_fields() {
             cpu_time: Some(Span::from_millis(1200)),
             memory_peak_kb: Some(2049),
         },
-        ..world.rig.end(held, Outcome::Failed, Then::EndChain { stop_job: false })
+        ..world.rig.end(held, Outcome::Failed, Then::EndChain { stop_job: false, next_at: None })
     };
     assert_eq!(world.rig.finish(finish).await, FinishResult::Done);
     let id = held.key.execution_id().to_string();

@@ -43,7 +43,14 @@ async fn a_created_job_is_shown_with_all_its_fields() {
             "last_good_end_at": null, "last_scheduled_at": null, "consecutive_failures": 0,
             "average_duration_ms": null, "execution_count": 0, "is_paused": false,
             "generation": job["generation"], "created_at": at(0), "updated_at": at(0),
-            "metadata": {"category": "news"},
+            "metadata": {"category": "news"}, "cron_expression": null, "cron_schedule": null,
+            "schedule_time": null, "cron_max_schedule_duration": null, "scheduling_period": null,
+            "cooldown_duration": null, "exact": null, "tz": "America/Toronto",
+            "dst_gap": "shift", "dst_overlap": "first", "start_at": null, "end_at": null,
+            "max_runs": null, "run_count": 0, "blackout_periods": [], "avoid_blackout": false,
+            "dont_run_on_nodes": [], "max_expected_duration": null,
+            "average_duration_override": null, "duration_deviation_ms": null, "condition": "OK",
+            "condition_reason": "never_ran",
         })
     );
 }
@@ -82,6 +89,12 @@ async fn what_a_job_is_shown_as_makes_the_same_job_again() {
         json!({"schedule": "R/2026-12-01T00:00:00Z/PT1H", "payload": [], "metadata": {"a": 1}}),
         json!({"schedule": {"kind": "once", "at": "2040-01-01T00:00:00Z"}, "timezone": "UTC"}),
         json!({"retry_backoff": "fixed", "retry_backoff_seconds": 7200, "on_exhausted": "stop"}),
+        json!({"scheduling_period": "24h", "cooldown_duration": "1h", "dont_run_on_nodes": ["a"]}),
+        json!({"cron_schedule": "0 0 * * *", "cron_max_schedule_duration": "6h", "tz": "Asia/Tokyo",
+               "dst_gap": "skip", "blackout_periods": [{"start": "22:00", "end": "06:30"}]}),
+        json!({"schedule": "R5/2040-01-01T00:00:00Z/P1M", "average_duration_override": "5m"}),
+        json!({"schedule": "R5/PT30M", "start_at": "2040-01-01T00:00:00Z"}),
+        json!({"schedule": {"kind": "interval", "every": "1h", "tolerance": "5m"}}),
     ] {
         let first = world.create(more.clone()).await;
         let mut document = first.clone();

@@ -5,11 +5,13 @@
 mod auth;
 mod broken_store;
 mod callbacks;
+mod conditions;
 mod executions;
 mod jobs;
 mod limits;
 mod lists;
 mod operations;
 mod pages;
+mod schedules;
 mod spec;
 mod world;

@@ -109,7 +109,8 @@ async fn each_role_may_do_what_its_name_says() {
             let body = operation.get("requestBody").map(|_| noop(json!({})));
             let token = token(role, "main");
             let answer = world.send(request(method.clone(), &path, Some(&token), body)).await;
-            let may = is_public(&path) || method == Method::GET || role >= Role::Operator;
+            let looks = method == Method::GET || path == "/api/v1/schedules/preview";
+            let may = is_public(&path) || looks || role >= Role::Operator;
             let status = answer.status.as_u16();
             if is_callback(&path) {
                 // Only the token of the attempt opens these.
@@ -149,13 +150,33 @@ async fn the_fields_of_a_job_are_the_documented_ones() {
 }
 
 #[tokio::test]
+async fn the_fields_of_a_preview_are_the_documented_ones() {
+    let world = World::new().await;
+    let documented: BTreeSet<String> =
+        properties("PreviewDocument").into_iter().map(|it| it.0).collect();
+    let stranger = Some(json!({"completely_different": 1}));
+    let answer = world.post("/api/v1/schedules/preview", stranger).await;
+    let message = answer.problem(422, "invalid-schedule")["errors"][0]["message"].clone();
+    let (_, fields) = message.as_str().unwrap().split_once("the fields are ").unwrap();
+    let taken: BTreeSet<String> = fields.split(", ").map(String::from).collect();
+    assert_eq!(taken, documented);
+}
+
+#[tokio::test]
 async fn what_is_answered_is_what_is_documented() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let key = world.rig.run_well(world.known(&job).await, 60).await;
     let execution = world.get(&format!("/api/v1/executions/{}", key.run_id())).await.expect(200);
+    let of_job = |what: &str| format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap());
+    let preview = world.post("/api/v1/schedules/preview", Some(json!({"schedule": "1h"}))).await;
     for (schema, shown) in [
-        ("JobView", job),
+        ("JobView", job.clone()),
+        ("NextTimesView", world.get(&of_job("next")).await.expect(200)),
+        ("ConditionView", world.get(&of_job("condition")).await.expect(200)),
+        ("ExplainView", world.get(&of_job("explain")).await.expect(200)),
+        ("ConditionList", world.get("/api/v1/conditions").await.expect(200)),
+        ("PreviewView", preview.expect(200)),
         ("ExecutionView", execution),
         ("JobList", world.get("/api/v1/jobs").await.expect(200)),
         ("ExecutionList", world.get("/api/v1/executions").await.expect(200)),

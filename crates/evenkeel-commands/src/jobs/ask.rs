@@ -1,12 +1,17 @@
 //! Questions: they change nothing.
 
-use evenkeel_core::{JobId, JobNo};
+use evenkeel_core::{JobId, JobNo, Timestamp};
 use evenkeel_store::{Job, JobFilter, Page, PageRequest, Scope};
 
 use super::Jobs;
 use crate::CommandError;
 
 impl Jobs {
+    /// What the store's clock says.
+    pub async fn now(&self) -> Result<Timestamp, CommandError> {
+        Ok(self.store.now().await?)
+    }
+
     /// The job with this id.
     pub async fn get(&self, scope: &Scope, id: JobId) -> Result<Job, CommandError> {
         self.store.get(scope, id).await?.ok_or(CommandError::NotFound)

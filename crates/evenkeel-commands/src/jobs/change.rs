@@ -1,6 +1,8 @@
 //! Commands: they change something, and wake whoever waits for it.
 
-use evenkeel_core::{JobId, RunKey};
+use evenkeel_core::job::Bounds;
+use evenkeel_core::schedule::Timetable;
+use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
 use evenkeel_store::{Deleted, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
 use serde_json::Value;
 
@@ -48,13 +50,13 @@ impl Jobs {
         let now = self.store.now().await?;
         let mut ids = Vec::with_capacity(specs.len());
         let mut jobs = Vec::with_capacity(specs.len());
-        for JobSpec { about, definition } in specs {
-            let Some(next_at) = definition.schedule.first_after(now) else {
-                let message =
-                    "its first run would be after the year 2112; choose a shorter interval";
-                return Err(CommandError::Invalid(vec![Fault::new("schedule", message)]));
-            };
+        for JobSpec { about, definition, exact } in specs {
             let id = self.fresh_id(now);
+            let schedule = definition.schedule.settled(id, now, exact);
+            let definition = Definition { schedule, ..definition };
+            let Some(next_at) = definition.timetable().first_after(now) else {
+                return Err(CommandError::Invalid(vec![no_time_left(&definition, now)]));
+            };
             ids.push(id);
             jobs.push(NewJob { id, about, definition, next_at: Some(next_at) });
         }
@@ -104,5 +106,23 @@ impl Jobs {
                 "nobody was woken; they will find the change by polling",
             );
         }
+    }
+}
+
+/// Why a job that is created at `now` would never run.
+fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
+    let endless = Timetable {
+        bounds: Bounds { end_at: None, ..definition.bounds },
+        ..definition.timetable()
+    };
+    match (definition.bounds.end_at, endless.first_after(now)) {
+        (Some(end), Some(first)) => Fault::new(
+            "end_at",
+            format!("it would never run: its first time is {first}, after its end, {end}"),
+        ),
+        _ => Fault::new(
+            "schedule",
+            "its first run would be after the year 2112; choose an earlier one",
+        ),
     }
 }

@@ -2,6 +2,9 @@
 
 mod ask;
 mod change;
+mod conditions;
+mod explain;
+mod foresee;
 
 use std::sync::Arc;
 
@@ -12,6 +15,9 @@ use evenkeel_store::Store;
 use crate::ExecutorCheck;
 
 pub use change::{Accepted, Created};
+pub use conditions::{JobCondition, condition_of};
+pub use explain::JobExplanation;
+pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
 
 /// What people do with jobs.
 #[derive(Clone)]

@@ -1,71 +1,175 @@
 //! Schedules on one line.
 
-use evenkeel_core::schedule::Interval;
-use evenkeel_core::{Schedule, Span, Timestamp};
+use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Interval};
+use evenkeel_core::{Schedule, Timestamp};
 
-use super::schedule::FORMS;
-use crate::fault::shown;
+use super::length::{Length, length};
+use super::limits::EXPRESSION_CHARS_MAX;
+use super::misread::Misread;
 
-/// Reads a schedule on one line: `@every 30m`, `30m`, `PT30M`, `R/2026-12-01T00:00:00Z/PT30M`. The
-/// error says what is wrong and what would be right.
-pub fn read_schedule(text: &str) -> Result<Schedule, String> {
-    let text = text.trim();
-    let interval = if let Some(span) = text.strip_prefix("@every") {
-        Interval::new(every(span)?, None)
-    } else if text.starts_with('@') {
-        return Err(not_yet(text));
-    } else if let Some(repetition) = text.strip_prefix('R') {
-        let (span, anchor) = repeating(text, repetition)?;
-        Interval::new(span, anchor)
-    } else if text.split_whitespace().count() >= 5 {
-        return Err(not_yet(text));
-    } else {
-        Interval::new(every(text)?, None)
-    };
-    interval.map(Schedule::Interval).map_err(|error| error.to_string())
+/// A schedule on one line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Said {
+    /// The rule.
+    pub schedule: Schedule,
+    /// How many times it has, if that was said: `R5/…`.
+    pub times: Option<u64>,
 }
 
-/// Reads the time between two runs.
-pub(super) fn every(text: &str) -> Result<Span, String> {
-    text.parse::<Span>().map_err(|error| {
-        if text.trim().starts_with('P') && text.parse::<jiff::Span>().is_ok() {
-            // A calendar day is not always 24 hours, so it must not be read as if it were.
-            format!(
-                "{} has calendar units, which are not supported yet; write days as 24h and weeks \
-                 as 168h",
-                shown(&text.into()),
-            )
-        } else {
-            format!("{} is {error}", shown(&text.into()))
-        }
-    })
-}
-
-/// ISO 8601: `R/start/duration`, or without the start.
-fn repeating(text: &str, repetition: &str) -> Result<(Span, Option<Timestamp>), String> {
-    let parts: Vec<_> = repetition.split('/').collect();
-    match parts[..] {
-        ["", span] => Ok((every(span)?, None)),
-        ["", start, span] => {
-            let start = start
-                .parse()
-                .map_err(|error| format!("the start of {} is {error}", shown(&text.into())))?;
-            Ok((every(span)?, Some(start)))
-        }
-        [count, ..] if !count.is_empty() && count.chars().all(|c| c.is_ascii_digit()) => {
-            Err(format!(
-                "{} has a number of repetitions, which is not supported yet; write R/… without it",
-                shown(&text.into()),
-            ))
-        }
-        _ => Err(format!("{} is not a schedule; {FORMS}", shown(&text.into()))),
+impl From<Schedule> for Said {
+    fn from(schedule: Schedule) -> Self {
+        Self { schedule, times: None }
     }
 }
 
-fn not_yet(text: &str) -> String {
-    format!(
-        "{} is a cron expression, which is not supported yet; the kinds are interval and once: \
-         {FORMS}",
-        shown(&text.into()),
-    )
+const CRON: &str = "0 9 * * 1-5";
+const EVERY: &str = "@every 30m";
+const REPEATING: &str = "R/2026-12-01T00:00:00Z/PT30M";
+/// One of each form.
+pub(super) const ALL_FORMS: &str =
+    "0 9 * * 1-5, @daily, @every 30m, 30m, PT30M, P1M or R/2026-12-01T00:00:00Z/PT30M";
+
+/// Reads a schedule on one line: `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`,
+/// `R/2026-12-01T00:00:00Z/PT30M`, `R5/PT30M`.
+pub fn read_schedule(text: &str) -> Result<Said, Misread> {
+    bounded(text)?;
+    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
+    trimmed(text.trim()).map_err(|misread| misread.after(skipped))
+}
+
+/// An expression is stored as it was written, so it must not be endless.
+fn bounded(text: &str) -> Result<(), Misread> {
+    if text.chars().nth(EXPRESSION_CHARS_MAX).is_none() {
+        return Ok(());
+    }
+    let message = format!("at most {EXPRESSION_CHARS_MAX} characters are read");
+    Err(Misread::new(EXPRESSION_CHARS_MAX, message, CRON))
+}
+
+/// Reads what may stand where a cron expression is asked for: one, or `@every 30m`.
+pub(super) fn read_cron(text: &str) -> Result<Schedule, Misread> {
+    bounded(text)?;
+    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
+    let read = match strip_every(text.trim()) {
+        Some(_) => trimmed(text.trim()),
+        None => cron(text.trim()),
+    };
+    read.map(|said| said.schedule).map_err(|misread| misread.after(skipped))
+}
+
+fn trimmed(text: &str) -> Result<Said, Misread> {
+    if let Some(span) = strip_every(text) {
+        return every(span).map_err(|it| Misread { example: EVERY, ..it.after("@every".len()) });
+    }
+    let words = text.split_whitespace().count();
+    let repeats = text.strip_prefix(['R', 'r']);
+    if let Some(rest) =
+        repeats.filter(|rest| rest.starts_with(|c: char| c == '/' || c.is_ascii_digit()))
+    {
+        repeating(rest).map_err(|misread| Misread { example: REPEATING, ..misread.after(1) })
+    } else if text.starts_with(['P', 'p']) && words == 1 {
+        every(text)
+    } else if text.starts_with('@') || (words > 1 && !looks_like_length(text)) {
+        cron(text)
+    } else if looks_like_length(text) {
+        if text.parse::<Timestamp>().is_ok() {
+            let message = "a time alone is no rule: for one run, write {\"kind\": \"once\", \
+                           \"at\": …}; to repeat from then on";
+            return Err(Misread::new(0, message, REPEATING));
+        }
+        every(text)
+    } else {
+        Err(Misread::new(0, "this is not a schedule", ALL_FORMS))
+    }
+}
+
+/// What stands after `@every`, of any case.
+fn strip_every(text: &str) -> Option<&str> {
+    let (name, rest) = text.split_at_checked("@every".len())?;
+    let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
+    (ends && name.eq_ignore_ascii_case("@every")).then_some(rest)
+}
+
+/// Does it begin with a number and its unit, or with a number alone?
+fn looks_like_length(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let begins = first.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let has_unit = |word: &str| word.contains(char::is_alphabetic);
+    let cronish = |c: char| matches!(c, '*' | '/' | ',' | '?' | '#' | '-');
+    begins
+        && match words.next() {
+            None => true,
+            Some(second) => {
+                !text.contains(cronish)
+                    && (has_unit(first) || second.starts_with(char::is_alphabetic))
+            }
+        }
+}
+
+fn cron(text: &str) -> Result<Said, Misread> {
+    match Cron::parse(text) {
+        Ok(cron) => Ok(Schedule::Cron(CronSchedule { cron, max_duration: None }).into()),
+        Err(fault) => Err(Misread::new(fault.position, fault.message, CRON)),
+    }
+}
+
+/// The rule of so much time between two runs.
+fn every(text: &str) -> Result<Said, Misread> {
+    at_intervals(length(text)?, None).map(Said::from)
+}
+
+pub(super) fn at_intervals(length: Length, anchor: Option<Timestamp>) -> Result<Schedule, Misread> {
+    match length {
+        Length::Elapsed(span) => Interval::new(span, anchor)
+            .map(Schedule::Interval)
+            .map_err(|error| Misread::new(0, error.to_string(), "30m")),
+        Length::Calendar(every) => {
+            Ok(Schedule::Calendar(CalendarInterval { every, anchor, tolerance: None }))
+        }
+    }
+}
+
+/// ISO 8601: a count or nothing, then a duration, or a start and a duration or an end.
+fn repeating(text: &str) -> Result<Said, Misread> {
+    let wrong = |at: usize, message: &str| Err(Misread::new(at, message, REPEATING));
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let times = match &text[..digits] {
+        "" => None,
+        count => match count.parse::<u64>() {
+            Ok(0) => return wrong(0, "no run at all: write 1 or more, or nothing for no end"),
+            Ok(count) => Some(count),
+            Err(_) => return wrong(0, "that many runs there never are: write nothing for no end"),
+        },
+    };
+    let mut at = digits;
+    let Some(rest) = text[digits..].strip_prefix('/') else {
+        return wrong(digits, "a / belongs here");
+    };
+    at += 1;
+    let parts: Vec<&str> = rest.split('/').collect();
+    let schedule = match parts[..] {
+        [span] => at_intervals(length(span).map_err(|it| it.after(at))?, None),
+        [start, last] => {
+            let moment = |text: &str, at: usize| {
+                text.parse::<Timestamp>()
+                    .map_err(|error| Misread::new(at, format!("this is {error}"), REPEATING))
+            };
+            let last_at = at + start.chars().count() + 1;
+            let anchor = moment(start, at)?;
+            if last.starts_with(['P', 'p']) {
+                let length = length(last).map_err(|it| it.after(last_at))?;
+                at_intervals(length, Some(anchor))
+            } else {
+                let end = moment(last, last_at)?;
+                if end <= anchor {
+                    return wrong(last_at, "the end of the first interval is not after its start");
+                }
+                at_intervals(Length::Elapsed(end.since(anchor)), Some(anchor))
+            }
+            .map_err(|it| it.after(last_at))
+        }
+        _ => return wrong(at, "after R/, write a duration, or a start, a / and a duration"),
+    };
+    Ok(Said { schedule: schedule?, times })
 }

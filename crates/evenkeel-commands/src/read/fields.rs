@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use evenkeel_core::Span;
+use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value};
 
+use super::length;
+use super::misread::Misread;
 use crate::fault::{Faults, shown};
 
 /// The fields of an object. What is absent and what is null are the same.
@@ -29,6 +31,11 @@ impl<'a> Fields<'a> {
     /// Notes a fault of a field.
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {
         self.faults.add(format!("{}{name}", self.prefix), message);
+    }
+
+    /// Notes what could not be read in the text of a field.
+    pub(crate) fn misread(&mut self, name: &str, text: &str, misread: Misread) {
+        self.faults.push(misread.of(format!("{}{name}", self.prefix), text));
     }
 
     /// A field as it is.
@@ -72,16 +79,46 @@ impl<'a> Fields<'a> {
     /// A length of time in a range.
     pub(crate) fn span(&mut self, name: &'static str, range: RangeInclusive<Span>) -> Option<Span> {
         let text = self.text(name)?;
-        match text.parse::<Span>() {
+        match length::span(text) {
             Ok(span) if range.contains(&span) => Some(span),
             Ok(_) => {
                 let (low, high) = range.into_inner();
-                self.fault(name, format!("{text:?} is not between {low} and {high}"));
+                let shown = shown(&text.into());
+                self.fault(name, format!("{shown} is not between {low} and {high}"));
                 None
             }
+            Err(misread) => {
+                self.misread(name, text, misread);
+                None
+            }
+        }
+    }
+
+    /// A moment.
+    pub(crate) fn moment(&mut self, name: &'static str) -> Option<Timestamp> {
+        let text = self.text(name)?;
+        match text.parse() {
+            Ok(moment) => Some(moment),
             Err(error) => {
                 self.fault(name, format!("{} is {error}", shown(&text.into())));
                 None
+            }
+        }
+    }
+
+    /// The items of a list, at most `most`.
+    pub(crate) fn items(&mut self, name: &'static str, most: usize) -> &'a [Value] {
+        let Some(value) = self.value(name) else { return &[] };
+        match value.as_array() {
+            Some(items) if items.len() <= most => items,
+            Some(items) => {
+                let message = format!("has {} items; at most {most} are kept", items.len());
+                self.fault(name, message);
+                &[]
+            }
+            None => {
+                self.fault(name, format!("{} is not a list", shown(value)));
+                &[]
             }
         }
     }

@@ -31,3 +31,11 @@ pub const TIMEOUT_SECONDS_MAX: u64 = 30 * 86_400;
 pub const SPAN_MIN: Span = Span::from_secs(1);
 /// The longest one.
 pub const SPAN_MAX: Span = Span::from_secs(365 * 86_400);
+/// Characters in a schedule on one line.
+pub const EXPRESSION_CHARS_MAX: usize = 1000;
+/// Blackouts a job may have.
+pub const BLACKOUTS_MAX: usize = 48;
+/// Nodes a job may stay away from.
+pub const NODES_MAX: usize = 100;
+/// Runs after which a job may stop.
+pub const RUNS_MAX: u64 = 1_000_000_000_000;

@@ -4,22 +4,27 @@ mod about;
 mod executor;
 mod expression;
 mod fields;
+mod kinds;
+mod length;
 pub mod limits;
+mod misread;
+mod nodes;
 mod policy;
 mod schedule;
 mod shape;
 mod strangers;
+mod timing;
 
-use evenkeel_core::job::Bounds;
 use evenkeel_core::{About, Definition, TenantNo};
 use serde_json::Value;
 
 use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
-use fields::Fields;
 
-pub use expression::read_schedule;
-pub(crate) use schedule::zone;
+pub use expression::{Said, read_schedule};
+pub(crate) use fields::Fields;
+pub use misread::Misread;
+pub(crate) use timing::{Timing, read as read_timing};
 
 /// What a document says about a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +33,8 @@ pub struct JobSpec {
     pub about: About,
     /// What it does.
     pub definition: Definition,
+    /// Does it run at the very times its cron expression names? Otherwise some seconds later.
+    pub exact: bool,
 }
 
 /// Reads the document of a new job of `tenant`.
@@ -44,22 +51,17 @@ pub fn read_job(
     shape::check(object, &mut faults);
     let mut fields = Fields::new(object, "", faults);
     let about = about::read(&mut fields);
-    let schedule = schedule::read(&mut fields);
-    let timezone = schedule::timezone(&mut fields);
+    let timing = timing::read(&mut fields);
     let payload = executor::payload(&mut fields);
     let executor = executor::read(&mut fields, tenant, about.url.as_deref(), &payload, executors);
-    let policies = policy::read(&mut fields);
+    let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
+    let policies = policy::read(&mut fields, by_deadline);
+    let dont_run_on_nodes = nodes::read(&mut fields);
     let faults = fields.finish(strangers::reason);
-    let spec = schedule.zip(executor).map(|(schedule, executor)| JobSpec {
-        about,
-        definition: Definition {
-            schedule,
-            bounds: Bounds::default(),
-            timezone,
-            executor,
-            payload,
-            ..policies
-        },
+    let spec = timing.zip(executor).map(|(timing, executor)| {
+        let exact = timing.exact;
+        let job = Definition { executor, payload, dont_run_on_nodes, ..policies };
+        JobSpec { about, definition: timing.of(job), exact }
     });
     faults.or(spec)
 }

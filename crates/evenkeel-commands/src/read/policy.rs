@@ -16,10 +16,12 @@ use super::limits::{
 use crate::fault::shown;
 
 /// A definition whose policies are those of the document, and all else as by default.
-pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
-    let default = Definition::noop(Schedule::Once(Once { at: None }));
+/// Jobs that are said as in the document about deadlines have that one's retries, if they say
+/// nothing else.
+pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
+    let default = Definition::noop(Schedule::Once(Once::NOW));
     Definition {
-        retry: retry(fields),
+        retry: retry(fields, by_deadline),
         on_exhausted: fields
             .word(
                 "on_exhausted",
@@ -36,6 +38,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
         timeout: fields
             .number("timeout_sec", 1..=TIMEOUT_SECONDS_MAX)
             .map_or(default.timeout, Span::from_secs),
+        max_expected_duration: fields.span("max_expected_duration", SPAN_MIN..=SPAN_MAX),
         max_allowed_duration: fields.span("max_allowed_duration", SPAN_MIN..=SPAN_MAX),
         lane: fields
             .word(
@@ -73,6 +76,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
                     ("skip", OverlapPolicy::Skip),
                     ("queue", OverlapPolicy::Queue),
                     ("allow", OverlapPolicy::Allow),
+                    ("replace", OverlapPolicy::Replace),
                 ],
             )
             .unwrap_or_default(),
@@ -80,38 +84,73 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Definition {
     }
 }
 
-fn retry(fields: &mut Fields<'_>) -> RetryPolicy {
+fn retry(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
+    const FIELDS: [&str; 4] =
+        ["max_retries", "retry_backoff", "retry_backoff_seconds", "retry_jitter_percent"];
+    // All are asked for, so that all are known.
+    let said = FIELDS.map(|field| fields.value(field).is_some());
+    if by_deadline && !said.contains(&true) {
+        return RetryPolicy::deadline();
+    }
     let default = RetryPolicy::standard();
     let max_retries = fields
         .number("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
         .and_then(|number| u16::try_from(number).ok())
         .unwrap_or(default.max_retries);
-    let fixed = fields.word("retry_backoff", &[("exponential", false), ("fixed", true)]);
-    let fixed = fixed.unwrap_or(false);
-    let wait = fields.number("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX).unwrap_or(60);
-    if !fixed && wait > EXPONENTIAL_BACKOFF_SECONDS_MAX {
+    let growth = fields
+        .word(
+            "retry_backoff",
+            &[
+                ("exponential", Growth::Doubling),
+                ("fixed", Growth::None),
+                ("stages", Growth::Stages),
+            ],
+        )
+        .unwrap_or(Growth::Doubling);
+    let wait = fields.number("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX);
+    let chance = fields.number("retry_jitter_percent", 0..=100);
+    let jitter = match chance {
+        None if growth == Growth::Stages => Jitter::None,
+        None => default.jitter,
+        Some(0) => Jitter::None,
+        Some(percent) => Jitter::Symmetric { percent: u8::try_from(percent).unwrap_or(100) },
+    };
+    let backoff = match growth {
+        Growth::Doubling => doubling(fields, wait.unwrap_or(60)),
+        Growth::None => Backoff::Fixed { delay: Span::from_secs(wait.unwrap_or(60)) },
+        Growth::Stages => stages(fields, wait),
+    };
+    RetryPolicy { max_retries, backoff, jitter }
+}
+
+/// How waits grow.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Growth {
+    Doubling,
+    None,
+    Stages,
+}
+
+fn doubling(fields: &mut Fields<'_>, wait: u64) -> Backoff {
+    if wait > EXPONENTIAL_BACKOFF_SECONDS_MAX {
         let message = format!(
             "{wait} is more than {EXPONENTIAL_BACKOFF_SECONDS_MAX}, which doubling waits never \
              exceed; for longer ones set \"retry_backoff\": \"fixed\""
         );
         fields.fault("retry_backoff_seconds", message);
     }
-    let wait = Span::from_secs(wait);
-    let jitter = match fields.number("retry_jitter_percent", 0..=100) {
-        None => default.jitter,
-        Some(0) => Jitter::None,
-        Some(percent) => Jitter::Symmetric { percent: u8::try_from(percent).unwrap_or(100) },
-    };
-    RetryPolicy {
-        max_retries,
-        backoff: if fixed {
-            Backoff::Fixed { delay: wait }
-        } else {
-            let cap = Span::from_secs(EXPONENTIAL_BACKOFF_SECONDS_MAX);
-            Backoff::Exponential { base: wait, cap }
-        },
-        jitter,
+    let cap = Span::from_secs(EXPONENTIAL_BACKOFF_SECONDS_MAX);
+    Backoff::Exponential { base: Span::from_secs(wait), cap }
+}
+
+/// 5 minutes, 1 hour, then 4 hours.
+fn stages(fields: &mut Fields<'_>, wait: Option<u64>) -> Backoff {
+    if wait.is_some_and(|wait| wait != 300) {
+        let message =
+            "stages wait for 300 seconds first, then for 1 hour, then for 4; leave it out";
+        fields.fault("retry_backoff_seconds", message);
     }
+    RetryPolicy::deadline().backoff
 }
 
 fn pool(fields: &mut Fields<'_>) -> Option<String> {

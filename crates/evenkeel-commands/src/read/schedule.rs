@@ -1,49 +1,54 @@
 //! When a job runs, in all the ways a document may say it.
 
-use evenkeel_core::schedule::{Interval, Once};
-use evenkeel_core::{Schedule, Span, Timestamp};
-use jiff::tz::TimeZone;
-use serde_json::{Map, Value};
+use evenkeel_core::schedule::{CronSchedule, Interval, Once, Periodic};
+use evenkeel_core::{Schedule, Span};
+use serde_json::Value;
 
-use super::expression::{every, read_schedule};
+use super::expression::{ALL_FORMS, Said, read_cron, read_schedule};
 use super::fields::Fields;
+use super::kinds;
+use super::limits::{SPAN_MAX, SPAN_MIN};
+use super::misread::Misread;
 use crate::fault::shown;
 
-/// What the schedule of a document must look like, for those who wrote something else.
-pub(super) const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
-    {\"kind\": \"once\"}, \"@every 30m\", \"PT30M\" or \"R/2026-12-01T00:00:00Z/PT30M\"";
+/// What was said, and by which fields.
+pub(super) struct Read {
+    /// The rule.
+    pub said: Said,
+    /// Was it said as in the document about deadlines, which has its own rule for retries?
+    pub by_deadline: bool,
+}
+
+/// A schedule and the field that says it.
+type Form = (&'static str, Said);
 
 /// The schedule; `None` if something is wrong with it.
-pub(super) fn read(fields: &mut Fields<'_>) -> Option<Schedule> {
+pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let faults_before = fields.faults.count();
-    let long = match fields.value("schedule") {
-        None => None,
-        Some(Value::String(text)) => match read_schedule(text) {
-            Ok(schedule) => Some(schedule),
-            Err(message) => {
-                fields.fault("schedule", message);
-                None
-            }
-        },
-        Some(Value::Object(object)) => from_object(fields, object),
-        Some(other) => {
-            fields.fault("schedule", format!("{} is not a schedule; {FORMS}", shown(other)));
-            None
-        }
-    };
-    let short = short_interval(fields);
-    let enabled = fields.flag("schedule_enabled");
-    if let (Some(long), Some(short)) = (&long, short)
-        && !matches!(long, Schedule::Interval(interval) if interval.every() == short.every())
-    {
-        let message = format!(
-            "contradicts the schedule: it says every {}; leave one of them out",
-            short.every(),
-        );
-        fields.fault("interval_minutes", message);
+    let long = long_form(fields);
+    let interval = short_interval(fields);
+    let former = cron_form(fields, "schedule_time");
+    // An interval takes the place of the cron column that came before it.
+    let former = former.filter(|_| interval.is_none());
+    let expression = cron_form(fields, "cron_expression");
+    let cron = cron_form(fields, "cron_schedule");
+    let max_duration = fields.span("cron_max_schedule_duration", SPAN_MIN..=SPAN_MAX);
+    let period = fields.span("scheduling_period", SPAN_MIN..=SPAN_MAX);
+    let cooldown = fields.span("cooldown_duration", Span::ZERO..=SPAN_MAX);
+    let periodic = period.and_then(|period| short_periodic(fields, period, cooldown));
+    let by_deadline = cron.is_some() || periodic.is_some();
+
+    let forms = [long, interval, former, expression, cron, periodic];
+    let mut said = one_of(fields, forms.into_iter().flatten().collect());
+    if let Some(max_duration) = max_duration {
+        add_max_duration(fields, said.as_mut(), max_duration);
     }
-    let given = long.or(short.map(Schedule::Interval));
-    if enabled == Some(true) && given.is_none() && fields.faults.count() == faults_before {
+    if let (Some(cooldown), None) = (cooldown, period) {
+        add_cooldown(fields, said.as_mut(), cooldown);
+    }
+
+    let enabled = fields.flag("schedule_enabled");
+    if enabled == Some(true) && said.is_none() && fields.faults.count() == faults_before {
         let message = "true needs a schedule: give interval_minutes or schedule, or false to run \
                        once, now";
         fields.fault("schedule_enabled", message);
@@ -51,76 +56,55 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Schedule> {
     if fields.faults.count() > faults_before {
         return None;
     }
-    let now = Schedule::Once(Once { at: None });
-    Some(if enabled == Some(false) { now } else { given.unwrap_or(now) })
+    let now = || Said::from(Schedule::Once(Once::NOW));
+    let said = if enabled == Some(false) { now() } else { said.unwrap_or_else(now) };
+    let by_deadline = by_deadline || said.schedule.follows_its_end();
+    Some(Read { said, by_deadline })
 }
 
-fn from_object(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<Schedule> {
-    let faults = std::mem::take(&mut fields.faults);
-    let mut inner = Fields::new(object, "schedule.", faults);
-    let schedule = kinds(&mut inner);
-    // With an unknown kind, there is no telling what the other fields should be.
-    fields.faults = match schedule {
-        Err(()) => inner.faults,
-        Ok(_) => inner.finish(|_| None),
+fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
+    let schedule = match fields.value("schedule")? {
+        Value::String(_) => return text_form(fields, "schedule"),
+        Value::Object(object) => kinds::read(fields, object)?,
+        other => {
+            let message = format!(
+                "{} is not a schedule; write an object with a kind, or a text like {ALL_FORMS}",
+                shown(other)
+            );
+            fields.fault("schedule", message);
+            return None;
+        }
     };
-    schedule.ok().flatten()
+    Some(("schedule", schedule.into()))
 }
 
-fn kinds(fields: &mut Fields<'_>) -> Result<Option<Schedule>, ()> {
-    let Some(value) = fields.value("kind") else {
-        fields.fault("kind", format!("is missing; {FORMS}"));
-        return Err(());
-    };
-    match value.as_str() {
-        Some("once") => {
-            let at = moment(fields, "at");
-            Ok(at.ok().map(|at| Schedule::Once(Once { at })))
-        }
-        Some("interval") => {
-            let anchor = moment(fields, "anchor");
-            let Some(text) = fields.text("every") else {
-                if fields.value("every").is_none() {
-                    fields.fault("every", "is missing; write it like 30m, 1h 30m or PT30M");
-                }
-                return Ok(None);
-            };
-            let Ok(anchor) = anchor else { return Ok(None) };
-            let interval = every(text)
-                .and_then(|span| Interval::new(span, anchor).map_err(|error| error.to_string()));
-            Ok(interval
-                .map_err(|message| fields.fault("every", message))
-                .ok()
-                .map(Schedule::Interval))
-        }
-        Some("cron" | "periodic") => {
-            let message =
-                format!("{} is not supported yet; the kinds are interval and once", shown(value));
-            fields.fault("kind", message);
-            Err(())
-        }
-        _ => {
-            let message = format!("{} is not one of interval, once", shown(value));
-            fields.fault("kind", message);
-            Err(())
-        }
-    }
+/// A schedule on one line, of any form.
+fn text_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
+    form(fields, name, read_schedule)
 }
 
-fn moment(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<Timestamp>, ()> {
-    let Some(value) = fields.value(name) else { return Ok(None) };
-    let text = fields.text(name).ok_or(())?;
-    match text.parse() {
-        Ok(moment) => Ok(Some(moment)),
-        Err(error) => {
-            fields.fault(name, format!("{} is {error}", shown(value)));
-            Err(())
+/// A cron expression, or `@every 30m`.
+fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
+    form(fields, name, |text| read_cron(text).map(Said::from))
+}
+
+fn form(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    read: impl Fn(&str) -> Result<Said, Misread>,
+) -> Option<Form> {
+    let text = fields.text(name)?;
+    match read(text) {
+        Ok(said) => Some((name, said)),
+        Err(misread) => {
+            fields.misread(name, text, misread);
+            None
         }
     }
 }
 
 /// `interval_minutes`, which `interval_type` says the unit of.
-fn short_interval(fields: &mut Fields<'_>) -> Option<Interval> {
+fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
     let unit_named = fields.value("interval_type").is_some();
     let unit = fields.word("interval_type", &[("minutes", 60), ("hours", 3600), ("days", 86_400)]);
     let given = fields.value("interval_minutes");
@@ -132,26 +116,93 @@ fn short_interval(fields: &mut Fields<'_>) -> Option<Interval> {
     };
     let unit = unit.or((!unit_named).then_some(60))?;
     let span = Span::from_secs(unit).saturating_mul(number);
-    Interval::new(span, None)
-        .map_err(|error| fields.fault("interval_minutes", error.to_string()))
-        .ok()
-}
-
-/// The zone a job's times are meant in.
-pub(super) fn timezone(fields: &mut Fields<'_>) -> String {
-    let Some(text) = fields.text("timezone") else { return "UTC".into() };
-    match zone(text) {
-        Ok(zone) => zone.iana_name().unwrap_or(text).into(),
-        Err(message) => {
-            fields.fault("timezone", message);
-            "UTC".into()
+    match Interval::new(span, None) {
+        Ok(interval) => Some(("interval_minutes", Schedule::Interval(interval).into())),
+        Err(error) => {
+            fields.fault("interval_minutes", error.to_string());
+            None
         }
     }
 }
 
-/// The zone called `name`.
-pub(crate) fn zone(name: &str) -> Result<TimeZone, String> {
-    TimeZone::get(name).ok().filter(|zone| !zone.is_unknown()).ok_or_else(|| {
-        format!("{} is not a time zone; write it like America/Toronto or UTC", shown(&name.into()),)
-    })
+fn short_periodic(fields: &mut Fields<'_>, period: Span, cooldown: Option<Span>) -> Option<Form> {
+    match Periodic::new(period, cooldown) {
+        Ok(periodic) => Some(("scheduling_period", Schedule::Periodic(periodic).into())),
+        Err(error) => {
+            fields.fault("scheduling_period", error.to_string());
+            None
+        }
+    }
+}
+
+/// The one schedule that all forms say; what only one of them adds is kept.
+fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<Said> {
+    let mut forms = forms.into_iter();
+    let (first, mut said) = forms.next()?;
+    for (name, other) in forms {
+        match both(&said, &other) {
+            Some(joined) => said = joined,
+            None => {
+                let message = format!("contradicts {first}; leave one of them out");
+                fields.fault(name, message);
+            }
+        }
+    }
+    Some(said)
+}
+
+/// What both say, if it is the same.
+fn both(one: &Said, other: &Said) -> Option<Said> {
+    let schedule = match (&one.schedule, &other.schedule) {
+        (Schedule::Interval(a), Schedule::Interval(b)) if a.every() == b.every() => {
+            let anchor = either(a.anchor(), b.anchor())?;
+            let tolerance = either(a.stated_tolerance(), b.stated_tolerance())?;
+            let interval = Interval::new(a.every(), anchor).ok()?.with_tolerance(tolerance);
+            Schedule::Interval(interval)
+        }
+        (Schedule::Cron(a), Schedule::Cron(b))
+            if same_words(a.cron.expression(), b.cron.expression()) =>
+        {
+            let max_duration = either(a.max_duration, b.max_duration)?;
+            Schedule::Cron(CronSchedule { cron: a.cron.clone(), max_duration })
+        }
+        (a, b) if a == b => a.clone(),
+        _ => return None,
+    };
+    Some(Said { schedule, times: either(one.times, other.times)? })
+}
+
+/// What one of them says, or both alike; the outer `None` if they differ.
+fn either<T: Copy + PartialEq>(one: Option<T>, other: Option<T>) -> Option<Option<T>> {
+    match (one, other) {
+        (Some(a), Some(b)) if a != b => None,
+        (a, b) => Some(a.or(b)),
+    }
+}
+
+fn same_words(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
+}
+
+fn add_max_duration(fields: &mut Fields<'_>, said: Option<&mut Said>, limit: Span) {
+    let name = "cron_max_schedule_duration";
+    match said.map(|said| &mut said.schedule) {
+        Some(Schedule::Cron(by)) => match either(by.max_duration, Some(limit)) {
+            Some(joined) => by.max_duration = joined,
+            None => fields.fault(name, "contradicts schedule.max_duration; leave one of them out"),
+        },
+        Some(_) | None => fields.fault(name, "says nothing without a cron schedule"),
+    }
+}
+
+fn add_cooldown(fields: &mut Fields<'_>, said: Option<&mut Said>, cooldown: Span) {
+    let name = "cooldown_duration";
+    match said.map(|said| &mut said.schedule) {
+        Some(Schedule::Periodic(periodic)) => {
+            if periodic.cooldown() != cooldown {
+                fields.fault(name, "contradicts schedule.cooldown; leave one of them out");
+            }
+        }
+        Some(_) | None => fields.fault(name, "says nothing without scheduling_period"),
+    }
 }

@@ -1,26 +1,36 @@
 //! `evenkeel next`
 
 use clap::Args;
-use evenkeel_commands::next_times;
+use evenkeel_commands::{Fault, NEXT_TIMES_MAX, Preview, preview};
 use evenkeel_core::Timestamp;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::Context;
 use crate::Failure;
 use crate::output::{Table, Tone, ago};
 
 pub(super) const EXAMPLES: &str = "Examples:
+  evenkeel next '0 9 * * 1-5' --tz America/Toronto
+  evenkeel next '*/10 0-9 8-18 * * MON-FRI' -n 20
   evenkeel next '@every 30m'
-  evenkeel next PT6H --tz America/Toronto -n 3
-  evenkeel next R/2026-12-01T00:00:00Z/PT30M --from 2026-12-01T10:00:00Z --json";
+  evenkeel next '30 2 * * *' --tz Europe/Berlin --dst-gap skip --from 2026-03-28T12:00:00Z
+  evenkeel next P1M --from 2026-01-31T09:00:00Z
+  evenkeel next R5/2026-12-01T00:00:00Z/PT30M --from 2026-12-01T00:00:00Z --json
+  evenkeel next '{\"kind\": \"periodic\", \"period\": \"24h\"}'
+
+An expression has 5 fields, or 6 with seconds first:
+  minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or JAN-DEC,
+  day of the week 0-7 or SUN-SAT; with * , - / ? and L W # and H
+or is @yearly, @monthly, @weekly, @daily, @hourly, @every TIME.";
 
 /// Which times.
 #[derive(Args, Clone)]
 pub struct NextArgs {
-    /// The schedule: '@every 30m', 30m, PT30M, R/2026-12-01T00:00:00Z/PT30M
+    /// The schedule: '0 9 * * *', @daily, '@every 30m', 30m, PT30M, P1M, R/START/PT30M, or an
+    /// object with a kind
     #[arg(value_name = "EXPR")]
     expression: String,
-    /// Show local times of this zone
+    /// The zone whose clocks are meant
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
     /// Begin after this time [default: now]
@@ -28,25 +38,107 @@ pub struct NextArgs {
     from: Option<Timestamp>,
     /// Show so many
     #[arg(short = 'n', value_name = "N", default_value_t = 5)]
-    count: usize,
+    count: u64,
+    /// Times that the clocks jump over: shift or skip [default: shift]
+    #[arg(long, value_name = "POLICY")]
+    dst_gap: Option<String>,
+    /// Times that the clocks show twice: first, last or both [default: first]
+    #[arg(long, value_name = "POLICY")]
+    dst_overlap: Option<String>,
+}
+
+impl NextArgs {
+    fn document(&self) -> Value {
+        let mut document = Map::new();
+        // An object is one if it can be read as one; if not, it is told as a schedule that is none.
+        let object = serde_json::from_str::<Value>(&self.expression).ok();
+        let object = object.filter(Value::is_object);
+        document
+            .insert("schedule".into(), object.unwrap_or_else(|| self.expression.clone().into()));
+        document.insert("timezone".into(), self.tz.clone().into());
+        document.insert("count".into(), self.count.into());
+        for (name, value) in [
+            ("from", self.from.map(|from| from.to_string())),
+            ("dst_gap", self.dst_gap.clone()),
+            ("dst_overlap", self.dst_overlap.clone()),
+        ] {
+            if let Some(value) = value {
+                document.insert(name.into(), value.into());
+            }
+        }
+        Value::Object(document)
+    }
 }
 
 pub(super) fn run(context: &Context, args: &NextArgs) -> Result<(), Failure> {
     let now = context.now();
-    let from = args.from.unwrap_or(now);
-    let times = next_times(&args.expression, &args.tz, from, args.count).map_err(|fault| {
-        Failure::usage(fault.to_string()).or_else("`evenkeel next --help` has examples")
-    })?;
+    let document = args.document();
+    let seen =
+        preview(&document, now, NEXT_TIMES_MAX).map_err(|faults| refusal(&document, &faults))?;
     if context.output.is_json() {
-        return context.output.json(&json!({ "times": times }));
+        return context.output.json(&json!({
+            "times": seen.times,
+            "description": seen.description,
+            "kind": seen.kind,
+            "timezone": seen.timezone.name(),
+            "exact_times": seen.exact_times,
+        }));
     }
-    let mut table = Table::new(context.output, &["UTC", &args.tz.to_uppercase(), "WHEN"]);
-    for time in times {
-        let utc = short(&time.utc.to_string());
-        let cells = [utc, short(&time.local), ago(time.utc, now)];
-        table.row(cells.map(|text| (text, Tone::Plain)));
+    context.output.line(&for_people(context, &seen, now))
+}
+
+fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
+    let mut text = format!("{}\n\n", seen.description);
+    if seen.times.is_empty() {
+        text.push_str("It has no time left.");
+        return text;
     }
-    context.output.line(&table.render())
+    // A column that says nothing is in the way.
+    let local = !seen.timezone.is_utc();
+    let moved = seen.times.iter().any(|time| time.moved_by.is_some());
+    let zone = seen.timezone.name().to_uppercase();
+    let headings = [("UTC", true), (&zone, local), ("WHEN", true), ("MOVED BY", moved)];
+    let headings: Vec<&str> = headings.into_iter().filter(|it| it.1).map(|it| it.0).collect();
+    let mut table = Table::new(context.output, &headings);
+    for time in &seen.times {
+        let cells = [
+            (short(&time.utc.to_string()), Tone::Plain, true),
+            (short(&time.local), Tone::Plain, local),
+            (ago(time.utc, now), Tone::Plain, true),
+            (time.moved_by.unwrap_or_default().replace('_', " "), Tone::Busy, moved),
+        ];
+        table.row(cells.into_iter().filter(|it| it.2).map(|(text, tone, _)| (text, tone)));
+    }
+    text.push_str(&table.render());
+    if !seen.exact_times {
+        text.push_str("\nA job has times of its own: ");
+        text.push_str(match seen.kind {
+            "periodic" => "it starts as soon as it may, and these are the latest.\n",
+            _ => "H stands for another number in each.\n",
+        });
+    }
+    text
+}
+
+/// What is wrong, with a caret under its place.
+fn refusal(document: &Value, faults: &[Fault]) -> Failure {
+    let Some(first) = faults.first() else { return Failure::usage("this is not a schedule") };
+    let failure = Failure::usage(first.to_string()).or_else("`evenkeel next --help` has examples");
+    point_at(failure, document, &first.field, first.position)
+}
+
+/// The failure with the text of the field in `document` that is to blame, if that is known.
+pub(super) fn point_at(
+    failure: Failure,
+    document: &Value,
+    field: &str,
+    position: Option<usize>,
+) -> Failure {
+    let text = field.split('.').try_fold(document, |value, name| value.get(name));
+    match (text.and_then(Value::as_str), position) {
+        (Some(text), Some(position)) => failure.at(text, position),
+        _ => failure,
+    }
 }
 
 /// Without the microseconds, if there are none.

@@ -174,6 +174,12 @@ pub struct RawEngine {
     #[arg(long, env = "EVENKEEL_RETENTION_DAYS", value_name = "DAYS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub retention_days: Option<u64>,
+
+    /// What the newest good run weighs in the average duration of its job, above 0 and up to 1
+    /// [default: 0.37]
+    #[arg(long, env = "EVENKEEL_AVERAGE_ALPHA", value_name = "WEIGHT")]
+    #[arg(hide_short_help = true, help_heading = "Engine")]
+    pub average_alpha: Option<f64>,
 }
 
 /// Takes from `$file` what `$said` leaves open.
@@ -252,6 +258,7 @@ impl RawEngine {
             long_run_seconds,
             retention_per_job,
             retention_days,
+            average_alpha,
         );
         self
     }

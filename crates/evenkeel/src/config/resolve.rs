@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use evenkeel_core::Span;
+use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_engine::Retention;
@@ -59,6 +60,8 @@ pub struct ServeConfig {
     pub long_run_after: Duration,
     /// What history is kept.
     pub retention: Retention,
+    /// What the newest duration weighs in a job's average.
+    pub average_alpha: f64,
 }
 
 /// How the log is written.
@@ -138,6 +141,7 @@ pub fn resolve(
             )?),
             ..Retention::default()
         },
+        average_alpha: alpha(engine.average_alpha)?,
         store,
         data_dir,
     };
@@ -165,6 +169,15 @@ fn number<T: Copy + PartialOrd + std::fmt::Display>(
 
 fn seconds(key: &'static str, given: Option<u64>, default: u64) -> Result<Span, ConfigError> {
     number(key, given, default, 1..=86_400).map(Span::from_secs)
+}
+
+fn alpha(given: Option<f64>) -> Result<f64, ConfigError> {
+    let alpha = given.unwrap_or(DEFAULT_ALPHA);
+    if alpha > 0.0 && alpha <= 1.0 {
+        return Ok(alpha);
+    }
+    let message = format!("{alpha} is not above 0 and up to 1");
+    Err(bad("[engine] average_alpha", message, format!("leave it out for {DEFAULT_ALPHA}")))
 }
 
 fn listen(text: Option<&str>, insecure: bool) -> Result<SocketAddr, ConfigError> {
@@ -311,6 +324,19 @@ mod tests {
         assert!(refusal(workers).starts_with("workers: 0 is not between 1 and"));
         let format = RawServer { log_format: Some("xml".into()), ..default() };
         assert!(refusal(format).ends_with("the formats are text and json"));
+    }
+
+    #[test]
+    fn the_newest_duration_weighs_something_and_not_more_than_all() {
+        let with = |average_alpha| {
+            with(RawServer::default(), RawEngine { average_alpha, ..RawEngine::default() })
+        };
+        assert_eq!(with(None).unwrap().average_alpha, DEFAULT_ALPHA);
+        assert_eq!(with(Some(1.0)).unwrap().average_alpha, 1.0);
+        for alpha in [0.0, -0.1, 1.1, f64::NAN] {
+            let failure = with(Some(alpha)).unwrap_err();
+            assert!(failure.what.starts_with("[engine] average_alpha"), "{}", failure.what);
+        }
     }
 
     #[test]

@@ -20,7 +20,6 @@ use axum::Router;
 use evenkeel_api::{App, DEFAULT_TENANT, Tenants};
 use evenkeel_commands::{Callbacks, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
 use evenkeel_store::{Role, Scope, Store};
@@ -138,6 +137,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         poll: config.poll,
         long_run_after: config.long_run_after,
         retention: config.retention,
+        alpha: config.average_alpha,
         ..Settings::new(config.node_name.clone(), identity)
     };
     let parts = Parts {
@@ -186,7 +186,7 @@ async fn router(
             Arc::clone(store),
             Arc::clone(chance),
             credentials::attempt_tokens(&**store, &**chance).await?,
-            DEFAULT_ALPHA,
+            config.average_alpha,
         ),
         pages: Pages::new(Arc::clone(store)),
         tokens,

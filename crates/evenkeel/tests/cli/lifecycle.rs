@@ -27,6 +27,52 @@ fn a_job_is_created_runs_and_is_seen_and_is_gone_when_deleted() {
 }
 
 #[test]
+fn a_job_tells_when_it_runs_why_it_does_not_and_how_it_is_doing() {
+    let server = Server::start(&[]);
+    for words in [
+        &["--name", "yearly", "--cron", "0 9 1 1 *", "--tz", "America/Toronto"][..],
+        &["--name", "fresh", "--periodic", "24h", "--cooldown", "1h"],
+        &["--name", "dark", "--every", "1h", "--blackout", "00:00-23:59:59"],
+    ] {
+        let said = server.run(&[&["job", "create", "--noop"], words].concat());
+        assert_eq!(said.code, 0, "{said:?}");
+    }
+    server.wait_for_run("fresh", "completed");
+    let fresh = server.json(&["job", "explain", "fresh"]);
+    assert_eq!(fresh["reasons"][0]["code"], "cooling_down", "{fresh}");
+    let dark = server.json(&["job", "explain", "dark"]);
+    let codes: Vec<_> = dark["reasons"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
+    assert_eq!(codes, ["not_due", "blackout"]);
+    let yearly = server.run(&["job", "explain", "yearly"]);
+    assert!(yearly.out.contains("09:00 America/Toronto time"), "{}", yearly.out);
+    assert!(server.run(&["job", "show", "yearly"]).out.contains("OK (never_ran)"));
+    assert!(server.run(&["job", "list"]).out.contains("cron 0 9 1 1 *"));
+    assert!(server.run(&["job", "conditions"]).out.starts_with("3 OK, 0 WARNING, 0 ERROR"));
+    let said = server.run(&["job", "create", "--noop", "--now", "--max-runs", "3"]);
+    assert!(said.code == 1 && said.err.contains("max_runs"), "{said:?}");
+}
+
+#[test]
+fn a_job_that_fails_is_listed_as_at_risk() {
+    let server = Server::start(&[]);
+    let file = server.data_dir().join("fails.json");
+    let document = serde_json::json!({
+        "name": "fails", "interval_minutes": 60, "executor_type": "noop",
+        "executor_config": {"fail_rate": 1.0},
+    });
+    std::fs::write(&file, document.to_string()).unwrap();
+    let said = server.run(&["job", "create", "--file", file.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    server.run(&["job", "trigger", "fails"]);
+    server.wait_for_run("fails", "failed");
+    wait_for("the judge", || {
+        let seen = server.json(&["job", "conditions", "--level", "warning"]);
+        let jobs = seen["jobs"].as_array().unwrap();
+        jobs.iter().find(|job| job["reason"] == "last_run_failed").cloned()
+    });
+}
+
+#[test]
 fn the_data_directory_is_private_and_says_where_the_server_is() {
     let server = Server::start(&[]);
     let mode = |name: &str| {

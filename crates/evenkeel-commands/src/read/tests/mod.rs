@@ -2,13 +2,15 @@
 
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::Lane;
-use evenkeel_core::retry::{Backoff, Jitter};
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
 use evenkeel_core::schedule::{Interval, Once};
 use evenkeel_core::{Schedule, Span, TenantNo};
 use serde_json::json;
 
 use super::*;
 
+mod bounds;
 mod properties;
 mod schedules;
 
@@ -65,7 +67,7 @@ fn every(secs: u64) -> Schedule {
 }
 
 fn once() -> Schedule {
-    Schedule::Once(Once { at: None })
+    Schedule::Once(Once::NOW)
 }
 
 #[test]
@@ -87,8 +89,11 @@ fn policies_are_read_one_by_one() {
         "max_retries": 5, "retry_backoff": "fixed", "retry_backoff_seconds": 7200,
         "retry_jitter_percent": 0, "timeout_sec": 10, "max_allowed_duration": "1h",
         "priority": 100, "lane": "batch", "pool": "eu.west-1", "misfire": "all",
-        "misfire_after": "5m", "overlap": "queue", "on_lost_worker": "fail", "max_crashes": 0,
-        "on_exhausted": "stop", "payload": [1, {"a": null}],
+        "misfire_after": "5m", "overlap": "replace", "on_lost_worker": "fail", "max_crashes": 0,
+        "on_exhausted": "stop", "payload": [1, {"a": null}], "max_expected_duration": "10m",
+        "average_duration_override": "7m", "avoid_blackout": true,
+        "blackout_periods": [{"start": "22:00", "end": "06:00:30"}],
+        "dont_run_on_nodes": ["crawler-3", "crawler-4", "crawler-3"],
     })))
     .unwrap()
     .definition;
@@ -102,6 +107,12 @@ fn policies_are_read_one_by_one() {
     assert_eq!(definition.misfire, MisfirePolicy::All);
     assert_eq!(definition.misfire_after, Span::from_secs(300));
     assert_eq!(definition.max_crashes, 0);
+    assert_eq!(definition.overlap, OverlapPolicy::Replace);
+    assert_eq!(definition.max_expected_duration, Some(Span::from_secs(600)));
+    assert_eq!(definition.average_override, Some(Span::from_secs(420)));
+    assert_eq!(definition.dont_run_on_nodes, ["crawler-3", "crawler-4"]);
+    assert_eq!(definition.blackout_periods[0].end, jiff::civil::time(6, 0, 30, 0));
+    assert!(definition.avoid_blackout);
     assert_eq!(definition.payload, json!([1, {"a": null}]));
 }
 
@@ -135,7 +146,8 @@ fn every_limit_is_enforced_by_its_field() {
         (json!({"executor_config": {"x": "y".repeat(65 * 1024)}}), "executor_config"),
         (json!({"max_retries": 1001}), "max_retries"),
         (json!({"max_retries": -1}), "max_retries"),
-        (json!({"retry_backoff": "stages"}), "retry_backoff"),
+        (json!({"retry_backoff": "linear"}), "retry_backoff"),
+        (json!({"retry_backoff": "stages", "retry_backoff_seconds": 60}), "retry_backoff_seconds"),
         (json!({"retry_backoff_seconds": 3601}), "retry_backoff_seconds"),
         (json!({"retry_jitter_percent": 101}), "retry_jitter_percent"),
         (json!({"timeout_sec": 0}), "timeout_sec"),
@@ -151,6 +163,28 @@ fn every_limit_is_enforced_by_its_field() {
         (json!({"on_lost_worker": "cry"}), "on_lost_worker"),
         (json!({"max_crashes": 1001}), "max_crashes"),
         (json!({"on_exhausted": "panic"}), "on_exhausted"),
+        (json!({"max_expected_duration": "1ms"}), "max_expected_duration"),
+        (json!({"average_duration_override": "P1D"}), "average_duration_override"),
+        (json!({"dont_run_on_nodes": "crawler-3"}), "dont_run_on_nodes"),
+        (json!({"dont_run_on_nodes": vec!["x"; 101]}), "dont_run_on_nodes"),
+        (json!({"dont_run_on_nodes": ["a", " "]}), "dont_run_on_nodes[1]"),
+        (json!({"dont_run_on_nodes": ["a\nb"]}), "dont_run_on_nodes[0]"),
+        (json!({"dont_run_on_nodes": [7]}), "dont_run_on_nodes[0]"),
+        (json!({"avoid_blackout": "yes"}), "avoid_blackout"),
+        (json!({"blackout_periods": {}}), "blackout_periods"),
+        (json!({"blackout_periods": [{"start": "22:00"}]}), "blackout_periods[0]"),
+        (json!({"blackout_periods": [{"start": "22:00", "end": "25:00"}]}), "blackout_periods[0]"),
+        (json!({"blackout_periods": [{"start": "9:00", "end": "10:00"}]}), "blackout_periods[0]"),
+        (
+            json!({"blackout_periods": [{"start": "09:00", "end": "10:00", "x": 1}]}),
+            "blackout_periods[0]",
+        ),
+        (json!({"blackout_periods": [{"start": "09:00", "end": "09:00"}]}), "blackout_periods"),
+        (
+            json!({"blackout_periods": [{"start": "00:00", "end": "12:00"},
+                                     {"start": "12:00", "end": "24:00"}]}),
+            "blackout_periods",
+        ),
     ] {
         assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
     }
@@ -160,9 +194,9 @@ fn every_limit_is_enforced_by_its_field() {
 fn no_field_is_silently_ignored() {
     let fault = |field: &str| message(&noop(json!({field: "x"})));
     assert_eq!(fault("nmae"), "is not known here; did you mean name?");
-    assert!(fault("colour").contains("the fields are configuration, description"));
-    assert!(fault("blackout_periods").contains("not supported yet"));
-    assert!(fault("max_expected_duration").contains("max_allowed_duration"));
+    assert!(fault("colour").contains("the fields are average_duration_override"));
+    assert!(fault("dedup_key").contains("not supported yet"));
+    assert!(fault("condition").contains("set by the server"));
     assert!(fault("next_run_at").contains("set by the server"));
     assert_eq!(
         blamed(&noop(json!({"schedule": {"kind": "once", "every": "1h"}}))),

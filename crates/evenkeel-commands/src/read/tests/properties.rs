@@ -11,8 +11,25 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         any::<String>().prop_map(Value::from),
-        prop::sample::select(vec!["interval", "once", "@every 5m", "R/", "PT", "batch", "noop"])
-            .prop_map(Value::from),
+        prop::sample::select(vec![
+            "interval",
+            "once",
+            "cron",
+            "periodic",
+            "@every 5m",
+            "R/",
+            "R3/P1D",
+            "PT",
+            "P1M",
+            "batch",
+            "noop",
+            "0 9 * * *",
+            "H * * * *",
+            "2026-01-01T00:00:00Z",
+            "09:00",
+            "24h",
+        ])
+        .prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
@@ -36,6 +53,23 @@ fn any_field() -> impl Strategy<Value = String> {
         "payload",
         "metadata",
         "kind",
+        "cron_schedule",
+        "cron_max_schedule_duration",
+        "scheduling_period",
+        "cooldown_duration",
+        "schedule_time",
+        "cron_expression",
+        "tz",
+        "dst_gap",
+        "start_at",
+        "end_at",
+        "max_runs",
+        "exact",
+        "blackout_periods",
+        "dont_run_on_nodes",
+        "expression",
+        "period",
+        "start",
         "every",
         "at",
         "url",
@@ -69,9 +103,28 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_the_schedule_reader(text in "(@every |R/|P|PT)?[-0-9a-zA-Z/: .]{0,30}") {
-        if let Err(message) = read_schedule(&text) {
-            prop_assert!(!message.is_empty());
+    fn no_document_breaks_the_preview(
+        fields in prop::collection::vec((any_field(), any_json()), 0..6),
+        zone in prop::option::of(prop::sample::select(vec!["Europe/Berlin", "Pacific/Apia"])),
+    ) {
+        let mut fields: serde_json::Map<String, Value> = fields.into_iter().collect();
+        fields.extend(zone.map(|zone| ("timezone".to_owned(), zone.into())));
+        let now = "2026-03-28T12:00:00Z".parse().unwrap();
+        if let Ok(seen) = crate::preview(&Value::Object(fields), now, 10) {
+            prop_assert!(seen.times.iter().all(|time| time.utc >= now));
+            prop_assert!(seen.description.ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn no_text_breaks_the_schedule_reader(
+        text in "\\PC{0,12}|(@every |@|R/|R5/|P|PT)?[-0-9a-zA-Z/:*,#? .]{0,30}",
+    ) {
+        if let Err(misread) = read_schedule(&text) {
+            prop_assert!(!misread.message.is_empty());
+            prop_assert!(misread.position <= text.chars().count(), "{misread:?}");
+            let fault = misread.of("schedule", &text);
+            prop_assert!(fault.position.is_some() && fault.message.len() < 2000);
         }
     }
 

@@ -1,5 +1,7 @@
 //! When a job runs, in all the ways a document may say it.
 
+use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Periodic};
+
 use super::*;
 
 #[test]
@@ -45,27 +47,125 @@ fn without_a_schedule_or_with_it_off_a_job_runs_once_now() {
         assert_eq!(schedule(document.clone()), once(), "{document}");
     }
     let at = "2026-12-01T09:00:00Z";
+    let tolerance = Some(Span::from_secs(300));
     assert_eq!(
-        schedule(json!({"schedule": {"kind": "once", "at": at}})),
-        Schedule::Once(Once { at: Some(at.parse().unwrap()) })
+        schedule(json!({"schedule": {"kind": "once", "at": at, "tolerance": "5m"}})),
+        Schedule::Once(Once { at: Some(at.parse().unwrap()), tolerance })
     );
+}
+
+fn cron(expression: &str, max_hours: Option<u64>) -> Schedule {
+    Schedule::Cron(CronSchedule {
+        cron: Cron::parse(expression).unwrap(),
+        max_duration: max_hours.map(|hours| Span::from_secs(hours * 3600)),
+    })
+}
+
+#[test]
+fn every_way_to_say_a_cron_expression_means_the_same() {
+    for document in [
+        json!({"schedule": {"kind": "cron", "expression": "0 9 * * 1-5", "max_duration": "6h"}}),
+        json!({"schedule": "0 9 * * 1-5", "cron_max_schedule_duration": "6h"}),
+        json!({"cron_schedule": "0 9 * * 1-5", "cron_max_schedule_duration": "PT6H"}),
+        json!({"cron_expression": "0 9 * * 1-5", "cron_max_schedule_duration": "6h"}),
+        json!({"schedule": {"kind": "cron", "expression": "0 9 * * 1-5", "max_duration": "6h"},
+               "cron_expression": "0 9 * * 1-5", "cron_schedule": "0  9 * * 1-5",
+               "schedule_time": "0 9 * * 1-5", "cron_max_schedule_duration": "6h"}),
+    ] {
+        assert_eq!(schedule(document.clone()), cron("0 9 * * 1-5", Some(6)), "{document}");
+    }
+    assert_eq!(schedule(json!({"schedule_time": "@daily"})), cron("@daily", None));
+    assert_eq!(schedule(json!({"schedule": "30 0 9 * * *"})), cron("30 0 9 * * *", None));
+    assert_eq!(schedule(json!({"schedule": "@every 30m"})), every(1800));
+    assert_eq!(schedule(json!({"cron_expression": "@every 30m"})), every(1800));
+    assert_eq!(
+        schedule(json!({"schedule": {"kind": "cron", "expression": "@every 30m"}})),
+        every(1800)
+    );
+}
+
+#[test]
+fn an_interval_wins_over_the_cron_column_before_it() {
+    let document = json!({"interval_minutes": 30, "schedule_time": "0 9 * * *"});
+    assert_eq!(schedule(document), every(1800));
+    assert_eq!(
+        blamed(&noop(json!({"interval_minutes": 30, "schedule_time": "0 9 * *"}))),
+        ["schedule_time"]
+    );
+}
+
+#[test]
+fn a_period_is_no_interval() {
+    let hours = |n: u64| Span::from_secs(n * 3600);
+    let periodic = |cooldown| Schedule::Periodic(Periodic::new(hours(24), cooldown).unwrap());
+    for document in [
+        json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"}}),
+        json!({"scheduling_period": "24h", "cooldown_duration": "1h"}),
+        json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
+               "scheduling_period": "24h", "cooldown_duration": "1h"}),
+    ] {
+        assert_eq!(schedule(document.clone()), periodic(Some(hours(1))), "{document}");
+    }
+    assert_eq!(schedule(json!({"scheduling_period": "24h"})), periodic(None));
+    let none = json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "0s"}});
+    assert_eq!(schedule(none), periodic(Some(Span::ZERO)));
+}
+
+#[test]
+fn days_and_months_are_those_of_the_calendar() {
+    let calendar = |every: &str| {
+        let every = every.parse().unwrap();
+        Schedule::Calendar(CalendarInterval { every, anchor: None, tolerance: None })
+    };
+    for document in [
+        json!({"schedule": "P1M"}),
+        json!({"schedule": "R/P1M"}),
+        json!({"schedule": {"kind": "interval", "every": "P1M"}}),
+        json!({"schedule": "@every P1M"}),
+    ] {
+        assert_eq!(schedule(document.clone()), calendar("P1M"), "{document}");
+    }
+    assert_eq!(schedule(json!({"schedule": "1d"})), every(86_400));
 }
 
 #[test]
 fn a_schedule_that_is_none_is_refused_with_its_field() {
     for (document, field) in [
-        (json!({"schedule": "0 9 * * *"}), "schedule"),
-        (json!({"schedule": "@daily"}), "schedule"),
-        (json!({"schedule": "P1D"}), "schedule"),
-        (json!({"schedule": "R5/2026-12-01T00:00:00Z/PT30M"}), "schedule"),
+        (json!({"schedule": "0 9 * *"}), "schedule"),
+        (json!({"schedule": "0 0 30 2 *"}), "schedule"),
+        (json!({"schedule": "@fortnightly"}), "schedule"),
+        (json!({"schedule": "P1H"}), "schedule"),
+        (json!({"schedule": "R0/PT30M"}), "schedule"),
+        (json!({"schedule": "2026-12-01T00:00:00Z"}), "schedule"),
+        (json!({"schedule": "0,".repeat(600) + "0 * * * *"}), "schedule"),
         (json!({"schedule": "R/yesterday/PT30M"}), "schedule"),
         (json!({"schedule": "R"}), "schedule"),
         (json!({"schedule": ""}), "schedule"),
         (json!({"schedule": 30}), "schedule"),
         (json!({"schedule": []}), "schedule"),
         (json!({"schedule": "@every 500ms"}), "schedule"),
-        (json!({"schedule": {"kind": "cron", "expression": "0 9 * * *"}}), "schedule.kind"),
-        (json!({"schedule": {"kind": "periodic", "period": "24h"}}), "schedule.kind"),
+        (json!({"schedule": {"kind": "cron"}}), "schedule.expression"),
+        (json!({"schedule": {"kind": "cron", "expression": "0 9 * * 8"}}), "schedule.expression"),
+        (json!({"schedule": {"kind": "cron", "expression": "30m"}}), "schedule.expression"),
+        (
+            json!({"schedule": {"kind": "cron", "expression": "0,".repeat(600) + "0 * * * *"}}),
+            "schedule.expression",
+        ),
+        (json!({"cron_schedule": "30m"}), "cron_schedule"),
+        (json!({"cron_expression": "PT30M"}), "cron_expression"),
+        (json!({"schedule": {"kind": "periodic"}}), "schedule.period"),
+        (json!({"schedule": {"kind": "periodic", "period": "P1D"}}), "schedule.period"),
+        (
+            json!({"schedule": {"kind": "periodic", "period": "1h", "cooldown": "2h"}}),
+            "schedule.period",
+        ),
+        (json!({"scheduling_period": "1h", "cooldown_duration": "2h"}), "scheduling_period"),
+        (json!({"cooldown_duration": "2h"}), "cooldown_duration"),
+        (json!({"cron_max_schedule_duration": "2h"}), "cron_max_schedule_duration"),
+        (
+            json!({"schedule": "30m", "cron_max_schedule_duration": "2h"}),
+            "cron_max_schedule_duration",
+        ),
         (json!({"schedule": {"kind": "sometimes"}}), "schedule.kind"),
         (json!({"schedule": {}}), "schedule.kind"),
         (json!({"schedule": {"kind": "interval"}}), "schedule.every"),
@@ -91,18 +191,73 @@ fn a_schedule_that_is_none_is_refused_with_its_field() {
 }
 
 #[test]
-fn kinds_to_come_are_named_as_such() {
-    let cron = message(&noop(json!({"schedule": "0 9 * * 1-5"})));
-    assert!(cron.contains("\"0 9 * * 1-5\"") && cron.contains("not supported yet"), "{cron}");
-    let kind = message(&noop(json!({"schedule": {"kind": "periodic", "period": "24h"}})));
-    assert!(kind.contains("interval and once"), "{kind}");
-    let days = message(&noop(json!({"schedule": "P1D"})));
-    assert!(days.contains("calendar units"), "{days}");
+fn forms_that_contradict_each_other_are_refused_by_name() {
+    for (document, field, other) in [
+        (json!({"schedule": "30m", "interval_minutes": 5}), "interval_minutes", "schedule"),
+        (
+            json!({"schedule": "0 9 * * *", "cron_expression": "0 8 * * *"}),
+            "cron_expression",
+            "schedule",
+        ),
+        (
+            json!({"interval_minutes": 5, "cron_schedule": "0 9 * * *"}),
+            "cron_schedule",
+            "interval_minutes",
+        ),
+        (
+            json!({"cron_expression": "@daily", "scheduling_period": "24h"}),
+            "scheduling_period",
+            "cron_expression",
+        ),
+        (
+            json!({"schedule": {"kind": "cron", "expression": "@daily", "max_duration": "1h"},
+                "cron_max_schedule_duration": "2h"}),
+            "cron_max_schedule_duration",
+            "schedule.max_duration",
+        ),
+        (
+            json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
+                "cooldown_duration": "2h"}),
+            "cooldown_duration",
+            "schedule.cooldown",
+        ),
+        (json!({"timezone": "UTC", "tz": "Europe/Berlin"}), "tz", "timezone"),
+    ] {
+        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+        let message = message(&noop(document));
+        assert!(message.contains(&format!("contradicts {other}")), "{message}");
+    }
+}
+
+#[test]
+fn a_fault_is_shown_where_it_is_and_beside_what_would_be_right() {
+    for (document, position, right) in [
+        (json!({"schedule": "0 9 * * 8"}), 8, "0 9 * * 1-5"),
+        (json!({"schedule": "  0 25 * * *"}), 4, "0 9 * * 1-5"),
+        (json!({"schedule": "0 9 * *"}), 7, "0 9 * * 1-5"),
+        (json!({"schedule": "@every 30x"}), 9, "@every 30m"),
+        (json!({"schedule": "30"}), 2, "1h 30m"),
+        (json!({"schedule": "PT30"}), 4, "PT30M"),
+        (json!({"schedule": "R/tomorrow/PT30M"}), 2, "R/2026-12-01T00:00:00Z/PT30M"),
+        (json!({"schedule": "R/2026-12-01T00:00:00Z/PT3X"}), 26, "R/2026-12-01T00:00:00Z/PT30M"),
+        (json!({"schedule": "never"}), 0, "@daily"),
+        (json!({"schedule": {"kind": "cron", "expression": "0 9 30 2 *"}}), 4, "0 9 * * 1-5"),
+        (json!({"schedule": {"kind": "interval", "every": "5 parsecs"}}), 2, "1h 30m"),
+    ] {
+        let faults = read(&noop(document.clone())).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(faults[0].position, Some(position), "{document} {}", faults[0].message);
+        let message = &faults[0].message;
+        assert!(message.contains(right), "{message}");
+        assert!(message.contains(&format!("character {}", position + 1)), "{message}");
+    }
 }
 
 #[test]
 fn zones_get_their_proper_names() {
     let zone = |name| read(&noop(json!({"timezone": name}))).unwrap().definition.timezone;
-    assert_eq!(zone("america/toronto"), "America/Toronto");
-    assert_eq!(zone("UTC"), "UTC");
+    assert_eq!(zone("america/toronto").name(), "America/Toronto");
+    assert!(zone("UTC").is_utc());
+    let short = read(&noop(json!({"tz": "Europe/Berlin", "timezone": "europe/berlin"}))).unwrap();
+    assert_eq!(short.definition.timezone.name(), "Europe/Berlin");
 }

@@ -103,6 +103,11 @@ impl Cron {
         &self.raw.expression
     }
 
+    /// Does it run at the very times that the expression names? Otherwise some seconds later.
+    pub fn is_exact(&self) -> bool {
+        self.raw.skew_secs == 0
+    }
+
     /// The first time after `after`; `None` if it lies beyond the times runs may have.
     pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let from = self.unskewed(after.as_micros().saturating_add(1));

@@ -8,8 +8,10 @@ use evenkeel_core::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::super::Context;
+use super::super::next::point_at;
 use super::super::run::moment;
 use super::show::schedule;
+use super::when::WhenArgs;
 use crate::Failure;
 use crate::client::Client;
 use crate::output::{ago, clean, quoted};
@@ -18,6 +20,9 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --name hello --every 10s --noop
   evenkeel job create --name ping --every 5m --http https://example.com/ --method GET
   evenkeel job create --name news --every 30m --crawl https://example.com/ --max-pages 500
+  evenkeel job create --name report --cron '0 9 * * 1-5' --tz America/Toronto --tolerance 1h --noop
+  evenkeel job create --name fresh --periodic 24h --cooldown 1h --crawl https://example.com/
+  evenkeel job create --name night --every 1h --blackout 08:00-18:00 --tz Europe/Berlin --noop
   evenkeel job create --name backup --schedule '@every 24h' --shell -- tar -czf /tmp/b.tgz /etc
   evenkeel job create --name later --at +10m --http https://example.com/hook --payload '{\"a\": 1}'
   evenkeel job create --file job.json
@@ -25,7 +30,6 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 /// The job to create.
 #[derive(Args, Clone)]
-#[command(group = clap::ArgGroup::new("when").args(["every", "at", "now", "schedule"]))]
 #[command(group = clap::ArgGroup::new("what").args(["noop", "http", "crawl", "shell", "file"]).required(true))]
 pub(super) struct CreateArgs {
     /// What people call it; unique
@@ -35,21 +39,8 @@ pub(super) struct CreateArgs {
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     description: Option<String>,
 
-    /// Run it so often
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
-    every: Option<Span>,
-    /// Run it once, at this time, or in so long: 2026-12-01T09:00:00Z or +10m
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
-    at: Option<String>,
-    /// Run it once, now
-    #[arg(long, conflicts_with = "file", help_heading = "When")]
-    now: bool,
-    /// Run it by an expression: '@every 30m', PT30M, R/2026-12-01T00:00:00Z/PT30M
-    #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
-    schedule: Option<String>,
-    /// The zone its times are meant in
-    #[arg(long, value_name = "ZONE", conflicts_with = "file", help_heading = "When")]
-    tz: Option<String>,
+    #[command(flatten)]
+    when: WhenArgs,
 
     /// Do nothing, for trying things out
     #[arg(long, help_heading = "What")]
@@ -100,7 +91,16 @@ pub(super) struct CreateArgs {
     /// Give up after so long without a sign of life
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     timeout: Option<Span>,
-    /// If it is due while it runs: skip, queue or allow
+    /// Log a run that takes longer
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    max_expected_duration: Option<Span>,
+    /// End a run that takes longer
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    max_allowed_duration: Option<Span>,
+    /// Take this for its average duration, whatever was seen
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    average_duration: Option<Span>,
+    /// If it is due while it runs: skip, queue, allow or replace
     #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
     overlap: Option<String>,
     /// If times were missed: last, skip or all
@@ -115,6 +115,9 @@ pub(super) struct CreateArgs {
     /// The workers that may take it
     #[arg(long, value_name = "POOL", conflicts_with = "file", help_heading = "How")]
     pool: Option<String>,
+    /// Never run it on the node with this name; repeatable
+    #[arg(long, value_name = "NODE", conflicts_with = "file", help_heading = "How")]
+    dont_run_on: Vec<String>,
 }
 
 impl CreateArgs {
@@ -131,8 +134,6 @@ impl CreateArgs {
         };
         put("name", self.name.clone().map(Value::from));
         put("description", self.description.clone().map(Value::from));
-        put("schedule", self.schedule(now)?);
-        put("timezone", self.tz.clone().map(Value::from));
         let (executor, settings) = self.executor()?;
         put("executor_type", Some(executor.into()));
         put("executor_config", settings);
@@ -145,19 +146,13 @@ impl CreateArgs {
         put("lane", self.lane.clone().map(Value::from));
         put("priority", self.priority.map(Value::from));
         put("pool", self.pool.clone().map(Value::from));
+        let nodes = &self.dont_run_on;
+        put("dont_run_on_nodes", (!nodes.is_empty()).then(|| json!(nodes)));
+        put("max_expected_duration", self.max_expected_duration.map(|span| json!(span)));
+        put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
+        put("average_duration_override", self.average_duration.map(|span| json!(span)));
+        self.when.add_to(&mut job, now)?;
         Ok(Value::Object(job))
-    }
-
-    fn schedule(&self, now: Timestamp) -> Result<Option<Value>, Failure> {
-        Ok(if let Some(every) = self.every {
-            Some(json!({"kind": "interval", "every": every}))
-        } else if let Some(at) = &self.at {
-            Some(json!({"kind": "once", "at": read_time(at, now)?}))
-        } else if self.now {
-            Some(json!({"kind": "once"}))
-        } else {
-            self.schedule.clone().map(Value::from)
-        })
     }
 
     fn executor(&self) -> Result<(&'static str, Option<Value>), Failure> {
@@ -229,18 +224,6 @@ fn read_headers(headers: &[String]) -> Result<Map<String, Value>, Failure> {
     headers.iter().map(one).collect()
 }
 
-fn read_time(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
-    let relative = text.strip_prefix('+').map(str::parse::<Span>);
-    let time = match relative {
-        Some(span) => span.ok().map(|span| now.saturating_add(span)),
-        None => text.parse().ok(),
-    };
-    time.ok_or_else(|| {
-        Failure::usage(format!("--at: {text:?} is not a time"))
-            .or_else("write it like 2026-12-01T09:00:00Z, or +10m for ten minutes from now")
-    })
-}
-
 fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Value>, Failure> {
     let Some(span) = span else { return Ok(None) };
     if span.as_millis() % 1000 != 0 {
@@ -255,7 +238,8 @@ pub(super) async fn run(
     client: &Client,
     document: &Value,
 ) -> Result<(), Failure> {
-    let answer = client.post(&["jobs"], Some(document)).await?;
+    let answer = client.post(&["jobs"], Some(document)).await;
+    let answer = answer.map_err(|failure| pointed(failure, document))?;
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
@@ -273,6 +257,13 @@ pub(super) async fn run(
     );
     let text: Vec<String> = text.lines().map(clean).collect();
     context.output.line(&text.join("\n"))
+}
+
+/// A refusal with a caret under the fault, if the server says where it is.
+fn pointed(failure: Failure, document: &Value) -> Failure {
+    let problem = failure.problem.clone().unwrap_or_default();
+    let position = problem["position"].as_u64().and_then(|it| usize::try_from(it).ok());
+    point_at(failure, document, problem["field"].as_str().unwrap_or_default(), position)
 }
 
 #[cfg(test)]
@@ -326,6 +317,44 @@ mod tests {
             json!({"schedule": {"kind": "once", "at": NOW.saturating_add(Span::from_secs(600))},
                    "executor_type": "shell", "executor_config": {"argv": ["echo", "--json"]}})
         );
+    }
+
+    #[test]
+    fn policies_about_time_and_nodes_are_passed_on() {
+        assert_eq!(
+            document(&[
+                "--noop",
+                "--cron",
+                "@daily",
+                "--dont-run-on",
+                "a",
+                "--dont-run-on",
+                "b",
+                "--max-expected-duration",
+                "10m",
+                "--max-allowed-duration",
+                "1h",
+                "--average-duration",
+                "5m",
+                "--overlap",
+                "replace",
+            ])
+            .unwrap(),
+            json!({"executor_type": "noop", "schedule": {"kind": "cron", "expression": "@daily"},
+                   "dont_run_on_nodes": ["a", "b"], "max_expected_duration": "10m",
+                   "max_allowed_duration": "1h", "average_duration_override": "5m",
+                   "overlap": "replace"})
+        );
+    }
+
+    #[test]
+    fn a_fault_that_the_server_found_is_pointed_at() {
+        let document = json!({"schedule": {"kind": "cron", "expression": "0 9 * * 8"}});
+        let problem = json!({"field": "schedule.expression", "position": 8});
+        let failure = Failure { problem: Some(problem), ..Failure::failed("no") };
+        assert_eq!(pointed(failure, &document).place, Some(("0 9 * * 8".into(), 8)));
+        let failure = Failure { problem: Some(json!({"field": "name"})), ..Failure::failed("no") };
+        assert_eq!(pointed(failure, &document).place, None);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `evenkeel job`
 
+mod conditions;
 mod create;
 mod show;
+mod when;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -41,6 +43,20 @@ enum JobCommand {
         /// Its name or id
         job: String,
     },
+    /// Tell why a job does not run now, and when it may
+    #[command(after_help = "Examples:
+  evenkeel job explain hello
+  evenkeel job explain hello --json | jq '.reasons[0].code'")]
+    Explain {
+        /// Its name or id
+        job: String,
+    },
+    /// Count jobs by condition, and list those that do not keep their promise, soonest ERROR first
+    #[command(after_help = "Examples:
+  evenkeel job conditions
+  evenkeel job conditions --level error
+  evenkeel job conditions --json | jq .counts")]
+    Conditions(conditions::ConditionsArgs),
     /// Run a job now, beside its schedule
     #[command(after_help = "Examples:
   evenkeel job trigger hello
@@ -70,6 +86,8 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Create(_) => create::run(context, &client, &document).await,
             JobCommand::List(args) => show::list(context, &client, args).await,
             JobCommand::Show { job } => show::show(context, &client, &job).await,
+            JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
+            JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
             JobCommand::Trigger { job } => trigger(context, &client, &job).await,
             JobCommand::Delete { job } => delete(context, &client, &job).await,
         }

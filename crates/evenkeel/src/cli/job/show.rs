@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::Context;
 use super::super::run::moment;
+use super::conditions::tone_of_condition;
 use super::find_id;
 use crate::Failure;
 use crate::client::Client;
@@ -44,7 +45,8 @@ pub(super) async fn list(
             "There are no jobs. Create one: evenkeel job create --name hello --every 10s --noop",
         );
     }
-    let headings = ["JOB", "STATUS", "SCHEDULE", "DOES", "NEXT RUN", "LAST RUN", "RUNS"];
+    let headings =
+        ["JOB", "STATUS", "CONDITION", "SCHEDULE", "DOES", "NEXT RUN", "LAST RUN", "RUNS"];
     let mut table = Table::new(context.output, &headings);
     for job in jobs {
         table.row(row(job, context.now()));
@@ -63,7 +65,7 @@ pub(super) async fn list(
     context.output.line(&text)
 }
 
-fn row(job: &Value, now: Timestamp) -> [(String, Tone); 7] {
+fn row(job: &Value, now: Timestamp) -> [(String, Tone); 8] {
     let text = |field: &str| job[field].as_str().unwrap_or("-").to_owned();
     let when = |field: &str| moment(&job[field]).map_or_else(|| "-".into(), |at| ago(at, now));
     let (status, tone) = match job["consecutive_failures"].as_u64() {
@@ -75,6 +77,7 @@ fn row(job: &Value, now: Timestamp) -> [(String, Tone); 7] {
     [
         (title(job), Tone::Plain),
         (status, tone),
+        (text("condition"), tone_of_condition(&text("condition"))),
         (schedule(&job["schedule"]), Tone::Plain),
         (text("executor_type"), Tone::Plain),
         (when("next_run_at"), Tone::Plain),
@@ -96,11 +99,12 @@ pub(in super::super) fn title(job: &Value) -> String {
 /// A schedule in words.
 pub(super) fn schedule(schedule: &Value) -> String {
     let text = |field: &str| schedule[field].as_str();
-    match (text("kind"), text("every"), text("at")) {
-        (Some("interval"), Some(every), _) => match text("anchor") {
-            Some(anchor) => format!("every {every} from {anchor}"),
-            None => format!("every {every}"),
-        },
+    let or = |field: &str| text(field).unwrap_or("?");
+    match (text("kind"), text("anchor"), text("at")) {
+        (Some("interval"), Some(anchor), _) => format!("every {} from {anchor}", or("every")),
+        (Some("interval"), None, _) => format!("every {}", or("every")),
+        (Some("cron"), ..) => format!("cron {}", or("expression")),
+        (Some("periodic"), ..) => format!("at most {} stale", or("period")),
         (Some("once"), _, Some(at)) => format!("once at {at}"),
         (Some("once"), ..) => "once".into(),
         _ => schedule.to_string(),
@@ -135,7 +139,18 @@ fn details(job: &Value, now: Timestamp) -> String {
     line("id", string("id"));
     line("about", string("description"));
     line("status", string("status"));
+    let condition = string("condition").zip(string("condition_reason"));
+    line("condition", condition.map(|(condition, reason)| format!("{condition} ({reason})")));
     line("schedule", Some(schedule(&job["schedule"])));
+    let tolerance = ["tolerance", "max_duration"].map(|name| job["schedule"][name].as_str());
+    let tolerance = tolerance.into_iter().flatten().next();
+    line("tolerance", tolerance.map(|span| format!("{span} after its time")));
+    line("zone", string("timezone").filter(|zone| zone != "UTC"));
+    line("starts", time("start_at"));
+    line("ends", time("end_at"));
+    let at_most = job["max_runs"].as_u64();
+    line("at most", at_most.map(|max| format!("{max} runs, {} so far", job["run_count"])));
+    line("blackouts", blackouts(&job["blackout_periods"]));
     line("does", string("executor_type"));
     line("settings", object("executor_config"));
     line("payload", object("payload"));
@@ -148,19 +163,39 @@ fn details(job: &Value, now: Timestamp) -> String {
     line("failures", failures.map(|failures| format!("{failures} in a row")));
     line("retries", Some(format!("{}, {}", job["max_retries"], wait(job))));
     line("timeout", Some(format!("{}s without a sign of life", job["timeout_sec"])));
+    line("expected", string("max_expected_duration"));
+    line("limit", string("max_allowed_duration"));
     line("overlap", string("overlap"));
     line("misfire", string("misfire"));
     line(
         "lane",
         Some(format!("{}, priority {}", string("lane").unwrap_or_default(), job["priority"])),
     );
+    line("not on", nodes(&job["dont_run_on_nodes"]));
     line("pool", string("pool").filter(|pool| pool != "default"));
     line("created", time("created_at"));
     text
 }
 
+fn blackouts(periods: &Value) -> Option<String> {
+    let shown = |period: &Value| {
+        let edge = |name: &str| period[name].as_str().unwrap_or("?").to_owned();
+        format!("{}-{}", edge("start"), edge("end"))
+    };
+    let periods: Vec<String> = periods.as_array()?.iter().map(shown).collect();
+    (!periods.is_empty()).then(|| periods.join(", "))
+}
+
+fn nodes(names: &Value) -> Option<String> {
+    let names: Vec<&str> = names.as_array()?.iter().filter_map(Value::as_str).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 fn wait(job: &Value) -> String {
     let growth = job["retry_backoff"].as_str().unwrap_or_default();
+    if growth == "stages" {
+        return "after 5m, 1h, then 4h".into();
+    }
     format!("{growth} from {}s", job["retry_backoff_seconds"])
 }
 
@@ -175,6 +210,8 @@ mod tests {
         for (value, words) in [
             (json!({"kind": "interval", "every": "30m"}), "every 30m"),
             (json!({"kind": "once"}), "once"),
+            (json!({"kind": "cron", "expression": "0 9 * * *"}), "cron 0 9 * * *"),
+            (json!({"kind": "periodic", "period": "1d"}), "at most 1d stale"),
             (json!({"kind": "once", "at": "2026-12-01T09:00:00Z"}), "once at 2026-12-01T09:00:00Z"),
         ] {
             assert_eq!(schedule(&value), words);

@@ -1,0 +1,133 @@
+//! `GET /api/v1/jobs/{id}/condition`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_commands::{JobCondition, condition_words};
+use evenkeel_core::{JobId, Span, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::read_id;
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// What is remembered of a job's runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct HistoryView {
+    /// When its last execution started.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_start_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_end_at: Option<Timestamp>,
+    /// When its last good execution started.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_good_start_at: Option<Timestamp>,
+    /// When that ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_good_end_at: Option<Timestamp>,
+    /// Executions in a row that have failed since.
+    pub consecutive_failures: u32,
+    /// Moving average of the duration of good executions.
+    pub average_duration_ms: Option<u64>,
+    /// Its standard deviation.
+    pub duration_deviation_ms: Option<u64>,
+    /// What is taken for the average instead.
+    pub average_duration_override_ms: Option<u64>,
+}
+
+/// Whether a job keeps its promise.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct ConditionView {
+    /// Which job.
+    #[schema(value_type = uuid::Uuid)]
+    pub job_id: JobId,
+    /// Its name.
+    pub name: Option<String>,
+    /// `OK`, `WARNING` or `ERROR`.
+    pub condition: &'static str,
+    /// Why: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
+    /// `likely_violated_running`, `likely_violated_waiting`, `violated` or `given_up`.
+    pub reason: &'static str,
+    /// The same in words.
+    pub explanation: String,
+    /// As of this moment.
+    #[schema(value_type = String, format = DateTime)]
+    pub as_of: Timestamp,
+    /// When it may start next. Retries, blackouts and pauses move it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub can_start_by: Option<Timestamp>,
+    /// By when it must start, to keep its promise. Nothing but the schedule moves it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub should_start_by: Option<Timestamp>,
+    /// By when a good run must be over; null if nothing is promised.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deadline: Option<Timestamp>,
+    /// When its condition becomes another one if nothing happens.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub changes_at: Option<Timestamp>,
+    /// Since when it runs, if it does.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub running_since: Option<Timestamp>,
+    /// What is remembered of its runs.
+    pub history: HistoryView,
+}
+
+impl From<JobCondition> for ConditionView {
+    fn from(judged: JobCondition) -> Self {
+        let JobCondition { job, now, condition, can_start_by, should_start_by, .. } = judged;
+        let history = job.history;
+        Self {
+            job_id: job.id,
+            name: job.about.name.or(job.about.source_name),
+            condition: condition.level().as_str(),
+            reason: condition.reason.as_str(),
+            explanation: condition_words(&condition, &job.definition.timezone),
+            as_of: now,
+            can_start_by,
+            should_start_by,
+            deadline: condition.deadline,
+            changes_at: condition.changes_at,
+            running_since: job.running_since,
+            history: HistoryView {
+                last_start_at: history.last_start_at,
+                last_end_at: history.last_end_at,
+                last_good_start_at: history.last_good_start_at,
+                last_good_end_at: history.last_good_end_at,
+                consecutive_failures: history.consecutive_failures,
+                average_duration_ms: history.average_good_duration.map(Span::as_millis),
+                duration_deviation_ms: history.duration_deviation().map(Span::as_millis),
+                average_duration_override_ms: job.definition.average_override.map(Span::as_millis),
+            },
+        }
+    }
+}
+
+/// Whether a job keeps its promise, judged now.
+#[utoipa::path(
+    get,
+    path = "/api/v1/jobs/{id}/condition",
+    operation_id = "condition_of_job",
+    tag = "conditions",
+    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    responses(
+        (status = 200, description = "Its condition", body = ConditionView),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn condition(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<ConditionView>, Problem> {
+    params.finish()?;
+    let judged = app.jobs.condition(&caller.scope, read_id(&id)?).await?;
+    Ok(Json(judged.into()))
+}

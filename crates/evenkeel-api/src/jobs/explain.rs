@@ -1,0 +1,158 @@
+//! `GET /api/v1/jobs/{id}/explain`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_commands::{JobExplanation, why_words};
+use evenkeel_core::explain::Why;
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::status::JobStatus;
+use evenkeel_core::{JobId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::read_id;
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A reason why a job does not run now, or that it does.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
+pub struct ReasonView {
+    /// `running`, `not_due`, `cooling_down`, `blackout`, `retry_pending`, `trigger_pending`,
+    /// `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_capacity`,
+    /// `previous_run_going_on`, `starting`, `paused`, `cancelled` or `over`.
+    pub code: &'static str,
+    /// The same in words.
+    pub message: String,
+    /// Until when it holds, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub until: Option<Timestamp>,
+    /// Since when it holds, if that matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<Timestamp>,
+    /// How many are before it in the queue; 1000 stands for more, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u32>,
+    /// The time that the waiting run is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub scheduled_at: Option<Timestamp>,
+    /// Which retry it is, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<u16>,
+    /// The nodes it stays away from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forbidden: Option<Vec<String>>,
+    /// The policy that decides about the time that came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub overlap: Option<OverlapPolicy>,
+}
+
+impl From<Why> for ReasonView {
+    fn from(why: Why) -> Self {
+        let until = why.until();
+        let of = |code| Self { code, until, ..Self::default() };
+        match why {
+            Why::Running { since } => Self { since: Some(since), ..of("running") },
+            Why::NotDue { .. } => of("not_due"),
+            Why::CoolingDown { .. } => of("cooling_down"),
+            Why::Blackout { .. } => of("blackout"),
+            Why::RetryPending { retry, .. } => Self { retry: Some(retry), ..of("retry_pending") },
+            Why::TriggerPending { .. } => of("trigger_pending"),
+            Why::WaitingInQueue { scheduled_at, since, ahead } => Self {
+                scheduled_at: Some(scheduled_at),
+                since: Some(since),
+                ahead: Some(ahead),
+                ..of("waiting_in_queue")
+            },
+            Why::NoNodeAllowed { forbidden } => {
+                Self { forbidden: Some(forbidden), ..of("no_node_allowed") }
+            }
+            Why::NoWorker => of("no_worker"),
+            Why::NoCapacity { since } => Self { since: Some(since), ..of("no_capacity") },
+            Why::PreviousRunGoingOn { since, overlap } => {
+                Self { since: Some(since), overlap: Some(overlap), ..of("previous_run_going_on") }
+            }
+            Why::Starting => of("starting"),
+            Why::Paused => of("paused"),
+            Why::Cancelled => of("cancelled"),
+            Why::Over => of("over"),
+        }
+    }
+}
+
+/// Why a job does not run now, or that it does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct ExplainView {
+    /// Which job.
+    #[schema(value_type = uuid::Uuid)]
+    pub job_id: JobId,
+    /// Its name.
+    pub name: Option<String>,
+    /// `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or `cancelled`.
+    #[schema(value_type = String)]
+    pub status: JobStatus,
+    /// As of this moment.
+    #[schema(value_type = String, format = DateTime)]
+    pub as_of: Timestamp,
+    /// All reasons in words.
+    pub summary: String,
+    /// All reasons, the one that matters most first.
+    pub reasons: Vec<ReasonView>,
+    /// The first moment at which a run of it may start; null if none follows, or if nobody knows.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_possible_start: Option<Timestamp>,
+}
+
+impl From<JobExplanation> for ExplainView {
+    fn from(explained: JobExplanation) -> Self {
+        let JobExplanation { job, now, explanation } = explained;
+        let zone = &job.definition.timezone;
+        let reasons: Vec<ReasonView> = explanation
+            .reasons
+            .into_iter()
+            .map(|why| ReasonView { message: why_words(&why, zone, now), ..why.into() })
+            .collect();
+        let words: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
+        Self {
+            job_id: job.id,
+            status: job.status(),
+            as_of: now,
+            summary: words.join(" "),
+            reasons,
+            next_possible_start: explanation.next_possible_start,
+            name: job.about.name.or(job.about.source_name),
+        }
+    }
+}
+
+/// Why a job does not run now, in words and in data.
+#[utoipa::path(
+    get,
+    path = "/api/v1/jobs/{id}/explain",
+    operation_id = "explain_job",
+    tag = "jobs",
+    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    responses(
+        (status = 200, description = "Why", body = ExplainView),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<ExplainView>, Problem> {
+    params.finish()?;
+    let explained = app.jobs.explain(&caller.scope, read_id(&id)?).await?;
+    Ok(Json(explained.into()))
+}

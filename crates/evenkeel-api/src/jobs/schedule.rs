@@ -1,0 +1,168 @@
+//! A job's schedule as people see it.
+
+use evenkeel_core::blackout::Blackout;
+use evenkeel_core::{Schedule, Span, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// When a job runs, in its canonical form.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ScheduleView {
+    /// Again and again, a fixed time, or days or months of the calendar, apart.
+    Interval {
+        /// The time between two runs, like `30m` or `P1M`.
+        #[schema(example = "30m")]
+        every: String,
+        /// The time its rhythm is tied to, if it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, format = DateTime)]
+        anchor: Option<Timestamp>,
+        /// A run must be over this long after its time; left out: by its next time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, example = "10m")]
+        tolerance: Option<Span>,
+    },
+    /// Whenever the clocks of its zone show what an expression says.
+    Cron {
+        /// Five fields, six with seconds first, or a name like `@daily`.
+        #[schema(example = "0 9 * * 1-5")]
+        expression: String,
+        /// A run must be over this long after its time; left out: by its next time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, example = "6h")]
+        max_duration: Option<Span>,
+    },
+    /// Often enough: at any moment, a good run began less than a period ago.
+    Periodic {
+        /// How stale it may be.
+        #[schema(value_type = String, example = "24h")]
+        period: Span,
+        /// The pause after each run; left out: half the period.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, example = "1h")]
+        cooldown: Option<Span>,
+    },
+    /// One time.
+    Once {
+        /// When; left out or past: as soon as the job exists.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, format = DateTime)]
+        at: Option<Timestamp>,
+        /// It must start within this time; left out: a minute.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<String>, example = "5m")]
+        tolerance: Option<Span>,
+    },
+}
+
+impl From<&Schedule> for ScheduleView {
+    fn from(schedule: &Schedule) -> Self {
+        match schedule {
+            Schedule::Interval(interval) => Self::Interval {
+                every: interval.every().to_string(),
+                anchor: interval.anchor(),
+                tolerance: interval.stated_tolerance(),
+            },
+            Schedule::Calendar(every) => Self::Interval {
+                every: every.every.to_string(),
+                anchor: every.anchor,
+                tolerance: every.tolerance,
+            },
+            Schedule::Cron(by) => Self::Cron {
+                expression: by.cron.expression().into(),
+                max_duration: by.max_duration,
+            },
+            Schedule::Periodic(periodic) => {
+                Self::Periodic { period: periodic.period(), cooldown: Some(periodic.cooldown()) }
+            }
+            Schedule::Once(once) => Self::Once { at: once.at, tolerance: once.tolerance },
+        }
+    }
+}
+
+/// A schedule, long or on one line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ScheduleForm {
+    /// The canonical form.
+    Long(ScheduleView),
+    /// `0 9 * * 1-5`, `@daily`, `@every 30m`, `30m`, `PT30M`, `P1M`,
+    /// `R/2026-12-01T00:00:00Z/PT30M`…
+    Short(String),
+}
+
+/// Local hours in which a job neither starts nor runs; they may cross midnight.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct BlackoutView {
+    /// From this time of day.
+    #[schema(example = "22:00:00")]
+    pub start: String,
+    /// Up to, and not including, this one.
+    #[schema(example = "06:00:00")]
+    pub end: String,
+}
+
+impl From<&Blackout> for BlackoutView {
+    fn from(period: &Blackout) -> Self {
+        Self { start: period.start.to_string(), end: period.end.to_string() }
+    }
+}
+
+/// The same schedule in the words of older documents, where they have some.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct OtherWords {
+    pub interval: Option<(u64, &'static str)>,
+    pub cron: Option<String>,
+    pub cron_max: Option<Span>,
+    pub period: Option<Span>,
+    pub cooldown: Option<Span>,
+    pub exact: Option<bool>,
+}
+
+impl From<&Schedule> for OtherWords {
+    fn from(schedule: &Schedule) -> Self {
+        let none = Self::default();
+        match schedule {
+            Schedule::Interval(interval) => Self { interval: in_units(interval.every()), ..none },
+            Schedule::Cron(by) => Self {
+                cron: Some(by.cron.expression().into()),
+                cron_max: by.max_duration,
+                exact: Some(by.cron.is_exact()),
+                ..none
+            },
+            Schedule::Periodic(periodic) => Self {
+                period: Some(periodic.period()),
+                cooldown: Some(periodic.cooldown()),
+                ..none
+            },
+            Schedule::Calendar(_) | Schedule::Once(_) => none,
+        }
+    }
+}
+
+/// A span as a whole number of the longest unit that fits.
+fn in_units(span: Span) -> Option<(u64, &'static str)> {
+    [(86_400, "days"), (3600, "hours"), (60, "minutes")].into_iter().find_map(|(secs, name)| {
+        let unit = Span::from_secs(secs).as_micros();
+        span.as_micros().is_multiple_of(unit).then_some((span.as_micros() / unit, name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_said_in_the_longest_unit_that_fits() {
+        for (secs, shown) in [
+            (1800, Some((30, "minutes"))),
+            (5400, Some((90, "minutes"))),
+            (21_600, Some((6, "hours"))),
+            (172_800, Some((2, "days"))),
+            (90, None),
+        ] {
+            assert_eq!(in_units(Span::from_secs(secs)), shown);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Which jobs keep their promises, and why others do not run.
+
+use axum::http::Method;
+use evenkeel_core::condition::Reason;
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_store::{Judgement, Now, Role};
+use serde_json::{Value, json};
+
+use crate::world::{World, request, token};
+
+fn path(job: &Value, what: &str) -> String {
+    format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_job_tells_its_condition_and_its_window() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 10})).await;
+    let seen = world.get(&path(&job, "condition")).await.expect(200);
+    assert_eq!((&seen["condition"], &seen["reason"]), (&json!("OK"), &json!("never_ran")));
+    assert_eq!(seen["can_start_by"], job["next_run_at"]);
+    assert_eq!(seen["should_start_by"], seen["deadline"]);
+    assert_eq!(seen["history"]["consecutive_failures"], 0);
+    assert_eq!(seen["history"]["average_duration_ms"], Value::Null);
+    let at = |name: &str| seen[name].as_str().unwrap().parse::<Timestamp>().unwrap();
+    assert!(at("changes_at") > at("deadline"));
+    world.pass(1201);
+    let late = world.get(&path(&job, "condition")).await.expect(200);
+    assert_eq!((&late["condition"], &late["reason"]), (&json!("ERROR"), &json!("violated")));
+    assert_eq!(late["changes_at"], Value::Null);
+    let shown = world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await;
+    assert_eq!(shown.expect(200)["condition"], "ERROR");
+    let listed = world.get("/api/v1/jobs").await.expect(200);
+    assert_eq!(listed["jobs"][0]["condition_reason"], "violated");
+}
+
+/// Puts a job on the list of those at risk.
+async fn judge(world: &World, job: &Value, reason: Reason, error_at: &str) {
+    let known = world.known(job).await;
+    let store = &world.rig.store;
+    store.watch(&[known.no]).await.unwrap();
+    let shards: Vec<_> = evenkeel_core::Shard::all().collect();
+    let due = store.to_judge(&shards, 100, Now::Database).await.unwrap();
+    let touched = due.jobs.iter().find(|it| it.no == known.no).unwrap().touched;
+    let error_at = error_at.parse().unwrap();
+    let judgement =
+        Judgement { job: known.no, touched, reason, error_at, again_at: Some(Timestamp::MAX) };
+    store.judge(vec![judgement], Now::Database).await.unwrap();
+}
+
+#[tokio::test]
+async fn jobs_at_risk_are_listed_soonest_error_first_and_counted() {
+    let world = World::new().await;
+    for (name, reason, error_at) in [
+        ("late", Reason::LastRunFailed, "2100-01-03T00:00:00Z"),
+        ("soon", Reason::LikelyViolatedWaiting, "2100-01-01T00:00:00Z"),
+        ("gone", Reason::Violated, "2020-01-01T00:00:00Z"),
+    ] {
+        let job = world.create(json!({"name": name, "interval_minutes": 30})).await;
+        judge(&world, &job, reason, error_at).await;
+    }
+    world.create(json!({"name": "well", "interval_minutes": 30})).await;
+    let seen = world.get("/api/v1/conditions").await.expect(200);
+    assert_eq!(seen["counts"], json!({"ok": 1, "warning": 2, "error": 1}));
+    let names = |list: &Value| -> Vec<String> {
+        let jobs = list["jobs"].as_array().unwrap().clone();
+        jobs.iter().map(|job| job["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&seen), ["gone", "soon", "late"]);
+    assert_eq!((&seen["total"], &seen["next_cursor"]), (&json!(3), &Value::Null));
+    let first = world.get("/api/v1/conditions?limit=1").await.expect(200);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("/api/v1/conditions?cursor={cursor}")).await.expect(200);
+    assert_eq!(
+        (names(&first), names(&rest)),
+        (vec!["gone".into()], vec!["soon".into(), "late".into()])
+    );
+    let errors = world.get("/api/v1/conditions?condition=error").await.expect(200);
+    assert_eq!(names(&errors), ["gone"]);
+    assert_eq!(errors["counts"]["warning"], 2);
+    world.get("/api/v1/conditions?condition=OK").await.problem(422, "invalid-parameter");
+    let other = token(Role::Viewer, "other");
+    let asked = request(Method::GET, "/api/v1/conditions", Some(&other), None);
+    let seen = world.send(asked).await.expect(200);
+    assert_eq!((&seen["counts"]["ok"], &seen["jobs"]), (&json!(0), &json!([])));
+}
+
+#[tokio::test]
+async fn a_job_explains_why_it_does_not_run() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    let seen = world.get(&path(&job, "explain")).await.expect(200);
+    assert_eq!(seen["reasons"][0]["code"], "not_due");
+    assert_eq!(seen["reasons"][0]["until"], job["next_run_at"]);
+    assert_eq!(seen["next_possible_start"], job["next_run_at"]);
+    assert!(seen["summary"].as_str().unwrap().starts_with("Its next time is"), "{seen}");
+    world.post(&path(&job, "trigger"), None).await.expect(202);
+    let asked = world.get(&path(&job, "explain")).await.expect(200);
+    assert_eq!(asked["reasons"][0]["code"], "starting", "{asked}");
+    let dark = world
+        .create(json!({"interval_minutes": 30,
+                       "blackout_periods": [{"start": "00:00", "end": "23:59:59"}]}))
+        .await;
+    world.pass(1800);
+    let seen = world.get(&path(&dark, "explain")).await.expect(200);
+    assert_eq!(seen["reasons"][0]["code"], "blackout", "{seen}");
+    assert_eq!(seen["next_possible_start"], seen["reasons"][0]["until"]);
+}
+
+#[tokio::test]
+async fn a_failed_run_shows_in_the_condition_and_its_retry_in_the_explanation() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    let known = world.known(&job).await;
+    world.pass(1800);
+    let held = world.rig.start(known, 1800).await;
+    let due = held.key.scheduled_at.saturating_add(Span::from_secs(65));
+    world.rig.finish(world.rig.retry(held, due)).await;
+    world.pass(6);
+    let why = world.get(&path(&job, "explain")).await.expect(200);
+    assert_eq!(
+        (&why["reasons"][0]["code"], &why["reasons"][0]["retry"]),
+        (&json!("retry_pending"), &json!(1))
+    );
+    assert_eq!(why["reasons"][0]["until"], due.to_string());
+    assert_eq!(why["next_possible_start"], due.to_string());
+    let seen = world.get(&path(&job, "condition")).await.expect(200);
+    assert_eq!(
+        (&seen["condition"], &seen["reason"]),
+        (&json!("WARNING"), &json!("last_run_failed"))
+    );
+    assert_eq!(seen["history"]["consecutive_failures"], 1);
+    assert_eq!(seen["can_start_by"], due.to_string());
+}
+
+#[tokio::test]
+async fn what_belongs_to_others_is_not_found() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    let other = token(Role::Admin, "other");
+    for what in ["next", "condition", "explain"] {
+        let asked = request(Method::GET, &path(&job, what), Some(&other), None);
+        world.send(asked).await.problem(404, "not-found");
+        world.get(&format!("/api/v1/jobs/none/{what}")).await.problem(404, "not-found");
+        let stranger = format!("{}?x=1", path(&job, what));
+        world.get(&stranger).await.problem(422, "invalid-parameter");
+    }
+}

@@ -1,0 +1,217 @@
+//! Cron expressions in plain English, from the text of one that can be read.
+
+use super::days;
+use super::words::{listed, ordinal};
+
+/// More times of a day than this are not told one by one.
+const TIMES_MAX: usize = 6;
+
+/// What an expression means.
+pub(super) fn describe(expression: &str) -> String {
+    let expression = match expression.trim().to_ascii_lowercase().as_str() {
+        "@yearly" | "@annually" => "0 0 1 1 *".into(),
+        "@monthly" => "0 0 1 * *".into(),
+        "@weekly" => "0 0 * * 0".into(),
+        "@daily" | "@midnight" => "0 0 * * *".into(),
+        "@hourly" => "0 * * * *".into(),
+        _ => expression.to_uppercase(),
+    };
+    let fields: Vec<&str> = expression.split_whitespace().collect();
+    match fields[..] {
+        [minute, hour, date, month, weekday] => {
+            sentence("0", [minute, hour], [date, month, weekday])
+        }
+        [second, minute, hour, date, month, weekday] => {
+            sentence(second, [minute, hour], [date, month, weekday])
+        }
+        _ => format!("by the expression {expression}"),
+    }
+}
+
+fn sentence(second: &str, [minute, hour]: [&str; 2], days: [&str; 3]) -> String {
+    let time = time_of_day(second, minute, hour);
+    match days::describe(days) {
+        Some(days) => format!("{}, {days}", time.text),
+        None if time.once_a_day => format!("{} every day", time.text),
+        None => time.text,
+    }
+}
+
+struct Time {
+    text: String,
+    /// Does it need to be said that it is every day?
+    once_a_day: bool,
+}
+
+fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
+    if let Some(text) = fixed_times(second, minute, hour) {
+        return Time { text, once_a_day: true };
+    }
+    let (seconds, minutes, hours) = (Part::read(second), Part::read(minute), Part::read(hour));
+    let own = [("second", &seconds), ("minute", &minutes), ("hour", &hours)];
+    let own: Vec<String> = own
+        .into_iter()
+        .filter(|(_, part)| matches!(part, Part::Own))
+        .map(|(unit, _)| unit.to_owned())
+        .collect();
+    let once_a_day = !matches!(hours, Part::Any | Part::Step(_));
+    if !own.is_empty()
+        && matches!(hours, Part::Own | Part::Number(_))
+        && matches!(minutes, Part::Own)
+    {
+        // Nothing is left of the day but what the job has to itself.
+        let text = match hours {
+            Part::Number(hour) => format!("at a minute of its own after {hour:02}:00"),
+            _ => "at a time of the day of its own".into(),
+        };
+        return Time { text, once_a_day };
+    }
+    let mut parts = Vec::new();
+    if !matches!(seconds, Part::Number(0)) {
+        parts.push(seconds.small("second"));
+    }
+    let every_second = matches!(seconds, Part::Any | Part::Step(_));
+    if !(every_second && matches!(minutes, Part::Any)) {
+        parts.push(match (&minutes, &hours) {
+            (Part::Number(0), Part::Any) if parts.is_empty() => {
+                return Time { text: "every hour, on the hour".into(), once_a_day };
+            }
+            (Part::Number(0), Part::Step(n)) if parts.is_empty() && 24 % n == 0 => {
+                let text = format!("every {n} hours, on the hour, from midnight on");
+                return Time { text, once_a_day };
+            }
+            _ => minutes.small("minute"),
+        });
+    }
+    if let Some(hours) = hours.large(parts.last().is_some_and(|last| last.starts_with("every"))) {
+        parts.push(hours);
+    }
+    Time { text: parts.join(" "), once_a_day }
+}
+
+/// `at 09:00 and 17:30`, if it is no more than a few times.
+fn fixed_times(second: &str, minute: &str, hour: &str) -> Option<String> {
+    let numbers = |field: &str| -> Option<Vec<u32>> {
+        let mut numbers: Vec<u32> =
+            field.split(',').map(|item| item.parse().ok()).collect::<Option<_>>()?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        Some(numbers)
+    };
+    let (seconds, minutes, hours) = (numbers(second)?, numbers(minute)?, numbers(hour)?);
+    if seconds.len() * minutes.len() * hours.len() > TIMES_MAX {
+        return None;
+    }
+    let mut times = Vec::new();
+    for hour in &hours {
+        for minute in &minutes {
+            for second in &seconds {
+                times.push(if seconds == [0] {
+                    format!("{hour:02}:{minute:02}")
+                } else {
+                    format!("{hour:02}:{minute:02}:{second:02}")
+                });
+            }
+        }
+    }
+    Some(format!("at {}", listed(&times, "and")))
+}
+
+/// What a field of seconds, minutes or hours says.
+enum Part {
+    Any,
+    /// Every so many, from 0 on.
+    Step(u32),
+    Number(u32),
+    /// `H` alone.
+    Own,
+    /// Anything else, in words, and whether it is more than one.
+    Words(String),
+}
+
+impl Part {
+    fn read(field: &str) -> Self {
+        if field == "*" || field == "*/1" {
+            return Self::Any;
+        }
+        if field == "H" {
+            return Self::Own;
+        }
+        if let Some(step) = field.strip_prefix("*/").and_then(|step| step.parse().ok()) {
+            return Self::Step(step);
+        }
+        if let Ok(number) = field.parse() {
+            return Self::Number(number);
+        }
+        let items: Vec<String> = field.split(',').map(item).collect();
+        Self::Words(listed(&items, "and"))
+    }
+
+    /// Of a second or a minute.
+    fn small(&self, unit: &str) -> String {
+        match self {
+            Self::Any => format!("every {unit}"),
+            Self::Step(n) if 60 % n == 0 => format!("every {n} {unit}s"),
+            Self::Step(n) => format!("at every {} {unit} from 0 on", ordinal(*n)),
+            Self::Number(n) => format!("at {unit} {n}"),
+            Self::Own => format!("at a {unit} of its own"),
+            Self::Words(words) => match one_item(words, unit) {
+                Some(one) => format!("at {one}"),
+                None => format!("at {unit}s {words}"),
+            },
+        }
+    }
+
+    /// Of an hour, after what is said about its minutes.
+    fn large(&self, after_every: bool) -> Option<String> {
+        Some(match self {
+            Self::Any if after_every => return None,
+            Self::Any => "of every hour".into(),
+            Self::Step(n) => format!("of every {} hour from midnight on", ordinal(*n)),
+            Self::Number(hour) => format!("of hour {hour}"),
+            Self::Own => "of an hour of its own".into(),
+            Self::Words(words) => match one_item(words, "hour") {
+                Some(one) => format!("of {one}"),
+                None => format!("of the hours {words}"),
+            },
+        })
+    }
+}
+
+/// A single step or number of its own, said with its unit.
+fn one_item(words: &str, unit: &str) -> Option<String> {
+    if words.contains(" and ") {
+        return None;
+    }
+    if let Some(step) = words.strip_prefix("every ") {
+        let (nth, range) = step.split_once(' ')?;
+        return Some(format!("every {nth} {unit} {range}"));
+    }
+    let range = words.strip_prefix("one of its own")?;
+    let article = if unit == "hour" { "an" } else { "a" };
+    Some(format!("{article} {unit} of its own{range}"))
+}
+
+/// An item of a list: a number, a range, a step, or one of its own.
+fn item(item: &str) -> String {
+    let (base, step) = match item.split_once('/') {
+        Some((base, step)) => (base, step.parse::<u32>().ok()),
+        None => (item, None),
+    };
+    if let Some(range) = base.strip_prefix('H') {
+        let range = range.trim_matches(['(', ')']).replace('-', " to ");
+        let from = if range.is_empty() { String::new() } else { format!(" from {range}") };
+        return match step {
+            Some(step) => format!("every {} from one of its own on{from}", ordinal(step)),
+            None => format!("one of its own{from}"),
+        };
+    }
+    let range = base.split_once('-').map(|(first, last)| format!("{first} to {last}"));
+    match (range, step.filter(|step| *step > 1)) {
+        (Some(range), None) => range,
+        (Some(range), Some(step)) => format!("every {} from {range}", ordinal(step)),
+        (None, Some(step)) if base == "*" => format!("every {}", ordinal(step)),
+        (None, Some(step)) => format!("every {} from {base} on", ordinal(step)),
+        (None, None) => base.into(),
+    }
+}

@@ -1,0 +1,139 @@
+//! Schedules in plain English.
+
+mod cron;
+mod days;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Gap, Once, Overlap};
+use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
+
+pub(crate) use words::{capitalised, listed, span_words};
+
+/// When a job runs, as one would tell a colleague. One whose cron times are not `exact` runs up to
+/// a minute after them.
+pub fn describe(definition: &Definition, exact: bool) -> String {
+    let mut text = rule(definition);
+    if !exact {
+        text.push_str(", some seconds later than others with the same expression");
+    }
+    text.push_str(&limits(definition));
+    let mut sentences = vec![format!("{}.", capitalised(&text))];
+    sentences.extend(promise(&definition.schedule));
+    sentences.extend(clock_changes(definition));
+    sentences.extend(dark_hours(definition));
+    sentences.join(" ")
+}
+
+fn rule(definition: &Definition) -> String {
+    let zone = &definition.timezone;
+    match &definition.schedule {
+        Schedule::Once(Once { at: None, .. }) => "once, now".into(),
+        Schedule::Once(Once { at: Some(at), .. }) => format!("once, at {}", moment(*at, zone)),
+        Schedule::Interval(interval) => {
+            let every = words::every(interval.every());
+            match interval.anchor() {
+                Some(anchor) => format!("{every}, counted from {}", moment(anchor, zone)),
+                None => every,
+            }
+        }
+        Schedule::Calendar(CalendarInterval { every, anchor, .. }) => {
+            let every = words::every_of_calendar(*every);
+            match anchor {
+                Some(anchor) => format!("{every}, counted from {}", moment(*anchor, zone)),
+                None => format!("{every} by the clocks of {zone}"),
+            }
+        }
+        Schedule::Cron(CronSchedule { cron, .. }) => {
+            format!("{}, {}", cron::describe(cron.expression()), zone_words(zone))
+        }
+        Schedule::Periodic(periodic) => format!(
+            "as often as it takes for a good run to have started in the last {}, and not sooner \
+             than {} after the end of the one before",
+            span_words(periodic.period()),
+            span_words(periodic.cooldown()),
+        ),
+    }
+}
+
+fn zone_words(zone: &Zone) -> String {
+    if zone.is_utc() { "UTC".into() } else { format!("{zone} time") }
+}
+
+/// A moment as clocks of a zone show it.
+pub(crate) fn moment(moment: Timestamp, zone: &Zone) -> String {
+    let local = zone.local_text(moment);
+    let (date, time) = local.split_once('T').unwrap_or((&local, ""));
+    let time = time.get(..8).unwrap_or(time);
+    let time = time.strip_suffix(":00").unwrap_or(time);
+    format!("{date} {time} {}", zone_words(zone))
+}
+
+fn limits(definition: &Definition) -> String {
+    let bounds = definition.bounds;
+    let zone = &definition.timezone;
+    let mut text = String::new();
+    if let Some(start) = bounds.start_at {
+        text.push_str(&format!(", from {} on", moment(start, zone)));
+    }
+    if let Some(end) = bounds.end_at {
+        text.push_str(&format!(", until {}", moment(end, zone)));
+    }
+    match bounds.max_runs {
+        None => {}
+        Some(1) => text.push_str(", one time at most"),
+        Some(n) => text.push_str(&format!(", {n} times at most")),
+    }
+    text
+}
+
+/// What it promises beyond what everybody would expect.
+fn promise(schedule: &Schedule) -> Option<String> {
+    let over = |span| format!("Each run must be over {} after its time.", span_words(span));
+    match schedule {
+        Schedule::Once(once) => once
+            .tolerance
+            .map(|span| format!("It must have started {} after that.", span_words(span))),
+        Schedule::Interval(interval) => interval.stated_tolerance().map(over),
+        Schedule::Calendar(every) => every.tolerance.map(over),
+        Schedule::Cron(by) => by.max_duration.map(over),
+        Schedule::Periodic(_) => None,
+    }
+}
+
+/// What it does when clocks are changed, if that is not what others do.
+fn clock_changes(definition: &Definition) -> Vec<String> {
+    let by_clocks = matches!(definition.schedule, Schedule::Cron(_) | Schedule::Calendar(_));
+    if !by_clocks || definition.timezone.is_utc() {
+        return Vec::new();
+    }
+    let mut sentences = Vec::new();
+    if definition.dst.gap == Gap::Skip {
+        sentences.push("Times that the clocks jump over are left out.".into());
+    }
+    match definition.dst.overlap {
+        Overlap::First => {}
+        Overlap::Last => {
+            sentences.push("Of times that the clocks show twice, the second one counts.".into());
+        }
+        Overlap::Both => sentences.push("Times that the clocks show twice run twice.".into()),
+    }
+    sentences
+}
+
+fn dark_hours(definition: &Definition) -> Option<String> {
+    if definition.blackout_periods.is_empty() {
+        return None;
+    }
+    let hours = definition.blackout_periods.iter().map(|period| {
+        let shown = |time: jiff::civil::Time| {
+            let text = time.strftime("%H:%M:%S").to_string();
+            text.strip_suffix(":00").unwrap_or(&text).to_owned()
+        };
+        format!("from {} to {}", shown(period.start), shown(period.end))
+    });
+    let hours = listed(&hours.collect::<Vec<_>>(), "and");
+    Some(format!("Never {hours}, {}.", zone_words(&definition.timezone)))
+}

@@ -1,0 +1,98 @@
+//! Numbers, lists and lengths of time in English.
+
+use evenkeel_core::Span;
+use evenkeel_core::schedule::CalendarSpan;
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(items: &[String], last: &str) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [before @ .., end] => format!("{} {last} {end}", before.join(", ")),
+    }
+}
+
+/// With a capital letter.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// `1st`, `2nd`, `3rd`, `11th`.
+pub(super) fn ordinal(number: u32) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+/// `1 hour`, `2 hours`.
+pub(super) fn counted(number: u64, unit: &str) -> String {
+    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
+}
+
+const UNITS: [(&str, u64); 6] = [
+    ("day", 86_400_000_000),
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+    ("millisecond", 1_000),
+    ("microsecond", 1),
+];
+
+/// `1 hour 30 minutes`.
+pub(crate) fn span_words(span: Span) -> String {
+    if span.is_zero() {
+        return "0 seconds".into();
+    }
+    let mut left = span.as_micros();
+    let mut parts = Vec::new();
+    for (unit, micros) in UNITS {
+        if left >= micros {
+            parts.push(counted(left / micros, unit));
+            left %= micros;
+        }
+    }
+    parts.join(" ")
+}
+
+/// `every 30 minutes`, `every hour`.
+pub(super) fn every(span: Span) -> String {
+    let single = UNITS.iter().find(|(_, micros)| span.as_micros() == *micros);
+    match single {
+        Some((unit, _)) => format!("every {unit}"),
+        None => format!("every {}", span_words(span)),
+    }
+}
+
+/// `every month`, `every 2 days`.
+pub(super) fn every_of_calendar(every: CalendarSpan) -> String {
+    // The canonical text has years, months and days, and hours after a T.
+    let text = every.to_string();
+    let (date, time) = text.split_once('T').unwrap_or((&text, ""));
+    let mut parts = Vec::new();
+    for (section, units) in [
+        (date.trim_start_matches('P'), [('Y', "year"), ('M', "month"), ('D', "day")]),
+        (time, [('H', "hour"), ('M', "minute"), ('S', "second")]),
+    ] {
+        let mut rest = section;
+        for (letter, unit) in units {
+            if let Some((number, after)) = rest.split_once(letter) {
+                parts.push(match number.parse::<u64>() {
+                    Ok(days) if unit == "day" && days % 7 == 0 => counted(days / 7, "week"),
+                    Ok(number) => counted(number, unit),
+                    Err(_) => format!("{number} {unit}s"),
+                });
+                rest = after;
+            }
+        }
+    }
+    match &parts[..] {
+        [one] => format!("every {}", one.strip_prefix("1 ").unwrap_or(one)),
+        parts => format!("every {}", listed(parts, "and")),
+    }
+}

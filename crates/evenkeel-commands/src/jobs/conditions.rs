@@ -1,0 +1,77 @@
+//! Does a job keep its promise?
+
+use evenkeel_core::condition::{Condition, Facts, condition};
+use evenkeel_core::{JobId, Span, Timestamp};
+use evenkeel_store::{
+    AtRisk, ConditionCounts, Job, Page, PageRequest, RiskCursor, RiskFilter, Scope, Standing,
+    WaitsFor,
+};
+
+use super::Jobs;
+use crate::CommandError;
+
+/// How a job is doing.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobCondition {
+    /// The job.
+    pub job: Job,
+    /// As of this moment.
+    pub now: Timestamp,
+    /// Its condition then.
+    pub condition: Condition,
+    /// How long a good run of it takes: what was said, else what was seen, else nothing.
+    pub average: Span,
+    /// When it may start next: a retry, a blackout or a pause move that.
+    pub can_start_by: Option<Timestamp>,
+    /// By when it must, to keep its promise: nothing but the schedule moves that.
+    pub should_start_by: Option<Timestamp>,
+}
+
+/// The condition of a stored job at `now`.
+pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
+    let facts = Facts {
+        definition: &job.definition,
+        history: &job.history,
+        since: job.since,
+        active: job.standing == Standing::Active,
+        next_at: job.next_at,
+        last_fired_at: job.last_fired_at,
+        live: job.live > 0,
+        running_since: job.running_since,
+    };
+    condition(&facts, now)
+}
+
+impl Jobs {
+    /// How a job is doing now.
+    pub async fn condition(&self, scope: &Scope, id: JobId) -> Result<JobCondition, CommandError> {
+        let job = self.get(scope, id).await?;
+        let now = self.store.now().await?;
+        let condition = condition_of(&job, now);
+        let average = job.definition.average(job.history.average_good_duration);
+        let waiting = self.store.waiting_of(scope, id).await?;
+        // What waits comes before the next regular time.
+        let waits = waiting.iter().map(|attempt| match attempt.waits_for {
+            WaitsFor::Time(due) => job.definition.may_start_from(due, average),
+            WaitsFor::Worker { since, opening, .. } => opening.from.unwrap_or(since),
+        });
+        let can_start_by = waits.min().or(condition.window.map(|window| window.can_start_by));
+        let should_start_by = match condition.deadline {
+            Some(deadline) => Some(deadline.saturating_sub(average)),
+            None => condition.window.map(|window| window.should_start_by),
+        };
+        Ok(JobCondition { job, now, condition, average, can_start_by, should_start_by })
+    }
+
+    /// How many of the scope's jobs are in each condition, and those at risk, soonest ERROR first.
+    pub async fn at_risk(
+        &self,
+        scope: &Scope,
+        filter: RiskFilter,
+        page: PageRequest<RiskCursor>,
+    ) -> Result<(ConditionCounts, Page<AtRisk, RiskCursor>), CommandError> {
+        let counts = self.store.condition_counts(scope).await?;
+        let page = self.store.list_at_risk(scope, filter, page).await?;
+        Ok((counts, page))
+    }
+}

@@ -1,0 +1,68 @@
+//! Why does a job not run now?
+
+use evenkeel_core::explain::{Explanation, Facts, Waiting, WaitsFor, explain};
+use evenkeel_core::{JobId, Timestamp};
+use evenkeel_store::{self as store, Job, NodeState, Scope, Standing, WaitingAttempt};
+
+use super::Jobs;
+use crate::CommandError;
+
+/// Why a job does not run, or that it does.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobExplanation {
+    /// The job.
+    pub job: Job,
+    /// As of this moment.
+    pub now: Timestamp,
+    /// Why.
+    pub explanation: Explanation,
+}
+
+impl Jobs {
+    /// Why a job does not run now.
+    pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
+        // What waits is asked for first: what starts meanwhile is seen to run.
+        let waiting = self.store.waiting_of(scope, id).await?;
+        let job = self.get(scope, id).await?;
+        let (now, members) = self.store.members().await?;
+        let lives =
+            |member: &&store::Member| member.state == NodeState::Live && member.roles.worker;
+        let workers: Vec<String> =
+            members.iter().filter(lives).map(|member| member.name.clone()).collect();
+        let waiting: Vec<Waiting> = waiting.into_iter().map(in_core).collect();
+        let explanation = explain(
+            &Facts {
+                definition: &job.definition,
+                average: job.definition.average(job.history.average_good_duration),
+                cancelled: matches!(job.standing, Standing::Cancelled | Standing::Deleted),
+                paused: job.standing == Standing::Paused,
+                next_at: job.next_at,
+                last_end_at: job.history.last_end_at,
+                live: job.live,
+                running_since: job.running_since,
+                waiting: &waiting,
+                workers: &workers,
+            },
+            now,
+        );
+        Ok(JobExplanation { job, now, explanation })
+    }
+}
+
+fn in_core(waiting: WaitingAttempt) -> Waiting {
+    let WaitingAttempt { key, waits_for } = waiting;
+    Waiting {
+        scheduled_at: key.scheduled_at,
+        origin: key.sequence.origin(),
+        attempt: key.attempt,
+        waits_for: match waits_for {
+            store::WaitsFor::Time(due) => WaitsFor::Time(due),
+            store::WaitsFor::Worker { since, ahead, opening } => WaitsFor::Worker {
+                since,
+                ahead,
+                open_from: opening.from,
+                open_until: opening.until,
+            },
+        },
+    }
+}

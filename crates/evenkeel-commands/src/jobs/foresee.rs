@@ -1,0 +1,92 @@
+//! Questions about the future.
+
+use evenkeel_core::{JobId, Schedule, Timestamp, Zone};
+use evenkeel_store::{Scope, Standing};
+use serde_json::Value;
+
+use super::Jobs;
+use crate::describe::describe;
+use crate::preview::{PREVIEW_TIMES_MAX, Preview, preview};
+use crate::starts::{NextTime, Starts};
+use crate::{CommandError, kind};
+
+/// Jobs of a slot are counted no further than this.
+pub const LOAD_COUNTED_MAX: u32 = 1000;
+
+/// How many jobs have their next time in a slot.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SlotLoad {
+    /// Its first moment.
+    pub slot: Timestamp,
+    /// How many there are, at most [`LOAD_COUNTED_MAX`].
+    pub jobs: u32,
+}
+
+/// The next times of a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Foreseen {
+    /// Which job.
+    pub job: JobId,
+    /// The word for its kind of schedule.
+    pub kind: &'static str,
+    /// Its schedule in plain English.
+    pub description: String,
+    /// The zone its times are meant in.
+    pub timezone: Zone,
+    /// Its next starts, if nothing is in the way but its own rules.
+    pub times: Vec<NextTime>,
+    /// Are they exact? Otherwise they are the latest there can be.
+    pub exact_times: bool,
+}
+
+impl Jobs {
+    /// What a schedule would do, and how many of the scope's jobs have their next time in the slots
+    /// it would hit on its first day.
+    pub async fn preview(
+        &self,
+        scope: &Scope,
+        document: &Value,
+    ) -> Result<(Preview, Vec<SlotLoad>), CommandError> {
+        let now = self.store.now().await?;
+        let seen =
+            preview(document, now, PREVIEW_TIMES_MAX).map_err(CommandError::InvalidSchedule)?;
+        let loads = if seen.slots.is_empty() {
+            Vec::new()
+        } else {
+            self.store.slot_loads(scope, &seen.slots, LOAD_COUNTED_MAX).await?
+        };
+        let loads = seen.slots.iter().zip(loads);
+        let loads = loads.map(|(slot, jobs)| SlotLoad { slot: slot.start(), jobs }).collect();
+        Ok((seen, loads))
+    }
+
+    /// The next `count` times of a job, from its stored next time on.
+    pub async fn next_times(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        count: usize,
+    ) -> Result<Foreseen, CommandError> {
+        let job = self.get(scope, id).await?;
+        let definition = &job.definition;
+        // Who resumes a job gives it a new time.
+        let next = job.next_at.filter(|_| job.standing == Standing::Active);
+        let average = definition.average(job.history.average_good_duration);
+        let times = Starts::new(definition, average, next, job.fired)
+            .take(count)
+            .map(|start| NextTime::new(start, &definition.timezone))
+            .collect();
+        let exact = match &definition.schedule {
+            Schedule::Cron(by) => by.cron.is_exact(),
+            _ => true,
+        };
+        Ok(Foreseen {
+            job: id,
+            kind: kind(&definition.schedule),
+            description: describe(definition, exact),
+            timezone: definition.timezone.clone(),
+            times,
+            exact_times: !definition.schedule.follows_its_end(),
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! The canonical form of a schedule: an object with a kind.
+
+use evenkeel_core::schedule::{CronSchedule, Once, Periodic};
+use evenkeel_core::{Schedule, Span};
+use serde_json::{Map, Value};
+
+use super::expression::{at_intervals, read_cron};
+use super::fields::Fields;
+use super::length::{length, span};
+use super::limits::{SPAN_MAX, SPAN_MIN};
+use crate::fault::shown;
+
+const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
+    {\"kind\": \"cron\", \"expression\": \"0 9 * * 1-5\"}, \
+    {\"kind\": \"periodic\", \"period\": \"24h\"} or {\"kind\": \"once\"}";
+
+/// Reads the object `schedule`; `None` if something is wrong with it.
+pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<Schedule> {
+    let faults = std::mem::take(&mut fields.faults);
+    let mut inner = Fields::new(object, "schedule.", faults);
+    let schedule = kind(&mut inner);
+    // With an unknown kind, there is no telling what the other fields should be.
+    fields.faults = match schedule {
+        Err(UnknownKind) => inner.faults,
+        Ok(_) => inner.finish(|_| None),
+    };
+    schedule.ok().flatten()
+}
+
+struct UnknownKind;
+
+fn kind(fields: &mut Fields<'_>) -> Result<Option<Schedule>, UnknownKind> {
+    let Some(value) = fields.value("kind") else {
+        fields.fault("kind", format!("is missing; {FORMS}"));
+        return Err(UnknownKind);
+    };
+    match value.as_str() {
+        Some("once") => Ok(once(fields)),
+        Some("interval") => Ok(interval(fields)),
+        Some("cron") => Ok(by_cron(fields)),
+        Some("periodic") => Ok(periodic(fields)),
+        _ => {
+            let shown = shown(value);
+            fields.fault(
+                "kind",
+                format!("{shown} is not one of interval, cron, periodic, once; {FORMS}"),
+            );
+            Err(UnknownKind)
+        }
+    }
+}
+
+fn once(fields: &mut Fields<'_>) -> Option<Schedule> {
+    let at = fields.moment("at");
+    let tolerance = fields.span("tolerance", Span::ZERO..=SPAN_MAX);
+    Some(Schedule::Once(Once { at, tolerance }))
+}
+
+fn interval(fields: &mut Fields<'_>) -> Option<Schedule> {
+    let anchor = fields.moment("anchor");
+    let stated = fields.span("tolerance", Span::ZERO..=SPAN_MAX);
+    let text = needed(fields, "every", "write it like 30m, 1h 30m, PT30M or P1M")?;
+    match length(text).and_then(|length| at_intervals(length, anchor)) {
+        Ok(Schedule::Interval(every)) => Some(Schedule::Interval(every.with_tolerance(stated))),
+        Ok(Schedule::Calendar(mut every)) => {
+            every.tolerance = stated;
+            Some(Schedule::Calendar(every))
+        }
+        Ok(other) => Some(other),
+        Err(misread) => {
+            fields.misread("every", text, misread);
+            None
+        }
+    }
+}
+
+fn by_cron(fields: &mut Fields<'_>) -> Option<Schedule> {
+    let max_duration = fields.span("max_duration", SPAN_MIN..=SPAN_MAX);
+    let text = needed(fields, "expression", "write it like 0 9 * * 1-5 or @daily")?;
+    match read_cron(text) {
+        Ok(Schedule::Cron(by)) => Some(Schedule::Cron(CronSchedule { max_duration, ..by })),
+        Ok(Schedule::Interval(every)) => {
+            Some(Schedule::Interval(every.with_tolerance(max_duration)))
+        }
+        Ok(other) => Some(other),
+        Err(misread) => {
+            fields.misread("expression", text, misread);
+            None
+        }
+    }
+}
+
+fn periodic(fields: &mut Fields<'_>) -> Option<Schedule> {
+    let cooldown = fields.span("cooldown", Span::ZERO..=SPAN_MAX);
+    let text = needed(fields, "period", "write it like 24h")?;
+    let period = span(text).map_err(|misread| fields.misread("period", text, misread)).ok()?;
+    match Periodic::new(period, cooldown) {
+        Ok(periodic) => Some(Schedule::Periodic(periodic)),
+        Err(error) => {
+            fields.fault("period", error.to_string());
+            None
+        }
+    }
+}
+
+fn needed<'a>(fields: &mut Fields<'a>, name: &'static str, right: &str) -> Option<&'a str> {
+    if fields.value(name).is_none() {
+        fields.fault(name, format!("is missing; {right}"));
+    }
+    fields.text(name)
+}

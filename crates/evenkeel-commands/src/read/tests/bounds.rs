@@ -1,0 +1,86 @@
+//! What holds around a schedule: its bounds, the clocks, and its retries.
+
+use evenkeel_core::job::Bounds;
+use evenkeel_core::schedule::{Dst, Gap, Overlap};
+
+use super::*;
+
+fn bounds(more: Value) -> Bounds {
+    read(&noop(more)).unwrap().definition.bounds
+}
+
+#[test]
+fn a_recurring_job_may_begin_and_end() {
+    let (start, end) = ("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z");
+    let given = json!({"schedule": "30m", "start_at": start, "end_at": end, "max_runs": 7});
+    let expected = Bounds {
+        start_at: Some(start.parse().unwrap()),
+        end_at: Some(end.parse().unwrap()),
+        max_runs: Some(7),
+    };
+    assert_eq!(bounds(given), expected);
+    assert_eq!(bounds(json!({"schedule": "@daily"})), Bounds::default());
+}
+
+#[test]
+fn a_number_of_repetitions_is_a_bound() {
+    assert_eq!(bounds(json!({"schedule": "R5/PT30M"})).max_runs, Some(5));
+    let fifth = Some("2026-12-01T02:00:00Z".parse().unwrap());
+    let anchored = bounds(json!({"schedule": "R5/2026-12-01T00:00:00Z/PT30M"}));
+    assert_eq!((anchored.end_at, anchored.max_runs), (fifth, None));
+    // By the clocks of Berlin, across a change of them.
+    let days = json!({"schedule": "R3/2026-03-28T08:00:00Z/P1D", "timezone": "Europe/Berlin"});
+    assert_eq!(bounds(days).end_at, Some("2026-03-30T07:00:00Z".parse().unwrap()));
+    let endless = json!({"schedule": "R999999999/2026-03-28T08:00:00Z/P1D"});
+    assert!(bounds(endless).end_at.is_some());
+}
+
+#[test]
+fn bounds_that_make_no_sense_are_refused() {
+    let time = "2026-12-01T00:00:00Z";
+    for (document, field) in [
+        (json!({"start_at": time}), "start_at"),
+        (json!({"end_at": time}), "end_at"),
+        (json!({"schedule": {"kind": "once"}, "max_runs": 2}), "max_runs"),
+        (json!({"schedule": "30m", "max_runs": 0}), "max_runs"),
+        (json!({"schedule": "30m", "start_at": "soon"}), "start_at"),
+        (json!({"schedule": "30m", "start_at": time, "end_at": "2026-11-01T00:00:00Z"}), "end_at"),
+        (json!({"schedule": "R5/PT30M", "max_runs": 6}), "max_runs"),
+        (json!({"schedule": format!("R5/{time}/PT30M"), "end_at": time}), "end_at"),
+        (json!({"schedule": "30m", "exact": true}), "exact"),
+        (json!({"schedule": "0 9 * * *", "exact": "no"}), "exact"),
+        (json!({"schedule": "0 9 * * *", "dst_gap": "first"}), "dst_gap"),
+        (json!({"schedule": "0 9 * * *", "dst_overlap": "shift"}), "dst_overlap"),
+    ] {
+        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+    }
+}
+
+#[test]
+fn policies_for_changes_of_the_clocks_are_read() {
+    let spec = read(&noop(json!({
+        "schedule": "0 9 * * *", "dst_gap": "skip", "dst_overlap": "both", "exact": false,
+    })))
+    .unwrap();
+    assert_eq!(spec.definition.dst, Dst { gap: Gap::Skip, overlap: Overlap::Both });
+    assert!(!spec.exact);
+    assert!(read(&noop(json!({"schedule": "0 9 * * *"}))).unwrap().exact);
+}
+
+#[test]
+fn jobs_about_deadlines_have_the_retries_of_that_document() {
+    let retry = |more| read(&noop(more)).unwrap().definition.retry;
+    for document in [
+        json!({"scheduling_period": "24h"}),
+        json!({"schedule": {"kind": "periodic", "period": "24h"}}),
+        json!({"cron_schedule": "0 0 * * *", "cron_max_schedule_duration": "6h"}),
+    ] {
+        assert_eq!(retry(document.clone()), RetryPolicy::deadline(), "{document}");
+    }
+    assert_eq!(retry(json!({"schedule": "0 0 * * *"})), RetryPolicy::standard());
+    let named =
+        json!({"retry_backoff": "stages", "max_retries": 1000, "retry_backoff_seconds": 300});
+    assert_eq!(retry(named), RetryPolicy::deadline());
+    let stated = retry(json!({"scheduling_period": "24h", "max_retries": 1}));
+    assert_eq!(stated, RetryPolicy { max_retries: 1, ..RetryPolicy::standard() });
+}

@@ -1,0 +1,238 @@
+//! When a job runs and when not: what the document of a job and that of a preview have in common.
+
+use evenkeel_core::blackout::{Blackout, Blackouts};
+use evenkeel_core::job::Bounds;
+use evenkeel_core::schedule::{Dst, Gap, Overlap};
+use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
+use jiff::civil::Time;
+use serde_json::Value;
+
+use super::expression::Said;
+use super::fields::Fields;
+use super::limits::{BLACKOUTS_MAX, RUNS_MAX, SPAN_MAX};
+use super::schedule;
+use crate::fault::shown;
+
+/// When a job runs and when not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Timing {
+    pub schedule: Schedule,
+    pub bounds: Bounds,
+    pub timezone: Zone,
+    pub dst: Dst,
+    pub blackout_periods: Vec<Blackout>,
+    pub avoid_blackout: bool,
+    pub average_override: Option<Span>,
+    /// Does it run at the very times its expression names?
+    pub exact: bool,
+    /// Was it said as in the document about deadlines, which has its own rule for retries?
+    pub by_deadline: bool,
+}
+
+impl Timing {
+    /// A job with these times that does nothing.
+    pub(crate) fn definition(self) -> Definition {
+        self.of(Definition::noop(Schedule::Once(evenkeel_core::schedule::Once::NOW)))
+    }
+
+    /// The same job with these times.
+    pub(super) fn of(self, job: Definition) -> Definition {
+        Definition {
+            schedule: self.schedule,
+            bounds: self.bounds,
+            timezone: self.timezone,
+            dst: self.dst,
+            blackout_periods: self.blackout_periods,
+            avoid_blackout: self.avoid_blackout,
+            average_override: self.average_override,
+            ..job
+        }
+    }
+}
+
+/// Reads all that; `None` if something is wrong with it.
+pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
+    let faults_before = fields.faults.count();
+    let said = schedule::read(fields);
+    let timezone = timezone(fields);
+    let dst = Dst {
+        gap: fields
+            .word("dst_gap", &[("shift", Gap::Shift), ("skip", Gap::Skip)])
+            .unwrap_or_default(),
+        overlap: fields
+            .word(
+                "dst_overlap",
+                &[("first", Overlap::First), ("last", Overlap::Last), ("both", Overlap::Both)],
+            )
+            .unwrap_or_default(),
+    };
+    let bounds = Bounds {
+        start_at: fields.moment("start_at"),
+        end_at: fields.moment("end_at"),
+        max_runs: fields.number("max_runs", 1..=RUNS_MAX),
+    };
+    let exact = fields.flag("exact");
+    let blackout_periods = blackouts(fields);
+    let avoid_blackout = fields.flag("avoid_blackout").unwrap_or(false);
+    let average_override = fields.span("average_duration_override", Span::ZERO..=SPAN_MAX);
+    let schedule::Read { said, by_deadline } = said?;
+    if exact.is_some() && !matches!(said.schedule, Schedule::Cron(_)) {
+        let message = "is for cron schedules, whose times false spreads over a minute; an \
+                       interval keeps its own times, and one with an anchor those of the anchor";
+        fields.fault("exact", message);
+    }
+    let bounds = check_bounds(fields, &said, bounds, &timezone, dst);
+    if fields.faults.count() > faults_before {
+        return None;
+    }
+    Some(Timing {
+        schedule: said.schedule,
+        bounds,
+        timezone,
+        dst,
+        blackout_periods,
+        avoid_blackout,
+        average_override,
+        exact: exact.unwrap_or(true),
+        by_deadline,
+    })
+}
+
+/// `timezone`, or `tz` for short.
+fn timezone(fields: &mut Fields<'_>) -> Zone {
+    let long = zone(fields, "timezone");
+    let short = zone(fields, "tz");
+    if let (Some(long), Some(short)) = (&long, &short)
+        && long != short
+    {
+        fields.fault("tz", format!("contradicts timezone, which is {long}; leave one of them out"));
+    }
+    long.or(short).unwrap_or_default()
+}
+
+fn zone(fields: &mut Fields<'_>, name: &'static str) -> Option<Zone> {
+    let text = fields.text(name)?;
+    match Zone::get(text) {
+        Ok(zone) => Some(zone),
+        Err(error) => {
+            fields.fault(name, format!("{} is {error}", shown(&text.into())));
+            None
+        }
+    }
+}
+
+/// The bounds, with what the schedule itself says about its end.
+fn check_bounds(
+    fields: &mut Fields<'_>,
+    said: &Said,
+    mut bounds: Bounds,
+    zone: &Zone,
+    dst: Dst,
+) -> Bounds {
+    if !said.schedule.recurs() {
+        let given = [
+            ("start_at", bounds.start_at.is_some()),
+            ("end_at", bounds.end_at.is_some()),
+            ("max_runs", bounds.max_runs.is_some()),
+        ];
+        for (name, _) in given.into_iter().filter(|(_, given)| *given) {
+            fields.fault(name, "is for schedules that recur; this job runs once");
+        }
+        return bounds;
+    }
+    if let (Some(start), Some(end)) = (bounds.start_at, bounds.end_at)
+        && end < start
+    {
+        fields.fault("end_at", format!("lies before start_at, which is {start}"));
+    }
+    let Some(times) = said.times else { return bounds };
+    let contradiction =
+        |times| format!("contradicts schedule, which has {times} runs; leave one of them out");
+    match nth_time(&said.schedule, times, zone, dst) {
+        None if bounds.max_runs.is_some_and(|max| max != times) => {
+            fields.fault("max_runs", contradiction(times));
+        }
+        None => bounds.max_runs = Some(times),
+        Some(last) if bounds.end_at.is_some_and(|end| end != last) => {
+            fields.fault("end_at", contradiction(times));
+        }
+        Some(last) => bounds.end_at = Some(last),
+    }
+    bounds
+}
+
+/// The `n`-th time of a schedule that begins at its anchor, counted from 1; `None` if it has none.
+fn nth_time(schedule: &Schedule, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
+    match schedule {
+        Schedule::Interval(interval) => {
+            let later = interval.every().saturating_mul(n - 1);
+            interval.anchor().map(|anchor| anchor.saturating_add(later))
+        }
+        Schedule::Calendar(every) => {
+            let table = evenkeel_core::schedule::Timetable {
+                schedule,
+                zone,
+                dst,
+                bounds: Bounds::default(),
+            };
+            let times = std::iter::successors(every.anchor, |time| table.next_after(*time));
+            // Days apart: there are no more than this many.
+            times.take(usize::try_from(n).unwrap_or(usize::MAX)).last()
+        }
+        Schedule::Once(_) | Schedule::Cron(_) | Schedule::Periodic(_) => None,
+    }
+}
+
+/// Local hours in which the job neither starts nor runs.
+fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
+    let name = "blackout_periods";
+    let faults_before = fields.faults.count();
+    let mut periods = Vec::new();
+    for (index, item) in fields.items(name, BLACKOUTS_MAX).iter().enumerate() {
+        match blackout(item) {
+            Ok(period) => periods.push(period),
+            Err(message) => fields.fault(&format!("{name}[{index}]"), message),
+        }
+    }
+    if fields.faults.count() == faults_before
+        && let Err(error) = Blackouts::check(&periods)
+    {
+        fields.fault(name, error.to_string());
+    }
+    periods
+}
+
+fn blackout(item: &Value) -> Result<Blackout, String> {
+    let right = "write it like {\"start\": \"22:00\", \"end\": \"06:00\"}";
+    let Some(object) = item.as_object() else {
+        return Err(format!("{} is not a blackout; {right}", shown(item)));
+    };
+    if let Some(other) = object.keys().find(|key| !["start", "end"].contains(&key.as_str())) {
+        return Err(format!("{} is not known here; {right}", shown(&other.as_str().into())));
+    }
+    let edge = |name: &str| match object.get(name).filter(|value| !value.is_null()) {
+        None => Err(format!("its {name} is missing; {right}")),
+        Some(value) => value
+            .as_str()
+            .and_then(time_of_day)
+            .ok_or_else(|| format!("its {name}, {}, is not a time of day; {right}", shown(value))),
+    };
+    Ok(Blackout { start: edge("start")?, end: edge("end")? })
+}
+
+/// `22:00` or `22:00:00`; `24:00` is midnight.
+fn time_of_day(text: &str) -> Option<Time> {
+    let parts: Vec<i8> = text
+        .split(':')
+        .map(|part| {
+            let plain = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            if plain { part.parse().ok() } else { None }
+        })
+        .collect::<Option<_>>()?;
+    match parts[..] {
+        [24, 0] | [24, 0, 0] => Some(Time::midnight()),
+        [hour, minute] => Time::new(hour, minute, 0, 0).ok(),
+        [hour, minute, second] => Time::new(hour, minute, second, 0).ok(),
+        _ => None,
+    }
+}

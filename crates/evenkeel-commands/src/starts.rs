@@ -1,0 +1,110 @@
+//! The moments at which a job starts, if nothing is in the way but its own rules.
+
+use evenkeel_core::schedule::Moved;
+use evenkeel_core::{Definition, Schedule, Slot, Span, Timestamp, Zone};
+use serde::Serialize;
+
+/// A moment at which a job starts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct NextTime {
+    /// The moment.
+    pub utc: Timestamp,
+    /// The same moment by the clocks of the job's zone, with their offset.
+    pub local: String,
+    /// Why it is not where the schedule says: `daylight_saving` or `blackout`.
+    pub moved_by: Option<&'static str>,
+}
+
+impl NextTime {
+    pub(crate) fn new(start: Start, zone: &Zone) -> Self {
+        Self {
+            utc: start.at,
+            local: zone.local_text(start.at),
+            moved_by: start.moved.map(Moved::as_str),
+        }
+    }
+}
+
+/// A start.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Start {
+    pub at: Timestamp,
+    pub moved: Option<Moved>,
+}
+
+const TICK: Span = Span::from_micros(1);
+
+/// The starts of a job one after the other. Of a job whose times follow from its ends they are the
+/// latest there can be.
+pub(crate) struct Starts<'a> {
+    definition: &'a Definition,
+    average: Span,
+    /// The next regular time.
+    next: Option<Timestamp>,
+    /// How many may follow.
+    left: u64,
+}
+
+impl<'a> Starts<'a> {
+    /// Those from the regular time `next` on, of a job that has `fired` so many times before.
+    pub(crate) fn new(
+        definition: &'a Definition,
+        average: Span,
+        next: Option<Timestamp>,
+        fired: u64,
+    ) -> Self {
+        let left = definition.bounds.max_runs.map_or(u64::MAX, |max| max.saturating_sub(fired));
+        Self { definition, average, next, left }
+    }
+
+    /// The slots in which there is a start up to `until`.
+    pub(crate) fn slots_until(mut self, until: Timestamp) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        while let Some(start) = self.next().filter(|start| start.at <= until) {
+            let slot = Slot::of(start.at);
+            if slots.last() != Some(&slot) {
+                slots.push(slot);
+            }
+            self.skip_before(slot.next().start());
+        }
+        slots
+    }
+
+    /// Leaves out all regular times before `until`, however many they are.
+    fn skip_before(&mut self, until: Timestamp) {
+        let table = self.definition.timetable();
+        let Some(next) = self.next.filter(|next| *next < until) else { return };
+        if let Schedule::Periodic(periodic) = &self.definition.schedule {
+            let count = until.since(next).as_micros().div_ceil(periodic.period().as_micros());
+            self.left = self.left.saturating_sub(count);
+            self.next = next.checked_add(periodic.period().saturating_mul(count));
+        } else if let Some((count, last)) = table.times_before(next, until) {
+            self.left = self.left.saturating_sub(count);
+            self.next = table.next_after(last);
+        }
+    }
+}
+
+impl Iterator for Starts<'_> {
+    type Item = Start;
+
+    fn next(&mut self) -> Option<Start> {
+        self.left = self.left.checked_sub(1)?;
+        let due = self.next?;
+        let table = self.definition.timetable();
+        let at = self.definition.may_start_from(due, self.average);
+        let moved = if at > due {
+            Some(Moved::Blackout)
+        } else {
+            table.was_shifted(due).then_some(Moved::DaylightSaving)
+        };
+        let last = if at == due || self.definition.schedule.follows_its_end() {
+            at
+        } else {
+            // Of the times that fell into one blackout, one runs.
+            table.times_before(due, at.saturating_add(TICK)).map_or(due, |(_, last)| last)
+        };
+        self.next = table.next_after(last);
+        Some(Start { at, moved })
+    }
+}

@@ -1,0 +1,304 @@
+//! Why does a job not run now?
+
+use serde::Serialize;
+
+use crate::ids::{Attempt, Origin};
+use crate::job::Definition;
+use crate::overlap::OverlapPolicy;
+use crate::schedule::Schedule;
+use crate::time::{Span, Timestamp};
+
+/// A reason why a job does not run now, or that it does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Why {
+    /// It does.
+    Running {
+        /// Since then.
+        since: Timestamp,
+    },
+    /// Its next time has not come.
+    NotDue {
+        /// It comes then.
+        until: Timestamp,
+    },
+    /// Its pause after the run before is not over.
+    CoolingDown {
+        /// It is over then.
+        until: Timestamp,
+    },
+    /// Nothing of it may start in these hours, or what starts now would run into them.
+    Blackout {
+        /// It may start then.
+        until: Timestamp,
+    },
+    /// A run of it failed, and is tried again.
+    RetryPending {
+        /// Not before.
+        until: Timestamp,
+        /// Which retry it is, counted from 1.
+        retry: u16,
+    },
+    /// Somebody asked for a run, which comes in a moment.
+    TriggerPending {
+        /// Not before.
+        until: Timestamp,
+    },
+    /// A run of it waits for a worker.
+    WaitingInQueue {
+        /// The time the run is for.
+        scheduled_at: Timestamp,
+        /// Since then.
+        since: Timestamp,
+        /// So many of its pool are before it, counted no further than a thousand.
+        ahead: u32,
+    },
+    /// All workers that live may not run it.
+    NoNodeAllowed {
+        /// Those it stays away from.
+        forbidden: Vec<String>,
+    },
+    /// No node that lives runs jobs.
+    NoWorker,
+    /// Its time has come, and all workers have enough to do.
+    NoCapacity {
+        /// Its time came then.
+        since: Timestamp,
+    },
+    /// Its time has come while a run of it goes on.
+    PreviousRunGoingOn {
+        /// Its time came then.
+        since: Timestamp,
+        /// What its overlap policy makes of that.
+        overlap: OverlapPolicy,
+    },
+    /// Its time has come, and it starts in a moment.
+    Starting,
+    /// Somebody stopped it for a while.
+    Paused,
+    /// Somebody ended it for good.
+    Cancelled,
+    /// It has no further time.
+    Over,
+}
+
+impl Why {
+    /// Until when it holds, if that is known.
+    pub const fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::NotDue { until }
+            | Self::CoolingDown { until }
+            | Self::Blackout { until }
+            | Self::RetryPending { until, .. }
+            | Self::TriggerPending { until } => Some(*until),
+            _ => None,
+        }
+    }
+}
+
+/// A run of the job that waits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// The time it is for.
+    pub scheduled_at: Timestamp,
+    /// Why it exists.
+    pub origin: Origin,
+    /// Which try it is.
+    pub attempt: Attempt,
+    /// For what.
+    pub waits_for: WaitsFor,
+}
+
+/// What a run waits for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum WaitsFor {
+    /// This moment.
+    Time(Timestamp),
+    /// A worker.
+    Worker {
+        /// It came into the queue then.
+        since: Timestamp,
+        /// So many are before it.
+        ahead: u32,
+        /// Nobody may take it before.
+        open_from: Option<Timestamp>,
+        /// Nor from then on.
+        open_until: Option<Timestamp>,
+    },
+}
+
+/// All that the answer follows from.
+#[derive(Copy, Clone, Debug)]
+pub struct Facts<'a> {
+    /// What the job does.
+    pub definition: &'a Definition,
+    /// How long a good run of it takes.
+    pub average: Span,
+    /// Somebody ended it for good.
+    pub cancelled: bool,
+    /// Somebody stopped it for a while.
+    pub paused: bool,
+    /// Its next regular time.
+    pub next_at: Option<Timestamp>,
+    /// When its last run ended.
+    pub last_end_at: Option<Timestamp>,
+    /// Chains of it that are not over.
+    pub live: u32,
+    /// Since when an attempt of it runs, if one does.
+    pub running_since: Option<Timestamp>,
+    /// What waits of it.
+    pub waiting: &'a [Waiting],
+    /// Names of the nodes that live and run jobs.
+    pub workers: &'a [String],
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Explanation {
+    /// All reasons, the one that matters most first.
+    pub reasons: Vec<Why>,
+    /// The first moment at which a run may start; `None` if that depends on others, or none follows.
+    pub next_possible_start: Option<Timestamp>,
+}
+
+/// What is due for longer than this and does not start is held up by something.
+const A_MOMENT: Span = Span::from_secs(5);
+
+/// Why a job does not run at `now`.
+pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
+    let mut found = Found { facts, now, reasons: Vec::new(), starts: Vec::new() };
+    if facts.cancelled {
+        found.reasons.push(Why::Cancelled);
+    } else {
+        if let Some(since) = facts.running_since {
+            found.reasons.push(Why::Running { since });
+        }
+        for waiting in facts.waiting {
+            found.look_at_waiting(waiting);
+        }
+        found.look_at_schedule();
+        if found.needs_a_worker() {
+            found.look_at_workers();
+        }
+    }
+    Explanation { reasons: found.reasons, next_possible_start: found.starts.into_iter().min() }
+}
+
+struct Found<'a> {
+    facts: &'a Facts<'a>,
+    now: Timestamp,
+    reasons: Vec<Why>,
+    /// Moments at which something of it may start.
+    starts: Vec<Timestamp>,
+}
+
+impl Found<'_> {
+    fn may_start_from(&self, moment: Timestamp) -> Timestamp {
+        self.facts.definition.may_start_from(moment.max(self.now), self.facts.average)
+    }
+
+    fn look_at_waiting(&mut self, waiting: &Waiting) {
+        match waiting.waits_for {
+            WaitsFor::Time(due) => {
+                let start = self.may_start_from(due);
+                let retry = waiting.attempt.0;
+                if due > self.now && retry > 0 {
+                    self.reasons.push(Why::RetryPending { until: due, retry });
+                } else if due > self.now {
+                    self.reasons.push(Why::TriggerPending { until: due });
+                } else if start <= self.now {
+                    self.reasons.push(Why::Starting);
+                }
+                self.note_blackout(due.max(self.now), start);
+                self.starts.push(start);
+            }
+            WaitsFor::Worker { since, ahead, open_from, open_until } => {
+                let closed = open_until.is_some_and(|until| until <= self.now);
+                let opens = open_from.filter(|from| *from > self.now);
+                let start = match opens {
+                    Some(from) => from,
+                    None if closed => self.may_start_from(self.now),
+                    None => self.now,
+                };
+                let scheduled_at = waiting.scheduled_at;
+                self.note_blackout(self.now, start);
+                self.reasons.push(Why::WaitingInQueue { scheduled_at, since, ahead });
+                self.starts.push(start);
+            }
+        }
+    }
+
+    fn look_at_schedule(&mut self) {
+        let facts = self.facts;
+        if facts.paused {
+            self.reasons.push(Why::Paused);
+            return;
+        }
+        let Some(next) = facts.next_at else {
+            if facts.live == 0 {
+                self.reasons.push(Why::Over);
+            }
+            return;
+        };
+        let start = self.may_start_from(next);
+        let busy = facts.live > 0 && facts.definition.overlap != OverlapPolicy::Allow;
+        let pauses = matches!(facts.definition.schedule, Schedule::Periodic(_));
+        if next > self.now {
+            self.reasons.push(if pauses && facts.live == 0 && facts.last_end_at.is_some() {
+                Why::CoolingDown { until: next }
+            } else {
+                Why::NotDue { until: next }
+            });
+            self.note_blackout(next, start);
+            self.starts.push(start);
+        } else if busy {
+            // One whose times follow from its ends waits, whatever its policy.
+            let overlap = if pauses { OverlapPolicy::Queue } else { facts.definition.overlap };
+            self.reasons.push(Why::PreviousRunGoingOn { since: next, overlap });
+        } else {
+            self.note_blackout(self.now, start);
+            if start <= self.now {
+                let late = self.now.since(next) > A_MOMENT;
+                self.reasons.push(if late {
+                    Why::NoCapacity { since: next }
+                } else {
+                    Why::Starting
+                });
+            }
+            self.starts.push(start);
+        }
+    }
+
+    fn note_blackout(&mut self, wanted: Timestamp, start: Timestamp) {
+        let reason = Why::Blackout { until: start };
+        if start > wanted && !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Is there something that a worker could take now?
+    fn needs_a_worker(&self) -> bool {
+        self.reasons.iter().any(|reason| {
+            matches!(reason, Why::WaitingInQueue { .. } | Why::NoCapacity { .. } | Why::Starting)
+        })
+    }
+
+    /// If there is nobody to run it, that matters more than anything else.
+    fn look_at_workers(&mut self) {
+        let forbidden = &self.facts.definition.dont_run_on_nodes;
+        let reason = if self.facts.workers.is_empty() {
+            Why::NoWorker
+        } else if self.facts.workers.iter().all(|worker| forbidden.contains(worker)) {
+            Why::NoNodeAllowed { forbidden: forbidden.clone() }
+        } else {
+            return;
+        };
+        self.reasons.retain(|other| !matches!(other, Why::NoCapacity { .. } | Why::Starting));
+        self.reasons.insert(0, reason);
+        // When that will be another one depends on others.
+        self.starts.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

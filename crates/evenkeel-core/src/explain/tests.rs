@@ -1,0 +1,188 @@
+//! Jobs that do not run, and why.
+
+use super::*;
+use crate::blackout::Blackout;
+use crate::schedule::{Interval, Periodic};
+
+const NOW: Timestamp = Timestamp::from_micros(43_200_000_000);
+
+fn later(secs: u64) -> Timestamp {
+    NOW.saturating_add(Span::from_secs(secs))
+}
+
+fn earlier(secs: u64) -> Timestamp {
+    NOW.saturating_sub(Span::from_secs(secs))
+}
+
+fn job() -> Definition {
+    let every = Interval::new(Span::from_secs(3600), None).unwrap();
+    Definition::noop(Schedule::Interval(every))
+}
+
+/// Dark from `from` to `to` o'clock; now is noon.
+fn dark(from: i8, to: i8) -> Definition {
+    let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
+    Definition { blackout_periods: vec![Blackout { start: hour(from), end: hour(to) }], ..job() }
+}
+
+fn workers() -> Vec<String> {
+    vec!["a".into(), "b".into()]
+}
+
+fn facts<'a>(definition: &'a Definition, workers: &'a [String]) -> Facts<'a> {
+    Facts {
+        definition,
+        average: Span::ZERO,
+        cancelled: false,
+        paused: false,
+        next_at: Some(later(600)),
+        last_end_at: None,
+        live: 0,
+        running_since: None,
+        waiting: &[],
+        workers,
+    }
+}
+
+fn in_queue(open_from: Option<Timestamp>, open_until: Option<Timestamp>) -> Waiting {
+    Waiting {
+        scheduled_at: earlier(60),
+        origin: Origin::Schedule,
+        attempt: Attempt(0),
+        waits_for: WaitsFor::Worker { since: earlier(50), ahead: 7, open_from, open_until },
+    }
+}
+
+fn codes(explanation: &Explanation) -> Vec<String> {
+    let code = |why: &Why| serde_json::to_value(why).unwrap()["code"].as_str().unwrap().to_owned();
+    explanation.reasons.iter().map(code).collect()
+}
+
+#[test]
+fn a_job_whose_time_has_not_come_waits_for_it() {
+    let (job, workers) = (job(), workers());
+    let why = explain(&facts(&job, &workers), NOW);
+    assert_eq!(why.reasons, [Why::NotDue { until: later(600) }]);
+    assert_eq!(why.next_possible_start, Some(later(600)));
+}
+
+#[test]
+fn what_was_done_to_it_is_told() {
+    let (job, workers) = (job(), workers());
+    let cancelled = explain(&Facts { cancelled: true, ..facts(&job, &workers) }, NOW);
+    assert_eq!((cancelled.reasons, cancelled.next_possible_start), (vec![Why::Cancelled], None));
+    let paused = explain(&Facts { paused: true, ..facts(&job, &workers) }, NOW);
+    assert_eq!((paused.reasons, paused.next_possible_start), (vec![Why::Paused], None));
+    let over = explain(&Facts { next_at: None, ..facts(&job, &workers) }, NOW);
+    assert_eq!((over.reasons, over.next_possible_start), (vec![Why::Over], None));
+}
+
+#[test]
+fn a_blackout_is_told_with_its_end() {
+    let (job, workers) = (dark(11, 14), workers());
+    let due = explain(&Facts { next_at: Some(earlier(1800)), ..facts(&job, &workers) }, NOW);
+    assert_eq!(due.reasons, [Why::Blackout { until: later(7200) }]);
+    assert_eq!(due.next_possible_start, Some(later(7200)));
+    let soon = explain(&facts(&job, &workers), NOW);
+    assert_eq!(codes(&soon), ["not_due", "blackout"]);
+    assert_eq!(soon.next_possible_start, Some(later(7200)));
+}
+
+#[test]
+fn what_avoids_a_blackout_waits_for_its_end() {
+    let (job, workers) = (Definition { avoid_blackout: true, ..dark(13, 14) }, workers());
+    let long = Facts {
+        average: Span::from_secs(5400),
+        next_at: Some(earlier(1)),
+        ..facts(&job, &workers)
+    };
+    assert_eq!(explain(&long, NOW).reasons, [Why::Blackout { until: later(7200) }]);
+}
+
+#[test]
+fn what_waits_in_the_queue_tells_its_place() {
+    let (job, workers) = (job(), workers());
+    let waiting = [in_queue(None, None)];
+    let queued = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
+    let why = explain(&queued, NOW);
+    assert_eq!(codes(&why), ["waiting_in_queue", "not_due"]);
+    assert_eq!(why.next_possible_start, Some(NOW));
+    let closed = [in_queue(None, Some(earlier(1)))];
+    let dark = dark(11, 13);
+    let why = explain(&Facts { live: 1, waiting: &closed, ..facts(&dark, &workers) }, NOW);
+    assert_eq!(why.reasons[0], Why::Blackout { until: later(3600) });
+    let later_open = [in_queue(Some(later(60)), None)];
+    let why = explain(&Facts { live: 1, waiting: &later_open, ..facts(&job, &workers) }, NOW);
+    assert_eq!(why.next_possible_start, Some(later(60)));
+}
+
+#[test]
+fn that_nobody_may_run_it_matters_most() {
+    let workers = workers();
+    let shy = Definition { dont_run_on_nodes: workers.clone(), ..job() };
+    let waiting = [in_queue(None, None)];
+    let queued = Facts { live: 1, waiting: &waiting, ..facts(&shy, &workers) };
+    let why = explain(&queued, NOW);
+    assert_eq!(why.reasons[0], Why::NoNodeAllowed { forbidden: workers.clone() });
+    assert_eq!(why.next_possible_start, None);
+    let alone = Facts { workers: &[], ..queued };
+    assert_eq!(explain(&alone, NOW).reasons[0], Why::NoWorker);
+    let half = Definition { dont_run_on_nodes: vec!["a".into()], ..job() };
+    let queued = Facts { live: 1, waiting: &waiting, ..facts(&half, &workers) };
+    assert_eq!(codes(&explain(&queued, NOW)), ["waiting_in_queue", "not_due"]);
+}
+
+#[test]
+fn a_retry_and_a_pause_have_their_moment() {
+    let (job, workers) = (job(), workers());
+    let retry = |due| Waiting {
+        scheduled_at: earlier(60),
+        origin: Origin::Schedule,
+        attempt: Attempt(2),
+        waits_for: WaitsFor::Time(due),
+    };
+    let waiting = [retry(later(30))];
+    let why = explain(&Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) }, NOW);
+    assert_eq!(why.reasons[0], Why::RetryPending { until: later(30), retry: 2 });
+    assert_eq!(why.next_possible_start, Some(later(30)));
+    let due = [retry(earlier(1))];
+    let why = explain(&Facts { live: 1, waiting: &due, ..facts(&job, &workers) }, NOW);
+    assert_eq!(why.reasons[0], Why::Starting);
+    let periodic = Periodic::new(Span::from_secs(86_400), None).unwrap();
+    let job = Definition::noop(Schedule::Periodic(periodic));
+    let rests = Facts { last_end_at: Some(earlier(60)), ..facts(&job, &workers) };
+    assert_eq!(explain(&rests, NOW).reasons, [Why::CoolingDown { until: later(600) }]);
+}
+
+#[test]
+fn a_time_that_comes_while_it_runs_is_told() {
+    let (job, workers) = (job(), workers());
+    let busy = Facts {
+        next_at: Some(earlier(5)),
+        live: 1,
+        running_since: Some(earlier(3600)),
+        ..facts(&job, &workers)
+    };
+    let why = explain(&busy, NOW);
+    assert_eq!(codes(&why), ["running", "previous_run_going_on"]);
+    assert_eq!(why.next_possible_start, None);
+    let periodic = Periodic::new(Span::from_secs(60), None).unwrap();
+    let fresh = Definition::noop(Schedule::Periodic(periodic));
+    let why = explain(&Facts { definition: &fresh, ..busy }, NOW);
+    let waits = Why::PreviousRunGoingOn { since: earlier(5), overlap: OverlapPolicy::Queue };
+    assert_eq!(why.reasons[1], waits);
+    let allows = Definition { overlap: OverlapPolicy::Allow, ..job.clone() };
+    let why = explain(&Facts { definition: &allows, ..busy }, NOW);
+    assert_eq!(codes(&why), ["running", "starting"]);
+}
+
+#[test]
+fn what_is_due_starts_in_a_moment_or_finds_no_room() {
+    let (job, workers) = (job(), workers());
+    let due = |secs| Facts { next_at: Some(earlier(secs)), ..facts(&job, &workers) };
+    assert_eq!(explain(&due(1), NOW).reasons, [Why::Starting]);
+    assert_eq!(explain(&due(60), NOW).reasons, [Why::NoCapacity { since: earlier(60) }]);
+    let alone = Facts { workers: &[], ..due(60) };
+    let why = explain(&alone, NOW);
+    assert_eq!((why.reasons, why.next_possible_start), (vec![Why::NoWorker], None));
+}

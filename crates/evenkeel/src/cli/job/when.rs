@@ -1,0 +1,283 @@
+//! When a job runs, in flags.
+
+use clap::Args;
+use evenkeel_commands::read_schedule;
+use evenkeel_core::{Span, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::Failure;
+
+/// When it runs.
+#[derive(Args, Clone)]
+#[command(group = clap::ArgGroup::new("when").args(["every", "cron", "periodic", "at", "now", "schedule"]))]
+pub(super) struct WhenArgs {
+    /// Run it so often: 30m, PT30M, or P1M by the calendar
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
+    every: Option<String>,
+    /// Run it whenever the clocks show this: '0 9 * * 1-5', @daily
+    #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
+    cron: Option<String>,
+    /// Run it often enough: at any moment, a good run began less than this ago
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
+    periodic: Option<Span>,
+    /// Run it once, at this time, or in so long: 2026-12-01T09:00:00Z or +10m
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
+    at: Option<String>,
+    /// Run it once, now
+    #[arg(long, conflicts_with = "file", help_heading = "When")]
+    now: bool,
+    /// Run it by any expression: '0 9 * * *', '@every 30m', PT30M, R5/2026-12-01T00:00:00Z/PT30M
+    #[arg(long, value_name = "EXPR", conflicts_with = "file", help_heading = "When")]
+    schedule: Option<String>,
+    /// The zone its times are meant in
+    #[arg(long, value_name = "ZONE", conflicts_with = "file", help_heading = "When")]
+    tz: Option<String>,
+    /// With --periodic: pause so long after each run [default: half the period]
+    #[arg(long, value_name = "TIME", requires = "periodic", help_heading = "When")]
+    #[arg(conflicts_with_all = ["every", "cron", "at", "now", "schedule", "file"])]
+    cooldown: Option<Span>,
+    /// With --every or --cron: a run must be over so long after its time, or the job is in ERROR;
+    /// with --at: it must start so soon [default: by its next time; a minute]
+    #[arg(long, value_name = "TIME", help_heading = "When")]
+    #[arg(conflicts_with_all = ["periodic", "schedule", "file"])]
+    tolerance: Option<Span>,
+    /// With --cron: start each job at a second of its own, up to a minute later
+    #[arg(long, requires = "cron", help_heading = "When")]
+    #[arg(conflicts_with_all = ["every", "periodic", "at", "now", "schedule", "file"])]
+    spread: bool,
+    /// No run before: 2026-12-01T09:00:00Z or +10m
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
+    start_at: Option<String>,
+    /// No run after
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
+    end_at: Option<String>,
+    /// No more runs than this
+    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "When")]
+    max_runs: Option<u64>,
+    /// Times that the clocks jump over: shift or skip [default: shift]
+    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "When")]
+    dst_gap: Option<String>,
+    /// Times that the clocks show twice: first, last or both [default: first]
+    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "When")]
+    dst_overlap: Option<String>,
+    /// Neither start nor run it in these hours of its zone, like 22:00-06:00; repeatable
+    #[arg(long, value_name = "START-END", conflicts_with = "file", help_heading = "When")]
+    blackout: Vec<String>,
+    /// Do not start what would probably run into a blackout
+    #[arg(long, requires = "blackout", conflicts_with = "file", help_heading = "When")]
+    avoid_blackout: bool,
+}
+
+impl WhenArgs {
+    /// Adds what they say to the document of a job.
+    pub(super) fn add_to(
+        &self,
+        job: &mut Map<String, Value>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        let mut put = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                job.insert(field.into(), value);
+            }
+        };
+        let time = |flag: &str, text: &Option<String>| match text {
+            Some(text) => read_time(flag, text, now).map(|time| Some(json!(time))),
+            None => Ok(None),
+        };
+        put("schedule", self.schedule(now)?);
+        put("timezone", self.tz.clone().map(Value::from));
+        put("exact", self.spread.then(|| false.into()));
+        put("start_at", time("--start-at", &self.start_at)?);
+        put("end_at", time("--end-at", &self.end_at)?);
+        put("max_runs", self.max_runs.map(Value::from));
+        put("dst_gap", self.dst_gap.clone().map(Value::from));
+        put("dst_overlap", self.dst_overlap.clone().map(Value::from));
+        let dark = self.blackout.iter().map(|text| read_blackout(text));
+        let dark = dark.collect::<Result<Vec<_>, _>>()?;
+        put("blackout_periods", (!dark.is_empty()).then(|| dark.into()));
+        put("avoid_blackout", self.avoid_blackout.then(|| true.into()));
+        Ok(())
+    }
+
+    fn schedule(&self, now: Timestamp) -> Result<Option<Value>, Failure> {
+        let (mut schedule, tolerance) = if let Some(every) = &self.every {
+            check("--every", every)?;
+            // As spans are written everywhere else.
+            let every = every.parse::<Span>().map_or_else(|_| every.clone(), |it| it.to_string());
+            (json!({"kind": "interval", "every": every}), Some("tolerance"))
+        } else if let Some(expression) = &self.cron {
+            check("--cron", expression)?;
+            (json!({"kind": "cron", "expression": expression}), Some("max_duration"))
+        } else if let Some(period) = self.periodic {
+            (json!({"kind": "periodic", "period": period}), None)
+        } else if let Some(at) = &self.at {
+            let at = read_time("--at", at, now)?;
+            (json!({"kind": "once", "at": at}), Some("tolerance"))
+        } else if let Some(expression) = &self.schedule {
+            check("--schedule", expression)?;
+            (expression.clone().into(), None)
+        } else if self.now || self.tolerance.is_some() {
+            (json!({"kind": "once"}), Some("tolerance"))
+        } else {
+            return Ok(None);
+        };
+        if let Some(cooldown) = self.cooldown {
+            schedule["cooldown"] = json!(cooldown);
+        }
+        if let (Some(name), Some(span)) = (tolerance, self.tolerance) {
+            schedule[name] = json!(span);
+        }
+        Ok(Some(schedule))
+    }
+}
+
+/// What the server would refuse is told here, with a caret under its place.
+fn check(flag: &str, text: &str) -> Result<(), Failure> {
+    let Err(misread) = read_schedule(text) else { return Ok(()) };
+    let position = misread.position;
+    let failure = Failure::usage(format!("{flag}: {}", misread.message)).at(text, position);
+    Err(failure.or_else(format!("for example {flag} '{}'", misread.example)))
+}
+
+pub(super) fn read_time(flag: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    let relative = text.strip_prefix('+').map(str::parse::<Span>);
+    let time = match relative {
+        Some(span) => span.ok().map(|span| now.saturating_add(span)),
+        None => text.parse().ok(),
+    };
+    time.ok_or_else(|| {
+        Failure::usage(format!("{flag}: {text:?} is not a time"))
+            .or_else("write it like 2026-12-01T09:00:00Z, or +10m for ten minutes from now")
+    })
+}
+
+fn read_blackout(text: &str) -> Result<Value, Failure> {
+    let edges = text.split_once('-').filter(|(_, end)| !end.contains('-'));
+    let (start, end) = edges.ok_or_else(|| {
+        Failure::usage(format!("--blackout: {text:?} has no start and end"))
+            .or_else("write it like --blackout 22:00-06:00")
+    })?;
+    Ok(json!({"start": start.trim(), "end": end.trim()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::Exit;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: WhenArgs,
+        /// Stands for that of the command.
+        #[arg(long)]
+        file: Option<String>,
+    }
+
+    const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+    fn document(words: &[&str]) -> Result<Value, Failure> {
+        let words = std::iter::once(&"create").chain(words);
+        let mut job = Map::new();
+        Only::try_parse_from(words).unwrap().args.add_to(&mut job, NOW)?;
+        Ok(Value::Object(job))
+    }
+
+    #[test]
+    fn every_kind_of_schedule_has_its_flag() {
+        for (words, schedule) in [
+            (&["--every", "90s"][..], json!({"kind": "interval", "every": "1m 30s"})),
+            (&["--every", "P1M"], json!({"kind": "interval", "every": "P1M"})),
+            (
+                &["--every", "1h", "--tolerance", "5m"],
+                json!({"kind": "interval", "every": "1h", "tolerance": "5m"}),
+            ),
+            (&["--cron", "@daily"], json!({"kind": "cron", "expression": "@daily"})),
+            (
+                &["--cron", "0 0 * * *", "--tolerance", "6h"],
+                json!({"kind": "cron", "expression": "0 0 * * *", "max_duration": "6h"}),
+            ),
+            (&["--periodic", "24h"], json!({"kind": "periodic", "period": "1d"})),
+            (
+                &["--periodic", "24h", "--cooldown", "1h"],
+                json!({"kind": "periodic", "period": "1d", "cooldown": "1h"}),
+            ),
+            (&["--now"], json!({"kind": "once"})),
+            (&["--schedule", "R5/PT30M"], json!("R5/PT30M")),
+        ] {
+            assert_eq!(document(words).unwrap(), json!({"schedule": schedule}), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn bounds_and_blackouts_are_passed_on() {
+        assert_eq!(
+            document(&[
+                "--cron",
+                "0 9 * * *",
+                "--tz",
+                "Europe/Berlin",
+                "--start-at",
+                "+1h",
+                "--end-at",
+                "2030-01-01T00:00:00Z",
+                "--max-runs",
+                "7",
+                "--dst-gap",
+                "skip",
+                "--dst-overlap",
+                "both",
+                "--blackout",
+                "22:00-06:00",
+                "--blackout",
+                "12:00:00-12:30:00",
+                "--avoid-blackout",
+                "--spread",
+            ])
+            .unwrap(),
+            json!({"schedule": {"kind": "cron", "expression": "0 9 * * *"},
+                   "timezone": "Europe/Berlin", "exact": false,
+                   "start_at": NOW.saturating_add(Span::from_secs(3600)),
+                   "end_at": "2030-01-01T00:00:00.000000Z", "max_runs": 7, "dst_gap": "skip",
+                   "dst_overlap": "both", "avoid_blackout": true,
+                   "blackout_periods": [{"start": "22:00", "end": "06:00"},
+                                        {"start": "12:00:00", "end": "12:30:00"}]})
+        );
+    }
+
+    #[test]
+    fn a_fault_is_pointed_at() {
+        let failure = document(&["--cron", "0 25 * * *"]).unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+        assert_eq!(failure.place, Some(("0 25 * * *".into(), 2)));
+        for words in [
+            &["--every", "30"][..],
+            &["--schedule", "never"],
+            &["--at", "soon"],
+            &["--every", "1h", "--end-at", "later"],
+            &["--every", "1h", "--blackout", "22:00"],
+        ] {
+            let failure = document(words).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage, "{words:?}");
+            assert!(failure.way_out.is_some(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn flags_that_say_nothing_together_are_refused() {
+        for words in [
+            &["--every", "1h", "--cron", "@daily"][..],
+            &["--every", "1h", "--cooldown", "1m"],
+            &["--cooldown", "1m"],
+            &["--periodic", "1h", "--tolerance", "1m"],
+            &["--every", "1h", "--spread"],
+            &["--every", "1h", "--avoid-blackout"],
+            &["--file", "x", "--every", "1h"],
+        ] {
+            let words: Vec<_> = std::iter::once(&"create").chain(words).collect();
+            assert!(Only::try_parse_from(&words).is_err(), "{words:?}");
+        }
+    }
+}
