@@ -169,12 +169,12 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     }
     let past = facts.definition.past(facts.history, facts.since);
     let window = facts.next_at.map(|next| facts.definition.window(next, &past));
-    let Some(deadline) = deadline(facts, past.reference) else {
+    let Some((time, deadline)) = promise(facts, past.reference) else {
         let reason = if failed { Reason::LastRunFailed } else { Reason::OnTime };
         return Condition { window, ..Condition::lasting(reason) };
     };
     let likely_over = facts.running_since.map(|since| since.saturating_add(past.average));
-    let should_start_by = deadline.saturating_sub(past.average);
+    let should_start_by = facts.definition.should_start_by(time, deadline, past.average);
     let reason = if now > deadline {
         Reason::Violated
     } else if likely_over.is_some_and(|over| over > deadline) {
@@ -199,21 +199,18 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     Condition { reason, deadline: Some(deadline), window, changes_at }
 }
 
-/// By when a good run must be over.
-fn deadline(facts: &Facts<'_>, reference: Timestamp) -> Option<Timestamp> {
-    let definition = facts.definition;
-    match definition.schedule {
-        // It promises to start, and has.
-        Schedule::Once(_) if facts.running_since.is_some() => None,
-        Schedule::Once(_) => {
-            let time = facts.next_at.or(facts.last_fired_at)?;
-            Some(definition.must_be_over_by(time, reference))
+/// The time that is promised, and by when its run must be over.
+fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    let time = match (&facts.definition.schedule, facts.next_at) {
+        (Schedule::Once(_), next) => {
+            let time = next.or(facts.last_fired_at)?;
+            // It promises to start, and has.
+            let last_start = facts.running_since.max(facts.history.last_start_at);
+            last_start.is_none_or(|start| start < time).then_some(time)?
         }
+        (_, Some(next)) => next,
         // The last time of all has come: it counts until it has seen a good run.
-        _ if facts.next_at.is_none() => {
-            let time = facts.last_fired_at.filter(|fired| *fired > reference)?;
-            Some(definition.must_be_over_by(time, reference))
-        }
-        _ => facts.next_at.map(|next| definition.must_be_over_by(next, reference)),
-    }
+        (_, None) => facts.last_fired_at.filter(|fired| *fired > reference)?,
+    };
+    Some((time, facts.definition.must_be_over_by(time, reference)))
 }

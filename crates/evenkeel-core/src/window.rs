@@ -125,13 +125,27 @@ impl Definition {
         self.bounds.start_at.map_or(reference, |start| reference.max(start.saturating_sub(tick)))
     }
 
+    /// By when the run for `time`, which takes `average`, must start to be over by `deadline`.
+    pub fn should_start_by(
+        &self,
+        time: Timestamp,
+        deadline: Timestamp,
+        average: Span,
+    ) -> Timestamp {
+        let should = deadline.saturating_sub(average);
+        match self.schedule {
+            // What runs once promises to start: it cannot be late before its time.
+            Schedule::Once(_) => should.max(time),
+            _ => should,
+        }
+    }
+
     /// The window in which the run for `time` starts.
     pub fn window(&self, time: Timestamp, past: &Past) -> StartWindow {
+        let deadline = self.must_be_over_by(time, past.reference);
         StartWindow {
             can_start_by: self.may_start_from(time, past.average),
-            should_start_by: self
-                .must_be_over_by(time, past.reference)
-                .saturating_sub(past.average),
+            should_start_by: self.should_start_by(time, deadline, past.average),
         }
     }
 }

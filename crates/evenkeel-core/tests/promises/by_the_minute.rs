@@ -9,7 +9,7 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::order::{DispatchKey, Lane, Priority};
 use evenkeel_core::retry::RetryPolicy;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::schedule::{Cron, CronSchedule, Periodic, Schedule};
+use evenkeel_core::schedule::{Cron, CronSchedule, Once, Periodic, Schedule};
 use evenkeel_core::{Attempt, Definition, History, Span, StartWindow, Timestamp};
 
 const MINUTE: Span = Span::from_secs(60);
@@ -63,20 +63,21 @@ impl Job {
         Self::new(Schedule::Cron(CronSchedule { cron, max_duration: Some(hours(6)) }), created)
     }
 
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            definition: &self.definition,
+            history: &self.history,
+            since: self.since,
+            active: true,
+            next_at: Some(self.next_at),
+            last_fired_at: None,
+            live: self.live.is_some(),
+            running_since: self.running_since,
+        }
+    }
+
     fn condition(&self, now: Timestamp) -> Condition {
-        condition(
-            &Facts {
-                definition: &self.definition,
-                history: &self.history,
-                since: self.since,
-                active: true,
-                next_at: Some(self.next_at),
-                last_fired_at: None,
-                live: self.live.is_some(),
-                running_since: self.running_since,
-            },
-            now,
-        )
+        condition(&self.facts(), now)
     }
 
     fn window(&self) -> StartWindow {
@@ -248,6 +249,35 @@ fn a_nightly_run_that_must_be_over_by_six() {
             ("05-04T07:00", OnTime),
         ]
     );
+}
+
+#[test]
+fn what_runs_once_promises_to_start() {
+    let mut job = Job::new(Schedule::Once(Once::NOW), at("2026-05-01T00:00:00Z"));
+    job.definition.retry = RetryPolicy { max_retries: 1, ..RetryPolicy::deadline() };
+    job.definition.average_override = Some(hours(1));
+    let mut reasons = Vec::new();
+    let mut see = |job: &Job, minute: &str| {
+        let moment = at(&format!("2026-05-01T00:{minute}:30Z"));
+        let mut facts = job.facts();
+        facts.next_at = job.live.is_none().then_some(job.next_at).filter(|_| job.attempt == 0);
+        facts.last_fired_at = Some(job.next_at);
+        reasons.push(condition(&facts, moment).reason);
+    };
+    see(&job, "00");
+    see(&job, "01");
+    job.live = Some(job.next_at);
+    job.running_since = Some(at("2026-05-01T00:02:00Z"));
+    see(&job, "02");
+    job.end(at("2026-05-01T00:03:00Z"), Outcome::Failed);
+    // It waits for its retry, far beyond the minute in which it had to start.
+    see(&job, "07");
+    job.running_since = Some(at("2026-05-01T00:08:00Z"));
+    job.end(at("2026-05-01T00:09:00Z"), Outcome::Failed);
+    job.attempt = 1;
+    see(&job, "10");
+    use Reason::{GivenUp, LastRunFailed, LikelyViolatedWaiting, OnTime, Violated};
+    assert_eq!(reasons, [LikelyViolatedWaiting, Violated, OnTime, LastRunFailed, GivenUp]);
 }
 
 #[test]

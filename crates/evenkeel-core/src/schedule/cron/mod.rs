@@ -45,23 +45,17 @@ struct Raw {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resolved: Option<Arc<str>>,
     /// Added to every time, so that jobs of one expression do not all start at once.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    skew_secs: u8,
-}
-
-fn is_zero(secs: &u8) -> bool {
-    *secs == 0
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skew_secs: Option<u8>,
 }
 
 impl TryFrom<Raw> for Cron {
     type Error = CronFault;
 
     fn try_from(raw: Raw) -> Result<Self, CronFault> {
-        let mut pattern = read::pattern(&raw.expression, Draws::new(0))?;
-        if let Some(resolved) = &raw.resolved {
-            pattern = read::pattern(resolved, Draws::new(0))?;
-        }
-        if raw.skew_secs >= 60 {
+        let text = raw.resolved.as_ref().unwrap_or(&raw.expression);
+        let pattern = read::pattern(text, Draws::new(0))?;
+        if raw.skew_secs.is_some_and(|skew| skew >= 60) {
             let message = "skew_secs must be less than 60".into();
             return Err(CronFault { position: 0, message });
         }
@@ -78,7 +72,7 @@ impl From<Cron> for Raw {
 impl Cron {
     /// Reads an expression of 5 fields, of 6 with seconds first, or a name like `@daily`.
     pub fn parse(expression: &str) -> Result<Self, CronFault> {
-        Raw { expression: expression.into(), resolved: None, skew_secs: 0 }.try_into()
+        Raw { expression: expression.into(), resolved: None, skew_secs: None }.try_into()
     }
 
     /// The same for the job that `seed` was made from: every `H` has its number, and unless the
@@ -88,7 +82,7 @@ impl Cron {
     #[must_use]
     pub fn settled(mut self, seed: u64, exact: bool) -> Self {
         let draws = Draws::new(seed);
-        self.raw.skew_secs = if exact { 0 } else { draws.skew_secs() };
+        self.raw.skew_secs = (!exact).then(|| draws.skew_secs());
         if let Some(resolved) = read::without_hashes(&self.raw.expression, draws)
             && let Ok(pattern) = read::pattern(&resolved, draws)
         {
@@ -105,7 +99,7 @@ impl Cron {
 
     /// Does it run at the very times that the expression names? Otherwise some seconds later.
     pub fn is_exact(&self) -> bool {
-        self.raw.skew_secs == 0
+        self.raw.skew_secs.is_none()
     }
 
     /// The first time after `after`; `None` if it lies beyond the times runs may have.
@@ -132,9 +126,13 @@ impl Cron {
         Zoned::new(&self.pattern, zone, dst).was_moved(self.unskewed(time.as_micros()))
     }
 
+    fn skew_secs(&self) -> i64 {
+        i64::from(self.raw.skew_secs.unwrap_or(0))
+    }
+
     /// The first whole second that, with the skew, is not before `micros`.
     fn unskewed(&self, micros: i64) -> i64 {
-        -micros.saturating_neg().div_euclid(1_000_000) - i64::from(self.raw.skew_secs)
+        -micros.saturating_neg().div_euclid(1_000_000) - self.skew_secs()
     }
 
     /// The first second whose time is not before [`Timestamp::MIN`].
@@ -149,7 +147,7 @@ impl Cron {
 
     /// A time found, with the skew, if runs may have it.
     fn moment(&self, secs: i64) -> Option<Timestamp> {
-        let secs = u64::try_from(secs + i64::from(self.raw.skew_secs)).ok()?;
+        let secs = u64::try_from(secs + self.skew_secs()).ok()?;
         Timestamp::MIN.checked_add(Span::from_secs(secs))
     }
 }

@@ -17,6 +17,9 @@ const NAMED: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
+/// Longer than any list that says something new with each item.
+const ITEMS_MAX: usize = 100;
+
 /// What an expression means, for whoever drew `draws`. Faults are found whatever is drawn.
 pub(super) fn pattern(expression: &str, draws: Draws) -> Result<Pattern, CronFault> {
     read(expression, draws).map_err(|fault| fault.of(expression))
@@ -114,7 +117,10 @@ impl<'a> Fields<'a> {
             return Ok(values);
         }
         let mut hashes = 0;
-        for item in piece.split(',') {
+        for (index, item) in piece.split(',').enumerate() {
+            if index >= ITEMS_MAX {
+                return Err(item.fault(format!("a list has at most {ITEMS_MAX} items")));
+            }
             values.read(item, field, draws.of(field))?;
             hashes += u32::from(item.begins('H'));
             if hashes > 1 && matches!(field, Field::Date | Field::Month | Field::Weekday) {
@@ -126,13 +132,13 @@ impl<'a> Fields<'a> {
 
     fn pattern(&self, draws: Draws) -> Result<Pattern, Misread> {
         let values = |field| self.values(field, draws);
-        let (dates, weekdays) = (values(Field::Date)?, values(Field::Weekday)?);
+        let weekdays = values(Field::Weekday)?;
         Ok(Pattern {
             seconds: values(Field::Second)?.plain,
             minutes: values(Field::Minute)?.plain,
             hours: values(Field::Hour)?.plain as u32,
-            months: values(Field::Month)?.plain as u16,
-            dates: Dates { days: (dates.plain >> 1) as u32, ..dates.dates },
+            months: self.months(draws)?,
+            dates: self.dates(draws)?,
             // 7 is Sunday, too.
             weekdays: Weekdays {
                 every: (weekdays.plain | weekdays.plain >> 7) as u8 & 0x7f,
@@ -143,21 +149,39 @@ impl<'a> Fields<'a> {
         })
     }
 
+    fn dates(&self, draws: Draws) -> Result<Dates, Misread> {
+        let values = self.values(Field::Date, draws)?;
+        Ok(Dates { days: (values.plain >> 1) as u32, ..values.dates })
+    }
+
+    fn months(&self, draws: Draws) -> Result<u16, Misread> {
+        Ok(self.values(Field::Month, draws)?.plain as u16)
+    }
+
+    /// What can be drawn for this field, instead of what was.
+    fn other_draws(&self, field: Field, draws: Draws) -> Vec<Draws> {
+        match self.choices(field) {
+            1 => vec![draws],
+            choices => (0..choices).map(|draw| draws.with(field, draw)).collect(),
+        }
+    }
+
     /// Refuses days that never come, whatever is drawn for the date and the month. What is drawn
     /// for the day of the week never decides it: if both days must match, the other field begins
     /// with a `*`, so it has the 1st, and each month begins with each day of the week at times.
     fn check_days(&self, draws: Draws) -> Result<(), Misread> {
-        for date in 0..self.choices(Field::Date) {
-            for month in 0..self.choices(Field::Month) {
-                let mut draws = draws;
-                if self.choices(Field::Date) > 1 {
-                    draws = draws.with(Field::Date, date);
-                }
-                if self.choices(Field::Month) > 1 {
-                    draws = draws.with(Field::Month, month);
-                }
-                if !self.pattern(draws)?.is_possible() {
-                    return Err(self.impossible(draws));
+        let drawn = self.pattern(draws)?;
+        let all_months: Vec<(Draws, u16)> = self
+            .other_draws(Field::Month, draws)
+            .into_iter()
+            .map(|draws| Ok((draws, self.months(draws)?)))
+            .collect::<Result<_, Misread>>()?;
+        for draws in self.other_draws(Field::Date, draws) {
+            let dates = self.dates(draws)?;
+            for (other, months) in &all_months {
+                if !(Pattern { dates, months: *months, ..drawn }).is_possible() {
+                    let month = other.of(Field::Month);
+                    return Err(self.impossible(draws.with(Field::Month, month)));
                 }
             }
         }
