@@ -144,6 +144,7 @@ impl World {
             workers: 64,
             leases: self.scenario.leases,
             poll: self.scenario.poll,
+            note_every: (self.scenario.poll / 4).max(Duration::from_secs(1)),
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
             ..Settings::new(format!("node-{index}"), node.identity)
         };
