@@ -147,6 +147,8 @@ impl Condition {
             facts.running_since.is_some() || can_start.is_none_or(|can_start| *change <= can_start)
         };
         match self.level() {
+            // Nothing is promised, but it goes on: its end will be noticed if it stays on the list.
+            Level::Ok if facts.live && self.changes_at.is_none() => Some(Timestamp::MAX),
             Level::Ok => self.changes_at.filter(unnoticed),
             Level::Warning | Level::Error => Some(self.changes_at.unwrap_or(Timestamp::MAX)),
         }

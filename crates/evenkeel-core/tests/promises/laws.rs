@@ -35,7 +35,17 @@ proptest! {
         let Some(_) = job.blackouts().closing(time) else { return Ok(()) };
         let job = Definition { avoid_blackout: true, ..job };
         let start = job.may_start_from(time, average);
-        let fits = average <= job.blackouts().longest_open();
+        let longest = job.blackouts().longest_open().as_micros();
+        let fits = average.as_micros() + 60_000_000 <= longest;
+        // Whoever comes a second after a blackout's end can start before the next one's.
+        let opening = job.blackouts().opening(time).saturating_add(Span::from_secs(1));
+        let soon = job.may_start_from(opening, average).since(opening);
+        prop_assert!(soon <= Span::from_secs(2 * 86_400 + 7200));
+        if longest > 60_000_000 {
+            let tight = Span::from_micros(longest - 60_000_000);
+            let first = job.may_start_from(time, tight);
+            prop_assert_eq!(job.may_start_from(first.saturating_add(Span::from_secs(1)), tight).since(first), Span::from_secs(1));
+        }
         let over = start.saturating_add(average);
         let closing = job.blackouts().closing(start).unwrap();
         prop_assert!(!fits || over <= closing);
