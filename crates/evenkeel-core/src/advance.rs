@@ -91,7 +91,8 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     let timetable = definition.timetable();
     let plain = Advance { skip: None, fire: Some(due), next: timetable.next_after(due) };
     if definition.schedule.follows_its_end() {
-        return plain;
+        // However late it starts, the next one is a period away.
+        return Advance { next: timetable.next_after(due.max(now)), ..plain };
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
     let makes_up = definition.misfire == MisfirePolicy::All && due < missed_before;
@@ -131,6 +132,10 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                     fire: Some(first_kept),
                     next: timetable.next_after(first_kept),
                 }
+            }
+            // One run makes up for a whole blackout.
+            Some(_) | None if could_start > due => {
+                newest_of(definition, DueTime { now: could_start, ..at }, SkipReason::Blackout)
             }
             Some(_) | None => plain,
         },
@@ -310,6 +315,25 @@ mod tests {
     }
 
     #[test]
+    fn of_times_in_a_blackout_long_ago_one_is_made_up_for() {
+        let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
+        let blackout = Blackout { start: hour(1), end: hour(2) };
+        let job = Definition { blackout_periods: vec![blackout], ..every(600, MisfirePolicy::All) };
+        let advanced = advance(&job, due(at(3600), at(18_000)));
+        assert_eq!((advanced.fire, advanced.next), (Some(at(7200)), Some(at(7800))));
+        assert_eq!(advanced.skip.map(|skip| (skip.count, skip.to)), Some((6, at(6600))));
+    }
+
+    #[test]
+    fn a_periodic_job_goes_on_until_its_last_moment() {
+        let periodic = Periodic::new(Span::from_secs(86_400), Some(Span::from_secs(3600))).unwrap();
+        let bounds = Bounds { end_at: Some(at(72_000)), ..Bounds::default() };
+        let job = Definition { bounds, ..Definition::noop(Schedule::Periodic(periodic)) };
+        assert_eq!(advance(&job, due(at(100), at(100))).next, Some(at(72_000)));
+        assert_eq!(advance(&job, due(at(72_000), at(72_000))).next, None);
+    }
+
+    #[test]
     fn after_its_last_run_no_time_follows() {
         let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
         let job = Definition { bounds, ..every(10, MisfirePolicy::Last) };
@@ -326,7 +350,7 @@ mod tests {
             ..Definition::noop(Schedule::Periodic(periodic))
         };
         let advanced = advance(&job, due(at(100), at(90_000)));
-        assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(160)) });
+        assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(90_060)) });
         assert_eq!(when_busy(&job, at(100), at(101), true), WhenBusy::Wait);
     }
 

@@ -104,6 +104,8 @@ impl Stretch {
 impl Zone {
     /// The zone called `name`, whatever its case.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
+        // Machines have the same zones under this name, too.
+        let name = name.strip_prefix("posix/").unwrap_or(name);
         let zone = TimeZone::get(name).map_err(|_| ZoneError)?;
         let known = zone.iana_name().filter(|_| !zone.is_unknown()).ok_or(ZoneError)?;
         if let Some(zone) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(known) {
