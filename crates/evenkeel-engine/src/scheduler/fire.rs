@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::advance::{DueTime, WhenBusy, advance, skip_due, when_busy};
+use evenkeel_core::advance::{DueTime, SkipReason, WhenBusy, advance, skip_due, when_busy};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, share_room};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -38,7 +38,8 @@ impl Scheduler {
         for (lane, share) in Lane::ALL.into_iter().zip(share_room(count, waiting)) {
             for _ in 0..share {
                 let Some((job, mut entry)) = self.future.take_due(lane) else { break };
-                if let Some(opening) = entry.opens_at(now) {
+                // A time that is only to be recorded as skipped waits for nothing.
+                if let Some(opening) = entry.opens_at(now).filter(|_| entry.skip.is_none()) {
                     entry.look_at = opening;
                     self.future.insert(job, entry);
                     deferred += 1;
@@ -160,7 +161,9 @@ impl Scheduler {
     fn put_back_fired(&mut self, job: JobNo, entry: Entry, fire: &Fire, now: Timestamp) {
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
-            if fire.start.is_none() {
+            // Of one that is busy, the run that goes on is watched.
+            let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
+            if fire.start.is_none() && !busy {
                 self.future.note_late(job);
             }
         }
