@@ -95,8 +95,7 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
         return Advance { next: timetable.next_after(due.max(now)), ..plain };
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
-    let makes_up = definition.misfire == MisfirePolicy::All && due < missed_before;
-    if at.waited && !makes_up {
+    if at.waited && !makes_up(definition, due, now) {
         return newest_of(definition, at, SkipReason::Overlap);
     }
     let could_start = definition.may_start_from(due, at.average);
@@ -115,14 +114,11 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                 next: timetable.next_after(newest),
             },
         },
-        MisfirePolicy::Last => match timetable.times_before(due, missed_before) {
-            None | Some((1, _)) => plain,
-            Some((count, newest)) => Advance {
-                skip: Some(skipped(count - 1, last_before(definition, due, newest))),
-                fire: Some(newest),
-                next: timetable.next_after(newest),
-            },
-        },
+        // Those that are only late are newer still: one run makes up for all.
+        MisfirePolicy::Last if due < missed_before => {
+            newest_of(definition, at, SkipReason::Misfire)
+        }
+        MisfirePolicy::Last => plain,
         MisfirePolicy::All => match timetable.times_before(due, missed_for_good) {
             Some((count, _)) if count > MisfirePolicy::ALL_MAX => {
                 let dropped = count - MisfirePolicy::ALL_MAX;
@@ -145,6 +141,13 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
 /// The regular time before `time`, both being times from `due` on.
 fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Timestamp {
     definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
+}
+
+/// Does `due` run however late it is, one after the other with those that are late like it? What
+/// comes while a run goes on is seen within a moment: what is seen later was held up by those before.
+fn makes_up(definition: &Definition, due: Timestamp, now: Timestamp) -> bool {
+    const HELD_UP: Span = Span::from_secs(1);
+    definition.misfire == MisfirePolicy::All && due < now.saturating_sub(HELD_UP)
 }
 
 /// Of the times from `due` to now the newest runs, the others are skipped.
@@ -197,10 +200,8 @@ pub fn when_busy(
     if definition.schedule.follows_its_end() {
         return WhenBusy::Wait;
     }
-    let missed = due < now.saturating_sub(definition.misfire_after);
-    let makes_up = missed && definition.misfire == MisfirePolicy::All;
     match definition.overlap {
-        _ if makes_up => WhenBusy::Wait,
+        _ if makes_up(definition, due, now) => WhenBusy::Wait,
         OverlapPolicy::Skip if retry_pending => WhenBusy::Skip(SkipReason::RetryPending),
         OverlapPolicy::Skip => WhenBusy::Skip(SkipReason::Overlap),
         OverlapPolicy::Queue | OverlapPolicy::Allow => WhenBusy::Wait,
@@ -239,10 +240,11 @@ mod tests {
     #[test]
     fn of_missed_times_the_last_policy_runs_the_newest() {
         let advanced = advance(&every(10, MisfirePolicy::Last), due(at(100), at(200)));
-        assert_eq!(advanced.fire, Some(at(130)));
-        assert_eq!(advanced.next, Some(at(140)));
+        assert_eq!(advanced.fire, Some(at(200)));
+        assert_eq!(advanced.next, Some(at(210)));
         let skip = advanced.skip.unwrap();
-        assert_eq!((skip.from, skip.to, skip.count), (at(100), at(120), 3));
+        assert_eq!((skip.from, skip.to, skip.count), (at(100), at(190), 10));
+        assert_eq!(skip.reason, SkipReason::Misfire);
     }
 
     #[test]
