@@ -6,7 +6,7 @@ use evenkeel_core::advance::{DueTime, SkipReason, WhenBusy, advance, skip_due, w
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, share_room};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{JobNo, RunKey, Slot, Span, Timestamp};
+use evenkeel_core::{JobNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket};
 
 use super::Scheduler;
@@ -167,10 +167,27 @@ impl Scheduler {
                 self.future.note_late(job);
             }
         }
+        if entry.waits > 0 {
+            self.life.awaited.forget(job);
+        }
         let loaded = self.loaded_until(job);
         match fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded) {
             Some(next_at) => self.future.insert(job, entry.after(fire, next_at, now)),
             None => self.future.remove(job),
+        }
+    }
+
+    /// Times that waited for the end of a run which has come need not wait any longer.
+    pub(super) fn hasten_awaited(&mut self) {
+        let shards = &self.shards;
+        let ended = self.life.awaited.take_ended(|job| shards.contains_key(&Shard::of(job)));
+        let now = self.life.db_now();
+        for job in ended {
+            if let Some(entry) = self.future.get(job).filter(|entry| entry.waits > 0) {
+                let mut entry = entry.clone();
+                entry.look_at = now;
+                self.future.insert(job, entry);
+            }
         }
     }
 
@@ -191,6 +208,7 @@ impl Scheduler {
         let wait = BUSY_WAIT.saturating_mul(1 << entry.waits.min(BUSY_DOUBLINGS));
         entry.look_at = now.saturating_add(wait);
         entry.waits = entry.waits.saturating_add(1);
+        self.life.awaited.await_end(job);
         self.future.insert(job, entry);
     }
 }
