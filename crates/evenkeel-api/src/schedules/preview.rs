@@ -113,7 +113,7 @@ pub struct PreviewView {
     /// the latest; with `H`, or if it is not `exact`, each job has times of its own.
     pub exact_times: bool,
     /// How many jobs have their next time in the quarters of an hour that it would hit on its first
-    /// day.
+    /// day, up to 24 of these.
     pub load: Vec<SlotLoadView>,
 }
 
