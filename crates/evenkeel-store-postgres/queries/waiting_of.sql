@@ -1,33 +1,42 @@
--- What waits of a job. What is before an attempt in its pool is counted in three stretches of
--- ready_order: that index is not all ascending, so that one comparison cannot say it.
+-- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
+-- thousand, whoever's they are (the limit comes before the tenant), and of them the tenant's own
+-- first thousand. These limits are no parameters, so that the planner knows that it is to follow
+-- ready_order and not to sort the queue.
+WITH a AS MATERIALIZED (
+    SELECT w.*
+      FROM job j
+     CROSS JOIN LATERAL (
+           SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane, priority,
+                  should_start_by, ready_at, open_from, open_until
+             FROM ready WHERE job_no = j.job_no
+            UNION ALL
+           SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL, NULL,
+                  NULL
+             FROM wake WHERE job_no = j.job_no) AS w
+     WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3
+     ORDER BY w.scheduled_at, w.sequence, w.attempt
+     LIMIT $3
+), own AS MATERIALIZED (
+    SELECT o.*
+      FROM (SELECT DISTINCT pool FROM a WHERE due IS NULL) AS p
+     CROSS JOIN LATERAL (
+           SELECT f.*
+             FROM (SELECT pool, lane, priority, should_start_by, ready_at, job_no, tenant_no
+                     FROM ready
+                    WHERE pool = p.pool
+                    ORDER BY lane, priority DESC, should_start_by, ready_at, job_no
+                    LIMIT 10000) AS f
+            WHERE f.tenant_no = $2
+            ORDER BY f.lane, f.priority DESC, f.should_start_by, f.ready_at, f.job_no
+            LIMIT 1000) AS o
+)
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.ready_at, a.open_from,
        a.open_until,
        CASE WHEN a.due IS NULL THEN
-           (SELECT count(*)
-              FROM ((SELECT 1 FROM ready b WHERE b.pool = a.pool AND b.lane < a.lane LIMIT $3)
-                    UNION ALL
-                    (SELECT 1 FROM ready b
-                      WHERE b.pool = a.pool AND b.lane = a.lane AND b.priority > a.priority
-                      LIMIT $3)
-                    UNION ALL
-                    (SELECT 1 FROM ready b
-                      WHERE b.pool = a.pool AND b.lane = a.lane AND b.priority = a.priority
-                        AND (b.should_start_by, b.ready_at, b.job_no)
-                            < (a.should_start_by, a.ready_at, a.job_no)
-                      LIMIT $3)
-                    LIMIT $3) AS ahead)
+           (SELECT count(*) FROM own o
+             WHERE o.pool = a.pool
+               AND (o.lane, -o.priority, o.should_start_by, o.ready_at, o.job_no)
+                   < (a.lane, -a.priority, a.should_start_by, a.ready_at, a.job_no))
        END AS ahead
-  FROM (SELECT w.*
-          FROM job j
-         CROSS JOIN LATERAL (
-               SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
-                      priority, should_start_by, ready_at, open_from, open_until
-                 FROM ready WHERE job_no = j.job_no
-                UNION ALL
-               SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL,
-                      NULL, NULL
-                 FROM wake WHERE job_no = j.job_no) AS w
-         WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3
-         ORDER BY w.scheduled_at, w.sequence, w.attempt
-         LIMIT $4) AS a
+  FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

@@ -1,13 +1,20 @@
 //! When what waits may be claimed, what is before it, and how much is to come.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
-use evenkeel_store::{ClosedAttempt, Opening, StoreError, WaitingAttempt, WaitsFor, sql_time};
+use evenkeel_store::{
+    ClosedAttempt, Opening, SlotLoad, StoreError, WaitingAttempt, WaitsFor, sql_time,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
 use crate::rows::{json, key_from, key_params, micros};
 
-/// So many places before an attempt are counted,
+/// So many places of a pool are looked at,
+const LOOKED_AT_MAX: i64 = 10_000;
+/// so many of them are counted as before an attempt,
 const COUNTED_MAX: i64 = 1_000;
 /// and so many attempts of a job are told.
 const TOLD_MAX: usize = 100;
@@ -64,7 +71,7 @@ pub(crate) fn waiting_of(
         .optional()?;
     let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
     let mut waiting = wakes_of(connection, no)?;
-    waiting.extend(ready_of(connection, no)?);
+    waiting.extend(ready_of(connection, tenant, no)?);
     waiting.sort_unstable_by_key(|one| one.key);
     waiting.truncate(TOLD_MAX);
     Ok(waiting)
@@ -82,44 +89,61 @@ fn wakes_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> 
     Ok(found)
 }
 
-fn ready_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> {
+fn ready_of(connection: &Connection, tenant: TenantNo, job: JobNo) -> Answer<Vec<WaitingAttempt>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/waiting_of_ready.sql"))?;
     let mut rows = statement.query(params![job.0, TOLD_MAX as i64])?;
+    let mut fronts: BTreeMap<String, Vec<Place>> = BTreeMap::new();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let key = key_from(row)?;
+        let front = match fronts.entry(row.get("pool")?) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let front = front_of(connection, tenant, new.key())?;
+                new.insert(front)
+            }
+        };
+        let place = place_from(row)?;
         let waits_for = WaitsFor::Worker {
             since: Timestamp::from_micros(row.get("ready_at")?),
-            ahead: ahead_of(connection, key, row)?,
+            ahead: front.partition_point(|other| *other < place) as u32,
             opening: Opening {
                 from: sql_time(row.get("open_from")?),
                 until: sql_time(row.get("open_until")?),
             },
         };
-        found.push(WaitingAttempt { key, waits_for });
+        found.push(WaitingAttempt { key: key_from(row)?, waits_for });
     }
     Ok(found)
 }
 
-/// How many of its pool are before an attempt, by the columns of its row.
-fn ahead_of(connection: &Connection, key: RunKey, row: &Row<'_>) -> Answer<u32> {
-    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
-    let place = params![
-        row.get::<_, String>("pool")?,
-        row.get::<_, u8>("lane")?,
-        row.get::<_, u8>("priority")?,
-        row.get::<_, i64>("should_start_by")?,
-        row.get::<_, i64>("ready_at")?,
-        job_no,
-        scheduled_at,
-        sequence,
-        attempt,
-        COUNTED_MAX,
-    ];
+/// A place in a pool's queue, so that the lesser is the earlier.
+type Place = [i64; 8];
+
+/// The place that the columns of a row say.
+fn place_from(row: &Row<'_>) -> Answer<Place> {
+    Ok([
+        row.get("lane")?,
+        -row.get::<_, i64>("priority")?,
+        row.get("should_start_by")?,
+        row.get("ready_at")?,
+        row.get("job_no")?,
+        row.get("scheduled_at")?,
+        row.get("sequence")?,
+        row.get("attempt")?,
+    ])
+}
+
+/// What a tenant has at the front of a pool, in the order of dispatch.
+fn front_of(connection: &Connection, tenant: TenantNo, pool: &str) -> Answer<Vec<Place>> {
     let mut statement =
-        connection.prepare_cached(include_str!("../queries/waiting_of_ahead.sql"))?;
-    Ok(statement.query_row(place, |row| row.get(0))?)
+        connection.prepare_cached(include_str!("../queries/waiting_of_front.sql"))?;
+    let mut rows = statement.query(params![pool, tenant.0, LOOKED_AT_MAX, COUNTED_MAX])?;
+    let mut front = Vec::new();
+    while let Some(row) = rows.next()? {
+        front.push(place_from(row)?);
+    }
+    Ok(front)
 }
 
 pub(crate) fn slot_loads(
@@ -127,11 +151,13 @@ pub(crate) fn slot_loads(
     tenant: TenantNo,
     slots: &[Slot],
     limit: u32,
-) -> Answer<Vec<u32>> {
+) -> Answer<Vec<SlotLoad>> {
     let mut statement = connection.prepare_cached(include_str!("../queries/slot_loads.sql"))?;
     let mut loads = Vec::with_capacity(slots.len());
     for slot in slots {
-        loads.push(statement.query_row(params![tenant.0, slot.0, limit], |row| row.get(0))?);
+        loads.push(statement.query_row(params![tenant.0, slot.0, limit], |row| {
+            Ok(SlotLoad { jobs: row.get("jobs")?, counted_all: row.get("counted_all")? })
+        })?);
     }
     Ok(loads)
 }

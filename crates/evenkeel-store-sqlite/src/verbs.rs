@@ -6,8 +6,8 @@ use evenkeel_store::{
     Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
     Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
     NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Prune, Pruned, Registered,
-    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, StoreError, Triggered,
-    WaitingAttempt, WakeFire,
+    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError,
+    Triggered, WaitingAttempt, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
@@ -87,7 +87,7 @@ impl JobStore for SqliteStore {
         scope: &Scope,
         slots: &[Slot],
         limit: u32,
-    ) -> Result<Vec<u32>, StoreError> {
+    ) -> Result<Vec<SlotLoad>, StoreError> {
         let (tenant, slots) = (scope.tenant, slots.to_vec());
         self.readers.read(move |db| openings::slot_loads(db, tenant, &slots, limit)).await
     }

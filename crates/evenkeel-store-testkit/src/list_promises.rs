@@ -84,11 +84,14 @@ macro_rules! __promise_conformance {
             what_is_ahead_is_what_would_be_claimed_before,
             equal_ones_are_ahead_of_each_other_in_one_way,
             what_is_ahead_is_counted_up_to_a_thousand,
+            ones_own_are_found_among_the_first_ten_thousand,
             only_ones_own_is_told,
             jobs_are_counted_by_the_slot_of_their_next_time,
             they_are_counted_no_further_than_the_limit,
+            the_limit_is_one_of_each_slot,
             a_job_is_counted_where_its_next_time_is_now,
             jobs_of_other_tenants_are_not_counted,
+            jobs_of_a_big_neighbour_are_looked_at_and_not_counted,
         }
         $crate::__conformance_module! { $open => watch:
             a_job_that_runs_well_is_not_on_it,

@@ -163,6 +163,15 @@ pub struct JobFilter {
     pub source_id: Option<String>,
 }
 
+/// How many jobs have their next time in a slot.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SlotLoad {
+    /// The scope's own among those that were looked at.
+    pub jobs: u32,
+    /// All of the slot were looked at; else there may be more.
+    pub counted_all: bool,
+}
+
 /// What users do with jobs.
 #[async_trait]
 pub trait JobStore: Send + Sync {
@@ -211,12 +220,13 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Triggered, StoreError>;
 
-    /// How many of the scope's jobs have their next time in each of these slots, counted no further
-    /// than `limit` in each.
+    /// How many of the scope's jobs have their next time in each of these slots. In each, at most
+    /// `limit` jobs are looked at, whoever's they are: what one tenant asks for costs no more if
+    /// another has many. Which ones, if there are more, is not said.
     async fn slot_loads(
         &self,
         scope: &Scope,
         slots: &[Slot],
         limit: u32,
-    ) -> Result<Vec<u32>, StoreError>;
+    ) -> Result<Vec<SlotLoad>, StoreError>;
 }

@@ -24,7 +24,8 @@ mod watch;
 
 pub use error::{Cause, StoreError};
 pub use jobs::{
-    Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Registered, Standing, Triggered,
+    Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Registered, SlotLoad, Standing,
+    Triggered,
 };
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};

@@ -209,7 +209,8 @@ pub enum WaitsFor {
     Worker {
         /// It came into the queue then.
         since: Timestamp,
-        /// So many of its pool are before it, counted no further than a thousand.
+        /// So many of its own tenant's are before it among the first ten thousand of its pool,
+        /// counted no further than a thousand.
         ahead: u32,
         /// When it may be claimed.
         opening: Opening,
@@ -315,7 +316,8 @@ pub trait RunStore: Send + Sync {
     ) -> Result<RunCancelled, StoreError>;
 
     /// What waits of a job, oldest time first, at most a hundred. Nothing of a job that is not in
-    /// the scope.
+    /// the scope, and nothing that depends on how much other tenants have in the queue, as long as
+    /// no more than ten thousand wait in a pool: nobody is made to look at more.
     async fn waiting_of(
         &self,
         scope: &Scope,

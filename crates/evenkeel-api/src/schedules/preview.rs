@@ -93,7 +93,7 @@ pub struct SlotLoadView {
 
 impl From<SlotLoad> for SlotLoadView {
     fn from(load: SlotLoad) -> Self {
-        let counted_up_to = (load.jobs >= LOAD_COUNTED_MAX).then_some(LOAD_COUNTED_MAX);
+        let counted_up_to = (!load.counted_all).then_some(LOAD_COUNTED_MAX);
         Self { slot: load.slot, jobs: load.jobs, counted_up_to }
     }
 }

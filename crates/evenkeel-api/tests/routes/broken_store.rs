@@ -43,7 +43,7 @@ broken!(JobStore {
     get(scope: &Scope, id: JobId) -> Option<Job>;
     list_jobs(scope: &Scope, filter: &JobFilter, page: PageRequest<JobNo>) -> Page<Job, JobNo>;
     trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
-    slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<u32>;
+    slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 });
 
 broken!(ScheduleStore {

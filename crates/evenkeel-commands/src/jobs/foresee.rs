@@ -10,7 +10,7 @@ use crate::preview::{PREVIEW_TIMES_MAX, Preview, preview};
 use crate::starts::{NextTime, Starts};
 use crate::{CommandError, kind};
 
-/// Jobs of a slot are counted no further than this.
+/// So many jobs of a slot are looked at, whoever's they are.
 pub const LOAD_COUNTED_MAX: u32 = 1000;
 
 /// How many jobs have their next time in a slot.
@@ -18,8 +18,10 @@ pub const LOAD_COUNTED_MAX: u32 = 1000;
 pub struct SlotLoad {
     /// Its first moment.
     pub slot: Timestamp,
-    /// How many there are, at most [`LOAD_COUNTED_MAX`].
+    /// How many of the scope's own there are among those that were looked at.
     pub jobs: u32,
+    /// All were looked at, and not only the first [`LOAD_COUNTED_MAX`].
+    pub counted_all: bool,
 }
 
 /// The next times of a job.
@@ -56,7 +58,12 @@ impl Jobs {
             self.store.slot_loads(scope, &seen.slots, LOAD_COUNTED_MAX).await?
         };
         let loads = seen.slots.iter().zip(loads);
-        let loads = loads.map(|(slot, jobs)| SlotLoad { slot: slot.start(), jobs }).collect();
+        let loads = loads.map(|(slot, load)| SlotLoad {
+            slot: slot.start(),
+            jobs: load.jobs,
+            counted_all: load.counted_all,
+        });
+        let loads = loads.collect();
         Ok((seen, loads))
     }
 

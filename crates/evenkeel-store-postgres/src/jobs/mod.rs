@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, JobNo, Slot};
 use evenkeel_store::{
     Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Now, Page, PageRequest,
-    Registered, Scope, StoreError, Triggered,
+    Registered, Scope, SlotLoad, StoreError, Triggered,
 };
 
 use crate::PostgresStore;
@@ -76,7 +76,7 @@ impl JobStore for PostgresStore {
         scope: &Scope,
         slots: &[Slot],
         limit: u32,
-    ) -> Result<Vec<u32>, StoreError> {
+    ) -> Result<Vec<SlotLoad>, StoreError> {
         loads::slot_loads(self, scope, slots, limit).await
     }
 }

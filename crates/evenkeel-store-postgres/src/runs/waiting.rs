@@ -8,8 +8,6 @@ use crate::PostgresStore;
 use crate::columns::{count, get, key, maybe_time, time};
 use crate::error::Tried;
 
-/// Places before an attempt are counted up to here.
-const AHEAD_MAX: i64 = 1_000;
 /// So many attempts of a job are told.
 const TOLD_MAX: i64 = 100;
 
@@ -23,7 +21,7 @@ pub(super) async fn waiting_of(
         .run((job.0, scope.tenant.0), |connection, args| async move {
             let (job, tenant) = &*args;
             let sql = include_str!("../../queries/waiting_of.sql");
-            let rows = connection.rows(sql, &[job, tenant, &AHEAD_MAX, &TOLD_MAX]).await?;
+            let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX]).await?;
             rows.iter().map(read_waiting).collect()
         })
         .await

@@ -2,11 +2,13 @@
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{RunKey, Slot};
-use evenkeel_store::{JobChange, Opening, Scope, Start, WaitingAttempt, WaitsFor};
+use evenkeel_core::{JobNo, RunKey, Slot};
+use evenkeel_store::{
+    Fire, JobChange, Opening, Registered, Scope, SlotLoad, Start, WaitingAttempt, WaitsFor,
+};
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, fresh_id, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, fresh_id, new_job, now, unnamed_job};
 use crate::rig::{Known, Rig, next_attempt};
 
 async fn waiting(rig: &Rig, job: Known) -> Vec<WaitingAttempt> {
@@ -17,6 +19,14 @@ async fn ahead(rig: &Rig, job: Known) -> u32 {
     match waiting(rig, job).await[..] {
         [WaitingAttempt { waits_for: WaitsFor::Worker { ahead, .. }, .. }] => ahead,
         ref other => panic!("{other:?}"),
+    }
+}
+
+async fn queue_all(rig: &Rig, jobs: Vec<JobNo>) {
+    for jobs in jobs.chunks(1_000) {
+        let due = rig.store.load_jobs(jobs).await.unwrap();
+        let fires: Vec<Fire> = due.iter().map(|job| fire_of(job, at(60), Begin::Queued)).collect();
+        rig.fire(fires, 60).await;
     }
 }
 
@@ -87,8 +97,10 @@ pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
     for job in jobs {
         counted.push(ahead(&rig, job).await);
     }
-    assert_eq!(counted, [4, 3, 2, 1]);
+    assert_eq!(counted, [3, 2, 1, 0], "what others have in the queue is nobody's business");
     assert_eq!(ahead(&rig, elsewhere).await, 0);
+    let told = rig.store.waiting_of(&other, theirs.id).await.unwrap();
+    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: 0, .. }), "{told:?}");
 }
 
 pub async fn equal_ones_are_ahead_of_each_other_in_one_way(opened: Opened) {
@@ -113,12 +125,29 @@ pub async fn what_is_ahead_is_counted_up_to_a_thousand(opened: Opened) {
     let many = (0..1_005).map(|n| new_job(&format!("job {n}")).priority(90).build()).collect();
     let mut jobs = rig.add_all(many).await;
     jobs.push(rig.add(new_job("last").priority(1).build()).await);
-    let numbers: Vec<_> = jobs.iter().map(|job| job.no).collect();
-    let due = rig.store.load_jobs(&numbers).await.unwrap();
-    rig.fire(due.iter().map(|job| fire_of(job, at(60), Begin::Queued)).collect(), 60).await;
+    queue_all(&rig, jobs.iter().map(|job| job.no).collect()).await;
     assert_eq!(ahead(&rig, jobs[1_005]).await, 1_000);
     assert_eq!(ahead(&rig, jobs[1_004]).await, 1_000);
     assert_eq!(ahead(&rig, jobs[999]).await, 999);
+}
+
+/// The neighbour fills all but one of the ten thousand places that are looked at.
+pub async fn ones_own_are_found_among_the_first_ten_thousand(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let neighbour = rig.tenant("neighbour").await;
+    let theirs = (0..9_999).map(|_| unnamed_job().priority(90).build()).collect();
+    let registered = rig.store.register(&neighbour, theirs, now(0)).await.unwrap();
+    let theirs = registered.into_iter().map(|answer| match answer {
+        Registered::Created(no) => no,
+        Registered::NameTaken(by) => panic!("name taken by {by}"),
+    });
+    queue_all(&rig, theirs.collect()).await;
+    let ours = (0..3).map(|_| unnamed_job().priority(1).build()).collect();
+    let ours = rig.add_all(ours).await;
+    queue_all(&rig, ours.iter().map(|job| job.no).collect()).await;
+    for (job, expected) in ours.into_iter().zip([0, 1, 1]) {
+        assert_eq!(ahead(&rig, job).await, expected);
+    }
 }
 
 pub async fn only_ones_own_is_told(opened: Opened) {
@@ -134,9 +163,14 @@ pub async fn only_ones_own_is_told(opened: Opened) {
     assert_eq!(waiting(&rig, job).await, []);
 }
 
-async fn loads(rig: &Rig, scope: &Scope, secs: &[i64], limit: u32) -> Vec<u32> {
+async fn loads(rig: &Rig, scope: &Scope, secs: &[i64], limit: u32) -> Vec<SlotLoad> {
     let slots: Vec<Slot> = secs.iter().map(|secs| Slot::of(at(*secs))).collect();
     rig.store.slot_loads(scope, &slots, limit).await.unwrap()
+}
+
+/// The loads of slots of which all jobs were looked at.
+fn all<const N: usize>(jobs: [u32; N]) -> [SlotLoad; N] {
+    jobs.map(|jobs| SlotLoad { jobs, counted_all: true })
 }
 
 pub async fn jobs_are_counted_by_the_slot_of_their_next_time(opened: Opened) {
@@ -146,9 +180,9 @@ pub async fn jobs_are_counted_by_the_slot_of_their_next_time(opened: Opened) {
     }
     rig.add(new_job("never").never().build()).await;
     let scope = rig.scope;
-    assert_eq!(loads(&rig, &scope, &[4_500, 0, 900, 1_800], 10).await, [1, 2, 1, 0]);
-    assert_eq!(loads(&rig, &scope, &[0, 0, 899], 10).await, [2, 2, 2]);
-    assert_eq!(loads(&rig, &scope, &[], 10).await, [0; 0]);
+    assert_eq!(loads(&rig, &scope, &[4_500, 0, 900, 1_800], 10).await, all([1, 2, 1, 0]));
+    assert_eq!(loads(&rig, &scope, &[0, 0, 899], 10).await, all([2, 2, 2]));
+    assert_eq!(loads(&rig, &scope, &[], 10).await, []);
 }
 
 pub async fn they_are_counted_no_further_than_the_limit(opened: Opened) {
@@ -156,9 +190,19 @@ pub async fn they_are_counted_no_further_than_the_limit(opened: Opened) {
     let jobs = (0..20).map(|n| new_job(&format!("job {n}")).build()).collect();
     rig.add_all(jobs).await;
     let scope = rig.scope;
-    for (limit, count) in [(0, 0), (7, 7), (20, 20), (1_000, 20)] {
-        assert_eq!(loads(&rig, &scope, &[60], limit).await, [count]);
+    for (limit, jobs) in [(0, 0), (7, 7), (19, 19), (20, 20), (21, 20), (u32::MAX, 20)] {
+        let load = SlotLoad { jobs, counted_all: limit >= 20 };
+        assert_eq!(loads(&rig, &scope, &[60], limit).await, [load]);
     }
+    assert_eq!(loads(&rig, &scope, &[9_000], 0).await, all([0]), "there is nothing to look at");
+}
+
+pub async fn the_limit_is_one_of_each_slot(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for n in 0..10 {
+        rig.add(new_job(&format!("job {n}")).first_at(60 + n % 2 * 900).build()).await;
+    }
+    assert_eq!(loads(&rig, &rig.scope, &[60, 960], 5).await, all([5, 5]));
 }
 
 pub async fn a_job_is_counted_where_its_next_time_is_now(opened: Opened) {
@@ -167,12 +211,12 @@ pub async fn a_job_is_counted_where_its_next_time_is_now(opened: Opened) {
     let fired = rig.add(new_job("fired").every(3_600).build()).await;
     let moved = rig.add(new_job("moved").build()).await;
     let gone = rig.add(new_job("gone").build()).await;
-    assert_eq!(loads(&rig, &scope, &[60, 3_660, 9_000], 10).await, [3, 0, 0]);
+    assert_eq!(loads(&rig, &scope, &[60, 3_660, 9_000], 10).await, all([3, 0, 0]));
     rig.start(fired, 60).await;
     let change = JobChange { next_at: Some(Some(at(9_000))), ..JobChange::default() };
     rig.store.update(&scope, moved.id, change, now(60)).await.unwrap();
     rig.store.delete(&scope, gone.id, now(60)).await.unwrap();
-    assert_eq!(loads(&rig, &scope, &[60, 3_660, 9_000], 10).await, [0, 1, 1]);
+    assert_eq!(loads(&rig, &scope, &[60, 3_660, 9_000], 10).await, all([0, 1, 1]));
 }
 
 pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
@@ -182,6 +226,25 @@ pub async fn jobs_of_other_tenants_are_not_counted(opened: Opened) {
     for name in ["a", "b", "c"] {
         rig.add_for(&other, new_job(name).build()).await;
     }
-    assert_eq!(loads(&rig, &rig.scope.clone(), &[60], 2).await, [1]);
-    assert_eq!(loads(&rig, &other, &[60], 10).await, [3]);
+    assert_eq!(loads(&rig, &rig.scope, &[60], 4).await, all([1]));
+    assert_eq!(loads(&rig, &other, &[60], 10).await, all([3]));
+}
+
+/// Between them they have 300 jobs, in all shards: of any 100, at most the smaller one's 3 are its.
+pub async fn jobs_of_a_big_neighbour_are_looked_at_and_not_counted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let neighbour = rig.tenant("neighbour").await;
+    let theirs = (0..297).map(|_| unnamed_job().build()).collect();
+    rig.store.register(&neighbour, theirs, now(0)).await.unwrap();
+    rig.add_all((0..3).map(|_| unnamed_job().build()).collect()).await;
+    let (ours, theirs) = (rig.scope, neighbour);
+    for limit in [1, 100, 299] {
+        let [seen] = loads(&rig, &ours, &[60], limit).await[..] else { panic!("one slot") };
+        let [rest] = loads(&rig, &theirs, &[60], limit).await[..] else { panic!("one slot") };
+        assert!(!seen.counted_all && !rest.counted_all, "of {limit}: {seen:?}, {rest:?}");
+        assert!(seen.jobs <= 3 && rest.jobs <= 297, "of {limit}: {seen:?}, {rest:?}");
+        assert_eq!(seen.jobs + rest.jobs, limit, "what is looked at is somebody's");
+    }
+    assert_eq!(loads(&rig, &ours, &[60], 300).await, all([3]));
+    assert_eq!(loads(&rig, &theirs, &[60], 300).await, all([297]));
 }

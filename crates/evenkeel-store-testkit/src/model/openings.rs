@@ -1,11 +1,13 @@
 //! When what waits may start, and what is before it.
 
-use evenkeel_core::{JobId, RunKey, Shard, Slot, Timestamp};
-use evenkeel_store::{ClosedAttempt, Opening, Scope, WaitingAttempt, WaitsFor};
+use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_store::{ClosedAttempt, Opening, Scope, SlotLoad, WaitingAttempt, WaitsFor};
 
 use super::data::{Data, Ready, Waiting};
 
-/// So many places before an attempt are counted,
+/// So many places of a pool are looked at,
+const LOOKED_AT_MAX: usize = 10_000;
+/// so many of them are counted as before an attempt,
 const COUNTED_MAX: usize = 1_000;
 /// and so many attempts of a job are told.
 const TOLD_MAX: usize = 100;
@@ -47,7 +49,7 @@ impl Data {
                     Waiting::Wake { due } => WaitsFor::Time(*due),
                     Waiting::Ready(ready) => WaitsFor::Worker {
                         since: ready.order.ready_at,
-                        ahead: self.ahead_of(key, ready),
+                        ahead: self.ahead_of(scope, key, ready),
                         opening: ready.opening,
                     },
                 },
@@ -55,17 +57,24 @@ impl Data {
             .collect()
     }
 
-    fn ahead_of(&self, key: RunKey, ready: &Ready) -> u32 {
+    fn ahead_of(&self, scope: &Scope, key: RunKey, ready: &Ready) -> u32 {
         let place = (ready.order, key.job_no, key);
         let places = self.queue.get(&ready.pool).into_iter().flatten().flatten();
-        places.take_while(|other| **other != place).take(COUNTED_MAX).count() as u32
+        let before = places.take(LOOKED_AT_MAX).take_while(|other| **other != place);
+        let own = before.filter(|(_, no, _)| self.is_of(scope, *no));
+        own.take(COUNTED_MAX).count() as u32
     }
 
-    pub fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Vec<u32> {
+    fn is_of(&self, scope: &Scope, no: JobNo) -> bool {
+        self.find(no).is_some_and(|job| job.tenant == scope.tenant)
+    }
+
+    pub fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad> {
         let load = |slot: &Slot| {
-            let here = self.jobs.iter().filter(|job| job.slot == Some(*slot));
-            let seen = here.filter(|job| job.tenant == scope.tenant);
-            seen.take(limit as usize).count() as u32
+            let mut here = self.jobs.iter().filter(|job| job.slot == Some(*slot));
+            let looked_at = here.by_ref().take(limit as usize);
+            let jobs = looked_at.filter(|job| job.tenant == scope.tenant).count() as u32;
+            SlotLoad { jobs, counted_all: here.next().is_none() }
         };
         slots.iter().map(load).collect()
     }

@@ -6,8 +6,8 @@ use evenkeel_store::{
     Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
     Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
     NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Prune, Pruned, Registered,
-    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, StoreError, Triggered,
-    WaitingAttempt, WakeFire,
+    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError,
+    Triggered, WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -56,7 +56,7 @@ impl JobStore for ModelStore {
         Ok(self.lock().trigger(scope, id, n, self.resolve(now)))
     }
 
-    async fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Answer<Vec<u32>> {
+    async fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Answer<Vec<SlotLoad>> {
         Ok(self.lock().slot_loads(scope, slots, limit))
     }
 }

@@ -206,7 +206,7 @@ impl JobStore for FaultyStore {
         scope: &Scope,
         slots: &[Slot],
         limit: u32,
-    ) -> Result<Vec<u32>, StoreError> {
+    ) -> Result<Vec<SlotLoad>, StoreError> {
         self.inner.slot_loads(scope, slots, limit).await
     }
 }
