@@ -57,7 +57,8 @@ pub enum Why {
         scheduled_at: Timestamp,
         /// Since then.
         since: Timestamp,
-        /// So many of the same tenant and pool are before it, counted no further than a thousand.
+        /// So many of the same tenant are before it among the first of its pool, counted no further
+        /// than a thousand.
         ahead: u32,
     },
     /// All workers that live may not run it.
