@@ -15,6 +15,8 @@ use crate::state::App;
 pub struct Caller {
     /// Where, and what they may do there.
     pub scope: Scope,
+    /// The tenant's name.
+    pub tenant: String,
     /// Who, by the token.
     pub subject: String,
 }
@@ -57,7 +59,8 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem>
         Problem::new(ProblemType::Unauthorized, refusal.to_string())
     })?;
     let tenant = app.tenants.number(&claims.tenant).await?;
-    Ok(Caller { scope: Scope { tenant, role: claims.role }, subject: claims.sub })
+    let scope = Scope { tenant, role: claims.role };
+    Ok(Caller { scope, tenant: claims.tenant, subject: claims.sub })
 }
 
 /// The token, from its header and from nowhere else: addresses end up in logs and histories.

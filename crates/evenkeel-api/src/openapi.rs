@@ -95,7 +95,7 @@ fn add_refusals(operation: &mut Operation, has_body: bool) {
     let mut refusals = vec![("500", "Something went wrong in the server")];
     if !is_public {
         refusals.push(("401", "There is no valid token"));
-        refusals.push(("403", "The token's role does not allow this"));
+        refusals.push(("403", "The token does not allow this"));
     }
     if has_body {
         refusals.push(("413", "The body is too large"));

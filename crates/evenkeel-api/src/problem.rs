@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 /// |---|---|---|
 /// | `malformed-json` | 400 | the body is not JSON; the detail says where |
 /// | `unauthorized` | 401 | there is no token, or it is worth nothing |
-/// | `forbidden` | 403 | the token's role may not do this |
+/// | `forbidden` | 403 | the token's role or tenant may not do this |
 /// | `not-found` | 404 | there is no such thing, or not for this tenant |
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
@@ -38,7 +38,7 @@ pub enum ProblemType {
     /// There is no token, or it is worth nothing.
     #[serde(rename = "/problems/unauthorized")]
     Unauthorized,
-    /// The token's role may not do this.
+    /// The token's role or tenant may not do this.
     #[serde(rename = "/problems/forbidden")]
     Forbidden,
     /// There is no such thing.
@@ -112,7 +112,7 @@ impl ProblemType {
         match self {
             Self::MalformedJson => "The body is not JSON",
             Self::Unauthorized => "A valid token is needed",
-            Self::Forbidden => "The token's role does not allow this",
+            Self::Forbidden => "The token does not allow this",
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The path does not have this method",
             Self::NameTaken => "Another job has this name",

@@ -17,8 +17,8 @@ const TIMES_DEFAULT: u64 = 10;
 
 /// Load is looked at for this long.
 const DAY: Span = Span::from_secs(86_400);
-/// A day has no more slots than this, even if the first and the last are not whole.
-const SLOTS_MAX: usize = 96;
+/// In no more slots than this, as each of them costs a count.
+const SLOTS_MAX: usize = 24;
 
 /// What a schedule would do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct Preview {
     /// Are these the very times a job would have? Otherwise they are the latest there can be, or
     /// each job has times of its own.
     pub exact_times: bool,
-    /// The slots with a start in the first day.
+    /// The slots with a start in the first day, up to 24 of them.
     pub slots: Vec<Slot>,
 }
 

@@ -60,6 +60,11 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
         Why::CoolingDown { until: at } => {
             format!("It pauses after its last run until {}.", until(*at))
         }
+        Why::AfterThisRun { cooldown, until: at } => format!(
+            "Its next time is its cooldown of {} after this run has ended, at the latest {}.",
+            span_words(*cooldown),
+            until(*at)
+        ),
         Why::Blackout { until: at } => {
             format!("A blackout keeps it from starting until {}.", until(*at))
         }
@@ -69,15 +74,15 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
         Why::TriggerPending { until: at } => {
             format!("A run that was asked for comes at {}.", until(*at))
         }
-        Why::WaitingInQueue { ahead, since, .. } => match ahead {
-            0 => format!("It waits for a worker since {}, next in line.", when(*since)),
-            1 => format!("It waits for a worker since {}, behind 1 other run.", when(*since)),
-            1000.. => format!(
-                "It waits for a worker since {}, behind 1000 other runs or more.",
-                when(*since)
-            ),
-            n => format!("It waits for a worker since {}, behind {n} other runs.", when(*since)),
-        },
+        Why::WaitingInQueue { ahead, since, .. } => {
+            let place = match ahead {
+                0 => "next in line among yours".into(),
+                1 => "1 of your runs is before it".into(),
+                1000.. => "1000 of your runs or more are before it".into(),
+                n => format!("{n} of your runs are before it"),
+            };
+            format!("It waits for a worker since {}; {place}.", when(*since))
+        }
         Why::NoNodeAllowed { forbidden } => format!(
             "No node may run it: all that live are among those it stays away from ({}).",
             listed(forbidden, "and")
@@ -135,9 +140,9 @@ mod tests {
             let why = Why::WaitingInQueue { scheduled_at: NOW, since: NOW, ahead };
             why_words(&why, &Zone::utc(), NOW)
         };
-        assert!(place(0).ends_with("next in line."));
-        assert!(place(1).ends_with("behind 1 other run."));
-        assert!(place(17).ends_with("behind 17 other runs."));
-        assert!(place(1000).ends_with("or more."));
+        assert!(place(0).ends_with("; next in line among yours."));
+        assert!(place(1).ends_with("; 1 of your runs is before it."));
+        assert!(place(17).ends_with("; 17 of your runs are before it."));
+        assert!(place(1000).ends_with("; 1000 of your runs or more are before it."));
     }
 }

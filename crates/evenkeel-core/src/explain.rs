@@ -27,6 +27,13 @@ pub enum Why {
         /// It is over then.
         until: Timestamp,
     },
+    /// Its next time follows from the end of the run that goes on.
+    AfterThisRun {
+        /// Its pause after that.
+        cooldown: Span,
+        /// Its next time is then at the latest.
+        until: Timestamp,
+    },
     /// Nothing of it may start in these hours, or what starts now would run into them.
     Blackout {
         /// It may start then.
@@ -50,7 +57,8 @@ pub enum Why {
         scheduled_at: Timestamp,
         /// Since then.
         since: Timestamp,
-        /// So many of its pool are before it, counted no further than a thousand.
+        /// So many of the same tenant are before it among the first of its pool, counted no further
+        /// than a thousand.
         ahead: u32,
     },
     /// All workers that live may not run it.
@@ -83,11 +91,12 @@ pub enum Why {
 }
 
 impl Why {
-    /// Until when it holds, if that is known.
+    /// Until when it holds, at the latest, if that is known.
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
             Self::NotDue { until }
             | Self::CoolingDown { until }
+            | Self::AfterThisRun { until, .. }
             | Self::Blackout { until }
             | Self::RetryPending { until, .. }
             | Self::TriggerPending { until } => Some(*until),
@@ -118,7 +127,7 @@ pub enum WaitsFor {
     Worker {
         /// It came into the queue then.
         since: Timestamp,
-        /// So many are before it.
+        /// So many of the same tenant are before it.
         ahead: u32,
         /// Nobody may take it before.
         open_from: Option<Timestamp>,
@@ -242,9 +251,17 @@ impl Found<'_> {
         };
         let start = self.may_start_from(next);
         let busy = facts.live > 0 && facts.definition.overlap != OverlapPolicy::Allow;
-        let pauses = matches!(facts.definition.schedule, Schedule::Periodic(_));
+        let cooldown = match &facts.definition.schedule {
+            Schedule::Periodic(periodic) => Some(periodic.cooldown()),
+            _ => None,
+        };
         if next > self.now {
-            self.reasons.push(if pauses && facts.live == 0 && facts.last_end_at.is_some() {
+            if let Some(cooldown) = cooldown.filter(|_| facts.live > 0) {
+                // When it may start depends on when that run ends.
+                self.reasons.push(Why::AfterThisRun { cooldown, until: next });
+                return;
+            }
+            self.reasons.push(if cooldown.is_some() && facts.last_end_at.is_some() {
                 Why::CoolingDown { until: next }
             } else {
                 Why::NotDue { until: next }
@@ -253,7 +270,8 @@ impl Found<'_> {
             self.starts.push(start);
         } else if busy {
             // One whose times follow from its ends waits, whatever its policy.
-            let overlap = if pauses { OverlapPolicy::Queue } else { facts.definition.overlap };
+            let overlap =
+                if cooldown.is_some() { OverlapPolicy::Queue } else { facts.definition.overlap };
             self.reasons.push(Why::PreviousRunGoingOn { since: next, overlap });
         } else {
             self.note_blackout(self.now, start);

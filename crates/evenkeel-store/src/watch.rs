@@ -92,7 +92,7 @@ pub struct AtRisk {
     pub no: JobNo,
     /// Its public id.
     pub job: JobId,
-    /// Its name, if it has one.
+    /// Its name, or that of its source, if it has one.
     pub name: Option<String>,
     /// How it is doing.
     pub reason: Reason,

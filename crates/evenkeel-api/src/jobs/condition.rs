@@ -56,7 +56,8 @@ pub struct ConditionView {
     /// As of this moment.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
-    /// When it may start next. Retries, blackouts and pauses move it.
+    /// When it may start next. Retries, blackouts and pauses move it. Null for a periodic job while
+    /// it runs: that depends on when the run ends.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub can_start_by: Option<Timestamp>,
     /// By when it must start, to keep its promise. Nothing but the schedule moves it.

@@ -6,7 +6,7 @@ use evenkeel_commands::{JobExplanation, why_words};
 use evenkeel_core::explain::Why;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{JobId, Timestamp};
+use evenkeel_core::{JobId, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,13 +19,13 @@ use crate::state::App;
 /// A reason why a job does not run now, or that it does.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
 pub struct ReasonView {
-    /// `running`, `not_due`, `cooling_down`, `blackout`, `retry_pending`, `trigger_pending`,
-    /// `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_capacity`,
+    /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
+    /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_capacity`,
     /// `previous_run_going_on`, `starting`, `paused`, `cancelled` or `over`.
     pub code: &'static str,
     /// The same in words.
     pub message: String,
-    /// Until when it holds, if that is known.
+    /// Until when it holds, at the latest, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
@@ -33,7 +33,7 @@ pub struct ReasonView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
-    /// How many are before it in the queue; 1000 stands for more, too.
+    /// How many of your own runs are before it in the queue; 1000 stands for more, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u32>,
     /// The time that the waiting run is for.
@@ -46,6 +46,10 @@ pub struct ReasonView {
     /// The nodes it stays away from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forbidden: Option<Vec<String>>,
+    /// How long it pauses when the run that goes on has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub cooldown: Option<Span>,
     /// The policy that decides about the time that came.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -60,6 +64,9 @@ impl From<Why> for ReasonView {
             Why::Running { since } => Self { since: Some(since), ..of("running") },
             Why::NotDue { .. } => of("not_due"),
             Why::CoolingDown { .. } => of("cooling_down"),
+            Why::AfterThisRun { cooldown, .. } => {
+                Self { cooldown: Some(cooldown), ..of("after_this_run") }
+            }
             Why::Blackout { .. } => of("blackout"),
             Why::RetryPending { retry, .. } => Self { retry: Some(retry), ..of("retry_pending") },
             Why::TriggerPending { .. } => of("trigger_pending"),

@@ -140,7 +140,7 @@ pub struct JobView {
     /// What becomes of it when retries are used up: `continue` or `stop`.
     #[schema(value_type = String)]
     pub on_exhausted: OnExhausted,
-    /// Its next regular time.
+    /// Its next regular time. Of a periodic job that runs it is the latest there can be.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_run_at: Option<Timestamp>,
     /// When its last execution started.
@@ -160,8 +160,13 @@ pub struct JobView {
     pub last_scheduled_at: Option<Timestamp>,
     /// Executions in a row that have failed since the last good one.
     pub consecutive_failures: u32,
+    /// The same; null if it has never run.
+    pub failure_count: Option<u32>,
     /// Moving average of the duration of good executions.
     pub average_duration_ms: Option<u64>,
+    /// The same.
+    #[schema(value_type = Option<String>)]
+    pub average_good_duration: Option<Span>,
     /// Standard deviation of the same.
     pub duration_deviation_ms: Option<u64>,
     /// What is taken for the average instead.
@@ -259,7 +264,9 @@ impl JobView {
             last_good_end_at: history.last_good_end_at,
             last_scheduled_at: job.last_fired_at,
             consecutive_failures: history.consecutive_failures,
+            failure_count: history.last_start_at.map(|_| history.consecutive_failures),
             average_duration_ms: history.average_good_duration.map(Span::as_millis),
+            average_good_duration: history.average_good_duration,
             duration_deviation_ms: history.duration_deviation().map(Span::as_millis),
             average_duration_override: definition.average_override,
             execution_count: job.executions,

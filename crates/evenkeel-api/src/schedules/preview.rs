@@ -84,9 +84,9 @@ pub struct SlotLoadView {
     /// Its first moment.
     #[schema(value_type = String, format = DateTime)]
     pub slot: Timestamp,
-    /// How many.
+    /// How many of your own, among those that were looked at.
     pub jobs: u32,
-    /// There may be more: they were counted up to this many.
+    /// There may be more: so many jobs of all tenants were looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_up_to: Option<u32>,
 }
@@ -113,7 +113,7 @@ pub struct PreviewView {
     /// the latest; with `H`, or if it is not `exact`, each job has times of its own.
     pub exact_times: bool,
     /// How many jobs have their next time in the quarters of an hour that it would hit on its first
-    /// day.
+    /// day, up to 24 of these.
     pub load: Vec<SlotLoadView>,
 }
 

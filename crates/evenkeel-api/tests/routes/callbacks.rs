@@ -4,7 +4,7 @@ use axum::http::Method;
 use evenkeel_core::RunKey;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Cancellation, Letter, Word};
+use evenkeel_store::{Cancellation, Letter, Signal, Word};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};
 
@@ -79,6 +79,31 @@ async fn a_failed_run_is_tried_again_within_what_the_receiver_says() {
             None => assert!(retry_at.is_null() && wakes.is_empty(), "{body}: {retry_at}"),
         }
         assert_eq!(world.rig.run(held.key).await.status, RunStatus::Failed);
+    }
+}
+
+/// What the scheduler is told of, so far.
+fn heard(listener: &mut tokio::sync::broadcast::Receiver<Signal>) -> Vec<Signal> {
+    std::iter::from_fn(|| listener.try_recv().ok()).collect()
+}
+
+#[tokio::test]
+async fn an_end_that_moves_the_next_time_wakes_the_scheduler() {
+    for (schedule, moves) in [
+        (json!({"scheduling_period": "1h", "cooldown_duration": "10m"}), true),
+        (json!({"schedule": "@every 60s"}), false),
+    ] {
+        let world = World::new().await;
+        let job = world.known(&world.create(schedule.clone()).await).await;
+        world.pass(60);
+        let held = world.rig.start(job, 60).await;
+        let before = world.rig.job(job).await.next_at.unwrap();
+        world.pass(5);
+        let mut listener = world.rig.store.signals().subscribe();
+        assert_eq!(say(&world, held, "complete", &token(held), None).await.status, 204);
+        let after = world.rig.job(job).await.next_at.unwrap();
+        assert_eq!(after < before, moves, "{schedule}: {before} {after}");
+        assert_eq!(heard(&mut listener).contains(&Signal::Jobs), moves, "{schedule}");
     }
 }
 

@@ -134,6 +134,60 @@ async fn a_failed_run_shows_in_the_condition_and_its_retry_in_the_explanation() 
 }
 
 #[tokio::test]
+async fn nothing_is_foretold_of_a_periodic_job_before_its_run_has_ended() {
+    let world = World::new().await;
+    let job = world.create(json!({"scheduling_period": "1h", "cooldown_duration": "10m"})).await;
+    let known = world.known(&job).await;
+    let held = world.rig.start(known, 0).await;
+    world.pass(60);
+    let why = world.get(&path(&job, "explain")).await.expect(200);
+    let codes: Vec<_> = why["reasons"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
+    assert_eq!(codes, ["running", "after_this_run"], "{why}");
+    assert_eq!(
+        (&why["reasons"][1]["cooldown"], &why["next_possible_start"]),
+        (&json!("10m"), &Value::Null)
+    );
+    let words = why["summary"].as_str().unwrap();
+    assert!(words.contains("its cooldown of 10 minutes after this run has ended"), "{words}");
+    assert!(words.contains("at the latest"), "{words}");
+    let seen = world.get(&path(&job, "condition")).await.expect(200);
+    assert_eq!(seen["can_start_by"], Value::Null);
+    assert!(seen["should_start_by"].is_string() && seen["deadline"].is_string(), "{seen}");
+    let shown =
+        world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(shown["next_run_at"], why["reasons"][1]["until"]);
+    world.rig.finish(world.rig.good_end(held)).await;
+    let seen = world.get(&path(&job, "condition")).await.expect(200);
+    assert!(seen["can_start_by"].is_string(), "{seen}");
+    let why = world.get(&path(&job, "explain")).await.expect(200);
+    assert_eq!(why["reasons"][0]["code"], "cooling_down");
+    assert_eq!(why["next_possible_start"], seen["can_start_by"]);
+}
+
+#[tokio::test]
+async fn a_past_is_shown_in_the_words_of_each_document() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 1})).await;
+    let shown = async || {
+        let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+        world.get(&path).await.expect(200)
+    };
+    let known = world.known(&job).await;
+    assert_eq!(job["failure_count"], Value::Null);
+    world.pass(60);
+    world.rig.run_well(known, 60).await;
+    let good = shown().await;
+    assert_eq!((&good["failure_count"], &good["consecutive_failures"]), (&json!(0), &json!(0)));
+    assert!(good["average_good_duration"].is_string(), "{good}");
+    for field in ["failure_count", "average_good_duration"] {
+        let said = crate::world::noop(json!({field: good[field]}));
+        let problem = world.post("/api/v1/jobs", Some(said)).await.problem(422, "invalid-job");
+        assert_eq!(problem["field"], field);
+        assert!(problem["detail"].to_string().contains("set by the server"), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn what_belongs_to_others_is_not_found() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 30})).await;

@@ -50,7 +50,8 @@ async fn a_created_job_is_shown_with_all_its_fields() {
             "max_runs": null, "run_count": 0, "blackout_periods": [], "avoid_blackout": false,
             "dont_run_on_nodes": [], "max_expected_duration": null,
             "average_duration_override": null, "duration_deviation_ms": null, "condition": "OK",
-            "condition_reason": "never_ran",
+            "condition_reason": "never_ran", "failure_count": null,
+            "average_good_duration": null,
         })
     );
 }

@@ -82,12 +82,26 @@ async fn metrics_and_the_document_can_be_opened() {
     for path in ["/metrics", "/api/openapi.json"] {
         let nobody = || request(Method::GET, path, None, None);
         closed.send(nobody()).await.problem(401, "unauthorized");
-        assert_eq!(closed.get(path).await.status.as_u16(), 200);
+        let known = token(Role::Viewer, "default");
+        let known = request(Method::GET, path, Some(&known), None);
+        assert_eq!(closed.send(known).await.status.as_u16(), 200);
         assert_eq!(open.send(nobody()).await.status.as_u16(), 200);
     }
-    let answer = closed.get("/metrics").await;
+    let answer = open.get("/metrics").await;
     assert_eq!(answer.text, "evenkeel_up 1\n");
     assert!(answer.header(header::CONTENT_TYPE).unwrap().starts_with("text/plain"));
+}
+
+#[tokio::test]
+async fn figures_of_all_tenants_are_for_the_default_one() {
+    let world = World::new().await;
+    for tenant in ["main", "other", "Default"] {
+        let token = token(Role::Admin, tenant);
+        let answer = world.send(request(Method::GET, "/metrics", Some(&token), None)).await;
+        let problem = answer.problem(403, "forbidden");
+        assert!(problem["detail"].as_str().unwrap().contains("the tenant default"), "{problem}");
+        assert!(!answer.text.contains("evenkeel_up"));
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 use evenkeel_store::Role;
+use evenkeel_store_testkit::fixtures::unnamed_job;
 use serde_json::{Value, json};
 
 use crate::world::{World, noop, request, token};
@@ -128,7 +129,7 @@ async fn a_preview_creates_nothing_and_tells_the_times() {
     assert_eq!(world.rig.census().await.jobs, 0);
     let most = preview(&world, json!({"schedule": "* * * * *", "count": 1000})).await;
     assert_eq!(most["times"].as_array().unwrap().len(), 1000);
-    assert_eq!(most["load"].as_array().unwrap().len(), 96);
+    assert_eq!(most["load"].as_array().unwrap().len(), 24);
 }
 
 #[tokio::test]
@@ -141,12 +142,28 @@ async fn a_preview_tells_the_load_of_the_own_tenant() {
     let seen = preview(&world, document.clone()).await;
     let load = seen["load"].as_array().unwrap();
     let jobs: u64 = load.iter().map(|slot| slot["jobs"].as_u64().unwrap()).sum();
-    assert_eq!((load.len(), jobs, load[0].get("counted_up_to")), (48, 3, None));
+    assert_eq!((load.len(), jobs, load[0].get("counted_up_to")), (24, 3, None));
     let other = token(Role::Viewer, "other");
     let asked = request(Method::POST, "/api/v1/schedules/preview", Some(&other), Some(document));
     let seen = world.send(asked).await.expect(200);
     let loads = seen["load"].as_array().unwrap();
     assert!(loads.iter().all(|slot| slot["jobs"] == 0), "{loads:?}");
+}
+
+#[tokio::test]
+async fn where_not_all_jobs_were_looked_at_the_load_says_so() {
+    let world = World::new().await;
+    let job = |_| unnamed_job().first_at(1800).build();
+    world.rig.register((0..1000).map(job).collect()).await;
+    let load = async || preview(&world, json!({"interval_minutes": 30})).await["load"][0].clone();
+    let all = load().await;
+    assert_eq!((&all["jobs"], all.get("counted_up_to")), (&json!(1000), None));
+    // One of others is enough not to know.
+    let other = world.rig.tenant("other").await;
+    world.rig.add_for(&other, job(0)).await;
+    let some = load().await;
+    assert_eq!(some["counted_up_to"], 1000);
+    assert!(some["jobs"].as_u64().unwrap() <= 1000, "{some}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Cron expressions in plain English, from the text of one that can be read.
 
 use super::days;
+use super::items::{HOURS, Item, SIXTY, Unit};
 use super::words::{listed, ordinal};
 
 /// More times of a day than this are not told one by one.
@@ -44,34 +45,34 @@ struct Time {
 }
 
 fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
-    if let Some(text) = fixed_times(second, minute, hour) {
+    let (seconds, minutes, hours) = (SIXTY.items(second), SIXTY.items(minute), HOURS.items(hour));
+    if let Some(text) = fixed_times(&seconds, &minutes, &hours) {
         return Time { text, once_a_day: true };
     }
-    let (seconds, minutes, hours) = (Part::read(second), Part::read(minute), Part::read(hour));
-    let own = [("second", &seconds), ("minute", &minutes), ("hour", &hours)];
-    let own: Vec<String> = own
-        .into_iter()
-        .filter(|(_, part)| matches!(part, Part::Own))
-        .map(|(unit, _)| unit.to_owned())
-        .collect();
+    let (seconds, minutes) = (Part::of(&SIXTY, &seconds), Part::of(&SIXTY, &minutes));
+    let hours = Part::of(&HOURS, &hours);
     let once_a_day = !matches!(hours, Part::Any | Part::Step(_));
-    if !own.is_empty()
-        && matches!(hours, Part::Own | Part::Number(_))
-        && matches!(minutes, Part::Own)
-    {
-        // Nothing is left of the day but what the job has to itself.
-        let text = match hours {
-            Part::Number(hour) => format!("at a minute of its own after {hour:02}:00"),
-            _ => "at a time of the day of its own".into(),
-        };
+    // Nothing is left of the day, or of an hour, but what the job has to itself.
+    let own = match (&hours, &minutes, &seconds) {
+        (Part::Own, Part::Own, Part::Own | Part::Number(0)) => {
+            Some("at a time of the day of its own".into())
+        }
+        (Part::Number(hour), Part::Own, Part::Own) => {
+            Some(format!("at a minute and second of its own after {hour:02}:00"))
+        }
+        (Part::Number(hour), Part::Own, Part::Number(0)) => {
+            Some(format!("at a minute of its own after {hour:02}:00"))
+        }
+        _ => None,
+    };
+    if let Some(text) = own {
         return Time { text, once_a_day };
     }
     let mut parts = Vec::new();
     if !matches!(seconds, Part::Number(0)) {
         parts.push(seconds.small("second"));
     }
-    let every_second = matches!(seconds, Part::Any | Part::Step(_));
-    if !(every_second && matches!(minutes, Part::Any)) {
+    if !(seconds.goes_on_and_on() && matches!(minutes, Part::Any)) {
         parts.push(match (&minutes, &hours) {
             (Part::Number(0), Part::Any) if parts.is_empty() => {
                 return Time { text: "every hour, on the hour".into(), once_a_day };
@@ -90,15 +91,14 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
 }
 
 /// `at 09:00 and 17:30`, if it is no more than a few times.
-fn fixed_times(second: &str, minute: &str, hour: &str) -> Option<String> {
-    let numbers = |field: &str| -> Option<Vec<u32>> {
-        let mut numbers: Vec<u32> =
-            field.split(',').map(|item| item.parse().ok()).collect::<Option<_>>()?;
+fn fixed_times(seconds: &[Item<'_>], minutes: &[Item<'_>], hours: &[Item<'_>]) -> Option<String> {
+    let numbers = |items: &[Item<'_>]| -> Option<Vec<u32>> {
+        let mut numbers: Vec<u32> = items.iter().map(single).collect::<Option<_>>()?;
         numbers.sort_unstable();
         numbers.dedup();
-        Some(numbers)
+        Some(numbers).filter(|numbers| !numbers.is_empty())
     };
-    let (seconds, minutes, hours) = (numbers(second)?, numbers(minute)?, numbers(hour)?);
+    let (seconds, minutes, hours) = (numbers(seconds)?, numbers(minutes)?, numbers(hours)?);
     if seconds.len() * minutes.len() * hours.len() > TIMES_MAX {
         return None;
     }
@@ -130,21 +130,24 @@ enum Part {
 }
 
 impl Part {
-    fn read(field: &str) -> Self {
-        if field == "*" || field == "*/1" {
-            return Self::Any;
+    fn of(unit: &Unit, items: &[Item<'_>]) -> Self {
+        match *items {
+            [] => Self::Any,
+            [Item::Own { range: None, step: None }] => Self::Own,
+            [Item::Range { first, last, step }] if step > 1 && first == 0 && last == unit.last => {
+                Self::Step(step)
+            }
+            [only] if single(&only).is_some() => Self::Number(single(&only).unwrap_or_default()),
+            ref items => {
+                let items: Vec<String> = items.iter().map(|one| item(unit, one)).collect();
+                Self::Words(listed(&items, "and"))
+            }
         }
-        if field == "H" {
-            return Self::Own;
-        }
-        if let Some(step) = field.strip_prefix("*/").and_then(|step| step.parse().ok()) {
-            return Self::Step(step);
-        }
-        if let Ok(number) = field.parse() {
-            return Self::Number(number);
-        }
-        let items: Vec<String> = field.split(',').map(item).collect();
-        Self::Words(listed(&items, "and"))
+    }
+
+    /// Is it equally far from each of its values to the next, in the next minute or hour as well?
+    fn goes_on_and_on(&self) -> bool {
+        matches!(self, Self::Any) || matches!(self, Self::Step(n) if 60 % n == 0)
     }
 
     /// Of a second or a minute.
@@ -192,26 +195,33 @@ fn one_item(words: &str, unit: &str) -> Option<String> {
     Some(format!("{article} {unit} of its own{range}"))
 }
 
-/// An item of a list: a number, a range, a step, or one of its own.
-fn item(item: &str) -> String {
-    let (base, step) = match item.split_once('/') {
-        Some((base, step)) => (base, step.parse::<u32>().ok()),
-        None => (item, None),
-    };
-    if let Some(range) = base.strip_prefix('H') {
-        let range = range.trim_matches(['(', ')']).replace('-', " to ");
-        let from = if range.is_empty() { String::new() } else { format!(" from {range}") };
-        return match step {
-            Some(step) => format!("every {} from one of its own on{from}", ordinal(step)),
-            None => format!("one of its own{from}"),
-        };
+/// The value of an item that has but one.
+fn single(item: &Item<'_>) -> Option<u32> {
+    match item {
+        Item::Range { first, last, .. } if first == last => Some(*first),
+        _ => None,
     }
-    let range = base.split_once('-').map(|(first, last)| format!("{first} to {last}"));
-    match (range, step.filter(|step| *step > 1)) {
-        (Some(range), None) => range,
-        (Some(range), Some(step)) => format!("every {} from {range}", ordinal(step)),
-        (None, Some(step)) if base == "*" => format!("every {}", ordinal(step)),
-        (None, Some(step)) => format!("every {} from {base} on", ordinal(step)),
-        (None, None) => base.into(),
+}
+
+/// An item of a list: a number, a range, a step, or one of its own.
+fn item(unit: &Unit, item: &Item<'_>) -> String {
+    match *item {
+        Item::Range { first, last, .. } if first == last => first.to_string(),
+        Item::Range { first, last, step: 1 } => format!("{first} to {last}"),
+        Item::Range { first, last, step } if last == unit.last => {
+            format!("every {} from {first} on", ordinal(step))
+        }
+        Item::Range { first, last, step } => {
+            format!("every {} from {first} to {last}", ordinal(step))
+        }
+        Item::Own { range, step } => {
+            let range = range.map(|(first, last)| format!(" from {first} to {last}"));
+            let range = range.unwrap_or_default();
+            match step {
+                Some(step) => format!("every {} from one of its own on{range}", ordinal(step)),
+                None => format!("one of its own{range}"),
+            }
+        }
+        Item::Day(text) => text.into(),
     }
 }

@@ -1,40 +1,31 @@
 //! The days and months of a cron expression.
 
+use super::items::{DATES, Item, MONTHS, Unit, WEEKDAYS};
 use super::words::{listed, ordinal};
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-const WEEKDAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Which days; `None` if every day.
 pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
-    let is_any = |field: &str| matches!(field, "*" | "?" | "*/1");
     // As for cron, a field that begins with a star takes days away and adds none.
     let both = [date, weekday].iter().any(|field| field.starts_with(['*', '?']));
-    let dates = (!is_any(date)).then(|| dates(date));
-    let weekdays = (!is_any(weekday)).then(|| weekdays(weekday));
-    let months = (!is_any(month)).then(|| months(month));
+    let dates = Some(DATES.items(date)).filter(|items| !items.is_empty());
+    let weekdays = Some(WEEKDAYS.items(weekday)).filter(|items| !items.is_empty());
     let days = match (dates, weekdays) {
-        (Some(dates), Some(weekdays)) if both => {
-            Some(format!("{dates}, as far as it is {}", weekdays.trim_start_matches("on ")))
+        (Some(dates), Some(weekdays)) => {
+            let (dates, weekdays) = (of_month(&dates), of_week(&weekdays));
+            Some(if both {
+                format!("{dates}, as far as it is {}", weekdays.trim_start_matches("on "))
+            } else {
+                format!("{dates}, and also {weekdays}")
+            })
         }
-        (Some(dates), Some(weekdays)) => Some(format!("{dates}, and also {weekdays}")),
-        (dates, weekdays) => dates.or(weekdays),
+        // Either will do, and one of them is any day.
+        (Some(_), None) | (None, Some(_)) if !both => None,
+        (Some(dates), None) => Some(of_month(&dates)),
+        (None, Some(weekdays)) => Some(of_week(&weekdays)),
+        (None, None) => None,
     };
+    let months = MONTHS.items(month);
+    let months = (!months.is_empty()).then(|| of_year(&months));
     match (days, months) {
         (Some(days), Some(months)) => Some(format!("{days}, {months}")),
         (None, Some(months)) => Some(format!("every day {months}")),
@@ -42,144 +33,120 @@ pub(super) fn describe([date, month, weekday]: [&str; 3]) -> Option<String> {
     }
 }
 
-/// A number or a name, from 1 or from 0 on.
-fn index(text: &str, names: &[&str], first: usize) -> Option<usize> {
-    let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(first));
-    let named = || names.iter().position(|name| name[..3].eq_ignore_ascii_case(text));
-    number.or_else(named).map(|index| index % names.len())
+fn of_month(items: &[Item<'_>]) -> String {
+    let (mut days, mut steps, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for item in items {
+        match *item {
+            Item::Range { first, last, .. } if first == last => days.push(ordinal(first)),
+            Item::Range { first, last, step: 1 } => {
+                days.push(format!("{} to {}", ordinal(first), ordinal(last)));
+            }
+            Item::Range { first, last, step } => {
+                let until = match last {
+                    31 => "on".into(),
+                    last => format!("to the {}", ordinal(last)),
+                };
+                let (nth, first) = (ordinal(step), ordinal(first));
+                steps.push(format!("every {nth} day of the month from the {first} {until}"));
+            }
+            Item::Own { range, step } => {
+                others.push(own(&DATES, range, step, "day of the month"));
+            }
+            Item::Day(text) => others.push(special_date(text)),
+        }
+    }
+    let mut told = Vec::new();
+    if !days.is_empty() {
+        told.push(format!("on the {} of the month", listed(&days, "and")));
+    }
+    told.extend(steps);
+    told.extend(others);
+    listed(&told, "and")
 }
 
-fn name<'a>(text: &'a str, names: &'a [&'a str], first: usize) -> &'a str {
-    index(text, names, first).map_or(text, |index| names[index])
+fn special_date(text: &str) -> String {
+    let nth = |text: &str| text.parse().map_or_else(|_| text.to_owned(), ordinal);
+    if let Some(before) = text.strip_prefix("L-") {
+        return match before.parse::<u32>() {
+            Ok(0) => "on the last day of the month".into(),
+            Ok(1) => "1 day before the last of the month".into(),
+            _ => format!("{before} days before the last of the month"),
+        };
+    }
+    match text.strip_suffix('W') {
+        Some("L") => "on the last day from Monday to Friday of the month".into(),
+        Some(day) => format!("on the day from Monday to Friday nearest to the {}", nth(day)),
+        None => "on the last day of the month".into(),
+    }
 }
 
-/// `1st`, if it is a number.
-fn nth(text: &str) -> String {
-    text.parse().map_or_else(|_| text.to_owned(), ordinal)
-}
-
-fn dates(field: &str) -> String {
+fn of_week(items: &[Item<'_>]) -> String {
     let (mut plain, mut others) = (Vec::new(), Vec::new());
-    for item in field.split(',') {
-        let (base, step) = stepped(item);
-        if base.starts_with('H') {
-            others.push(own(base, step, "day of the month"));
-        } else if item == "L" {
-            others.push("on the last day of the month".into());
-        } else if item == "LW" {
-            others.push("on the last day from Monday to Friday of the month".into());
-        } else if let Some(before) = item.strip_prefix("L-") {
-            let unit = if before == "1" { "day" } else { "days" };
-            others.push(format!("{before} {unit} before the last of the month"));
-        } else if let Some(day) = item.strip_suffix('W') {
-            others.push(format!("on the day from Monday to Friday nearest to the {}", nth(day)));
-        } else {
-            plain.push(match (base.split_once('-'), step) {
-                (Some((first, last)), None) => format!("{} to {}", nth(first), nth(last)),
-                (Some((first, last)), Some(step)) => {
-                    format!(
-                        "every {} day of the month from the {} to the {}",
-                        ordinal(step),
-                        nth(first),
-                        nth(last)
-                    )
+    let day = |value| WEEKDAYS.name(value).to_owned();
+    let named = |text: &str| WEEKDAYS.value(text).map_or_else(|| text.to_owned(), day);
+    for item in items {
+        match *item {
+            Item::Range { first, last, .. } if first == last => plain.push(day(first)),
+            Item::Range { first, last, step: 1 } => {
+                plain.push(format!("{} to {}", day(first), day(last)));
+            }
+            // A week is short, and who counts beyond its end is easily misunderstood.
+            Item::Range { first, last, step } => {
+                for day in (first..=last).step_by(step as usize).map(day) {
+                    if !plain.contains(&day) {
+                        plain.push(day);
+                    }
                 }
-                (None, Some(step)) => {
-                    let first = if base == "*" { "1" } else { base };
-                    format!("every {} day of the month from the {} on", ordinal(step), nth(first))
+            }
+            Item::Own { range, step } => {
+                others.push(own(&WEEKDAYS, range, step, "day of the week"));
+            }
+            Item::Day(text) => others.push(match text.split_once('#') {
+                Some((which, week)) => {
+                    let week = week.parse().map_or_else(|_| week.to_owned(), ordinal);
+                    format!("on the {week} {} of the month", named(which))
                 }
-                (None, None) => nth(base),
-            });
+                None => format!("on the last {} of the month", named(text.trim_end_matches('L'))),
+            }),
         }
     }
     if !plain.is_empty() {
-        let (steps, days): (Vec<_>, Vec<_>) =
-            plain.into_iter().partition(|item: &String| item.starts_with("every"));
-        others.splice(0..0, steps);
-        if !days.is_empty() {
-            others.insert(0, format!("on the {} of the month", listed(&days, "and")));
-        }
-    }
-    listed(&others, "and")
-}
-
-fn weekdays(field: &str) -> String {
-    let (mut plain, mut others) = (Vec::new(), Vec::new());
-    let day = |text: &str| name(text, &WEEKDAYS, 0).to_owned();
-    for item in field.split(',') {
-        let (base, step) = stepped(item);
-        if base.starts_with('H') {
-            others.push(own(base, step, "day of the week"));
-        } else if let Some((which, week)) = item.split_once('#') {
-            others.push(format!("on the {} {} of the month", nth(week), day(which)));
-        } else if let Some(last) = item.strip_suffix('L') {
-            others.push(format!("on the last {} of the month", day(last)));
-        } else {
-            plain.push(match (base.split_once('-'), step) {
-                (Some((first, last)), None) => format!("{} to {}", day(first), day(last)),
-                (Some((first, last)), Some(step)) => {
-                    format!("every {} day from {} to {}", ordinal(step), day(first), day(last))
-                }
-                (None, Some(step)) => {
-                    let first = if base == "*" { "Sunday".into() } else { day(base) };
-                    format!("every {} day of the week from {first} on", ordinal(step))
-                }
-                (None, None) => day(base),
-            });
-        }
-    }
-    if !plain.is_empty() {
-        let range =
-            plain.len() == 1 && (plain[0].contains(" to ") || plain[0].starts_with("every"));
+        let range = plain.len() == 1 && plain[0].contains(" to ");
         let on = if range { "" } else { "on " };
         others.insert(0, format!("{on}{}", listed(&plain, "and")));
     }
     listed(&others, "and")
 }
 
-fn months(field: &str) -> String {
-    let month = |text: &str| name(text, &MONTHS, 1).to_owned();
-    let items: Vec<String> = field
-        .split(',')
-        .map(|item| {
-            let (base, step) = stepped(item);
-            if base.starts_with('H') {
-                return own(base, step, "month").trim_start_matches("on ").to_owned();
-            }
-            match (base.split_once('-'), step) {
-                (Some((first, last)), None) => format!("{} to {}", month(first), month(last)),
-                (Some((first, last)), Some(step)) => {
-                    format!(
-                        "every {} month from {} to {}",
-                        ordinal(step),
-                        month(first),
-                        month(last)
-                    )
-                }
-                (None, Some(step)) => {
-                    let first = if base == "*" { "January".into() } else { month(base) };
-                    format!("every {} month from {first} on", ordinal(step))
-                }
-                (None, None) => month(base),
-            }
-        })
-        .collect();
-    format!("in {}", listed(&items, "and"))
-}
-
-fn stepped(item: &str) -> (&str, Option<u32>) {
-    match item.split_once('/') {
-        Some((base, step)) => (base, step.parse().ok().filter(|step| *step > 1)),
-        None => (item, None),
-    }
+fn of_year(items: &[Item<'_>]) -> String {
+    let month = |value| MONTHS.name(value);
+    let told = items.iter().map(|item| match *item {
+        Item::Range { first, last, .. } if first == last => month(first).to_owned(),
+        Item::Range { first, last, step: 1 } => format!("{} to {}", month(first), month(last)),
+        Item::Range { first, last: 12, step } => {
+            format!("every {} month from {} on", ordinal(step), month(first))
+        }
+        Item::Range { first, last, step } => {
+            format!("every {} month from {} to {}", ordinal(step), month(first), month(last))
+        }
+        Item::Own { range, step } => {
+            own(&MONTHS, range, step, "month").trim_start_matches("on ").to_owned()
+        }
+        Item::Day(text) => text.to_owned(),
+    });
+    format!("in {}", listed(&told.collect::<Vec<_>>(), "and"))
 }
 
 /// One that is the job's alone.
-fn own(base: &str, step: Option<u32>, unit: &str) -> String {
-    let range = base[1..].trim_matches(['(', ')']).replace('-', " to ");
-    let range = if range.is_empty() { range } else { format!(" from {range}") };
+fn own(unit: &Unit, range: Option<(u32, u32)>, step: Option<u32>, noun: &str) -> String {
+    let told = |value: u32| match unit.names {
+        [] => format!("the {}", ordinal(value)),
+        _ => unit.name(value).to_owned(),
+    };
+    let range = range.map(|(first, last)| format!(" from {} to {}", told(first), told(last)));
+    let range = range.unwrap_or_default();
     match step {
-        Some(step) => format!("on every {} {unit} from one of its own on{range}", ordinal(step)),
-        None => format!("on a {unit} of its own{range}"),
+        Some(step) => format!("on every {} {noun} from one of its own on{range}", ordinal(step)),
+        None => format!("on a {noun} of its own{range}"),
     }
 }

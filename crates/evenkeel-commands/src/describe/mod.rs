@@ -2,6 +2,7 @@
 
 mod cron;
 mod days;
+mod items;
 mod words;
 
 #[cfg(test)]
@@ -105,8 +106,12 @@ fn promise(schedule: &Schedule) -> Option<String> {
 
 /// What it does when clocks are changed, if that is not what others do.
 fn clock_changes(definition: &Definition) -> Vec<String> {
-    let by_clocks = matches!(definition.schedule, Schedule::Cron(_) | Schedule::Calendar(_));
-    if !by_clocks || definition.timezone.is_utc() {
+    let (has_policy, may_run_twice) = match &definition.schedule {
+        Schedule::Cron(by) => (!by.cron.keeps_rhythm(), true),
+        Schedule::Calendar(_) => (true, false),
+        Schedule::Once(_) | Schedule::Interval(_) | Schedule::Periodic(_) => (false, false),
+    };
+    if !has_policy || definition.timezone.is_utc() {
         return Vec::new();
     }
     let mut sentences = Vec::new();
@@ -115,6 +120,7 @@ fn clock_changes(definition: &Definition) -> Vec<String> {
     }
     match definition.dst.overlap {
         Overlap::First => {}
+        Overlap::Both if !may_run_twice => {}
         Overlap::Last => {
             sentences.push("Of times that the clocks show twice, the second one counts.".into());
         }

@@ -1,6 +1,8 @@
 //! Expressions and what is said about them.
 
-use evenkeel_core::schedule::Schedule;
+mod meaning;
+
+use evenkeel_core::schedule::{Dst, Schedule};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -74,6 +76,35 @@ fn cron_expressions_are_told_in_plain_english() {
         ("* 9 * * *", "Every minute of hour 9 every day, UTC."),
         ("0 */5 * * *", "At minute 0 of every 5th hour from midnight on, UTC."),
         ("0 9 H * *", "At 09:00, on a day of the month of its own, UTC."),
+        ("0 0/1 * * * ?", "Every minute, UTC."),
+        ("0 0 12 1/1 * ?", "At 12:00 every day, UTC."),
+        ("*,5 * * * *", "Every minute, UTC."),
+        ("0-59/15 * * * *", "Every 15 minutes, UTC."),
+        ("30/1 * * * *", "At minutes 30 to 59 of every hour, UTC."),
+        ("5/20 * * * *", "At every 20th minute from 5 on of every hour, UTC."),
+        ("5,5 9 * * *", "At 09:05 every day, UTC."),
+        ("*/7 * * * * *", "At every 7th second from 0 on every minute, UTC."),
+        ("* H 9 * * *", "Every second at a minute of its own of hour 9 every day, UTC."),
+        (
+            "30 H H * * *",
+            "At second 30 at a minute of its own of an hour of its own every day, UTC.",
+        ),
+        ("H H 9 * * *", "At a minute and second of its own after 09:00 every day, UTC."),
+        ("H H H * * *", "At a time of the day of its own every day, UTC."),
+        ("H/1 * * * *", "Every minute, UTC."),
+        ("0 0 H/1 * *", "At 00:00, on the 1st to 28th of the month, UTC."),
+        ("0 0 5/1 * *", "At 00:00, on the 5th to 31st of the month, UTC."),
+        ("0 0 * 3/1 *", "At 00:00, every day in March to December, UTC."),
+        ("0 0 * * 5/1", "At 00:00, Friday to Sunday, UTC."),
+        ("0 0 * * 1/2", "At 00:00, on Monday, Wednesday, Friday and Sunday, UTC."),
+        // Either day will do unless one of them begins with a star.
+        ("0 0 1/1 * MON", "At 00:00 every day, UTC."),
+        ("0 0 13 * 0-6", "At 00:00 every day, UTC."),
+        ("0 0 *,5 * MON", "At 00:00, on Monday, UTC."),
+        (
+            "0 0 H(5-9) * *",
+            "At 00:00, on a day of the month of its own from the 5th to the 9th, UTC.",
+        ),
         ("@daily", "At 00:00 every day, UTC."),
         ("@hourly", "Every hour, on the hour, UTC."),
         ("@weekly", "At 00:00, on Sunday, UTC."),
@@ -132,6 +163,30 @@ fn zones_bounds_and_promises_are_told() {
     assert_eq!(told(json!({"schedule": "R1/PT5M"})), "Every 5 minutes, one time at most.");
 }
 
+#[test]
+fn a_policy_without_effect_is_not_told() {
+    let told = |schedule: &str, overlap: &str| {
+        told(json!({"schedule": schedule, "timezone": "Europe/Berlin", "dst_gap": "skip",
+                    "dst_overlap": overlap}))
+    };
+    let left_out = "Times that the clocks jump over are left out.";
+    // What is in rhythm runs whenever a clock shows its time, whatever the policy.
+    for expression in ["*/30 * * * *", "5 * * * *", "* 2 * * *", "0 0 */2 * * *"] {
+        for overlap in ["first", "last", "both"] {
+            let words = told(expression, overlap);
+            assert!(words.ends_with("Europe/Berlin time."), "{words}");
+        }
+    }
+    assert!(told("30 2 * * *", "last").ends_with("the second one counts."));
+    assert!(told("P1D", "last").ends_with("the second one counts."));
+    assert!(told("P1D", "first").ends_with(left_out));
+    let both = Dst { gap: Gap::Skip, overlap: Overlap::Both };
+    let timezone = Zone::get("Europe/Berlin").unwrap();
+    let schedule = read_schedule("P1D").unwrap().schedule;
+    let stored = Definition { dst: both, timezone, ..Definition::noop(schedule) };
+    assert!(describe(&stored, true).ends_with(left_out));
+}
+
 fn field(values: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(values), 1..3).prop_map(|items| items.join(","))
 }
@@ -139,10 +194,10 @@ fn field(values: &'static [&'static str]) -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn there_are_words_for_every_expression(
-        second in prop::option::of(field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)", "5/20", "59"])),
-        minute in field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)/3", "5/20", "59"]),
-        hour in field(&["*", "0", "*/5", "9-17", "9-17/2", "H", "H/4", "23"]),
-        date in field(&["*", "?", "1", "L", "LW", "L-3", "15W", "2-9", "*/3", "H", "31"]),
+        second in prop::option::of(field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)", "5/20", "3/1", "59"])),
+        minute in field(&["*", "0", "*/7", "10-40/3", "H", "H(0-9)/3", "5/20", "3/1", "59"]),
+        hour in field(&["*", "0", "*/5", "9-17", "9-17/2", "H", "H/4", "H/1", "23"]),
+        date in field(&["*", "?", "1", "L", "LW", "L-3", "15W", "2-9", "*/3", "H", "5/1", "31"]),
         month in field(&["*", "1", "JAN", "feb-NOV", "*/5", "3-12/2", "H"]),
         weekday in field(&["*", "?", "0", "7", "MON", "tue-FRI", "FRI#2", "FRIL", "5L", "*/2", "H"]),
     ) {

@@ -21,7 +21,8 @@ pub struct JobCondition {
     pub condition: Condition,
     /// How long a good run of it takes: what was said, else what was seen, else nothing.
     pub average: Span,
-    /// When it may start next: a retry, a blackout or a pause move that.
+    /// When it may start next: a retry, a blackout or a pause move that. `None` if that is not
+    /// known, because it follows from the end of a run that goes on.
     pub can_start_by: Option<Timestamp>,
     /// By when it must, to keep its promise: nothing but the schedule moves that.
     pub should_start_by: Option<Timestamp>,
@@ -55,7 +56,10 @@ impl Jobs {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
             WaitsFor::Worker { since, opening, .. } => opening.from.unwrap_or(since),
         });
-        let can_start_by = waits.min().or(condition.window.map(|window| window.can_start_by));
+        // If that follows from the end of a run that goes on, nobody knows it yet.
+        let unknown = job.definition.schedule.follows_its_end() && job.live > 0;
+        let next = condition.window.filter(|_| !unknown).map(|window| window.can_start_by);
+        let can_start_by = waits.min().or(next);
         let should_start_by = match condition.deadline {
             Some(deadline) => Some(deadline.saturating_sub(average)),
             None => condition.window.map(|window| window.should_start_by),

@@ -107,11 +107,11 @@ fn what_each_job_has_for_itself_is_no_exact_time() {
 #[test]
 fn the_slots_of_a_day_are_told_once_each() {
     let slots = |schedule| seen(json!({"schedule": schedule})).slots.len();
-    assert_eq!(slots("* * * * * *"), 96);
+    assert_eq!(slots("* * * * * *"), 24);
     assert_eq!(slots("0 * * * *"), 24);
     assert_eq!(slots("0 9 * * *"), 1);
     assert_eq!(slots("0 9 1 1 *"), 0);
-    assert_eq!(seen(json!({"scheduling_period": "5s"})).slots.len(), 96);
+    assert_eq!(seen(json!({"scheduling_period": "5s"})).slots.len(), 24);
 }
 
 #[test]

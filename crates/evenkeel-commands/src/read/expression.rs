@@ -14,11 +14,15 @@ pub struct Said {
     pub schedule: Schedule,
     /// How many times it has, if that was said: `R5/…`.
     pub times: Option<u64>,
+    /// Was it said in the language of cron, `@every 30m` included?
+    pub(super) as_cron: bool,
+    /// Was the cooldown of its periodic schedule left open, and has a default one?
+    pub(super) open_cooldown: bool,
 }
 
 impl From<Schedule> for Said {
     fn from(schedule: Schedule) -> Self {
-        Self { schedule, times: None }
+        Self { schedule, times: None, as_cron: false, open_cooldown: false }
     }
 }
 
@@ -47,19 +51,20 @@ fn bounded(text: &str) -> Result<(), Misread> {
 }
 
 /// Reads what may stand where a cron expression is asked for: one, or `@every 30m`.
-pub(super) fn read_cron(text: &str) -> Result<Schedule, Misread> {
+pub(super) fn read_cron(text: &str) -> Result<Said, Misread> {
     bounded(text)?;
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
     let read = match strip_every(text.trim()) {
         Some(_) => trimmed(text.trim()),
         None => cron(text.trim()),
     };
-    read.map(|said| said.schedule).map_err(|misread| misread.after(skipped))
+    read.map_err(|misread| misread.after(skipped))
 }
 
 fn trimmed(text: &str) -> Result<Said, Misread> {
     if let Some(span) = strip_every(text) {
-        return every(span).map_err(|it| Misread { example: EVERY, ..it.after("@every".len()) });
+        let said = every(span).map(|said| Said { as_cron: true, ..said });
+        return said.map_err(|it| Misread { example: EVERY, ..it.after("@every".len()) });
     }
     let words = text.split_whitespace().count();
     let repeats = text.strip_prefix(['R', 'r']);
@@ -69,7 +74,10 @@ fn trimmed(text: &str) -> Result<Said, Misread> {
         repeating(rest).map_err(|misread| Misread { example: REPEATING, ..misread.after(1) })
     } else if text.starts_with(['P', 'p']) && words == 1 {
         every(text)
-    } else if text.starts_with('@') || (words > 1 && !looks_like_length(text)) {
+    } else if text.starts_with('@')
+        || looks_like_cron(text)
+        || (words > 1 && !looks_like_length(text))
+    {
         cron(text)
     } else if looks_like_length(text) {
         if text.parse::<Timestamp>().is_ok() {
@@ -88,6 +96,23 @@ fn strip_every(text: &str) -> Option<&str> {
     let (name, rest) = text.split_at_checked("@every".len())?;
     let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
     (ends && name.eq_ignore_ascii_case("@every")).then_some(rest)
+}
+
+/// Has it as many words as an expression, each of them made of what cron knows?
+fn looks_like_cron(text: &str) -> bool {
+    const WORDS: [&str; 26] = [
+        "", "*", "?", "H", "L", "W", "LW", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG",
+        "SEP", "OCT", "NOV", "DEC", "SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT",
+    ];
+    let known = |part: &str| {
+        let letters = part.trim_start_matches(|c: char| c.is_ascii_digit()).to_ascii_uppercase();
+        let day = letters.strip_suffix('L').unwrap_or(&letters);
+        let number = letters.len() < part.len();
+        let only_days = matches!(letters.as_str(), "" | "L" | "W");
+        if number { only_days } else { WORDS.contains(&letters.as_str()) || WORDS.contains(&day) }
+    };
+    matches!(text.split_whitespace().count(), 5 | 6)
+        && text.split_whitespace().all(|word| word.split([',', '-', '/', '#', '(', ')']).all(known))
 }
 
 /// Does it begin with a number and its unit, or with a number alone?
@@ -109,7 +134,10 @@ fn looks_like_length(text: &str) -> bool {
 
 fn cron(text: &str) -> Result<Said, Misread> {
     match Cron::parse(text) {
-        Ok(cron) => Ok(Schedule::Cron(CronSchedule { cron, max_duration: None }).into()),
+        Ok(cron) => {
+            let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
+            Ok(Said { as_cron: true, ..schedule.into() })
+        }
         Err(fault) => Err(Misread::new(fault.position, fault.message, CRON)),
     }
 }
@@ -171,5 +199,5 @@ fn repeating(text: &str) -> Result<Said, Misread> {
         }
         _ => return wrong(at, "after R/, write a duration, or a start, a / and a duration"),
     };
-    Ok(Said { schedule: schedule?, times })
+    Ok(Said { times, ..schedule?.into() })
 }

@@ -1,13 +1,14 @@
 //! The canonical form of a schedule: an object with a kind.
 
-use evenkeel_core::schedule::{CronSchedule, Once, Periodic};
+use evenkeel_core::schedule::{Once, Periodic};
 use evenkeel_core::{Schedule, Span};
 use serde_json::{Map, Value};
 
-use super::expression::{at_intervals, read_cron};
+use super::expression::{Said, at_intervals, read_cron};
 use super::fields::Fields;
 use super::length::{length, span};
-use super::limits::{SPAN_MAX, SPAN_MIN};
+use super::limits::{PERIOD_MAX, SPAN_MAX, SPAN_MIN};
+use super::merge::with_limit;
 use crate::fault::shown;
 
 const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
@@ -15,7 +16,7 @@ const FORMS: &str = "write {\"kind\": \"interval\", \"every\": \"30m\"}, \
     {\"kind\": \"periodic\", \"period\": \"24h\"} or {\"kind\": \"once\"}";
 
 /// Reads the object `schedule`; `None` if something is wrong with it.
-pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<Schedule> {
+pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Option<Said> {
     let faults = std::mem::take(&mut fields.faults);
     let mut inner = Fields::new(object, "schedule.", faults);
     let schedule = kind(&mut inner);
@@ -29,14 +30,14 @@ pub(super) fn read(fields: &mut Fields<'_>, object: &Map<String, Value>) -> Opti
 
 struct UnknownKind;
 
-fn kind(fields: &mut Fields<'_>) -> Result<Option<Schedule>, UnknownKind> {
+fn kind(fields: &mut Fields<'_>) -> Result<Option<Said>, UnknownKind> {
     let Some(value) = fields.value("kind") else {
         fields.fault("kind", format!("is missing; {FORMS}"));
         return Err(UnknownKind);
     };
     match value.as_str() {
-        Some("once") => Ok(once(fields)),
-        Some("interval") => Ok(interval(fields)),
+        Some("once") => Ok(once(fields).map(Said::from)),
+        Some("interval") => Ok(interval(fields).map(Said::from)),
         Some("cron") => Ok(by_cron(fields)),
         Some("periodic") => Ok(periodic(fields)),
         _ => {
@@ -74,15 +75,15 @@ fn interval(fields: &mut Fields<'_>) -> Option<Schedule> {
     }
 }
 
-fn by_cron(fields: &mut Fields<'_>) -> Option<Schedule> {
+fn by_cron(fields: &mut Fields<'_>) -> Option<Said> {
     let max_duration = fields.span("max_duration", SPAN_MIN..=SPAN_MAX);
     let text = needed(fields, "expression", "write it like 0 9 * * 1-5 or @daily")?;
     match read_cron(text) {
-        Ok(Schedule::Cron(by)) => Some(Schedule::Cron(CronSchedule { max_duration, ..by })),
-        Ok(Schedule::Interval(every)) => {
-            Some(Schedule::Interval(every.with_tolerance(max_duration)))
-        }
-        Ok(other) => Some(other),
+        // Nothing was said before that it could contradict.
+        Ok(said) => match max_duration {
+            Some(limit) => with_limit(&said, limit),
+            None => Some(said),
+        },
         Err(misread) => {
             fields.misread("expression", text, misread);
             None
@@ -90,12 +91,14 @@ fn by_cron(fields: &mut Fields<'_>) -> Option<Schedule> {
     }
 }
 
-fn periodic(fields: &mut Fields<'_>) -> Option<Schedule> {
-    let cooldown = fields.span("cooldown", Span::ZERO..=SPAN_MAX);
+fn periodic(fields: &mut Fields<'_>) -> Option<Said> {
+    let cooldown = fields.span("cooldown", Span::ZERO..=PERIOD_MAX);
     let text = needed(fields, "period", "write it like 24h")?;
     let period = span(text).map_err(|misread| fields.misread("period", text, misread)).ok()?;
     match Periodic::new(period, cooldown) {
-        Ok(periodic) => Some(Schedule::Periodic(periodic)),
+        Ok(periodic) => {
+            Some(Said { open_cooldown: cooldown.is_none(), ..Schedule::Periodic(periodic).into() })
+        }
         Err(error) => {
             fields.fault("period", error.to_string());
             None

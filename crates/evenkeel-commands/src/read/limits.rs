@@ -1,6 +1,7 @@
 //! How much of everything a job may have.
 
 use evenkeel_core::Span;
+use evenkeel_core::schedule::Periodic;
 
 /// Characters in a name.
 pub const NAME_CHARS_MAX: usize = 255;
@@ -31,6 +32,8 @@ pub const TIMEOUT_SECONDS_MAX: u64 = 30 * 86_400;
 pub const SPAN_MIN: Span = Span::from_secs(1);
 /// The longest one.
 pub const SPAN_MAX: Span = Span::from_secs(365 * 86_400);
+/// The longest period of a periodic schedule.
+pub const PERIOD_MAX: Span = Periodic::LONGEST;
 /// Characters in a schedule on one line.
 pub const EXPRESSION_CHARS_MAX: usize = 1000;
 /// Blackouts a job may have.

@@ -7,6 +7,7 @@ mod fields;
 mod kinds;
 mod length;
 pub mod limits;
+mod merge;
 mod misread;
 mod nodes;
 mod policy;

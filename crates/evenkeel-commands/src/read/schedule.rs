@@ -1,13 +1,14 @@
 //! When a job runs, in all the ways a document may say it.
 
-use evenkeel_core::schedule::{CronSchedule, Interval, Once, Periodic};
+use evenkeel_core::schedule::{Interval, Once, Periodic};
 use evenkeel_core::{Schedule, Span};
 use serde_json::Value;
 
 use super::expression::{ALL_FORMS, Said, read_cron, read_schedule};
 use super::fields::Fields;
 use super::kinds;
-use super::limits::{SPAN_MAX, SPAN_MIN};
+use super::limits::{PERIOD_MAX, SPAN_MAX, SPAN_MIN};
+use super::merge::{add_cooldown, add_max_duration, one_of};
 use super::misread::Misread;
 use crate::fault::shown;
 
@@ -20,7 +21,7 @@ pub(super) struct Read {
 }
 
 /// A schedule and the field that says it.
-type Form = (&'static str, Said);
+pub(super) type Form = (&'static str, Said);
 
 /// The schedule; `None` if something is wrong with it.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
@@ -33,8 +34,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let expression = cron_form(fields, "cron_expression");
     let cron = cron_form(fields, "cron_schedule");
     let max_duration = fields.span("cron_max_schedule_duration", SPAN_MIN..=SPAN_MAX);
-    let period = fields.span("scheduling_period", SPAN_MIN..=SPAN_MAX);
-    let cooldown = fields.span("cooldown_duration", Span::ZERO..=SPAN_MAX);
+    let period = fields.span("scheduling_period", SPAN_MIN..=PERIOD_MAX);
+    let cooldown = fields.span("cooldown_duration", Span::ZERO..=PERIOD_MAX);
     let periodic = period.and_then(|period| short_periodic(fields, period, cooldown));
     let by_deadline = cron.is_some() || periodic.is_some();
 
@@ -43,6 +44,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     if let Some(max_duration) = max_duration {
         add_max_duration(fields, said.as_mut(), max_duration);
     }
+    // Said beside a period, it was read with it.
     if let (Some(cooldown), None) = (cooldown, period) {
         add_cooldown(fields, said.as_mut(), cooldown);
     }
@@ -63,19 +65,18 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
 }
 
 fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
-    let schedule = match fields.value("schedule")? {
-        Value::String(_) => return text_form(fields, "schedule"),
-        Value::Object(object) => kinds::read(fields, object)?,
+    match fields.value("schedule")? {
+        Value::String(_) => text_form(fields, "schedule"),
+        Value::Object(object) => Some(("schedule", kinds::read(fields, object)?)),
         other => {
             let message = format!(
                 "{} is not a schedule; write an object with a kind, or a text like {ALL_FORMS}",
                 shown(other)
             );
             fields.fault("schedule", message);
-            return None;
+            None
         }
-    };
-    Some(("schedule", schedule.into()))
+    }
 }
 
 /// A schedule on one line, of any form.
@@ -85,7 +86,7 @@ fn text_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
 
 /// A cron expression, or `@every 30m`.
 fn cron_form(fields: &mut Fields<'_>, name: &'static str) -> Option<Form> {
-    form(fields, name, |text| read_cron(text).map(Said::from))
+    form(fields, name, read_cron)
 }
 
 fn form(
@@ -127,82 +128,14 @@ fn short_interval(fields: &mut Fields<'_>) -> Option<Form> {
 
 fn short_periodic(fields: &mut Fields<'_>, period: Span, cooldown: Option<Span>) -> Option<Form> {
     match Periodic::new(period, cooldown) {
-        Ok(periodic) => Some(("scheduling_period", Schedule::Periodic(periodic).into())),
+        Ok(periodic) => {
+            let schedule = Schedule::Periodic(periodic);
+            let said = Said { open_cooldown: cooldown.is_none(), ..schedule.into() };
+            Some(("scheduling_period", said))
+        }
         Err(error) => {
             fields.fault("scheduling_period", error.to_string());
             None
         }
-    }
-}
-
-/// The one schedule that all forms say; what only one of them adds is kept.
-fn one_of(fields: &mut Fields<'_>, forms: Vec<Form>) -> Option<Said> {
-    let mut forms = forms.into_iter();
-    let (first, mut said) = forms.next()?;
-    for (name, other) in forms {
-        match both(&said, &other) {
-            Some(joined) => said = joined,
-            None => {
-                let message = format!("contradicts {first}; leave one of them out");
-                fields.fault(name, message);
-            }
-        }
-    }
-    Some(said)
-}
-
-/// What both say, if it is the same.
-fn both(one: &Said, other: &Said) -> Option<Said> {
-    let schedule = match (&one.schedule, &other.schedule) {
-        (Schedule::Interval(a), Schedule::Interval(b)) if a.every() == b.every() => {
-            let anchor = either(a.anchor(), b.anchor())?;
-            let tolerance = either(a.stated_tolerance(), b.stated_tolerance())?;
-            let interval = Interval::new(a.every(), anchor).ok()?.with_tolerance(tolerance);
-            Schedule::Interval(interval)
-        }
-        (Schedule::Cron(a), Schedule::Cron(b))
-            if same_words(a.cron.expression(), b.cron.expression()) =>
-        {
-            let max_duration = either(a.max_duration, b.max_duration)?;
-            Schedule::Cron(CronSchedule { cron: a.cron.clone(), max_duration })
-        }
-        (a, b) if a == b => a.clone(),
-        _ => return None,
-    };
-    Some(Said { schedule, times: either(one.times, other.times)? })
-}
-
-/// What one of them says, or both alike; the outer `None` if they differ.
-fn either<T: Copy + PartialEq>(one: Option<T>, other: Option<T>) -> Option<Option<T>> {
-    match (one, other) {
-        (Some(a), Some(b)) if a != b => None,
-        (a, b) => Some(a.or(b)),
-    }
-}
-
-fn same_words(one: &str, other: &str) -> bool {
-    one.split_whitespace().eq(other.split_whitespace())
-}
-
-fn add_max_duration(fields: &mut Fields<'_>, said: Option<&mut Said>, limit: Span) {
-    let name = "cron_max_schedule_duration";
-    match said.map(|said| &mut said.schedule) {
-        Some(Schedule::Cron(by)) => match either(by.max_duration, Some(limit)) {
-            Some(joined) => by.max_duration = joined,
-            None => fields.fault(name, "contradicts schedule.max_duration; leave one of them out"),
-        },
-        Some(_) | None => fields.fault(name, "says nothing without a cron schedule"),
-    }
-}
-
-fn add_cooldown(fields: &mut Fields<'_>, said: Option<&mut Said>, cooldown: Span) {
-    let name = "cooldown_duration";
-    match said.map(|said| &mut said.schedule) {
-        Some(Schedule::Periodic(periodic)) => {
-            if periodic.cooldown() != cooldown {
-                fields.fault(name, "contradicts schedule.cooldown; leave one of them out");
-            }
-        }
-        Some(_) | None => fields.fault(name, "says nothing without scheduling_period"),
     }
 }

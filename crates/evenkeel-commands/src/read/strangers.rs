@@ -1,8 +1,9 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 26] = [
+const SET_BY_THE_SERVER: [&str; 28] = [
     "average_duration_ms",
+    "average_good_duration",
     "completed_at",
     "condition",
     "condition_reason",
@@ -13,6 +14,7 @@ const SET_BY_THE_SERVER: [&str; 26] = [
     "duration_deviation_ms",
     "error_message",
     "execution_count",
+    "failure_count",
     "generation",
     "id",
     "is_paused",

@@ -81,6 +81,11 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
                        interval keeps its own times, and one with an anchor those of the anchor";
         fields.fault("exact", message);
     }
+    if dst.overlap == Overlap::Both && matches!(said.schedule, Schedule::Calendar(_)) {
+        let message = "both is for cron schedules: days of the calendar have one run each; write \
+                       first or last";
+        fields.fault("dst_overlap", message);
+    }
     let bounds = check_bounds(fields, &said, bounds, &timezone, dst);
     if fields.faults.count() > faults_before {
         return None;
@@ -162,23 +167,14 @@ fn check_bounds(
 }
 
 /// The `n`-th time of a schedule that begins at its anchor, counted from 1; `None` if it has none.
+/// A time that the clocks jump over counts even if it is left out.
 fn nth_time(schedule: &Schedule, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
     match schedule {
         Schedule::Interval(interval) => {
             let later = interval.every().saturating_mul(n - 1);
             interval.anchor().map(|anchor| anchor.saturating_add(later))
         }
-        Schedule::Calendar(every) => {
-            let table = evenkeel_core::schedule::Timetable {
-                schedule,
-                zone,
-                dst,
-                bounds: Bounds::default(),
-            };
-            let times = std::iter::successors(every.anchor, |time| table.next_after(*time));
-            // Days apart: there are no more than this many.
-            times.take(usize::try_from(n).unwrap_or(usize::MAX)).last()
-        }
+        Schedule::Calendar(every) => every.nth_time(n - 1, zone, dst),
         Schedule::Once(_) | Schedule::Cron(_) | Schedule::Periodic(_) => None,
     }
 }

@@ -186,3 +186,29 @@ fn what_is_due_starts_in_a_moment_or_finds_no_room() {
     let why = explain(&alone, NOW);
     assert_eq!((why.reasons, why.next_possible_start), (vec![Why::NoWorker], None));
 }
+
+#[test]
+fn the_next_time_of_one_that_pauses_after_its_run_is_not_foretold_while_it_runs() {
+    let (cooldown, workers) = (Span::from_secs(600), workers());
+    let periodic = Periodic::new(Span::from_secs(3600), Some(cooldown)).unwrap();
+    let job = Definition::noop(Schedule::Periodic(periodic));
+    let after = Why::AfterThisRun { cooldown, until: later(600) };
+    let running = Facts {
+        live: 1,
+        running_since: Some(earlier(60)),
+        last_end_at: Some(earlier(5000)),
+        ..facts(&job, &workers)
+    };
+    let why = explain(&running, NOW);
+    assert_eq!(why.reasons, [Why::Running { since: earlier(60) }, after.clone()]);
+    assert_eq!(why.next_possible_start, None);
+    // A retry of it may start, and it alone.
+    let waits_for = WaitsFor::Time(later(30));
+    let waiting = [Waiting { attempt: Attempt(1), waits_for, ..in_queue(None, None) }];
+    let why = explain(&Facts { running_since: None, waiting: &waiting, ..running }, NOW);
+    assert_eq!(why.reasons, [Why::RetryPending { until: later(30), retry: 1 }, after]);
+    assert_eq!(why.next_possible_start, Some(later(30)));
+    let idle = explain(&Facts { live: 0, running_since: None, ..running }, NOW);
+    assert_eq!(idle.reasons, [Why::CoolingDown { until: later(600) }]);
+    assert_eq!(idle.next_possible_start, Some(later(600)));
+}

@@ -164,6 +164,21 @@ impl CalendarInterval {
         }
     }
 
+    /// The `n`-th time after the anchor, which is the zeroth, at most [`Timestamp::MAX`]; `None` if
+    /// it has no anchor. A time that the clocks jump over is where they go on, even for those who
+    /// leave it out.
+    ///
+    /// Costs the same for any `n`.
+    pub fn nth_time(self, n: u64, zone: &Zone, dst: Dst) -> Option<Timestamp> {
+        let anchor = self.anchor?;
+        if n == 0 {
+            return Some(anchor);
+        }
+        let dst = Dst { gap: Gap::Shift, ..dst };
+        let nth = i64::try_from(n).ok().and_then(|n| self.nth(anchor, n, zone, dst)).flatten();
+        Some(nth.map_or(Timestamp::MAX, |(time, _)| time))
+    }
+
     /// The `n`-th time after the anchor: outer `None` beyond the calendar, inner if it is left out.
     fn nth(
         self,
@@ -262,6 +277,26 @@ mod tests {
                     assert_eq!(later, expected, "{every} {from}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_nth_time_is_known_without_counting() {
+        let nth = |every: &str, anchor: &str, n: u64| {
+            let every = CalendarInterval {
+                every: every.parse().unwrap(),
+                anchor: Some(at(anchor)),
+                tolerance: None,
+            };
+            every.nth_time(n, &Zone::get("Europe/Berlin").unwrap(), Dst::default()).unwrap()
+        };
+        assert_eq!(nth("P1D", "2026-03-27T08:00:00Z", 0), at("2026-03-27T08:00:00Z"));
+        assert_eq!(nth("P1D", "2026-03-27T08:00:00Z", 3), at("2026-03-30T07:00:00Z"));
+        assert_eq!(nth("P1D", "2026-03-27T01:30:00Z", 2), at("2026-03-29T01:00:00Z"));
+        assert_eq!(nth("P1D", "2026-10-24T00:30:00Z", 1), at("2026-10-25T00:30:00Z"));
+        assert_eq!(nth("P1M", "2026-01-31T08:00:00Z", 1), at("2026-02-28T08:00:00Z"));
+        for n in [60_000, 999_999_999, u64::MAX] {
+            assert_eq!(nth("P1D", "1970-01-01T00:00:00Z", n), Timestamp::MAX);
         }
     }
 

@@ -51,7 +51,8 @@ impl TryFrom<Raw> for Periodic {
 
 impl Periodic {
     const SHORTEST: Span = Span::from_secs(1);
-    const LONGEST: Span = Span::from_secs(36_500 * 86_400);
+    /// The longest period there is.
+    pub const LONGEST: Span = Span::from_secs(36_500 * 86_400);
 
     /// At most `period` stale, with a pause of `cooldown` after each run; half the period, if none
     /// is given, so that what is cheap to run does not run all the time.

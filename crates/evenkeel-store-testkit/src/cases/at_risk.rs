@@ -97,8 +97,12 @@ pub async fn a_job_at_risk_says_why_and_since_when(opened: Opened) {
     let rig = Rig::new(opened).await;
     let named = jobs(&rig, 1).await[0];
     let unnamed = rig.add(crate::fixtures::unnamed_job().build()).await;
-    judge_all(&rig, &[named, unnamed], &[(Reason::LastRunFailed, 500), (Reason::Violated, 5)], 10)
-        .await;
+    let mut sourced = crate::fixtures::unnamed_job().build();
+    sourced.about.source_name = Some("\"The\" Daily Ünion".into());
+    let sourced = rig.add(sourced).await;
+    let warns = Reason::LastRunFailed;
+    let said = [(warns, 500), (Reason::Violated, 5), (warns, 600)];
+    judge_all(&rig, &[named, unnamed, sourced], &said, 10).await;
     let listed = list(&rig, ALL, PageRequest::first(10)).await;
     let first = AtRisk {
         no: unnamed.no,
@@ -116,8 +120,15 @@ pub async fn a_job_at_risk_says_why_and_since_when(opened: Opened) {
         error_at: at(500),
         since: at(10),
     };
-    assert_eq!(listed.items, [first, second]);
-    assert_eq!((listed.total, listed.next), (2, None));
+    let third = AtRisk {
+        no: sourced.no,
+        job: sourced.id,
+        name: Some("\"The\" Daily Ünion".into()),
+        error_at: at(600),
+        ..second.clone()
+    };
+    assert_eq!(listed.items, [first, second, third]);
+    assert_eq!((listed.total, listed.next), (3, None));
 }
 
 pub async fn since_when_stays_as_long_as_the_level_does(opened: Opened) {

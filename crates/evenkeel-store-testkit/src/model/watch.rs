@@ -189,7 +189,7 @@ impl Data {
             Some(AtRisk {
                 no: *no,
                 job: job.id,
-                name: job.about.name.clone(),
+                name: job.about.name.clone().or_else(|| job.about.source_name.clone()),
                 reason: judged.reason,
                 error_at: judged.error_at,
                 since: judged.since,

@@ -15,7 +15,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel next '@every 30m'
   evenkeel next '30 2 * * *' --tz Europe/Berlin --dst-gap skip --from 2026-03-28T12:00:00Z
   evenkeel next P1M --from 2026-01-31T09:00:00Z
-  evenkeel next R5/2026-12-01T00:00:00Z/PT30M --from 2026-12-01T00:00:00Z --json
+  evenkeel next R5/2026-12-01T00:00:00Z/PT30M --from 2026-11-30T00:00:00Z --json
   evenkeel next '{\"kind\": \"periodic\", \"period\": \"24h\"}'
 
 An expression has 5 fields, or 6 with seconds first:

@@ -39,6 +39,16 @@ fn next_times_have_the_shape_of_the_contract() {
 }
 
 #[test]
+fn the_example_with_five_times_shows_all_five() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = run(folder.path(), &["next", "--help"]).out;
+    let example = help.lines().find(|line| line.contains("next R5/")).unwrap();
+    let words: Vec<&str> = example.split_whitespace().skip(1).collect();
+    let said = run(folder.path(), &words).json();
+    assert_eq!(said["times"].as_array().unwrap().len(), 5, "{said}");
+}
+
+#[test]
 fn every_form_of_a_schedule_has_next_times() {
     let folder = tempfile::tempdir().unwrap();
     for expression in [

@@ -1,5 +1,6 @@
 //! What holds around a schedule: its bounds, the clocks, and its retries.
 
+use evenkeel_core::Timestamp;
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::{Dst, Gap, Overlap};
 
@@ -31,8 +32,14 @@ fn a_number_of_repetitions_is_a_bound() {
     // By the clocks of Berlin, across a change of them.
     let days = json!({"schedule": "R3/2026-03-28T08:00:00Z/P1D", "timezone": "Europe/Berlin"});
     assert_eq!(bounds(days).end_at, Some("2026-03-30T07:00:00Z".parse().unwrap()));
-    let endless = json!({"schedule": "R999999999/2026-03-28T08:00:00Z/P1D"});
-    assert!(bounds(endless).end_at.is_some());
+    // One that the clocks jump over is one of them, even if it is left out.
+    let skipping = json!({"schedule": "R3/2026-03-28T01:30:00Z/P1D", "timezone": "Europe/Berlin",
+        "dst_gap": "skip"});
+    assert_eq!(bounds(skipping).end_at, Some("2026-03-30T00:30:00Z".parse().unwrap()));
+    for endless in ["R999999999/1970-01-01T00:00:00Z/P1D", "R999999999999/1970-01-01T00:00:00Z/P1M"]
+    {
+        assert_eq!(bounds(json!({"schedule": endless})).end_at, Some(Timestamp::MAX));
+    }
 }
 
 #[test]
@@ -51,6 +58,7 @@ fn bounds_that_make_no_sense_are_refused() {
         (json!({"schedule": "0 9 * * *", "exact": "no"}), "exact"),
         (json!({"schedule": "0 9 * * *", "dst_gap": "first"}), "dst_gap"),
         (json!({"schedule": "0 9 * * *", "dst_overlap": "shift"}), "dst_overlap"),
+        (json!({"schedule": "P1D", "dst_overlap": "both"}), "dst_overlap"),
     ] {
         assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
     }

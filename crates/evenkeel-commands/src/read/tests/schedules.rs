@@ -103,12 +103,83 @@ fn a_period_is_no_interval() {
         json!({"scheduling_period": "24h", "cooldown_duration": "1h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
                "scheduling_period": "24h", "cooldown_duration": "1h"}),
+        // A cooldown that was left open contradicts none.
+        json!({"schedule": {"kind": "periodic", "period": "24h"}, "cooldown_duration": "1h"}),
+        json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"},
+               "scheduling_period": "24h"}),
+        json!({"schedule": {"kind": "periodic", "period": "24h"},
+               "scheduling_period": "24h", "cooldown_duration": "1h"}),
     ] {
         assert_eq!(schedule(document.clone()), periodic(Some(hours(1))), "{document}");
     }
-    assert_eq!(schedule(json!({"scheduling_period": "24h"})), periodic(None));
+    for document in [
+        json!({"scheduling_period": "24h"}),
+        json!({"schedule": {"kind": "periodic", "period": "24h"}, "scheduling_period": "24h"}),
+    ] {
+        assert_eq!(schedule(document.clone()), periodic(None), "{document}");
+    }
     let none = json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "0s"}});
     assert_eq!(schedule(none), periodic(Some(Span::ZERO)));
+}
+
+#[test]
+fn a_period_has_one_limit_however_it_is_said() {
+    let years = |n: u64| Span::from_secs(n * 365 * 86_400);
+    for document in [
+        json!({"schedule": {"kind": "periodic", "period": "3650d", "cooldown": "730d"}}),
+        json!({"scheduling_period": "3650d", "cooldown_duration": "730d"}),
+    ] {
+        let periodic = Periodic::new(years(10), Some(years(2))).unwrap();
+        assert_eq!(schedule(document.clone()), Schedule::Periodic(periodic), "{document}");
+    }
+    for (document, field) in [
+        (json!({"schedule": {"kind": "periodic", "period": "36501d"}}), "schedule.period"),
+        (json!({"scheduling_period": "36501d"}), "scheduling_period"),
+    ] {
+        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+    }
+}
+
+#[test]
+fn a_promise_is_kept_with_every_expression_in_every_spelling() {
+    let limit = Some(Span::from_secs(6 * 3600));
+    let interval = Interval::new(Span::from_secs(1800), None).unwrap().with_tolerance(limit);
+    let every = "P1D".parse().unwrap();
+    let daily = CalendarInterval { every, anchor: None, tolerance: limit };
+    for (expression, expected) in [
+        ("0 9 * * *", cron("0 9 * * *", Some(6))),
+        ("@every 30m", Schedule::Interval(interval)),
+        ("@every P1D", Schedule::Calendar(daily)),
+    ] {
+        for document in [
+            json!({"schedule": {"kind": "cron", "expression": expression, "max_duration": "6h"}}),
+            json!({"schedule": {"kind": "cron", "expression": expression},
+                   "cron_max_schedule_duration": "6h"}),
+            json!({"schedule": expression, "cron_max_schedule_duration": "6h"}),
+            json!({"cron_schedule": expression, "cron_max_schedule_duration": "6h"}),
+            json!({"schedule": {"kind": "cron", "expression": expression, "max_duration": "6h"},
+                   "cron_schedule": expression}),
+        ] {
+            assert_eq!(schedule(document.clone()), expected, "{document}");
+        }
+        let other = json!({
+            "schedule": {"kind": "cron", "expression": expression, "max_duration": "6h"},
+            "cron_max_schedule_duration": "2h",
+        });
+        assert_eq!(blamed(&noop(other.clone())), ["cron_max_schedule_duration"], "{other}");
+    }
+}
+
+#[test]
+fn five_or_six_words_of_cron_are_no_length() {
+    for expression in ["30 H 1 1 1", "5 h 1 1 mon", "0 30 H 1 JAN FRIL", "1 1 15W 1 1"] {
+        assert_eq!(schedule(json!({"schedule": expression})), cron(expression, None));
+    }
+    let length = Span::from_secs(7 * 86_400 + 2 * 86_400 + 3 * 3600 + 4 * 60 + 5);
+    let said = schedule(json!({"schedule": "1w 2d 3h 4m 5s"}));
+    assert_eq!(said, Schedule::Interval(Interval::new(length, None).unwrap()));
+    assert_eq!(schedule(json!({"schedule": "1 h 30 m"})), every(5400));
+    assert!(message(&noop(json!({"schedule": "30 H 1 1 8"}))).contains("day of the week"));
 }
 
 #[test]
@@ -161,6 +232,10 @@ fn a_schedule_that_is_none_is_refused_with_its_field() {
         ),
         (json!({"scheduling_period": "1h", "cooldown_duration": "2h"}), "scheduling_period"),
         (json!({"cooldown_duration": "2h"}), "cooldown_duration"),
+        (
+            json!({"schedule": {"kind": "periodic", "period": "1h"}, "cooldown_duration": "2h"}),
+            "cooldown_duration",
+        ),
         (json!({"cron_max_schedule_duration": "2h"}), "cron_max_schedule_duration"),
         (
             json!({"schedule": "30m", "cron_max_schedule_duration": "2h"}),

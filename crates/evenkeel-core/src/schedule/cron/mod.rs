@@ -102,6 +102,12 @@ impl Cron {
         self.raw.skew_secs.is_none()
     }
 
+    /// Does it run whenever clocks show one of its times, through every change of them? It does if
+    /// it names any hour or any minute, and no policy for changes of the clocks matters to it.
+    pub fn keeps_rhythm(&self) -> bool {
+        self.pattern.rhythmic
+    }
+
     /// The first time after `after`; `None` if it lies beyond the times runs may have.
     pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let from = self.unskewed(after.as_micros().saturating_add(1));

@@ -154,7 +154,7 @@ fn details(job: &Value, now: Timestamp) -> String {
     line("does", string("executor_type"));
     line("settings", object("executor_config"));
     line("payload", object("payload"));
-    line("next run", time("next_run_at"));
+    line("next run", next_run(job, time("next_run_at")));
     line("last run", time("last_run_at"));
     line("last good", time("last_good_end_at"));
     line("takes", job["average_duration_ms"].as_u64().map(duration_ms));
@@ -175,6 +175,12 @@ fn details(job: &Value, now: Timestamp) -> String {
     line("pool", string("pool").filter(|pool| pool != "default"));
     line("created", time("created_at"));
     text
+}
+
+/// While a job runs whose next time follows from its end, the time it has is the latest there is.
+fn next_run(job: &Value, time: Option<String>) -> Option<String> {
+    let open = job["schedule"]["kind"] == "periodic" && job["status"] == "running";
+    time.map(|time| if open { format!("{time}, at the latest") } else { time })
 }
 
 fn blackouts(periods: &Value) -> Option<String> {
@@ -204,6 +210,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_next_run_of_what_runs_and_then_pauses_is_told_as_the_latest() {
+        let now = "2026-12-01T09:00:00Z".parse().unwrap();
+        let shown = |kind: &str, status: &str| {
+            let schedule = json!({"kind": kind, "period": "1d", "every": "1d"});
+            let next = "2026-12-02T09:00:00Z";
+            details(&json!({"schedule": schedule, "status": status, "next_run_at": next}), now)
+        };
+        assert!(shown("periodic", "running").contains("(in 1d), at the latest\n"));
+        assert!(!shown("periodic", "scheduled").contains("at the latest"));
+        assert!(!shown("interval", "running").contains("at the latest"));
+    }
 
     #[test]
     fn schedules_are_told_in_words() {

@@ -1,0 +1,128 @@
+//! The fields of a cron expression, item by item, as they are told.
+
+/// What a field of an expression counts.
+pub(super) struct Unit {
+    pub first: u32,
+    pub last: u32,
+    /// So many different values it has: 0 and 7 are both Sunday.
+    size: u32,
+    /// What an `H` is drawn from.
+    drawn: (u32, u32),
+    /// The names of its values, from the first on.
+    pub names: &'static [&'static str],
+}
+
+/// Seconds of a minute, minutes of an hour.
+pub(super) const SIXTY: Unit = Unit { first: 0, last: 59, size: 60, drawn: (0, 59), names: &[] };
+/// Hours of a day.
+pub(super) const HOURS: Unit = Unit { first: 0, last: 23, size: 24, drawn: (0, 23), names: &[] };
+/// Days of a month.
+pub(super) const DATES: Unit = Unit { first: 1, last: 31, size: 31, drawn: (1, 28), names: &[] };
+/// Months of a year.
+pub(super) const MONTHS: Unit = Unit {
+    first: 1,
+    last: 12,
+    size: 12,
+    drawn: (1, 12),
+    names: &[
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+};
+/// Days of a week.
+pub(super) const WEEKDAYS: Unit = Unit {
+    first: 0,
+    last: 7,
+    size: 7,
+    drawn: (0, 6),
+    names: &["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"],
+};
+
+/// An item of a field's list.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Item<'a> {
+    /// From one value to another, both included; a single value is a range, too.
+    Range { first: u32, last: u32, step: u32 },
+    /// One value of the job's own, or every so many from one on.
+    Own { range: Option<(u32, u32)>, step: Option<u32> },
+    /// What only a field of days knows.
+    Day(&'a str),
+}
+
+impl Unit {
+    /// The items of a field; none if they add up to every value there is.
+    pub fn items<'a>(&self, field: &'a str) -> Vec<Item<'a>> {
+        let mut items: Vec<Item<'a>> = Vec::new();
+        for item in field.split(',').map(|item| self.item(item)) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        let mut found = 0_u64;
+        for item in &items {
+            if let Item::Range { first, last, step } = *item {
+                for value in (first..=last).step_by(step as usize) {
+                    found |= 1 << ((value - self.first) % self.size);
+                }
+            }
+        }
+        if found.count_ones() == self.size { Vec::new() } else { items }
+    }
+
+    fn item<'a>(&self, item: &'a str) -> Item<'a> {
+        let (base, step) = match item.split_once('/') {
+            Some((base, step)) => (base, step.parse().ok().filter(|step| *step > 0)),
+            None => (item, None),
+        };
+        let range = |text: &str| {
+            let (first, last) = text.split_once('-')?;
+            Some((self.value(first)?, self.value(last)?))
+        };
+        if let Some(brackets) = base.strip_prefix('H') {
+            let range = range(brackets.trim_matches(['(', ')']));
+            return match step {
+                // Every one from its own on, which can be no other than the first.
+                Some(1) => {
+                    let (first, last) = range.unwrap_or(self.drawn);
+                    Item::Range { first, last, step: 1 }
+                }
+                step => Item::Own { range, step },
+            };
+        }
+        let ends = match base {
+            "*" | "?" => Some((self.first, self.last)),
+            base if base.contains('-') => range(base),
+            base => self.value(base).map(|first| (first, step.map_or(first, |_| self.last))),
+        };
+        match ends {
+            Some((first, last)) => Item::Range { first, last, step: step.unwrap_or(1) },
+            None => Item::Day(item),
+        }
+    }
+
+    /// A number, or one of its names.
+    pub fn value(&self, text: &str) -> Option<u32> {
+        let named = || {
+            let mut names = self.names.iter().map(|name| &name[..3]);
+            let index = names.position(|name| name.eq_ignore_ascii_case(text))?;
+            Some(self.first + u32::try_from(index).ok()?)
+        };
+        text.parse().ok().or_else(named)
+    }
+
+    /// The name of a value.
+    pub fn name(&self, value: u32) -> &'static str {
+        let index = value.checked_sub(self.first).map_or(0, |index| index % self.size);
+        self.names.get(index as usize).copied().unwrap_or_default()
+    }
+}
