@@ -124,8 +124,9 @@ pub async fn a_job_at_risk_says_why_and_since_when(opened: Opened) {
         no: sourced.no,
         job: sourced.id,
         name: Some("\"The\" Daily Ünion".into()),
+        reason: Reason::LastRunFailed,
         error_at: at(600),
-        ..second.clone()
+        since: at(10),
     };
     assert_eq!(listed.items, [first, second, third]);
     assert_eq!((listed.total, listed.next), (3, None));
