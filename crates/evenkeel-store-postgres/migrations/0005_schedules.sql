@@ -87,8 +87,3 @@ CREATE TABLE watch (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX watch_due ON watch (shard, judge_at);
 CREATE INDEX watch_at_risk ON watch (tenant_no, error_at, job_no) WHERE level > 0;
-
--- Jobs that have failed are on the list from the beginning.
-INSERT INTO watch (job_no, tenant_no, shard, judge_at)
-SELECT job_no, tenant_no, shard, 0 FROM job_state WHERE failures > 0 AND NOT deleted;
-UPDATE job_state SET watched = true WHERE failures > 0 AND NOT deleted;

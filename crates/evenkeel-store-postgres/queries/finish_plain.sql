@@ -1,4 +1,4 @@
--- The common batch: chains end, all of them well, with no results to keep, no job to stop and no time to
+-- The common batch: chains end, none badly, with no results to keep, no job to stop and no time to
 -- move. Each job is in the batch once. The arithmetic is that of core's History::after.
 WITH ended AS (
     UPDATE run r SET status = d.status, finished_at = d.finished_at

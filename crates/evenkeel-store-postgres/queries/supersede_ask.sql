@@ -5,9 +5,8 @@ WITH RECURSIVE busy AS MATERIALIZED (
     SELECT s.job_no, s.head_at, s.head_sequence, s.executions,
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
                   - (SELECT count(*) FROM wake w WHERE w.job_no = s.job_no) AS running
-      FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
-      JOIN job_state s USING (job_no)
-     WHERE NOT s.deleted AND s.generation = d.generation AND s.next_at = d.due
+      FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
+     WHERE NOT s.deleted
 ), chain AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth, running
       FROM busy WHERE head_at IS NOT NULL AND running > 0

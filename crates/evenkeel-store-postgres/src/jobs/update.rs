@@ -1,13 +1,13 @@
 //! Changes of jobs.
 
-use evenkeel_core::{JobId, Span, Timestamp};
-use evenkeel_store::{Changed, Job, JobChange, Now, Opening, Scope, StoreError};
+use evenkeel_core::JobId;
+use evenkeel_store::{Changed, Job, JobChange, Now, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
 use super::read::get_job;
 use crate::PostgresStore;
-use crate::columns::{get, maybe_time, micros, name_list, slot, span};
+use crate::columns::{get, maybe_time, micros, slot};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
@@ -66,8 +66,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Changed> {
     if let Some(holder) = find_holder(connection, args).await? {
         return Ok(Changed::NameTaken(holder));
     }
-    let average = get::<Option<i64>>(&state, 5)?.map(span);
-    write(connection, args, job_no, average).await?;
+    write(connection, args, job_no).await?;
     Ok(Changed::Done(Box::new(read_back(connection, args).await?)))
 }
 
@@ -89,12 +88,7 @@ async fn find_holder(connection: &Connection, args: &Args) -> Tried<Option<JobId
     Ok(holder.filter(|holder| *holder != args.id).map(JobId))
 }
 
-async fn write(
-    connection: &Connection,
-    args: &Args,
-    job_no: i64,
-    average: Option<Span>,
-) -> Tried<()> {
+async fn write(connection: &Connection, args: &Args, job_no: i64) -> Tried<()> {
     let about = args.change.about.clone().unwrap_or_default();
     let row = connection
         .row(
@@ -128,14 +122,5 @@ async fn write(
             ],
         )
         .await?;
-    if let Some(definition) = definition {
-        let opening =
-            Opening::of(definition, definition.average(average), Timestamp::from_micros(now));
-        let forbidden = name_list(&definition.dont_run_on_nodes);
-        let sql = include_str!("../../queries/update_reopen.sql");
-        connection
-            .change(sql, &[&job_no, &micros(opening.from), &micros(opening.until), &forbidden])
-            .await?;
-    }
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use evenkeel_core::JobNo;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Now, StoreError, Supersede};
+use evenkeel_store::{Now, StoreError};
 
 use crate::PostgresStore;
 use crate::columns::{get, job_numbers, micros};
-use crate::error::{Failure, Tried};
+use crate::error::Tried;
 use crate::pool::Connection;
 use crate::withdraw::{Chains, Withdrawn, close, withdraw};
 
@@ -17,31 +17,27 @@ use crate::withdraw::{Chains, Withdrawn, close, withdraw};
 const LOOKS: usize = 4;
 
 struct Args {
-    batch: Vec<Supersede>,
+    jobs: Vec<i64>,
     now: Option<i64>,
 }
 
 pub(super) async fn supersede(
     store: &PostgresStore,
-    batch: &[Supersede],
+    jobs: &[JobNo],
     now: Now,
 ) -> Result<(), StoreError> {
-    let mut batch = batch.to_vec();
-    batch.sort_unstable_by_key(|one| one.job);
-    batch.dedup_by_key(|one| one.job);
-    let args = Args { batch, now: micros(now.literal()) };
+    let args = Args { jobs: job_numbers(jobs), now: micros(now.literal()) };
     store
         .hot
         .run(args, |connection, args| async move {
-            let mut batch = args.batch.clone();
+            let mut jobs = args.jobs.clone();
             for _ in 0..LOOKS {
-                if batch.is_empty() {
+                if jobs.is_empty() {
                     break;
                 }
                 // Each in a transaction of its own: with the rows of jobs locked, to wait for what
                 // runs or waits of them would be the wrong order.
-                let again = connection.transaction(run(&connection, &batch, args.now)).await?;
-                batch.retain(|one| again.contains(&one.job.0));
+                jobs = connection.transaction(run(&connection, &jobs, args.now)).await?;
             }
             Ok(())
         })
@@ -50,13 +46,11 @@ pub(super) async fn supersede(
 
 /// Locks in the order of a finish and a claim: what runs, what waits, then the jobs. Says of which
 /// jobs something has begun meanwhile, or waits.
-async fn run(connection: &Connection, batch: &[Supersede], now: Option<i64>) -> Tried<Vec<i64>> {
-    let executions = ask(connection, batch).await?;
-    let mut jobs: Vec<i64> = executions.keys().copied().collect();
-    jobs.sort_unstable();
-    let withdrawn = withdraw(connection, &jobs).await?;
+async fn run(connection: &Connection, jobs: &[i64], now: Option<i64>) -> Tried<Vec<i64>> {
+    let executions = ask(connection, jobs).await?;
+    let withdrawn = withdraw(connection, jobs).await?;
     if !withdrawn.is_empty() {
-        end(connection, batch, withdrawn, now).await?;
+        end(connection, withdrawn, now).await?;
     }
     let sql = include_str!("../../queries/supersede_look.sql");
     let mut again = Vec::new();
@@ -70,39 +64,19 @@ async fn run(connection: &Connection, batch: &[Supersede], now: Option<i64>) -> 
     Ok(again)
 }
 
-/// Asks what runs of the jobs that are as decided to end, and tells how many attempts each has had.
-async fn ask(connection: &Connection, batch: &[Supersede]) -> Tried<HashMap<i64, i64>> {
-    let jobs: Vec<i64> = batch.iter().map(|one| one.job.0).collect();
-    let generations: Vec<i32> = batch.iter().map(|one| one.generation).collect();
-    let due: Vec<i64> = batch.iter().map(|one| one.due.as_micros()).collect();
+/// Asks what runs of the jobs to end, and tells how many attempts each has had so far.
+async fn ask(connection: &Connection, jobs: &[i64]) -> Tried<HashMap<i64, i64>> {
     let sql = include_str!("../../queries/supersede_ask.sql");
-    let rows = connection.rows(sql, &[&jobs, &generations, &due]).await?;
+    let rows = connection.rows(sql, &[&jobs]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
 }
 
-async fn end(
-    connection: &Connection,
-    batch: &[Supersede],
-    withdrawn: Vec<Withdrawn>,
-    now: Option<i64>,
-) -> Tried<()> {
+async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64>) -> Tried<()> {
     let jobs: Vec<JobNo> = withdrawn.iter().map(|withdrawn| withdrawn.key.job_no).collect();
     let sql = include_str!("../../queries/supersede_lock.sql");
     let rows = connection.rows(sql, &[&now, &job_numbers(&jobs)]).await?;
     let Some(first) = rows.first() else { return Ok(()) };
     let now: i64 = get(first, 0)?;
-    for row in &rows {
-        let (job_no, generation, next_at): (i64, i32, Option<i64>) =
-            (get(row, 1)?, get(row, 5)?, get(row, 6)?);
-        let decided = batch.iter().find(|one| one.job.0 == job_no);
-        if decided.map(|one| (one.generation, Some(one.due.as_micros())))
-            != Some((generation, next_at))
-        {
-            // What was withdrawn may be what has taken the place: all goes back, and is looked at
-            // once more.
-            return Err(Failure::Again);
-        }
-    }
     let read = |row| {
         Ok(Chains { job_no: get(row, 1)?, live: get(row, 2)?, head: (get(row, 3)?, get(row, 4)?) })
     };

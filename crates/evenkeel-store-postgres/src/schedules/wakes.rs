@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{FireResult, Fired, Now, Postpone, Start, StoreError, WakeFire};
+use evenkeel_store::{FireResult, Fired, Now, Start, StoreError, WakeFire};
 
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, TicketColumns, get, micros, ticket_of, time};
@@ -120,21 +120,4 @@ async fn fire_round(
         };
     }
     Ok(fired_at)
-}
-
-pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
-    let mut sorted = batch.to_vec();
-    sorted.sort_unstable_by_key(|one| (one.key.job_no, one.key));
-    let keys: KeyColumns = sorted.iter().map(|one| one.key).collect();
-    let due: Vec<i64> = sorted.iter().map(|one| one.due.as_micros()).collect();
-    let until: Vec<i64> = sorted.iter().map(|one| one.until.as_micros()).collect();
-    store
-        .hot
-        .run((keys, due, until), |connection, args| async move {
-            let (KeyColumns { job_no, scheduled_at, sequence, attempt }, due, until) = &*args;
-            let sql = include_str!("../../queries/postpone.sql");
-            connection.change(sql, &[job_no, due, scheduled_at, sequence, attempt, until]).await?;
-            Ok(())
-        })
-        .await
 }

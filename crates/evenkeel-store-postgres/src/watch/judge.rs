@@ -1,15 +1,13 @@
 //! The watch list, and what is written on it.
 
 use evenkeel_core::condition::Level;
-use evenkeel_core::{JobNo, RunKey, Shard, TenantNo};
-use evenkeel_store::{Judgement, Now, OverdueInQueue, StoreError, ToJudge, Watched};
+use evenkeel_core::{JobNo, Shard, TenantNo};
+use evenkeel_store::{Judgement, Now, StoreError, ToJudge, Watched};
 use futures::future::try_join;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{
-    attempt, get, history, job_numbers, key, maybe_time, micros, sequence, shards, time,
-};
+use crate::columns::{get, history, job_numbers, maybe_time, micros, shards, time};
 use crate::error::Tried;
 use crate::pool::Connection;
 use crate::rounds::rounds;
@@ -111,32 +109,17 @@ async fn judge_round(
 pub(super) async fn overdue_in_queue(
     store: &PostgresStore,
     of: &[Shard],
-    after: Option<RunKey>,
     limit: u32,
     now: Now,
-) -> Result<OverdueInQueue, StoreError> {
-    let after = after.map_or((i64::MIN, i64::MIN, i32::MIN, i16::MIN), |key| {
-        (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
-    });
-    let args = (micros(now.literal()), shards(of), after, limit);
+) -> Result<Vec<JobNo>, StoreError> {
+    let args = (micros(now.literal()), shards(of), i64::from(limit));
     store
         .hot
         .run(args, |connection, args| async move {
-            let (now, shards, (at, job, sequence, attempt), limit) = &*args;
+            let (now, shards, limit) = &*args;
             let sql = include_str!("../../queries/overdue_in_queue.sql");
-            let many = i64::from(*limit);
-            let rows =
-                connection.rows(sql, &[now, shards, at, job, sequence, attempt, &many]).await?;
-            let mut jobs = Vec::new();
-            for row in &rows {
-                if get(row, 4)? {
-                    jobs.push(JobNo(get(row, 1)?));
-                }
-            }
-            jobs.sort_unstable();
-            jobs.dedup();
-            let last = rows.last().filter(|_| rows.len() >= *limit as usize);
-            Ok(OverdueInQueue { jobs, next: last.map(|row| key(row, 0)).transpose()? })
+            let rows = connection.rows(sql, &[now, shards, limit]).await?;
+            rows.iter().map(|row| Ok(JobNo(get(row, 0)?))).collect()
         })
         .await
 }
