@@ -91,11 +91,11 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
     let timetable = definition.timetable();
     let plain = Advance { skip: None, fire: Some(due), next: timetable.next_after(due) };
     if definition.schedule.follows_its_end() {
-        return plain;
+        // However late it starts, the next one is a period away.
+        return Advance { next: timetable.next_after(due.max(now)), ..plain };
     }
     let missed_before = now.saturating_sub(definition.misfire_after);
-    let makes_up = definition.misfire == MisfirePolicy::All && due < missed_before;
-    if at.waited && !makes_up {
+    if at.waited && !makes_up(definition, due, now) {
         return newest_of(definition, at, SkipReason::Overlap);
     }
     let could_start = definition.may_start_from(due, at.average);
@@ -114,14 +114,11 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                 next: timetable.next_after(newest),
             },
         },
-        MisfirePolicy::Last => match timetable.times_before(due, missed_before) {
-            None | Some((1, _)) => plain,
-            Some((count, newest)) => Advance {
-                skip: Some(skipped(count - 1, last_before(definition, due, newest))),
-                fire: Some(newest),
-                next: timetable.next_after(newest),
-            },
-        },
+        // Those that are only late are newer still: one run makes up for all.
+        MisfirePolicy::Last if due < missed_before => {
+            newest_of(definition, at, SkipReason::Misfire)
+        }
+        MisfirePolicy::Last => plain,
         MisfirePolicy::All => match timetable.times_before(due, missed_for_good) {
             Some((count, _)) if count > MisfirePolicy::ALL_MAX => {
                 let dropped = count - MisfirePolicy::ALL_MAX;
@@ -132,6 +129,10 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
                     next: timetable.next_after(first_kept),
                 }
             }
+            // One run makes up for a whole blackout.
+            Some(_) | None if could_start > due => {
+                newest_of(definition, DueTime { now: could_start, ..at }, SkipReason::Blackout)
+            }
             Some(_) | None => plain,
         },
     }
@@ -140,6 +141,13 @@ fn advance_endless(definition: &Definition, at: DueTime) -> Advance {
 /// The regular time before `time`, both being times from `due` on.
 fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Timestamp {
     definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
+}
+
+/// Does `due` run however late it is, one after the other with those that are late like it? What
+/// comes while a run goes on is seen within a moment: what is seen later was held up by those before.
+fn makes_up(definition: &Definition, due: Timestamp, now: Timestamp) -> bool {
+    const HELD_UP: Span = Span::from_secs(1);
+    definition.misfire == MisfirePolicy::All && due < now.saturating_sub(HELD_UP)
 }
 
 /// Of the times from `due` to now the newest runs, the others are skipped.
@@ -192,10 +200,8 @@ pub fn when_busy(
     if definition.schedule.follows_its_end() {
         return WhenBusy::Wait;
     }
-    let missed = due < now.saturating_sub(definition.misfire_after);
-    let makes_up = missed && definition.misfire == MisfirePolicy::All;
     match definition.overlap {
-        _ if makes_up => WhenBusy::Wait,
+        _ if makes_up(definition, due, now) => WhenBusy::Wait,
         OverlapPolicy::Skip if retry_pending => WhenBusy::Skip(SkipReason::RetryPending),
         OverlapPolicy::Skip => WhenBusy::Skip(SkipReason::Overlap),
         OverlapPolicy::Queue | OverlapPolicy::Allow => WhenBusy::Wait,
@@ -234,10 +240,11 @@ mod tests {
     #[test]
     fn of_missed_times_the_last_policy_runs_the_newest() {
         let advanced = advance(&every(10, MisfirePolicy::Last), due(at(100), at(200)));
-        assert_eq!(advanced.fire, Some(at(130)));
-        assert_eq!(advanced.next, Some(at(140)));
+        assert_eq!(advanced.fire, Some(at(200)));
+        assert_eq!(advanced.next, Some(at(210)));
         let skip = advanced.skip.unwrap();
-        assert_eq!((skip.from, skip.to, skip.count), (at(100), at(120), 3));
+        assert_eq!((skip.from, skip.to, skip.count), (at(100), at(190), 10));
+        assert_eq!(skip.reason, SkipReason::Misfire);
     }
 
     #[test]
@@ -310,6 +317,25 @@ mod tests {
     }
 
     #[test]
+    fn of_times_in_a_blackout_long_ago_one_is_made_up_for() {
+        let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
+        let blackout = Blackout { start: hour(1), end: hour(2) };
+        let job = Definition { blackout_periods: vec![blackout], ..every(600, MisfirePolicy::All) };
+        let advanced = advance(&job, due(at(3600), at(18_000)));
+        assert_eq!((advanced.fire, advanced.next), (Some(at(7200)), Some(at(7800))));
+        assert_eq!(advanced.skip.map(|skip| (skip.count, skip.to)), Some((6, at(6600))));
+    }
+
+    #[test]
+    fn a_periodic_job_goes_on_until_its_last_moment() {
+        let periodic = Periodic::new(Span::from_secs(86_400), Some(Span::from_secs(3600))).unwrap();
+        let bounds = Bounds { end_at: Some(at(72_000)), ..Bounds::default() };
+        let job = Definition { bounds, ..Definition::noop(Schedule::Periodic(periodic)) };
+        assert_eq!(advance(&job, due(at(100), at(100))).next, Some(at(72_000)));
+        assert_eq!(advance(&job, due(at(72_000), at(72_000))).next, None);
+    }
+
+    #[test]
     fn after_its_last_run_no_time_follows() {
         let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
         let job = Definition { bounds, ..every(10, MisfirePolicy::Last) };
@@ -326,7 +352,7 @@ mod tests {
             ..Definition::noop(Schedule::Periodic(periodic))
         };
         let advanced = advance(&job, due(at(100), at(90_000)));
-        assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(160)) });
+        assert_eq!(advanced, Advance { skip: None, fire: Some(at(100)), next: Some(at(90_060)) });
         assert_eq!(when_busy(&job, at(100), at(101), true), WhenBusy::Wait);
     }
 

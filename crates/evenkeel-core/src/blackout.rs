@@ -122,13 +122,21 @@ impl<'a> Blackouts<'a> {
     }
 
     /// The first moment of the blackout that `moment` lies in, or just after; else `moment`.
-    /// Changes of the clocks within it are not looked at.
     pub fn dark_since(self, moment: Timestamp) -> Timestamp {
         let mut since = moment;
-        for _ in 0..self.periods.len() {
+        for _ in 0..STEPS_MAX {
+            if self.is_empty() {
+                break;
+            }
             let before = since.saturating_sub(Span::from_micros(1));
-            let Some(began) = self.began(self.time_of_day(before)) else { break };
+            let stretch = self.zone.stretch_at(before);
+            let time_of_day = stretch.local(before).rem_euclid(DAY);
+            let Some(began) = self.began(time_of_day) else { break };
             since = before.saturating_sub(Span::from_micros(began.unsigned_abs()));
+            since = since.max(stretch.start);
+            if since == Timestamp::MIN {
+                break;
+            }
         }
         since
     }
@@ -252,6 +260,10 @@ mod tests {
             let walk = |wanted: bool| (from..).map(minute).find(|it| dark.is_dark(*it) == wanted);
             prop_assert_eq!(Some(dark.opening(minute(from))), walk(false));
             prop_assert_eq!(dark.closing(minute(from)), walk(true));
+            let back = (0..=from).rev().map(minute).find(|it| !dark.is_dark(it.saturating_sub(Span::from_micros(1))));
+            if let Some(back) = back {
+                prop_assert_eq!(dark.dark_since(minute(from)), back);
+            }
         }
     }
 }

@@ -141,12 +141,18 @@ impl Condition {
 
     /// When to look at the job again, because it may by then be another one without anything having
     /// happened to it; `None` if it is well, and whatever changes that will be noticed.
-    pub fn look_again_at(&self, facts: &Facts<'_>) -> Option<Timestamp> {
+    ///
+    /// What waits for its time will be noticed when it is late. What is due, or runs, has been.
+    pub fn look_again_at(&self, facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
         let unnoticed = |change: &Timestamp| {
             let can_start = self.window.map(|window| window.can_start_by);
-            facts.running_since.is_some() || can_start.is_none_or(|can_start| *change <= can_start)
+            facts.running_since.is_some()
+                || facts.next_at.is_some_and(|next| next <= now)
+                || can_start.is_none_or(|can_start| *change <= can_start)
         };
         match self.level() {
+            // Nothing is promised, but it goes on: its end will be noticed if it stays on the list.
+            Level::Ok if facts.live && self.changes_at.is_none() => Some(Timestamp::MAX),
             Level::Ok => self.changes_at.filter(unnoticed),
             Level::Warning | Level::Error => Some(self.changes_at.unwrap_or(Timestamp::MAX)),
         }
@@ -164,10 +170,17 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     if !facts.active {
         return Condition::lasting(Reason::Paused);
     }
-    if facts.next_at.is_none() && idle {
-        return Condition::lasting(if failed { Reason::GivenUp } else { Reason::Over });
-    }
     let past = facts.definition.past(facts.history, facts.since);
+    if facts.next_at.is_none() && idle {
+        let started = facts.history.last_start_at;
+        let missed = |fired: &Timestamp| *fired > past.reference && started < Some(*fired);
+        return Condition::lasting(match facts.last_fired_at.filter(missed) {
+            _ if failed => Reason::GivenUp,
+            // Its last time was skipped, and no other follows.
+            Some(_) => Reason::Violated,
+            None => Reason::Over,
+        });
+    }
     let window = facts.next_at.map(|next| facts.definition.window(next, &past));
     let Some((time, deadline)) = promise(facts, past.reference) else {
         let reason = if failed { Reason::LastRunFailed } else { Reason::OnTime };
@@ -213,4 +226,75 @@ fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timest
         (_, None) => facts.last_fired_at.filter(|fired| *fired > reference)?,
     };
     Some((time, facts.definition.must_be_over_by(time, reference)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Interval, Once};
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn hourly() -> Definition {
+        let every = Interval::new(Span::from_secs(3600), None).unwrap();
+        Definition::noop(Schedule::Interval(every))
+    }
+
+    fn facts<'a>(definition: &'a Definition, history: &'a History) -> Facts<'a> {
+        Facts {
+            definition,
+            history,
+            since: at(0),
+            active: true,
+            next_at: Some(at(3600)),
+            last_fired_at: None,
+            live: false,
+            running_since: None,
+        }
+    }
+
+    #[test]
+    fn what_waits_for_its_time_is_let_go_and_what_is_due_is_not() {
+        let (job, history) = (hourly(), History::default());
+        let facts = facts(&job, &history);
+        let again = |now| condition(&facts, now).look_again_at(&facts, now);
+        assert_eq!(again(at(10)), None);
+        let turns_bad = at(7200).saturating_add(Span::from_micros(1));
+        assert_eq!(again(at(3600)), Some(turns_bad));
+        assert_eq!(again(at(7201)), Some(Timestamp::MAX));
+    }
+
+    #[test]
+    fn what_goes_on_without_a_promise_stays_until_its_end() {
+        let (job, history) = (hourly(), History::default());
+        let started = History { last_good_start_at: Some(at(3600)), ..history };
+        let facts = Facts {
+            next_at: None,
+            last_fired_at: Some(at(3600)),
+            live: true,
+            ..facts(&job, &started)
+        };
+        let found = condition(&facts, at(9000));
+        assert_eq!((found.reason, found.deadline), (Reason::OnTime, None));
+        assert_eq!(found.look_again_at(&facts, at(9000)), Some(Timestamp::MAX));
+    }
+
+    #[test]
+    fn a_last_time_that_was_skipped_is_a_broken_promise() {
+        let job = Definition::noop(Schedule::Once(Once::NOW));
+        let never = History::default();
+        let ran = History {
+            last_start_at: Some(at(60)),
+            last_good_start_at: Some(at(60)),
+            ..History::default()
+        };
+        let reason = |history| {
+            let over = Facts { next_at: None, last_fired_at: Some(at(60)), ..facts(&job, history) };
+            condition(&over, at(9000)).reason
+        };
+        assert_eq!(reason(&never), Reason::Violated);
+        assert_eq!(reason(&ran), Reason::Over);
+    }
 }

@@ -233,7 +233,9 @@ const fn default_misfire_after() -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Interval, Once};
+    use crate::schedule::{
+        CalendarInterval, Cron, CronSchedule, Gap, Interval, Once, Overlap, Periodic,
+    };
 
     #[test]
     fn a_stored_definition_reads_back() {
@@ -247,6 +249,48 @@ mod tests {
             let stored = serde_json::to_string(&definition).unwrap();
             assert_eq!(serde_json::from_str::<Definition>(&stored).unwrap(), definition);
         }
+    }
+
+    #[test]
+    fn every_kind_of_schedule_reads_back_with_all_that_belongs_to_it() {
+        let cron = Cron::parse("H 9 * * MON#1").unwrap().settled(7, false);
+        let every = CalendarInterval {
+            every: "P1M".parse().unwrap(),
+            anchor: Some(Timestamp::from_micros(7)),
+            tolerance: Some(Span::from_secs(60)),
+        };
+        for schedule in [
+            Schedule::Cron(CronSchedule { cron, max_duration: Some(Span::from_secs(60)) }),
+            Schedule::Calendar(every),
+            Schedule::Periodic(Periodic::new(Span::from_secs(60), None).unwrap()),
+        ] {
+            let definition = Definition {
+                timezone: Zone::get("America/Toronto").unwrap(),
+                dst: Dst { gap: Gap::Skip, overlap: Overlap::Both },
+                blackout_periods: vec![Blackout {
+                    start: jiff::civil::time(22, 0, 0, 0),
+                    end: jiff::civil::time(6, 0, 0, 0),
+                }],
+                avoid_blackout: true,
+                average_override: Some(Span::from_secs(5)),
+                overlap: OverlapPolicy::Replace,
+                ..Definition::noop(schedule)
+            };
+            let stored = serde_json::to_string(&definition).unwrap();
+            assert_eq!(serde_json::from_str::<Definition>(&stored).unwrap(), definition);
+        }
+    }
+
+    #[test]
+    fn a_definition_that_an_older_version_stored_is_read() {
+        let stored = r#"{"schedule":{"kind":"interval","every":"30m"},"timezone":"Europe/Berlin",
+            "executor":{"kind":"noop"},"retry":{"max_retries":3,"backoff":{"exponential":
+            {"base":"1m","cap":"1h"}},"jitter":{"symmetric":{"percent":20}}},
+            "on_exhausted":"continue","on_lost_worker":"retry","max_crashes":3,"timeout":"5m",
+            "lane":"standard","priority":0,"misfire":"last","misfire_after":"1m","overlap":"skip"}"#;
+        let read: Definition = serde_json::from_str(stored).unwrap();
+        assert_eq!(read.timezone.name(), "Europe/Berlin");
+        assert!(!read.avoid_blackout && read.dst.is_default());
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Definition {
     pub fn may_start_from(&self, moment: Timestamp, average: Span) -> Timestamp {
         let dark = self.blackouts();
         let mut start = dark.opening(moment);
-        if !self.avoid_blackout || dark.is_empty() || average > dark.longest_open() {
+        if dark.is_empty() || !self.fits_between_blackouts(average) {
             return start;
         }
         // A day on which the clocks are changed may be too short; the next one is not.
@@ -78,11 +78,19 @@ impl Definition {
         start
     }
 
+    /// Is it to avoid blackouts, and can it? What just fits could start at one single moment, which
+    /// nobody ever meets: it needs a minute more.
+    fn fits_between_blackouts(&self, average: Span) -> bool {
+        const ROOM: Span = Span::from_secs(60);
+        let needed = Span::from_micros(average.as_micros().saturating_add(ROOM.as_micros()));
+        self.avoid_blackout && needed <= self.blackouts().longest_open()
+    }
+
     /// From when on it may not start any more, if it may at `moment`; `None` if it always may.
     pub fn may_start_until(&self, moment: Timestamp, average: Span) -> Option<Timestamp> {
         let dark = self.blackouts();
         let closing = dark.closing(moment)?;
-        let fits = self.avoid_blackout && average <= dark.longest_open();
+        let fits = self.fits_between_blackouts(average);
         Some(if fits { closing.saturating_sub(average).max(moment) } else { closing })
     }
 

@@ -66,6 +66,8 @@ pub struct ZoneError;
 pub struct Stretch {
     /// Seconds that local time is ahead of UTC.
     pub offset: i32,
+    /// Its first moment, if that is not long before any run's.
+    pub start: Timestamp,
     /// The first moment with another offset; [`Timestamp::MAX`] if there is none.
     pub end: Timestamp,
 }
@@ -104,6 +106,8 @@ impl Stretch {
 impl Zone {
     /// The zone called `name`, whatever its case.
     pub fn get(name: &str) -> Result<Self, ZoneError> {
+        // Machines have the same zones under this name, too.
+        let name = name.strip_prefix("posix/").unwrap_or(name);
         let zone = TimeZone::get(name).map_err(|_| ZoneError)?;
         let known = zone.iana_name().filter(|_| !zone.is_unknown()).ok_or(ZoneError)?;
         if let Some(zone) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(known) {
@@ -134,10 +138,9 @@ impl Zone {
     pub fn stretch_at(&self, moment: Timestamp) -> Stretch {
         let stretches = self.stretches();
         let index = self.stretch_index(moment.as_micros().div_euclid(1_000_000));
-        let end = stretches.get(index + 1).map_or(Timestamp::MAX, |next| {
-            Timestamp::from_micros(next.start.saturating_mul(1_000_000))
-        });
-        Stretch { offset: stretches[index].offset, end }
+        let moment = |even: &Even| Timestamp::from_micros(even.start.saturating_mul(1_000_000));
+        let end = stretches.get(index + 1).map_or(Timestamp::MAX, moment);
+        Stretch { offset: stretches[index].offset, start: moment(&stretches[index]), end }
     }
 
     /// All its stretches, in order; never none.
@@ -239,9 +242,11 @@ mod tests {
         let berlin = Zone::get("europe/berlin").unwrap();
         assert_eq!(berlin.name(), "Europe/Berlin");
         let winter = berlin.stretch_at(at("2026-01-15T12:00:00Z"));
-        assert_eq!(winter, Stretch { offset: 3600, end: at("2026-03-29T01:00:00Z") });
+        let start = at("2025-10-26T01:00:00Z");
+        assert_eq!(winter, Stretch { offset: 3600, start, end: at("2026-03-29T01:00:00Z") });
         let summer = berlin.stretch_at(winter.end);
-        assert_eq!(summer, Stretch { offset: 7200, end: at("2026-10-25T01:00:00Z") });
+        let start = winter.end;
+        assert_eq!(summer, Stretch { offset: 7200, start, end: at("2026-10-25T01:00:00Z") });
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl Finisher {
             }
         };
         self.life.worker.stored(&batch);
+        self.life.awaited.ended(batch.iter().map(|finish| finish.key.job_no));
         for (finish, result) in batch.iter().zip(results) {
             if result == FinishResult::LeaseLost {
                 metrics::counter!("evenkeel_stale_reports_total").increment(1);

@@ -11,6 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 
+use crate::awaited::Awaited;
 use crate::clock::Clock;
 use crate::db_clock::DbClock;
 use crate::definitions::Definitions;
@@ -42,6 +43,8 @@ pub struct Incarnation {
     pub unsaved: Unsaved,
     /// Jobs that the judge is to look at.
     pub suspects: Suspects,
+    /// Runs whose end a due time of their job waits for.
+    pub awaited: Awaited,
     /// What is measured at every start.
     pub meters: Meters,
     /// From when on it has something open.

@@ -22,6 +22,8 @@ const GAP: Duration = Duration::from_millis(100);
 const POLLS_A_COUNT: u32 = 5;
 /// Batches judged in one pass: what is noticed meanwhile must not wait for ever.
 const BATCHES_A_PASS: usize = 100;
+/// Attempts in the queue that one pass looks at.
+const QUEUE_LOOKED_AT: u32 = 5000;
 /// Changes told in the log after each batch.
 const TOLD_MAX: usize = 5;
 
@@ -30,6 +32,8 @@ pub struct Judge {
     life: Arc<Incarnation>,
     /// Long runs that are on the list already.
     long_runs: BTreeSet<RunKey>,
+    /// How far the queue has been looked through in this round.
+    queue_seen_to: Option<RunKey>,
     counted_at: Option<Duration>,
     /// Who shares the shards, and which of them are this node's.
     schedulers: Vec<NodeNo>,
@@ -39,8 +43,14 @@ pub struct Judge {
 impl Judge {
     /// A judge of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        let (schedulers, shards) = (Vec::new(), Vec::new());
-        Self { life, long_runs: BTreeSet::new(), counted_at: None, schedulers, shards }
+        Self {
+            life,
+            long_runs: BTreeSet::new(),
+            queue_seen_to: None,
+            counted_at: None,
+            schedulers: Vec::new(),
+            shards: Vec::new(),
+        }
     }
 
     /// Puts on the list what belongs there, and judges what is due. Says how many were judged.
@@ -72,8 +82,13 @@ impl Judge {
         jobs.extend(long_runs.difference(&self.long_runs).map(|key| key.job_no));
         self.long_runs = long_runs;
         if !self.shards.is_empty() {
-            match life.store.overdue_in_queue(&self.shards, batch as u32, Incarnation::NOW).await {
-                Ok(overdue) => jobs.extend(overdue),
+            let (after, limit) = (self.queue_seen_to, QUEUE_LOOKED_AT);
+            let store = &life.store;
+            match store.overdue_in_queue(&self.shards, after, limit, Incarnation::NOW).await {
+                Ok(found) => {
+                    jobs.extend(found.jobs);
+                    self.queue_seen_to = found.next;
+                }
                 Err(error) => {
                     life.suspects.add(&mut jobs);
                     return Err(error);
@@ -144,7 +159,7 @@ impl Judge {
             touched: job.touched,
             reason: found.reason,
             error_at: error_at(&found, job, now),
-            again_at: found.look_again_at(&facts),
+            again_at: found.look_again_at(&facts, now),
         }
     }
 

@@ -5,6 +5,7 @@
 //! chance come in from outside, so a simulation can run many nodes for days in a second.
 
 mod attempt;
+mod awaited;
 mod canceller;
 mod chance;
 mod clock;

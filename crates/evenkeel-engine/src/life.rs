@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::attempt::{Interrupted, requeue_of};
+use crate::awaited::Awaited;
 use crate::canceller::Canceller;
 use crate::db_clock::DbClock;
 use crate::definitions::Definitions;
@@ -88,6 +89,7 @@ impl Life {
             worker: Arc::new(worker),
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
+            awaited: Awaited::default(),
             meters: Meters::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),

@@ -186,7 +186,8 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError>;
 
-    /// Changes a job and raises its generation, so that no stale copy of it can fire.
+    /// Changes a job and raises its generation, so that no stale copy of it can fire. With another
+    /// definition, what waits of it in the queue may be claimed when and where that one says.
     async fn update(
         &self,
         scope: &Scope,

@@ -42,13 +42,14 @@ pub use runs::{
     Pruned, Requeue, Results, Run, RunCancelled, RunFilter, RunStore, WaitingAttempt, WaitsFor,
 };
 pub use schedules::{
-    ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, RunLink,
-    ScheduleStore, Start, Ticket, WakeFire,
+    ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, Postpone, RunLink,
+    ScheduleStore, Start, Supersede, Ticket, WakeFire,
 };
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};
 pub use watch::{
-    AtRisk, ConditionCounts, Judgement, RiskCursor, RiskFilter, ToJudge, WatchStore, Watched,
+    AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
+    WatchStore, Watched,
 };
 
 pub use evenkeel_core::chain::Then;

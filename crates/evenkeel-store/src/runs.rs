@@ -271,10 +271,12 @@ pub trait RunStore: Send + Sync {
     /// If [`Then::EndChain`] brings a next time and the job's schedule
     /// [follows its end](evenkeel_core::Schedule::follows_its_end), that takes the place of its
     /// next regular time, unless it has none any more or the other is not after its last fired one;
-    /// the scheduler is told as of a changed job. It is also told of a job whose chain ended badly.
+    /// the scheduler is told as of a changed job. It is also told of a job whose chain did not end
+    /// well. An end neither moves nor stops a job whose promise counts only since after the
+    /// attempt began: it was decided under an older schedule.
     ///
-    /// Jobs whose attempt failed, those of ends with [`Finish::watch`], and those on the watch list
-    /// are to be judged at once.
+    /// Jobs whose attempt did not end well, those of ends with [`Finish::watch`], and those on the
+    /// watch list are to be judged at once.
     async fn finish(
         &self,
         node: NodeNo,

@@ -179,6 +179,28 @@ pub struct Fire {
     pub next_at: Option<Timestamp>,
 }
 
+/// A due time that takes the place of what goes on of its job.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Supersede {
+    /// Which job.
+    pub job: JobNo,
+    /// The generation that was decided on.
+    pub generation: i32,
+    /// The next regular time that was decided on.
+    pub due: Timestamp,
+}
+
+/// A retry or trigger that may not start at its time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Postpone {
+    /// When it was due.
+    pub due: Timestamp,
+    /// The attempt it is.
+    pub key: RunKey,
+    /// When it is due instead.
+    pub until: Timestamp,
+}
+
 /// A retry or trigger whose time has come.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WakeFire {
@@ -263,10 +285,15 @@ pub trait ScheduleStore: Send + Sync {
         now: Now,
     ) -> Result<Fired, StoreError>;
 
-    /// Ends what goes on of these jobs, because a newer time takes its place: what runs is asked to
-    /// end (and told by [`cancellations`](crate::RunStore::cancellations) until it has), what waits
-    /// is recorded as superseded, which ends its chain. The jobs go on.
-    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError>;
+    /// Ends what goes on of jobs whose newer time takes its place, each if its generation and next
+    /// time are as decided: what runs is asked to end (and told by
+    /// [`cancellations`](crate::RunStore::cancellations) until it has), what waits is recorded as
+    /// superseded, which ends its chain. The jobs go on.
+    async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError>;
+
+    /// Puts retries and triggers off, each as long as its wake is there: `due` becomes the other
+    /// moment.
+    async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError>;
 
     /// Attempts in the queue, of jobs of the given shards, that may not be claimed any more because
     /// their [`Ticket::open_until`] has passed; at most `limit`.

@@ -7,7 +7,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::{History, JobId, JobNo, Shard, TenantNo, Timestamp};
+use evenkeel_core::{History, JobId, JobNo, RunKey, Shard, TenantNo, Timestamp};
 
 use crate::{Now, Page, PageRequest, Scope, StoreError};
 
@@ -18,8 +18,8 @@ pub struct Watched {
     pub no: JobNo,
     /// Whose it is.
     pub tenant: TenantNo,
-    /// Raised whenever something happens to the job, so that a judgement of what was before can be
-    /// told.
+    /// Another one whenever something happens to the job or it is judged, so that a judgement of
+    /// what was before can be told.
     pub touched: i32,
     /// How it was judged last; `None` if it has not been judged since it was put on the list.
     pub before: Option<Level>,
@@ -63,6 +63,15 @@ pub struct ToJudge {
     pub now: Timestamp,
     /// At most as many as were asked for.
     pub jobs: Vec<Watched>,
+}
+
+/// What was found by looking at a part of the queue.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OverdueInQueue {
+    /// These jobs, each once.
+    pub jobs: Vec<JobNo>,
+    /// Where the next look goes on; `None` when the end was reached.
+    pub next: Option<RunKey>,
 }
 
 /// How many jobs there are in each condition.
@@ -109,25 +118,30 @@ pub trait WatchStore: Send + Sync {
     /// Puts jobs on the watch list, to be judged at once; those that are on it are judged again.
     /// Deleted jobs are left out.
     ///
-    /// [`finish`](crate::RunStore::finish) does the same by itself for jobs whose attempt failed, for
-    /// those it is told to, and for those that are on the list; commands do it for those on the list.
+    /// [`finish`](crate::RunStore::finish) does the same by itself for jobs whose attempt did not end
+    /// well, for those it is told to, and for those that are on the list. So do verbs that withdraw
+    /// what waits, for its job; and commands, for jobs that are on the list.
     async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
 
-    /// Jobs of the given shards that are to be judged by now, longest due first, at most `limit`.
+    /// Jobs of the given shards that are to be judged by now, in any order, at most `limit`. No more
+    /// rows than that are read.
     async fn to_judge(&self, shards: &[Shard], limit: u32, now: Now)
     -> Result<ToJudge, StoreError>;
 
-    /// Writes judgements down, each if nothing has happened to the job since, and keeps the counts.
+    /// Writes judgements down, each if nothing has happened to the job since and nobody else has
+    /// judged it, and keeps the counts. What is written down is another `touched` from then on.
     async fn judge(&self, batch: Vec<Judgement>, now: Now) -> Result<(), StoreError>;
 
-    /// Jobs whose attempts wait in the queue, though they should have started by `now`, and that are
-    /// not on the watch list; at most `limit`, of the given shards.
+    /// Jobs, of the given shards, whose attempts wait in the queue though they should have started
+    /// by `now`, and that are not on the watch list. At most `limit` attempts are looked at, in the
+    /// order of their keys, after `after`.
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
+        after: Option<RunKey>,
         limit: u32,
         now: Now,
-    ) -> Result<Vec<JobNo>, StoreError>;
+    ) -> Result<OverdueInQueue, StoreError>;
 
     /// How many of the scope's jobs are in each condition, from counters.
     async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError>;

@@ -52,7 +52,8 @@ broken!(ScheduleStore {
     look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
     fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
     fire_wakes(node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Fired;
-    supersede(jobs: &[JobNo], now: Now) -> ();
+    supersede(batch: &[Supersede], now: Now) -> ();
+    postpone(batch: &[Postpone]) -> ();
     closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
     reopen(batch: &[(RunKey, Opening)]) -> ();
 });
@@ -94,7 +95,7 @@ broken!(WatchStore {
     watch(jobs: &[JobNo]) -> ();
     to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
     judge(batch: Vec<Judgement>, now: Now) -> ();
-    overdue_in_queue(shards: &[Shard], limit: u32, now: Now) -> Vec<JobNo>;
+    overdue_in_queue(shards: &[Shard], after: Option<RunKey>, limit: u32, now: Now) -> OverdueInQueue;
     condition_counts(scope: &Scope) -> ConditionCounts;
     all_condition_counts() -> ConditionCounts;
     list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)

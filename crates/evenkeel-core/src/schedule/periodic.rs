@@ -83,9 +83,10 @@ impl Periodic {
         scheduled.checked_add(self.period)
     }
 
-    /// When it may start again once a run has ended.
+    /// When it may start again once a run has ended: not at once, or what is cheap to run and has no
+    /// cooldown would run all the time.
     pub fn after_end(self, ended: Timestamp) -> Timestamp {
-        ended.saturating_add(self.cooldown)
+        ended.saturating_add(self.cooldown.max(Self::SHORTEST))
     }
 }
 

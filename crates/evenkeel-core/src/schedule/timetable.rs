@@ -76,7 +76,12 @@ impl Timetable<'_> {
                 every.next_after(scheduled, self.zone, self.dst).map(|(time, _)| time)
             }
             Schedule::Cron(by) => by.cron.next_after(scheduled, self.zone, self.dst),
-            Schedule::Periodic(periodic) => periodic.next_after(scheduled),
+            // Its end decides whether another follows; until then the last moment of all will do.
+            Schedule::Periodic(periodic) => {
+                let end = self.bounds.end_at.unwrap_or(Timestamp::MAX);
+                let latest = periodic.next_after(scheduled).map(|next| next.min(end));
+                latest.filter(|next| *next > scheduled)
+            }
         };
         next.and_then(|next| self.in_bounds(next))
     }

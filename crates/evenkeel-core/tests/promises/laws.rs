@@ -35,7 +35,22 @@ proptest! {
         let Some(_) = job.blackouts().closing(time) else { return Ok(()) };
         let job = Definition { avoid_blackout: true, ..job };
         let start = job.may_start_from(time, average);
-        let fits = average <= job.blackouts().longest_open();
+        let longest = job.blackouts().longest_open().as_micros();
+        let fits = average.as_micros() + 60_000_000 <= longest;
+        // Whoever comes a second after a blackout's end can start before the next one's.
+        let opening = job.blackouts().opening(time).saturating_add(Span::from_secs(1));
+        let soon = job.may_start_from(opening, average).since(opening);
+        prop_assert!(soon <= Span::from_secs(2 * 86_400 + 7200));
+        if longest > 60_000_000 {
+            let tight = Span::from_micros(longest - 60_000_000);
+            // Where it just fits nobody may be in time, but soon it does with a minute to spare.
+            let in_time = (0..4).scan(time, |from, _| {
+                let late = job.may_start_from(*from, tight).saturating_add(Span::from_secs(1));
+                *from = late;
+                Some(job.may_start_from(late, tight) == late)
+            });
+            prop_assert!(in_time.into_iter().any(|in_time| in_time));
+        }
         let over = start.saturating_add(average);
         let closing = job.blackouts().closing(start).unwrap();
         prop_assert!(!fits || over <= closing);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::advance::{DueTime, WhenBusy, advance, skip_due, when_busy};
+use evenkeel_core::advance::{DueTime, SkipReason, WhenBusy, advance, skip_due, when_busy};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, share_room};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{JobNo, RunKey, Slot, Span, Timestamp};
+use evenkeel_core::{JobNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket};
 
 use super::Scheduler;
@@ -38,7 +38,8 @@ impl Scheduler {
         for (lane, share) in Lane::ALL.into_iter().zip(share_room(count, waiting)) {
             for _ in 0..share {
                 let Some((job, mut entry)) = self.future.take_due(lane) else { break };
-                if let Some(opening) = entry.opens_at(now) {
+                // A time that is only to be recorded as skipped waits for nothing.
+                if let Some(opening) = entry.opens_at(now).filter(|_| entry.skip.is_none()) {
                     entry.look_at = opening;
                     self.future.insert(job, entry);
                     deferred += 1;
@@ -160,14 +161,33 @@ impl Scheduler {
     fn put_back_fired(&mut self, job: JobNo, entry: Entry, fire: &Fire, now: Timestamp) {
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
-            if fire.start.is_none() {
+            // Of one that is busy, the run that goes on is watched.
+            let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
+            if fire.start.is_none() && !busy {
                 self.future.note_late(job);
             }
+        }
+        if entry.waits > 0 {
+            self.life.awaited.forget(job);
         }
         let loaded = self.loaded_until(job);
         match fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded) {
             Some(next_at) => self.future.insert(job, entry.after(fire, next_at, now)),
             None => self.future.remove(job),
+        }
+    }
+
+    /// Times that waited for the end of a run which has come need not wait any longer.
+    pub(super) fn hasten_awaited(&mut self) {
+        let shards = &self.shards;
+        let ended = self.life.awaited.take_ended(|job| shards.contains_key(&Shard::of(job)));
+        let now = self.life.db_now();
+        for job in ended {
+            if let Some(entry) = self.future.get(job).filter(|entry| entry.waits > 0) {
+                let mut entry = entry.clone();
+                entry.look_at = now;
+                self.future.insert(job, entry);
+            }
         }
     }
 
@@ -188,6 +208,7 @@ impl Scheduler {
         let wait = BUSY_WAIT.saturating_mul(1 << entry.waits.min(BUSY_DOUBLINGS));
         entry.look_at = now.saturating_add(wait);
         entry.waits = entry.waits.saturating_add(1);
+        self.life.awaited.await_end(job);
         self.future.insert(job, entry);
     }
 }

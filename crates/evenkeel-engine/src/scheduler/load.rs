@@ -86,9 +86,6 @@ impl Scheduler {
         // What is told is all there is: a wake that is not told was withdrawn.
         if found.wakes.len() < PAGE as usize {
             self.wakes.clear();
-        } else {
-            // Those that wait for the end of a blackout are told again; none may be there twice.
-            self.wakes.retain(|(at, _), wake| *at == wake.due);
         }
         for wake in found.wakes {
             self.wakes.insert((wake.due, wake.key), wake);

@@ -149,6 +149,7 @@ impl Scheduler {
         self.reload_stale().await?;
         self.look_ahead_if_needed().await?;
         self.queue_is_full = false;
+        self.hasten_awaited();
         let (woken, wakes_want_room) = self.fire_wakes().await?;
         let (fired, due_wants_room) = self.fire_due().await?;
         self.tell_judge();
@@ -215,6 +216,7 @@ impl Scheduler {
         let mut members = life.members.subscribe();
         // Subscribe before looking, or a wake-up falls between.
         let mut signals = life.store.signals().subscribe();
+        let mut ends = life.awaited.ends();
         let mut backoff = Backoff::default();
         members.mark_changed();
         while !*stopping.borrow_and_update() {
@@ -222,6 +224,7 @@ impl Scheduler {
                 let now_members = members.borrow_and_update().clone();
                 self.take_shards(&now_members);
             }
+            ends.mark_unchanged();
             let pass = match self.run_once().await {
                 Ok(pass) => {
                     backoff.reset();
@@ -248,6 +251,7 @@ impl Scheduler {
                     Ok(Signal::Ready | Signal::Cancel | Signal::Nodes | Signal::Letters) => {}
                     Err(RecvError::Closed) => return,
                 },
+                Ok(()) = ends.changed() => {}
                 () = life.worker.slots.freed(pass.again_in), if pass.wants_room => {}
                 () = tokio::time::sleep(pass.again_in) => {}
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{JobNo, RunKey, Shard, Span, Timestamp};
-use evenkeel_store::{ClosedAttempt, Opening, Signal, StoreError};
+use evenkeel_store::{ClosedAttempt, Opening, Signal, StoreError, Supersede};
 
 use super::Scheduler;
 use crate::incarnation::Incarnation;
@@ -85,15 +85,16 @@ impl Scheduler {
             return Ok(());
         }
         let future = &self.future;
-        let waits = |job: JobNo, due: Timestamp| {
-            future.get(job).is_some_and(|entry| entry.replaces && entry.next_at == due)
+        let still_waits = |(job, due): &(JobNo, Timestamp)| {
+            let entry = future.get(*job).filter(|it| it.replaces && it.next_at == *due)?;
+            Some(Supersede { job: *job, generation: entry.generation, due: *due })
         };
-        self.replacing.retain(|(job, due)| waits(*job, *due));
-        let jobs: Vec<JobNo> = self.replacing.iter().map(|(job, _)| *job).collect();
-        if jobs.is_empty() {
+        let batch: Vec<Supersede> = self.replacing.iter().filter_map(still_waits).collect();
+        if batch.is_empty() {
+            self.replacing.clear();
             return Ok(());
         }
-        self.life.store.supersede(&jobs, Incarnation::NOW).await?;
+        self.life.store.supersede(&batch, Incarnation::NOW).await?;
         self.replacing.clear();
         let store = Arc::clone(&self.life.store);
         tokio::spawn(async move {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
-use evenkeel_store::{DueWake, FireResult, Fired, Owned, Start, StoreError, Ticket, WakeFire};
+use evenkeel_store::{
+    DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, WakeFire,
+};
 use tracing::warn;
 
 use super::Scheduler;
@@ -24,20 +26,24 @@ impl Scheduler {
         }
         let room = self.room_for(due.min(self.life.store.appetite().batch)).await?;
         let mut places = room.places;
-        let (mut batch, mut deferred) = (Vec::new(), 0);
+        let (mut batch, mut put_off) = (Vec::new(), Vec::new());
         for _ in 0..room.places.max(room.queue).min(due) {
             let Some(((_, key), wake)) = self.wakes.pop_first() else { break };
             let read = self.life.definitions.read(key.job_no, &wake.job.definition);
-            if let Some(open) = read.as_ref().ok().and_then(|read| opens_at(read, &wake, now)) {
-                self.wakes.insert((open, key), wake);
-                deferred += 1;
+            if let Some(until) = read.as_ref().ok().and_then(|read| opens_at(read, &wake, now)) {
+                put_off.push(Postpone { due: wake.due, key, until });
                 continue;
             }
             batch.push(self.decide_wake(wake, read, now, &mut places));
         }
         self.life.worker.slots.give(places);
+        if !put_off.is_empty() {
+            // In the store, or they would be told again and again in the place of others. What is
+            // lost of the batch by an outage is told again, too.
+            self.life.store.postpone(&put_off).await?;
+        }
         if batch.is_empty() {
-            return Ok((0, due > deferred));
+            return Ok((0, due > put_off.len()));
         }
         let life = Arc::clone(&self.life);
         let oldest = batch.iter().map(|(fire, _)| fire.key.scheduled_at).min().unwrap_or(now);
@@ -49,7 +55,7 @@ impl Scheduler {
         };
         let count = self.apply_wakes(batch, fired);
         drop(under_way);
-        Ok((count, due > count + deferred))
+        Ok((count, due > count + put_off.len()))
     }
 
     /// Without a readable definition it is fired all the same, and fails at once: else its chain

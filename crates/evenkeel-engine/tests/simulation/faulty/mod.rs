@@ -276,8 +276,12 @@ impl ScheduleStore for FaultyStore {
         .await
     }
 
-    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError> {
-        through!(self, supersede(jobs = Ref(jobs.to_vec()), now = Own(now)))
+    async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
+        through!(self, supersede(batch = Ref(batch.to_vec()), now = Own(now)))
+    }
+
+    async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError> {
+        through!(self, postpone(batch = Ref(batch.to_vec())))
     }
 
     async fn closed(

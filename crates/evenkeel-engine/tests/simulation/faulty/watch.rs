@@ -1,7 +1,7 @@
 //! The watch list, on the way to the model.
 
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, Shard};
+use evenkeel_core::{JobNo, RunKey, Shard};
 use evenkeel_store::*;
 
 use super::{FaultyStore, Own, Ref};
@@ -28,12 +28,18 @@ impl WatchStore for FaultyStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
+        after: Option<RunKey>,
         limit: u32,
         now: Now,
-    ) -> Result<Vec<JobNo>, StoreError> {
+    ) -> Result<OverdueInQueue, StoreError> {
         through!(
             self,
-            overdue_in_queue(shards = Ref(shards.to_vec()), limit = Own(limit), now = Own(now))
+            overdue_in_queue(
+                shards = Ref(shards.to_vec()),
+                after = Own(after),
+                limit = Own(limit),
+                now = Own(now)
+            )
         )
     }
 
