@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 57] = [
+const VERBS: [&str; 58] = [
     "all_condition_counts",
     "announce",
     "begin_steal",
@@ -53,6 +53,7 @@ const VERBS: [&str; 57] = [
     "overdue_in_queue",
     "owned",
     "ping",
+    "postpone",
     "prune",
     "register",
     "reopen",

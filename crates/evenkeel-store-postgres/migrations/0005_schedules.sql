@@ -40,11 +40,11 @@ INSERT INTO job_state_anew
        (job_no, tenant_no, generation, shard, active, deleted, slot, placed_at, next_at,
         last_fired_at, head_at, executions, head_sequence, live, last_status, failures,
         last_start_at, last_end_at, last_good_start_at, last_good_end_at, average_us, variance,
-        good_at, failed_at)
+        good_at, failed_at, watched)
 SELECT job_no, tenant_no, generation, shard, active, deleted, slot, placed_at, next_at,
        last_fired_at, head_at, executions, head_sequence, live, last_status, failures,
        last_start_at, last_end_at, last_good_start_at, last_good_end_at, average_us, variance,
-       good_at, failed_at
+       good_at, failed_at, failures > 0 AND NOT deleted
   FROM job_state ORDER BY job_no;
 DROP TABLE job_state;
 ALTER TABLE job_state_anew RENAME TO job_state;
@@ -87,3 +87,7 @@ CREATE TABLE watch (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX watch_due ON watch (shard, judge_at);
 CREATE INDEX watch_at_risk ON watch (tenant_no, error_at, job_no) WHERE level > 0;
+
+-- Those that have failed so far are looked at.
+INSERT INTO watch (job_no, tenant_no, shard, judge_at)
+SELECT job_no, tenant_no, shard, 0 FROM job_state WHERE watched;

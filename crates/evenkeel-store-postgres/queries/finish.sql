@@ -1,5 +1,6 @@
 -- Any batch: with failures, results, retries, jobs that stop or whose next time follows from the
--- end. Each job is in the batch once. The arithmetic is that of core's History::after. A deleted
+-- end (not if it got another time after the attempt began: that was decided under an older
+-- schedule). Each job is in the batch once. The arithmetic is that of core's History::after. A deleted
 -- job is not tried again, nor a run that somebody wants ended.
 WITH ended AS (
     UPDATE run r
@@ -23,15 +24,17 @@ WITH ended AS (
     UPDATE job_state s
        SET live = CASE WHEN e.retry_at IS NOT NULL AND NOT s.deleted THEN s.live
                        ELSE greatest(s.live - 1, 0) END,
-           next_at = CASE WHEN e.stop_job THEN NULL
+           next_at = CASE WHEN s.placed_at > e.started_at THEN s.next_at
+                          WHEN e.stop_job THEN NULL
                           WHEN s.by_end AND s.next_at IS NOT NULL
                                AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
                           THEN e.next_at ELSE s.next_at END,
-           slot = CASE WHEN e.stop_job THEN NULL
+           slot = CASE WHEN s.placed_at > e.started_at THEN s.slot
+                       WHEN e.stop_job THEN NULL
                        WHEN s.by_end AND s.active AND s.next_at IS NOT NULL
                             AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
                        THEN e.slot ELSE s.slot END,
-           watched = (s.watched OR e.watch OR e.failed) AND NOT s.deleted,
+           watched = (s.watched OR e.watch OR NOT e.good) AND NOT s.deleted,
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = CASE WHEN e.good THEN e.started_at
                                      ELSE s.last_good_start_at END,
@@ -55,9 +58,9 @@ WITH ended AS (
      WHERE s.job_no = e.job_no
  RETURNING s.shard, s.tenant_no, s.deleted, e.job_no, e.scheduled_at, e.sequence, e.attempt,
            e.retry_at, s.watched,
-           -- its time has moved, or its chain has ended badly
+           -- its time has moved, or its chain has not ended well
            NOT s.deleted AND (s.by_end AND s.next_at = e.next_at
-                              OR e.failed AND e.retry_at IS NULL) AS is_news
+                              OR NOT e.good AND e.retry_at IS NULL) AS is_news
 ), waiting AS (
     INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
     SELECT shard, retry_at, scheduled_at, job_no, sequence, attempt + 1, tenant_no

@@ -1,4 +1,4 @@
--- The common batch: chains end, none badly, with no results to keep, no job to stop and no time to
+-- The common batch: chains end, all of them well, with no results to keep, no job to stop and no time to
 -- move. Each job is in the batch once. The arithmetic is that of core's History::after.
 WITH ended AS (
     UPDATE run r SET status = d.status, finished_at = d.finished_at
@@ -13,22 +13,15 @@ WITH ended AS (
     UPDATE job_state s
        SET live = greatest(s.live - 1, 0),
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
-           last_good_start_at = CASE WHEN e.good THEN e.started_at
-                                     ELSE s.last_good_start_at END,
-           last_good_end_at = CASE WHEN e.good THEN e.finished_at
-                                   ELSE s.last_good_end_at END,
-           failures = CASE WHEN e.good THEN 0 ELSE s.failures END,
+           last_good_start_at = e.started_at, last_good_end_at = e.finished_at, failures = 0,
            -- half a microsecond is rounded up, where round() would look for an even number
-           average_us = CASE WHEN NOT e.good THEN s.average_us
-                             WHEN s.average_us IS NULL THEN e.took
+           average_us = CASE WHEN s.average_us IS NULL THEN e.took
                              ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
-           variance = CASE WHEN NOT e.good THEN s.variance
-                           WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
+           variance = CASE WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
-           good_at = CASE WHEN e.good THEN e.scheduled_at
-                          ELSE s.good_at END
-      FROM (SELECT *, status IN (2, 7) AS good FROM ended) AS e
+           good_at = e.scheduled_at
+      FROM ended e
      WHERE s.job_no = e.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.watched
 ), touched AS (

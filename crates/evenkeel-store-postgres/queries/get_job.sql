@@ -24,7 +24,7 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
                          AND NOT EXISTS (SELECT FROM run r
                                           WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                                             AND r.sequence = n.sequence)) AS p
-                WHERE p.prev_at IS NOT NULL AND n.depth < 10000
+                WHERE p.prev_at IS NOT NULL AND n.depth < 1000
            )
            SELECT r.started_at
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n

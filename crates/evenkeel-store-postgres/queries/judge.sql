@@ -16,14 +16,14 @@ WITH clock AS MATERIALIZED (
                           WHERE w.job_no = l.job_no AND w.touched = l.touched
                             FOR UPDATE) AS w
 ), kept AS (
-    -- they are there, and locked
-    INSERT INTO watch (job_no, tenant_no, shard, judge_at, touched, level, reason, error_at, since)
-    SELECT job_no, tenant_no, shard, again_at, touched, level, reason, error_at,
+    -- they are there, and locked; whoever else has read them judges what is no more
+    INSERT INTO watch (job_no, tenant_no, shard, judge_at, level, reason, error_at, since)
+    SELECT job_no, tenant_no, shard, again_at, level, reason, error_at,
            CASE WHEN level = level_before THEN since_before ELSE (SELECT now FROM clock) END
       FROM judged WHERE again_at IS NOT NULL
         ON CONFLICT (job_no) DO UPDATE
-       SET judge_at = excluded.judge_at, level = excluded.level, reason = excluded.reason,
-           error_at = excluded.error_at, since = excluded.since
+       SET judge_at = excluded.judge_at, touched = excluded.touched, level = excluded.level,
+           reason = excluded.reason, error_at = excluded.error_at, since = excluded.since
 ), gone AS (
     DELETE FROM watch
      WHERE job_no = ANY (ARRAY(SELECT job_no FROM judged WHERE again_at IS NULL))

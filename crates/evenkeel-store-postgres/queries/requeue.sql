@@ -42,7 +42,7 @@ WITH clock AS MATERIALIZED (
                          AND n.sequence = t.sequence AND n.attempt = t.attempt
                       OFFSET 0) AS n))
 ), over AS (
-    UPDATE job_state s SET live = greatest(s.live - t.chains, 0)
+    UPDATE job_state s SET live = greatest(s.live - t.chains, 0), watched = NOT s.deleted
       FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.watched
@@ -50,5 +50,10 @@ WITH clock AS MATERIALIZED (
     INSERT INTO watch (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM over WHERE watched
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
+), changed AS (
+    -- written even if it is there: whoever is just telling it read the job before this
+    INSERT INTO changed_job (shard, job_no)
+    SELECT shard, job_no FROM over WHERE watched
+        ON CONFLICT (shard, job_no) DO UPDATE SET job_no = excluded.job_no
 )
 SELECT scheduled_at, job_no, sequence, attempt FROM taken;

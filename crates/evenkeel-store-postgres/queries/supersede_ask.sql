@@ -1,12 +1,13 @@
--- Asks what runs of jobs to end. It is found along the links of their chains, as far back as it has
+-- Asks what runs of jobs to end that are as decided (a deleted one has no next time). It is found along the links of their chains, as far back as it has
 -- to and may; a first attempt that was never claimed has its link in the queue. The mark on the run
 -- itself is seen by a finish or requeue that waits for this row.
 WITH RECURSIVE busy AS MATERIALIZED (
     SELECT s.job_no, s.head_at, s.head_sequence, s.executions,
            s.live - (SELECT count(*) FROM ready q WHERE q.job_no = s.job_no)
                   - (SELECT count(*) FROM wake w WHERE w.job_no = s.job_no) AS running
-      FROM unnest($1::int8[]) AS d(job_no) JOIN job_state s USING (job_no)
-     WHERE NOT s.deleted
+      FROM unnest($1::int8[], $2::int4[], $3::int8[]) AS d(job_no, generation, due)
+      JOIN job_state s USING (job_no)
+     WHERE s.generation = d.generation AND s.next_at = d.due
 ), chain AS (
     SELECT job_no, head_at AS at, head_sequence AS sequence, 0 AS depth, running
       FROM busy WHERE head_at IS NOT NULL AND running > 0

@@ -1,14 +1,11 @@
--- The first of each shard, by watch_due, and of these the first: however many are due.
+-- Any that are due, by watch_due: no more rows are read than are told, however many there are.
 -- Since when a job runs: as in get_job.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), due AS MATERIALIZED (
-    SELECT w.*
-      FROM (SELECT DISTINCT shard FROM unnest($2::int2[]) AS d(shard)) AS d
-     CROSS JOIN LATERAL (SELECT * FROM watch
-                          WHERE shard = d.shard AND judge_at <= (SELECT now FROM clock)
-                          ORDER BY judge_at LIMIT $3) AS w
-     ORDER BY w.judge_at, w.job_no LIMIT $3
+    SELECT * FROM watch
+     WHERE shard = ANY ($2::int2[]) AND judge_at <= (SELECT now FROM clock)
+     LIMIT $3
 )
 SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fired_at, s.live > 0,
        s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at, s.failures,
@@ -30,12 +27,11 @@ SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fi
                          AND NOT EXISTS (SELECT FROM run r
                                           WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
                                             AND r.sequence = n.sequence)) AS p
-                WHERE p.prev_at IS NOT NULL AND n.depth < 10000
+                WHERE p.prev_at IS NOT NULL AND n.depth < 1000
            )
            SELECT r.started_at
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
              JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
        END
-  FROM due w JOIN job_state s USING (job_no) JOIN job j USING (job_no)
- ORDER BY w.judge_at, w.job_no;
+  FROM due w JOIN job_state s USING (job_no) JOIN job j USING (job_no);

@@ -131,7 +131,7 @@ impl TicketColumns {
 }
 
 /// Names of nodes as a JSON list. One that PostgreSQL cannot hold is no node's.
-fn name_list(names: &[String]) -> Option<String> {
+pub(crate) fn name_list(names: &[String]) -> Option<String> {
     let possible: Vec<&String> = names.iter().filter(|name| !name.contains('\0')).collect();
     (!possible.is_empty()).then(|| serde_json::json!(possible).to_string())
 }

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use evenkeel_core::{JobNo, Progress, Timestamp};
+use evenkeel_core::{JobNo, Progress, Shard, Timestamp};
 use evenkeel_store::{Deleted, FinishResult, Note, Prune};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
@@ -64,8 +64,11 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
         "INSERT INTO schema_migration (version) VALUES (1)",
         "INSERT INTO tenant (name) VALUES ('before'), ('main')",
         "INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
-         VALUES (gen_random_uuid(), 2, '{}', 'as it was', 7, 8)",
-        "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot) VALUES (1, 2, 1, 60, 0)",
+         VALUES (gen_random_uuid(), 2, '{}', 'as it was', 7, 8),
+                (gen_random_uuid(), 2, '{}', 'has failed', 7, 8),
+                (gen_random_uuid(), 2, '{}', 'is gone', 7, 8)",
+        "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, failures, deleted)
+         VALUES (1, 2, 1, 60, 0, 0, false), (2, 2, 2, 60, 0, 3, false), (3, 2, 3, 60, 0, 3, true)",
     ] {
         onlooker.batch_execute(sql).await.unwrap();
     }
@@ -75,6 +78,12 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     let loaded = rig.store.load_jobs(&[JobNo(1)]).await.unwrap();
     assert_eq!((loaded[0].since, loaded[0].fired), (Timestamp::from_micros(7), 0));
     assert_eq!(loaded[0].definition, "as it was");
+    let shards: Vec<Shard> = Shard::all().collect();
+    let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
+    assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
+    // What is on the list is marked so: a good end has it judged again, or it can leave.
+    rig.store.watch(&[JobNo(2)]).await.unwrap();
+    assert_eq!(rows(&options, "job_state WHERE watched").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

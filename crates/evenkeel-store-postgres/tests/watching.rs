@@ -9,7 +9,7 @@ use std::sync::Arc;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Shard, Timestamp};
-use evenkeel_store::{Finish, FinishResult, Fire, Judgement, Owned, Store};
+use evenkeel_store::{DueJob, Finish, FinishResult, Fire, Judgement, Owned, Store, Supersede};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
@@ -177,7 +177,13 @@ async fn the_list_stays_true_in_a_crowd_that_does_not_deadlock() {
         let reversed: Vec<JobNo> = numbers.iter().rev().copied().collect();
         for round in 0..40 {
             rig.store.watch(&reversed[round % 20..]).await.unwrap();
-            rig.store.supersede(&reversed[..round % 20], now(500)).await.unwrap();
+            let seen = rig.store.load_jobs(&reversed[..round % 20]).await.unwrap();
+            let decide = |job: &DueJob| {
+                let (no, generation) = (job.no, job.generation);
+                job.next_at.map(|due| Supersede { job: no, generation, due })
+            };
+            let batch: Vec<Supersede> = seen.iter().rev().filter_map(decide).collect();
+            rig.store.supersede(&batch, now(500)).await.unwrap();
         }
     };
     let deleter = async {

@@ -32,7 +32,16 @@ pub(crate) fn delete(
     connection.prepare_cached(include_str!("../queries/delete_job_state.sql"))?.execute([no])?;
     crate::jobs::count_jobs(connection, tenant, -1)?;
     watch::forget(connection, JobNo(no))?;
-    Ok(Deleted::Done(end_all(connection, JobNo(no), Outcome::Cancelled, now)?))
+    Ok(Deleted::Done(end_all(connection, JobNo(no), Outcome::Cancelled, now)?.running))
+}
+
+/// What went on of a job.
+#[derive(Default)]
+pub(crate) struct Ended {
+    /// So many attempts waited.
+    pub(crate) withdrawn: usize,
+    /// These run, and were asked to end.
+    pub(crate) running: Vec<RunKey>,
 }
 
 /// Ends what goes on of a job: what waits is recorded as `outcome`, what runs is asked to end.
@@ -41,7 +50,7 @@ pub(crate) fn end_all(
     job: JobNo,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<Vec<RunKey>> {
+) -> Answer<Ended> {
     let no = job.0;
     let withdrawn = withdraw_wakes(connection, no, outcome, now)?
         + withdraw_ready(connection, no, outcome, now)?;
@@ -51,12 +60,12 @@ pub(crate) fn end_all(
             Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?)))
         })
         .optional()?;
-    let Some((live, head)) = closed else { return Ok(Vec::new()) };
+    let Some((live, head)) = closed else { return Ok(Ended::default()) };
     let running = find_running(connection, job, head, live)?;
     for (node, key) in &running {
         ask_to_end(connection, *node, *key, outcome == Outcome::Superseded)?;
     }
-    Ok(running.into_iter().map(|(_, key)| key).collect())
+    Ok(Ended { withdrawn, running: running.into_iter().map(|(_, key)| key).collect() })
 }
 
 /// Asks a running attempt to end. Whoever asked first has said why.

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{job_from, job_id, json, micros};
-use crate::watch;
+use crate::{openings, watch};
 
 /// A filtered list is counted exactly up to here.
 const COUNTED_MAX: i64 = 10_000;
@@ -137,6 +137,7 @@ pub(crate) fn update(
     if let Some(other) = find_namesake(connection, tenant, &about, job.no)? {
         return Ok(Changed::NameTaken(other));
     }
+    let is_redefined = change.definition.is_some();
     let definition = change.definition.unwrap_or(job.definition);
     connection.prepare_cached(include_str!("../queries/update_job.sql"))?.execute(params![
         job.no.0,
@@ -154,6 +155,10 @@ pub(crate) fn update(
         connection.prepare_cached(include_str!("../queries/update_place.sql"))?.execute(
             params![job.no.0, micros(next_at), next_at.map(|at| Slot::of(at).0), now.as_micros(),],
         )?;
+    }
+    if is_redefined {
+        let seen = job.history.average_good_duration;
+        openings::open_anew(connection, job.no, &definition, seen, now)?;
     }
     tell_scheduler(connection, job.no, change.next_at.unwrap_or(job.next_at), now)?;
     watch::touch(connection, job.no)?;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{Definition, JobId, JobNo, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    ClosedAttempt, Opening, SlotLoad, StoreError, WaitingAttempt, WaitsFor, sql_time,
+    ClosedAttempt, Opening, Postpone, SlotLoad, StoreError, WaitingAttempt, WaitsFor, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
-use crate::rows::{json, key_from, key_params, micros};
+use crate::rows::{json, key_from, key_params, micros, name_list};
 
 /// So many places of a pool are looked at,
 const LOOKED_AT_MAX: i64 = 10_000;
@@ -55,6 +55,41 @@ pub(crate) fn reopen(connection: &Connection, batch: &[(RunKey, Opening)]) -> An
             attempt,
             micros(opening.from),
             micros(opening.until),
+        ])?;
+    }
+    Ok(())
+}
+
+/// What waits of a job in the queue may be claimed when and where its definition says.
+pub(crate) fn open_anew(
+    connection: &Connection,
+    job: JobNo,
+    definition: &Definition,
+    seen: Option<Span>,
+    now: Timestamp,
+) -> Answer<()> {
+    let opening = Opening::of(definition, definition.average(seen), now);
+    connection.prepare_cached(include_str!("../queries/update_ready.sql"))?.execute(params![
+        job.0,
+        micros(opening.from),
+        micros(opening.until),
+        name_list(&definition.dont_run_on_nodes)?,
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn postpone(connection: &Connection, batch: &[Postpone]) -> Answer<()> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/postpone.sql"))?;
+    for Postpone { due, key, until } in batch {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
+        statement.execute(params![
+            Shard::of(key.job_no).0,
+            due.as_micros(),
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            until.as_micros(),
         ])?;
     }
     Ok(())

@@ -146,6 +146,11 @@ pub(crate) fn history_from(row: &Row<'_>) -> Answer<History> {
     })
 }
 
+/// Names as they are stored: mostly there are none.
+pub(crate) fn name_list(names: &[String]) -> Result<Option<String>, StoreError> {
+    (!names.is_empty()).then(|| json(&names)).transpose()
+}
+
 /// A stored public id.
 pub(crate) fn job_id(bytes: Vec<u8>) -> Result<JobId, StoreError> {
     let uuid = Uuid::from_slice(&bytes).map_err(|cause| StoreError::corrupt("job", "id", cause))?;
@@ -235,8 +240,7 @@ impl ReadyRow<'_> {
     pub(crate) fn insert(&self, connection: &Connection) -> Answer<()> {
         let (scheduled_at, job_no, sequence, attempt) = key_params(self.key);
         let (prev_at, prev_sequence) = link_columns(self.prev);
-        let names = &self.ticket.forbidden_nodes;
-        let forbidden = (!names.is_empty()).then(|| json(names)).transpose()?;
+        let forbidden = name_list(&self.ticket.forbidden_nodes)?;
         connection.prepare_cached(include_str!("../queries/fire_ready.sql"))?.execute(params![
             self.ticket.pool,
             self.ticket.lane as u8,

@@ -5,9 +5,9 @@ use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
     Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
-    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Prune, Pruned, Registered,
-    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError,
-    Triggered, WaitingAttempt, WakeFire,
+    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
+    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
+    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
@@ -158,11 +158,20 @@ impl ScheduleStore for SqliteStore {
             .await
     }
 
-    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError> {
-        let jobs = jobs.to_vec();
+    async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
+        let batch = batch.to_vec();
         self.writer
-            .write(Batch, jobs.len() * 2, move |session| {
-                supersede::supersede(session.connection(), &jobs, now)
+            .write(Batch, batch.len() * 2, move |session| {
+                supersede::supersede(session.connection(), &batch, now)
+            })
+            .await
+    }
+
+    async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError> {
+        let batch = batch.to_vec();
+        self.writer
+            .write(Batch, batch.len(), move |session| {
+                openings::postpone(session.connection(), &batch)
             })
             .await
     }

@@ -1,13 +1,13 @@
 //! The watch list: jobs that something happened to, and how they were judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::{JobNo, Shard, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, RunKey, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Judgement, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
-    StoreError, ToJudge, WatchStore, Watched, sql_time,
+    AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
+    RiskFilter, Scope, StoreError, ToJudge, WatchStore, Watched, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -16,7 +16,7 @@ use crate::clock::resolve;
 use crate::error::Answer;
 use crate::openings::shard_list;
 use crate::queue::Urgency::Batch;
-use crate::rows::{history_from, job_id, micros, running_since};
+use crate::rows::{history_from, job_id, key_from, key_params, micros, running_since};
 
 /// Puts a job on the list, to be judged at once, unless it is deleted.
 pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
@@ -25,6 +25,13 @@ pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
     if listed == 1 {
         connection.prepare_cached(include_str!("../queries/watch_mark.sql"))?.execute([job.0])?;
     }
+    Ok(())
+}
+
+/// A chain did not end well: its job is judged, and its scheduler looks at it anew.
+pub(crate) fn tell_of_end(connection: &Connection, job: JobNo) -> Answer<()> {
+    put(connection, job)?;
+    connection.prepare_cached(include_str!("../queries/watch_tell.sql"))?.execute([job.0])?;
     Ok(())
 }
 
@@ -90,18 +97,21 @@ fn to_judge(
     now: Timestamp,
 ) -> Answer<Vec<Watched>> {
     let mut statement = connection.prepare_cached(include_str!("../queries/to_judge.sql"))?;
-    let mut due: Vec<(i64, i64)> = Vec::new();
+    let mut due: Vec<i64> = Vec::new();
+    let shards: BTreeSet<Shard> = shards.iter().copied().collect();
     for shard in shards {
-        let mut rows = statement.query(params![shard.0, now.as_micros(), limit])?;
+        let room = i64::from(limit) - due.len() as i64;
+        let mut rows = statement.query(params![shard.0, now.as_micros(), room])?;
         while let Some(row) = rows.next()? {
-            due.push((row.get(0)?, row.get(1)?));
+            due.push(row.get(0)?);
+        }
+        if due.len() >= limit as usize {
+            break;
         }
     }
-    due.sort_unstable();
-    due.truncate(limit as usize);
     let mut load = connection.prepare_cached(include_str!("../queries/to_judge_job.sql"))?;
     let mut jobs = Vec::with_capacity(due.len());
-    for (_, no) in due {
+    for no in due {
         if let Some(row) = load.query([no])?.next()? {
             jobs.push(watched_from(connection, row)?);
         }
@@ -164,17 +174,34 @@ fn take_off(connection: &Connection, job: JobNo) -> Answer<()> {
 fn overdue_in_queue(
     connection: &Connection,
     shards: &[Shard],
+    after: Option<RunKey>,
     limit: u32,
     now: Timestamp,
-) -> Answer<Vec<JobNo>> {
+) -> Answer<OverdueInQueue> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/overdue_in_queue.sql"))?;
-    let mut rows = statement.query(params![now.as_micros(), shard_list(shards)?, limit])?;
-    let mut found = Vec::new();
+    // No key is before this one.
+    let (scheduled_at, job_no, sequence, attempt) =
+        after.map_or((i64::MIN, i64::MIN, 0, 0), key_params);
+    let mut rows = statement.query(params![
+        now.as_micros(),
+        shard_list(shards)?,
+        scheduled_at,
+        job_no,
+        sequence,
+        attempt,
+        limit,
+    ])?;
+    let (mut jobs, mut last, mut looked_at) = (BTreeSet::new(), None, 0);
     while let Some(row) = rows.next()? {
-        found.push(JobNo(row.get(0)?));
+        let key = key_from(row)?;
+        if row.get::<_, Option<bool>>("is_overdue")? == Some(true) {
+            jobs.insert(key.job_no);
+        }
+        (last, looked_at) = (Some(key), looked_at + 1);
     }
-    Ok(found)
+    let next = last.filter(|_| looked_at == limit);
+    Ok(OverdueInQueue { jobs: jobs.into_iter().collect(), next })
 }
 
 fn counts_from(row: &Row<'_>) -> rusqlite::Result<ConditionCounts> {
@@ -264,11 +291,12 @@ impl WatchStore for SqliteStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
+        after: Option<RunKey>,
         limit: u32,
         now: Now,
-    ) -> Result<Vec<JobNo>, StoreError> {
+    ) -> Result<OverdueInQueue, StoreError> {
         let (shards, now) = (shards.to_vec(), resolve(now));
-        self.engine_readers.read(move |db| overdue_in_queue(db, &shards, limit, now)).await
+        self.engine_readers.read(move |db| overdue_in_queue(db, &shards, after, limit, now)).await
     }
 
     async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError> {

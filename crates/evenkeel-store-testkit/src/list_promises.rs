@@ -37,6 +37,9 @@ macro_rules! __promise_conformance {
             forbidden_ones_do_not_hold_up_those_behind_them,
             what_goes_back_and_what_is_retried_forbid_nodes_too,
             of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice,
+            another_definition_says_when_what_waits_may_be_claimed,
+            another_definition_says_who_may_claim_what_waits,
+            its_average_decides_whether_what_waits_fits_before_a_blackout,
         }
         $crate::__conformance_module! { $open => periodic:
             the_next_time_follows_from_the_end,
@@ -49,16 +52,25 @@ macro_rules! __promise_conformance {
             a_job_that_has_none_any_more_gets_none,
             one_that_is_not_after_the_last_fired_one_is_left_out,
             what_the_schedule_is_now_decides,
+            an_end_decided_under_an_older_schedule_changes_nothing,
+            an_attempt_that_began_at_the_moment_of_the_change_counts,
             a_job_that_is_stopped_or_deleted_gets_none,
             a_refused_end_moves_nothing,
-            the_scheduler_is_told_of_a_chain_that_ended_badly,
-            an_end_and_a_change_at_once_leave_the_time_of_one_of_them,
+            the_scheduler_is_told_of_a_chain_that_did_not_end_well,
+            an_end_and_a_change_at_once_leave_the_time_of_the_change,
             started_regular_times_are_counted,
             skips_triggers_and_retries_do_not_count_as_fired,
             a_fire_that_is_refused_does_not_count,
             the_promise_counts_from_the_registration_or_a_new_next_time,
             a_job_says_since_when_it_runs,
             skipped_times_do_not_hide_what_runs,
+        }
+        $crate::__conformance_module! { $open => postpone:
+            what_is_put_off_is_due_at_the_other_moment,
+            it_may_be_brought_forward_again,
+            what_was_decided_on_the_former_time_is_stale,
+            what_waits_no_more_is_not_put_off,
+            what_is_put_off_can_be_withdrawn,
         }
         $crate::__conformance_module! { $open => supersede:
             what_waits_in_the_queue_is_recorded_as_superseded,
@@ -74,6 +86,8 @@ macro_rules! __promise_conformance {
             what_somebody_wanted_ended_before_stays_so,
             the_job_goes_on_with_the_newer_time,
             jobs_that_are_idle_deleted_or_unknown_are_left_alone,
+            what_took_its_place_is_not_superseded_by_one_who_comes_late,
+            what_was_decided_before_a_change_supersedes_nothing,
             one_that_is_superseded_and_claimed_at_once_ends_either_way,
             one_that_is_superseded_and_ends_at_once_ends_once,
         }
@@ -97,6 +111,9 @@ macro_rules! __promise_conformance {
             a_job_that_runs_well_is_not_on_it,
             a_watched_job_is_shown_as_it_is,
             a_failed_attempt_puts_its_job_on_it,
+            an_attempt_that_did_not_end_well_puts_its_job_on_it,
+            what_is_withdrawn_puts_its_job_on_it_and_is_told,
+            what_goes_back_into_the_queue_puts_nobody_on_it,
             an_end_may_ask_for_it,
             a_refused_end_puts_nobody_on_it,
             an_end_told_twice_counts_once,
@@ -104,16 +121,18 @@ macro_rules! __promise_conformance {
             commands_put_nobody_on_it,
             watching_again_has_it_judged_again_and_keeps_how_it_was_judged,
             a_judged_job_is_left_in_peace_until_it_is_due_again,
+            of_two_who_judge_the_same_the_first_counts,
             a_job_that_is_well_may_stay_on_it,
             a_judgement_without_another_takes_the_job_off_it,
             a_judgement_of_what_was_before_changes_nothing,
             a_judgement_from_before_it_was_off_the_list_changes_nothing,
             a_judgement_of_a_job_that_never_was_changes_nothing,
             deleted_jobs_leave_it_and_stay_away,
-            the_longest_due_are_judged_first_up_to_a_limit,
+            those_that_are_due_are_told_up_to_a_limit,
             only_jobs_of_the_given_shards_are_to_be_judged,
             what_waits_too_long_for_a_worker_is_found,
-            it_is_found_once_by_shard_up_to_a_limit,
+            it_is_found_by_shard_however_few_are_looked_at,
+            no_more_of_the_queue_is_looked_at_than_asked_for,
         }
     };
 }

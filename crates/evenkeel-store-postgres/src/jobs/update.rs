@@ -1,13 +1,13 @@
 //! Changes of jobs.
 
-use evenkeel_core::JobId;
-use evenkeel_store::{Changed, Job, JobChange, Now, Scope, StoreError};
+use evenkeel_core::{Definition, JobId, Span, Timestamp};
+use evenkeel_store::{Changed, Job, JobChange, Now, Opening, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
 use super::read::get_job;
 use crate::PostgresStore;
-use crate::columns::{get, maybe_time, micros, slot};
+use crate::columns::{get, maybe_time, micros, name_list, slot, span};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
@@ -66,7 +66,11 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Changed> {
     if let Some(holder) = find_holder(connection, args).await? {
         return Ok(Changed::NameTaken(holder));
     }
-    write(connection, args, job_no).await?;
+    let now = write(connection, args, job_no).await?;
+    if let Some(definition) = &args.change.definition {
+        let seen = get::<Option<i64>>(&state, 5)?.map(span);
+        open_anew(connection, job_no, definition, seen, now).await?;
+    }
     Ok(Changed::Done(Box::new(read_back(connection, args).await?)))
 }
 
@@ -88,7 +92,28 @@ async fn find_holder(connection: &Connection, args: &Args) -> Tried<Option<JobId
     Ok(holder.filter(|holder| *holder != args.id).map(JobId))
 }
 
-async fn write(connection: &Connection, args: &Args, job_no: i64) -> Tried<()> {
+/// What waits in the queue may be claimed when and where the definition says.
+async fn open_anew(
+    connection: &Connection,
+    job_no: i64,
+    definition: &Definition,
+    seen: Option<Span>,
+    now: i64,
+) -> Tried<()> {
+    let now = Timestamp::from_micros(now);
+    let opening = Opening::of(definition, definition.average(seen), now);
+    let forbidden = name_list(&definition.dont_run_on_nodes);
+    connection
+        .change(
+            include_str!("../../queries/update_ready.sql"),
+            &[&job_no, &micros(opening.from), &micros(opening.until), &forbidden],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Says when.
+async fn write(connection: &Connection, args: &Args, job_no: i64) -> Tried<i64> {
     let about = args.change.about.clone().unwrap_or_default();
     let row = connection
         .row(
@@ -122,5 +147,5 @@ async fn write(connection: &Connection, args: &Args, job_no: i64) -> Tried<()> {
             ],
         )
         .await?;
-    Ok(())
+    Ok(now)
 }

@@ -76,11 +76,11 @@ async fn run(
     Ok(results)
 }
 
-/// Ends its chain, and not badly, leaves nothing behind, and does nothing to its job's times.
+/// Ends its chain, and well, leaves nothing behind, and does nothing to its job's times.
 fn is_plain(finish: &Finish) -> bool {
     finish.then == Then::EndChain { stop_job: false, next_at: None }
         && finish.results == Results::default()
-        && !finish.outcome.is_failure()
+        && finish.outcome.is_good()
         && !finish.watch
 }
 

@@ -9,8 +9,8 @@ mod wakes;
 use async_trait::async_trait;
 use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    ClosedAttempt, DueJob, Fire, Fired, LookAhead, Now, Opening, ScheduleStore, StoreError,
-    WakeFire,
+    ClosedAttempt, DueJob, Fire, Fired, LookAhead, Now, Opening, Postpone, ScheduleStore,
+    StoreError, Supersede, WakeFire,
 };
 
 use crate::PostgresStore;
@@ -54,8 +54,12 @@ impl ScheduleStore for PostgresStore {
         wakes::fire_wakes(self, node, batch, now).await
     }
 
-    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Result<(), StoreError> {
-        supersede::supersede(self, jobs, now).await
+    async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
+        supersede::supersede(self, batch, now).await
+    }
+
+    async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError> {
+        wakes::postpone(self, batch).await
     }
 
     async fn closed(

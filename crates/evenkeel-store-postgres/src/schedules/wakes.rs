@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{FireResult, Fired, Now, Start, StoreError, WakeFire};
+use evenkeel_store::{FireResult, Fired, Now, Postpone, Start, StoreError, WakeFire};
 
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, TicketColumns, get, micros, ticket_of, time};
@@ -120,4 +120,23 @@ async fn fire_round(
         };
     }
     Ok(fired_at)
+}
+
+pub(super) async fn postpone(store: &PostgresStore, batch: &[Postpone]) -> Result<(), StoreError> {
+    // In the order in which all lock rows; of two for one wake, the first is not stale.
+    let mut sorted: Vec<&Postpone> = batch.iter().collect();
+    sorted.sort_by_key(|postpone| (postpone.key.job_no, postpone.key));
+    sorted.dedup_by_key(|postpone| postpone.key);
+    let keys: KeyColumns = sorted.iter().map(|postpone| postpone.key).collect();
+    let due: Vec<i64> = sorted.iter().map(|postpone| postpone.due.as_micros()).collect();
+    let until: Vec<i64> = sorted.iter().map(|postpone| postpone.until.as_micros()).collect();
+    store
+        .hot
+        .run((keys, due, until), |connection, args| async move {
+            let (KeyColumns { job_no, scheduled_at, sequence, attempt }, due, until) = &*args;
+            let sql = include_str!("../../queries/postpone.sql");
+            connection.change(sql, &[job_no, due, scheduled_at, sequence, attempt, until]).await?;
+            Ok(())
+        })
+        .await
 }

@@ -1,13 +1,15 @@
 //! The watch list, and what is written on it.
 
 use evenkeel_core::condition::Level;
-use evenkeel_core::{JobNo, Shard, TenantNo};
-use evenkeel_store::{Judgement, Now, StoreError, ToJudge, Watched};
+use evenkeel_core::{JobNo, RunKey, Shard, TenantNo};
+use evenkeel_store::{Judgement, Now, OverdueInQueue, StoreError, ToJudge, Watched};
 use futures::future::try_join;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{get, history, job_numbers, maybe_time, micros, shards, time};
+use crate::columns::{
+    attempt, get, history, job_numbers, key, maybe_time, micros, sequence, shards, time,
+};
 use crate::error::Tried;
 use crate::pool::Connection;
 use crate::rounds::rounds;
@@ -109,17 +111,28 @@ async fn judge_round(
 pub(super) async fn overdue_in_queue(
     store: &PostgresStore,
     of: &[Shard],
+    after: Option<RunKey>,
     limit: u32,
     now: Now,
-) -> Result<Vec<JobNo>, StoreError> {
-    let args = (micros(now.literal()), shards(of), i64::from(limit));
+) -> Result<OverdueInQueue, StoreError> {
+    // No key is before this one.
+    let after = after.map_or((i64::MIN, i64::MIN, i32::MIN, i16::MIN), |key| {
+        let (sequence, attempt) = (sequence(key.sequence), attempt(key));
+        (key.scheduled_at.as_micros(), key.job_no.0, sequence, attempt)
+    });
+    let args = (micros(now.literal()), shards(of), after, i64::from(limit));
     store
         .hot
         .run(args, |connection, args| async move {
-            let (now, shards, limit) = &*args;
+            let (now, shards, (scheduled_at, job_no, sequence, attempt), limit) = &*args;
             let sql = include_str!("../../queries/overdue_in_queue.sql");
-            let rows = connection.rows(sql, &[now, shards, limit]).await?;
-            rows.iter().map(|row| Ok(JobNo(get(row, 0)?))).collect()
+            let last = connection
+                .maybe_row(sql, &[now, shards, scheduled_at, job_no, sequence, attempt, limit])
+                .await?;
+            let Some(last) = last else { return Ok(OverdueInQueue::default()) };
+            let (looked_at, jobs): (i64, Vec<i64>) = (get(&last, 4)?, get(&last, 5)?);
+            let next = if looked_at == *limit { Some(key(&last, 0)?) } else { None };
+            Ok(OverdueInQueue { jobs: jobs.into_iter().map(JobNo).collect(), next })
         })
         .await
 }

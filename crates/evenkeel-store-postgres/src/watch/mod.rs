@@ -4,10 +4,10 @@ mod judge;
 mod list;
 
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, Shard};
+use evenkeel_core::{JobNo, RunKey, Shard};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Judgement, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
-    StoreError, ToJudge, WatchStore,
+    AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
+    RiskFilter, Scope, StoreError, ToJudge, WatchStore,
 };
 
 use crate::PostgresStore;
@@ -34,10 +34,11 @@ impl WatchStore for PostgresStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
+        after: Option<RunKey>,
         limit: u32,
         now: Now,
-    ) -> Result<Vec<JobNo>, StoreError> {
-        judge::overdue_in_queue(self, shards, limit, now).await
+    ) -> Result<OverdueInQueue, StoreError> {
+        judge::overdue_in_queue(self, shards, after, limit, now).await
     }
 
     async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError> {

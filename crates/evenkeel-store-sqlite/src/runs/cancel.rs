@@ -44,7 +44,7 @@ pub(crate) fn cancel_run(
         connection
             .prepare_cached("UPDATE job_state SET live = max(live - 1, 0) WHERE job_no = ?1")?
             .execute([job_no])?;
-        watch::touch(connection, key.job_no)?;
+        watch::tell_of_end(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
     }
     let last: Option<(u16, i16, Option<i32>)> = connection

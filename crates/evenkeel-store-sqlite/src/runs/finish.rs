@@ -102,17 +102,18 @@ fn finish_one(
         good_at,
         failed_at,
     ])?;
+    // What was decided under an older schedule neither moves nor stops the job.
     if let Then::EndChain { stop_job, next_at } = finish.then
         && (stop_job || next_at.is_some())
+        && before.placed_at.is_none_or(|placed_at| placed_at <= finish.started_at)
     {
         let stops = stop_job && is_asked_to_end(connection, node.0, finish.key)?.is_none();
         go_on(connection, finish.key.job_no, stops, next_at.filter(|_| before.by_end))?;
     }
-    let failed = finish.outcome.is_failure();
-    if over && failed {
-        mark_changed(connection, finish.key.job_no)?;
-    }
-    if failed || finish.watch {
+    let good = finish.outcome.is_good();
+    if over && !good {
+        watch::tell_of_end(connection, finish.key.job_no)?;
+    } else if !good || finish.watch {
         watch::put(connection, finish.key.job_no)?;
     } else if before.watched {
         watch::touch(connection, finish.key.job_no)?;
@@ -186,6 +187,7 @@ struct Before {
     history: History,
     watched: bool,
     by_end: bool,
+    placed_at: Option<Timestamp>,
 }
 
 impl Before {
@@ -203,7 +205,7 @@ impl Before {
             average_good_duration: average.map(|micros| Span::from_micros(micros.unsigned_abs())),
             duration_variance: row.get(6)?,
         };
-        Ok(Self { history, watched: row.get(7)?, by_end: row.get(8)? })
+        Ok(Self { history, watched: row.get(7)?, by_end: row.get(8)?, placed_at: time(9)? })
     }
 }
 

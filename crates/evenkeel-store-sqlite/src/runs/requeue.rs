@@ -12,6 +12,7 @@ use crate::error::Answer;
 use crate::fire::by_job;
 use crate::notes;
 use crate::rows::{ReadyRow, key_params};
+use crate::watch::tell_of_end;
 
 pub(crate) fn requeue(
     connection: &Connection,
@@ -92,6 +93,7 @@ fn withdraw(
         .execute(params![job_no, ended])?;
     if ended == 1 {
         notes::forget(connection, requeue.key)?;
+        tell_of_end(connection, requeue.key.job_no)?;
     }
     Ok(ended == 1)
 }

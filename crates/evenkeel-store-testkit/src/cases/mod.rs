@@ -101,6 +101,7 @@ pub mod page_lists;
 pub mod page_search;
 pub mod pages;
 pub mod periodic;
+pub mod postpone;
 pub mod prune;
 pub mod races;
 pub mod register;

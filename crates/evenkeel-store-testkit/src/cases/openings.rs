@@ -1,8 +1,11 @@
 //! When attempts in the queue may be claimed, and by whom.
 
+use evenkeel_core::blackout::Blackout;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{JobNo, RunKey, Shard, Span};
-use evenkeel_store::{Claim, ClosedAttempt, FireResult, Opening, Start};
+use evenkeel_store::{
+    Claim, ClosedAttempt, FireResult, JobChange, Opening, Start, WaitingAttempt, WaitsFor,
+};
 
 use super::races::at_once;
 use crate::Opened;
@@ -274,4 +277,71 @@ pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice
     assert_eq!(given, keys.iter().map(|(key, _)| *key).collect::<Vec<_>>());
     let census = rig.census().await;
     assert_eq!((census.ready, census.running), (0, 40));
+}
+
+/// Hours of the day, on which all cases begin at a quarter to six in the afternoon.
+fn blackout(start: &str, end: &str) -> Blackout {
+    serde_json::from_value(serde_json::json!({ "start": start, "end": end })).unwrap()
+}
+
+/// The job with other hours and nodes, by a change of its definition.
+async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
+    let change = JobChange { definition: Some(to.build().definition), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
+}
+
+async fn opening_of(rig: &Rig, job: Known) -> Opening {
+    let told = rig.store.waiting_of(&rig.scope, job.id).await.unwrap();
+    match told[..] {
+        [WaitingAttempt { waits_for: WaitsFor::Worker { opening, .. }, .. }] => opening,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+pub async fn another_definition_says_when_what_waits_may_be_claimed(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
+    let (other, _) = queue(&rig, new_job("other"), opening(Some(70), None)).await;
+    let mut dark = new_job("crawl").build();
+    dark.definition.blackout_periods = vec![blackout("17:45:00", "18:45:00")];
+    let average = Span::from_secs(5);
+    let expected = Opening::of(&dark.definition, average, at(65));
+    assert_eq!(expected.from, Some(at(3_600)));
+    let change = JobChange { definition: Some(dark.definition), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(65)).await.unwrap();
+    assert_eq!(opening_of(&rig, job).await, expected);
+    assert_eq!(claim(&rig, 10, 69).await, []);
+    assert_eq!(opening_of(&rig, other).await, opening(Some(70), None));
+    redefine(&rig, job, new_job("crawl"), 66).await;
+    assert_eq!(opening_of(&rig, job).await, ALWAYS);
+    assert_eq!(claim(&rig, 10, 69).await, [job.no]);
+}
+
+pub async fn another_definition_says_who_may_claim_what_waits(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, _) = queue(&rig, new_job("crawl"), ALWAYS).await;
+    redefine(&rig, job, new_job("crawl").not_on(&["node-1"]), 61).await;
+    assert_eq!(claim(&rig, 10, 62).await, []);
+    // Another name says nothing about that.
+    let about = Some(new_job("renamed").build().about);
+    let renamed = JobChange { about, ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, renamed, now(63)).await.unwrap();
+    assert_eq!(claim(&rig, 10, 64).await, []);
+    redefine(&rig, job, new_job("crawl"), 65).await;
+    assert_eq!(claim(&rig, 10, 66).await, [job.no]);
+}
+
+pub async fn its_average_decides_whether_what_waits_fits_before_a_blackout(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    rig.queue(job, 120).await;
+    let mut dark = new_job("crawl").build().definition;
+    dark.blackout_periods = vec![blackout("18:00:00", "19:00:00")];
+    dark.avoid_blackout = true;
+    let expected = Opening::of(&dark, Span::from_secs(5), at(125));
+    assert_eq!(expected, opening(None, Some(895)));
+    let change = JobChange { definition: Some(dark), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(125)).await.unwrap();
+    assert_eq!(opening_of(&rig, job).await, expected);
 }

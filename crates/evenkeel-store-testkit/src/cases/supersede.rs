@@ -3,7 +3,9 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobNo, RunKey};
-use evenkeel_store::{Cancellation, FinishResult, FireResult, RunCancelled, Then};
+use evenkeel_store::{
+    Cancellation, FinishResult, FireResult, JobChange, RunCancelled, Supersede, Then,
+};
 
 use super::races::at_once;
 use crate::Opened;
@@ -14,9 +16,19 @@ fn replacing(name: &str) -> JobBuilder {
     new_job(name).overlap(OverlapPolicy::Replace)
 }
 
+/// What somebody decides who looks at the job now.
+async fn decide(rig: &Rig, job: Known) -> Supersede {
+    let seen = rig.due(job).await;
+    let due = seen.next_at.expect("the job has a next time");
+    Supersede { job: job.no, generation: seen.generation, due }
+}
+
 async fn supersede(rig: &Rig, jobs: &[Known], secs: i64) {
-    let jobs: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
-    rig.store.supersede(&jobs, now(secs)).await.unwrap();
+    let mut batch = Vec::new();
+    for job in jobs {
+        batch.push(decide(rig, *job).await);
+    }
+    rig.store.supersede(&batch, now(secs)).await.unwrap();
 }
 
 fn superseded(held: Held) -> Cancellation {
@@ -187,14 +199,47 @@ pub async fn jobs_that_are_idle_deleted_or_unknown_are_left_alone(opened: Opened
     let queued = rig.add(replacing("queued").build()).await;
     rig.run_well(idle, 60).await;
     let held = rig.start(deleted, 60).await;
+    let was = decide(&rig, deleted).await;
     rig.store.delete(&rig.scope, deleted.id, now(61)).await.unwrap();
     let key = rig.queue(queued, 60).await;
     let before = rig.job(idle).await;
-    let unknown = Known { no: JobNo(987_654), id: idle.id };
-    supersede(&rig, &[idle, deleted, unknown, queued], 120).await;
+    let unknown = Supersede { job: JobNo(987_654), ..was };
+    let batch = [decide(&rig, idle).await, was, unknown, decide(&rig, queued).await];
+    rig.store.supersede(&batch, now(120)).await.unwrap();
     supersede(&rig, &[], 120).await;
     assert_eq!(rig.job(idle).await, before);
     assert_eq!(rig.cancellations().await, [cancelled(held)]);
+    assert_eq!(rig.run(key).await.status, RunStatus::Superseded);
+}
+
+pub async fn what_took_its_place_is_not_superseded_by_one_who_comes_late(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let runs = rig.add(replacing("runs").build()).await;
+    let waits = rig.add(replacing("waits").build()).await;
+    let mut late = Vec::new();
+    for job in [runs, waits] {
+        rig.queue(job, 60).await;
+        late.push(decide(&rig, job).await);
+        supersede(&rig, &[job], 120).await;
+    }
+    let running = rig.start(runs, 120).await;
+    let waiting = rig.queue(waits, 120).await;
+    rig.store.supersede(&late, now(121)).await.unwrap();
+    assert_eq!(rig.cancellations().await, []);
+    assert_eq!(rig.run(running.key).await.status, RunStatus::Running);
+    assert_eq!(rig.run(waiting).await.status, RunStatus::Pending);
+    assert_eq!((rig.job(runs).await.live, rig.job(waits).await.live), (1, 1));
+}
+
+pub async fn what_was_decided_before_a_change_supersedes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(replacing("crawl").build()).await;
+    let key = rig.queue(job, 60).await;
+    let decided = decide(&rig, job).await;
+    rig.store.update(&rig.scope, job.id, JobChange::default(), now(61)).await.unwrap();
+    rig.store.supersede(&[decided], now(120)).await.unwrap();
+    assert_eq!(rig.run(key).await.status, RunStatus::Pending);
+    supersede(&rig, &[job], 120).await;
     assert_eq!(rig.run(key).await.status, RunStatus::Superseded);
 }
 
@@ -203,12 +248,12 @@ pub async fn one_that_is_superseded_and_claimed_at_once_ends_either_way(opened: 
     for n in 0..10 {
         let job = rig.add(replacing(&format!("job {n}")).build()).await;
         let key = rig.queue(job, 60).await;
-        let claim = claim_of(rig.node, 10);
+        let (claim, decided) = (claim_of(rig.node, 10), decide(&rig, job).await);
         let claimed: Vec<usize> = at_once(&rig, 2, |n, store| {
             let claim = claim.clone();
             async move {
                 if n == 0 {
-                    store.supersede(&[job.no], now(120)).await.unwrap();
+                    store.supersede(&[decided], now(120)).await.unwrap();
                     0
                 } else {
                     store.claim(&claim, now(120)).await.unwrap().attempts.len()
@@ -237,11 +282,12 @@ pub async fn one_that_is_superseded_and_ends_at_once_ends_once(opened: Opened) {
         let held = rig.start(job, 60).await;
         let due = fire_of(&rig.due(job).await, at(120), Begin::Claimed);
         let (end, node) = (rig.retry(held, at(130)), rig.node);
+        let decided = decide(&rig, job).await;
         at_once(&rig, 3, |n, store| {
             let (end, due) = (end.clone(), due.clone());
             async move {
                 match n {
-                    0 => store.supersede(&[job.no], now(120)).await.unwrap(),
+                    0 => store.supersede(&[decided], now(120)).await.unwrap(),
                     1 => {
                         let done = store.finish(node, vec![end], ALPHA).await.unwrap();
                         assert_eq!(done, [FinishResult::Done]);

@@ -1,12 +1,17 @@
 //! The watch list: who is on it, and when they are judged.
 
+use std::collections::BTreeSet;
+
 use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{JobNo, Shard};
-use evenkeel_store::{ConditionCounts, FinishResult, JobChange, Judgement, RunCancelled, Watched};
+use evenkeel_core::{JobNo, RunKey, Shard};
+use evenkeel_store::{
+    ConditionCounts, FinishResult, JobChange, Judgement, OverdueInQueue, RunCancelled, Supersede,
+    Watched,
+};
 
 use crate::Opened;
-use crate::fixtures::{at, new_job, now};
+use crate::fixtures::{at, new_job, now, unnamed_job};
 use crate::rig::{Held, Known, OVER, Rig};
 
 /// What is to be judged of all shards, by then.
@@ -17,9 +22,11 @@ pub(super) async fn to_judge(rig: &Rig, secs: i64) -> Vec<Watched> {
     found.jobs
 }
 
-/// Their numbers, in order.
+/// Their numbers.
 pub(super) async fn due(rig: &Rig, secs: i64) -> Vec<JobNo> {
-    to_judge(rig, secs).await.iter().map(|job| job.no).collect()
+    let mut numbers: Vec<JobNo> = to_judge(rig, secs).await.iter().map(|job| job.no).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 pub(super) async fn watch(rig: &Rig, jobs: &[Known]) {
@@ -60,11 +67,7 @@ pub async fn a_job_that_runs_well_is_not_on_it(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_well(job, 60).await;
     let held = rig.start(job, 120).await;
-    rig.finish(rig.end(held, Outcome::Cancelled, OVER)).await;
-    let held = rig.start(job, 180).await;
     rig.finish(rig.end(held, Outcome::PartlyFailed, OVER)).await;
-    let held = rig.start(job, 240).await;
-    rig.finish(rig.end(held, Outcome::Superseded, OVER)).await;
     assert_eq!(due(&rig, 300).await, []);
     assert_eq!(rig.census().await.watched, 0);
 }
@@ -122,6 +125,71 @@ pub async fn a_failed_attempt_puts_its_job_on_it(opened: Opened) {
     rig.finish(rig.retry(held, at(900))).await;
     assert!(watched(&rig, retried, 65).await.live);
     assert_eq!(rig.census().await.watched, 3);
+}
+
+pub async fn an_attempt_that_did_not_end_well_puts_its_job_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (name, outcome) in [("cancelled", Outcome::Cancelled), ("replaced", Outcome::Superseded)] {
+        let job = rig.add(new_job(name).build()).await;
+        let held = rig.start(job, 60).await;
+        assert_eq!(due(&rig, 65).await, []);
+        rig.finish(rig.end(held, outcome, OVER)).await;
+        let found = watched(&rig, job, 65).await;
+        assert_eq!((found.history.consecutive_failures, found.live), (0, false));
+        rig.store.judge(vec![judgement(&found, Reason::OnTime, None)], now(66)).await.unwrap();
+    }
+}
+
+/// The jobs that the scheduler is told of as changed.
+async fn told(rig: &Rig) -> Vec<JobNo> {
+    let mut news: Vec<JobNo> = rig.look(0, 10_000).await.changed.iter().map(|job| job.no).collect();
+    news.sort_unstable();
+    news
+}
+
+pub async fn what_is_withdrawn_puts_its_job_on_it_and_is_told(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let names = ["queued", "triggered", "retried", "superseded", "given back", "replaced", "other"];
+    let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
+    let [queued, triggered, retried, superseded, given_back, replaced, other] = jobs[..] else {
+        panic!("all were added")
+    };
+    let in_queue = rig.queue(queued, 60).await;
+    let trigger = rig.trigger(triggered, 0, 61).await;
+    let held = rig.start(retried, 60).await;
+    rig.finish(rig.retry(held, at(900))).await;
+    rig.queue(superseded, 60).await;
+    let (first, second) = (rig.start(given_back, 60).await, rig.start(replaced, 60).await);
+    rig.queue(other, 60).await;
+    rig.store.cancel_run(&rig.scope, first.key, now(62)).await.unwrap();
+    let decided = |job: Known| Supersede { job: job.no, generation: 1, due: at(120) };
+    rig.store.supersede(&[decided(replaced)], now(62)).await.unwrap();
+    let well = judgement(&watched(&rig, retried, 63).await, Reason::OnTime, None);
+    rig.store.judge(vec![well], now(63)).await.unwrap();
+    told(&rig).await;
+    assert_eq!((due(&rig, 64).await, told(&rig).await), (vec![], vec![]));
+
+    for key in [in_queue, trigger, held.key] {
+        let cancelled = rig.store.cancel_run(&rig.scope, key, now(65)).await.unwrap();
+        assert!(matches!(cancelled, RunCancelled::Withdrawn(_)), "{cancelled:?}");
+    }
+    rig.store.supersede(&[decided(superseded)], now(65)).await.unwrap();
+    for (held, job) in [(first, given_back), (second, replaced)] {
+        let back = rig.requeue_of(held, job, false).await;
+        assert!(rig.requeue(back, 65).await);
+    }
+    let withdrawn: Vec<JobNo> = jobs[..6].iter().map(|job| job.no).collect();
+    assert_eq!(due(&rig, 66).await, withdrawn);
+    assert_eq!(told(&rig).await, withdrawn);
+}
+
+pub async fn what_goes_back_into_the_queue_puts_nobody_on_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let back = rig.requeue_of(held, job, true).await;
+    assert!(rig.requeue(back, 65).await);
+    assert_eq!(rig.census().await.watched, 0);
 }
 
 pub async fn an_end_may_ask_for_it(opened: Opened) {
@@ -190,8 +258,11 @@ pub async fn commands_put_nobody_on_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.store.update(&rig.scope, job.id, JobChange::default(), now(1)).await.unwrap();
-    let key = rig.trigger(job, 0, 2).await;
-    rig.store.cancel_run(&rig.scope, key, now(3)).await.unwrap();
+    rig.trigger(job, 0, 2).await;
+    let asked = rig.add(new_job("asked").build()).await;
+    let held = rig.start(asked, 60).await;
+    let cancelled = rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
+    assert_eq!(cancelled, RunCancelled::Asked(held.key));
     assert_eq!(rig.census().await.watched, 0);
 }
 
@@ -213,8 +284,26 @@ pub async fn a_judged_job_is_left_in_peace_until_it_is_due_again(opened: Opened)
     rig.store.judge(vec![judged], now(10)).await.unwrap();
     assert_eq!(due(&rig, 499).await, []);
     assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Warning));
-    // Nothing has happened to it: it is judged as of the same.
-    assert_eq!(watched(&rig, job, 500).await.touched, judged.touched);
+}
+
+pub async fn of_two_who_judge_the_same_the_first_counts(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    watch(&rig, &[job]).await;
+    let seen = watched(&rig, job, 10).await;
+    let first = judgement(&seen, Reason::LastRunFailed, Some(500));
+    rig.store.judge(vec![first], now(10)).await.unwrap();
+    for (reason, again) in [(Reason::Violated, Some(20)), (Reason::OnTime, None)] {
+        rig.store.judge(vec![judgement(&seen, reason, again)], now(11)).await.unwrap();
+        assert_eq!(due(&rig, 499).await, []);
+        let found = watched(&rig, job, 500).await;
+        assert_eq!(found.before, Some(Level::Warning));
+        assert_ne!(found.touched, seen.touched);
+        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0 });
+    }
+    let again = judgement(&watched(&rig, job, 500).await, Reason::Violated, Some(900));
+    rig.store.judge(vec![again], now(500)).await.unwrap();
+    assert_eq!(counts(&rig).await.error, 1);
 }
 
 pub async fn a_job_that_is_well_may_stay_on_it(opened: Opened) {
@@ -302,7 +391,7 @@ pub async fn deleted_jobs_leave_it_and_stay_away(opened: Opened) {
     assert_eq!(counts(&rig).await, ConditionCounts::default());
 }
 
-pub async fn the_longest_due_are_judged_first_up_to_a_limit(opened: Opened) {
+pub async fn those_that_are_due_are_told_up_to_a_limit(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..5).map(|n| new_job(&format!("job {n}")).build()).collect();
     let jobs = rig.add_all(jobs).await;
@@ -315,11 +404,16 @@ pub async fn the_longest_due_are_judged_first_up_to_a_limit(opened: Opened) {
         judgement(one, Reason::LastRunFailed, Some(secs))
     });
     rig.store.judge(judgements.collect(), now(1)).await.unwrap();
-    let first = [3, 1, 2, 0].map(|n: usize| jobs[n].no);
+    let first = [0, 1, 2, 3].map(|n: usize| jobs[n].no);
     assert_eq!(due(&rig, 599).await, first);
-    let shards: Vec<Shard> = Shard::all().collect();
-    let few = rig.store.to_judge(&shards, 2, now(599)).await.unwrap().jobs;
-    assert_eq!(few.iter().map(|one| one.no).collect::<Vec<_>>(), first[..2]);
+    let mut shards: Vec<Shard> = Shard::all().collect();
+    shards.extend(shards.clone());
+    for limit in [0, 1, 3, 4, 9] {
+        let few = rig.store.to_judge(&shards, limit, now(599)).await.unwrap().jobs;
+        let numbers: BTreeSet<JobNo> = few.iter().map(|one| one.no).collect();
+        assert_eq!((few.len(), numbers.len()), (limit.min(4) as usize, limit.min(4) as usize));
+        assert!(numbers.iter().all(|no| first.contains(no)));
+    }
 }
 
 pub async fn only_jobs_of_the_given_shards_are_to_be_judged(opened: Opened) {
@@ -335,11 +429,19 @@ pub async fn only_jobs_of_the_given_shards_are_to_be_judged(opened: Opened) {
     assert_eq!(of(&[]).await, []);
 }
 
+/// All that is found by looking at `limit` attempts at a time.
 async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobNo> {
-    let found = rig.store.overdue_in_queue(shards, limit, now(secs)).await.unwrap();
-    let mut found: Vec<JobNo> = found;
-    found.sort_unstable();
-    found
+    let (mut found, mut after) = (BTreeSet::new(), None);
+    loop {
+        let look = rig.store.overdue_in_queue(shards, after, limit, now(secs)).await.unwrap();
+        assert!(look.jobs.len() <= limit as usize);
+        found.extend(look.jobs);
+        assert!(look.next.is_none_or(|next| Some(next) > after), "it goes on");
+        after = look.next;
+        if after.is_none() {
+            return found.into_iter().collect();
+        }
+    }
 }
 
 pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
@@ -359,7 +461,7 @@ pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
     assert_eq!(overdue(&rig, &shard, 10, 900).await, []);
 }
 
-pub async fn it_is_found_once_by_shard_up_to_a_limit(opened: Opened) {
+pub async fn it_is_found_by_shard_however_few_are_looked_at(opened: Opened) {
     let rig = Rig::new(opened).await;
     let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
     let jobs = ["a", "b", "c"].map(|name| new_job(name).overlap(allow).build());
@@ -374,8 +476,28 @@ pub async fn it_is_found_once_by_shard_up_to_a_limit(opened: Opened) {
     rig.finish(rig.retry(held, at(70))).await;
     let all: Vec<Shard> = Shard::all().collect();
     let numbers: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
-    assert_eq!(overdue(&rig, &all, 10, 900).await, numbers);
-    assert_eq!(overdue(&rig, &all, 2, 900).await.len(), 2);
-    assert_eq!(overdue(&rig, &[Shard::of(jobs[1].no)], 10, 900).await, [jobs[1].no]);
-    assert_eq!(overdue(&rig, &[], 10, 900).await, []);
+    for limit in [1, 2, 4, 6, 10] {
+        assert_eq!(overdue(&rig, &all, limit, 900).await, numbers);
+        assert_eq!(overdue(&rig, &[Shard::of(jobs[1].no)], limit, 900).await, [jobs[1].no]);
+        assert_eq!(overdue(&rig, &[], limit, 900).await, []);
+    }
+}
+
+pub async fn no_more_of_the_queue_is_looked_at_than_asked_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = (0..40).map(|_| unnamed_job().build()).collect();
+    let jobs = rig.add_all(jobs).await;
+    for job in &jobs {
+        rig.queue(*job, 60).await;
+    }
+    // All are for the same time: their keys are in the order of their jobs.
+    let last = jobs[39].no;
+    let look = async |after, limit| {
+        rig.store.overdue_in_queue(&[Shard::of(last)], after, limit, now(900)).await.unwrap()
+    };
+    let first = look(None, 30).await;
+    let next = Some(RunKey::regular(jobs[29].no, at(60)));
+    assert_eq!(first, OverdueInQueue { jobs: Vec::new(), next });
+    assert_eq!(look(next, 30).await, OverdueInQueue { jobs: vec![last], next: None });
+    assert_eq!(look(None, 0).await, OverdueInQueue::default());
 }

@@ -2,9 +2,9 @@
 
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, RunKey, Timestamp};
-use evenkeel_store::{RunCancelled, Scope};
+use evenkeel_store::{RunCancelled, Scope, Supersede};
 
-use super::data::Data;
+use super::data::{Data, JobRow};
 
 impl Data {
     pub fn cancel_run(&mut self, scope: &Scope, key: RunKey, now: Timestamp) -> RunCancelled {
@@ -15,7 +15,7 @@ impl Data {
         let waiting = self.waiting_of(key.job_no).map(|(key, _)| key).find(of_run);
         if let Some(waiting) = waiting {
             self.withdraw(waiting, Outcome::Cancelled, now);
-            self.touch(key.job_no);
+            self.tell_of_end(key.job_no);
             return RunCancelled::Withdrawn(waiting);
         }
         if let Some(running) = self.running.iter().find(|(_, key)| of_run(key)).copied() {
@@ -28,16 +28,32 @@ impl Data {
         }
     }
 
-    pub fn supersede(&mut self, jobs: &[JobNo], now: Timestamp) {
-        for no in jobs {
+    pub fn supersede(&mut self, batch: &[Supersede], now: Timestamp) {
+        for Supersede { job: no, generation, due } in batch {
+            let as_decided =
+                |job: &JobRow| job.generation == *generation && job.next_at == Some(*due);
+            if !self.find(*no).is_some_and(as_decided) {
+                continue;
+            }
             let waiting: Vec<RunKey> = self.waiting_of(*no).map(|(key, _)| key).collect();
-            for key in waiting {
-                self.withdraw(key, Outcome::Superseded, now);
+            for key in &waiting {
+                self.withdraw(*key, Outcome::Superseded, now);
+            }
+            if !waiting.is_empty() {
+                self.tell_of_end(*no);
             }
             let of_job = |(_, key): &&(_, RunKey)| key.job_no == *no;
             for running in self.running.iter().filter(of_job) {
                 self.cancellations.entry(*running).or_insert(true);
             }
+        }
+    }
+
+    /// A chain did not end well: its job is judged, and its scheduler looks at it anew.
+    pub fn tell_of_end(&mut self, no: JobNo) {
+        if self.find(no).is_some_and(|job| !job.is_deleted()) {
+            self.watch(&[no]);
+            self.tell(no);
         }
     }
 }

@@ -44,7 +44,7 @@ impl Data {
         } else if outcome.is_good() {
             job.newest_good = Some(key);
         }
-        let deleted = job.is_deleted();
+        let (deleted, since) = (job.is_deleted(), job.since);
         let over = match finish.then {
             Then::Retry { due } if !deleted && !asked_to_end => {
                 self.add_wake(key.with_attempt(Attempt(key.attempt.0 + 1)), due);
@@ -54,17 +54,19 @@ impl Data {
             Then::EndChain { stop_job, next_at } => {
                 // The end of a run that somebody wanted says nothing about its job.
                 let stops = stop_job && !asked_to_end;
-                self.go_on(key.job_no, stops, next_at);
+                // Nor does one that was decided under an older schedule.
+                if since <= finish.started_at {
+                    self.go_on(key.job_no, stops, next_at);
+                }
                 true
             }
         };
         if over {
             self.end_chain(key.job_no);
         }
-        if over && outcome.is_failure() && !deleted {
-            self.tell(key.job_no);
-        }
-        if outcome.is_failure() || finish.watch {
+        if over && !outcome.is_good() {
+            self.tell_of_end(key.job_no);
+        } else if !outcome.is_good() || finish.watch {
             self.watch(&[key.job_no]);
         } else {
             self.touch(key.job_no);

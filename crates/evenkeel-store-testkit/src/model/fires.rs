@@ -4,7 +4,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Results, Standing, Start, WakeFire,
+    DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Postpone, Results, Standing, Start,
+    WakeFire,
 };
 
 use super::data::{Data, RunRow, Waiting};
@@ -167,6 +168,17 @@ impl Data {
             self.link(key);
         }
         FireResult::Fired(self.begin(node, key, wake.start, now))
+    }
+
+    pub fn postpone(&mut self, batch: &[Postpone]) {
+        for Postpone { due, key, until } in batch {
+            match self.waiting.get(&(key.job_no, *key)) {
+                Some(Waiting::Wake { due: known }) if known == due => {}
+                Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => continue,
+            }
+            self.stop_waiting(*key);
+            self.add_wake(*key, *until);
+        }
     }
 
     fn begin(&mut self, node: NodeNo, key: RunKey, start: Start, now: Timestamp) -> Fence {

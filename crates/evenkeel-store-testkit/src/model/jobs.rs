@@ -142,6 +142,7 @@ impl Data {
             self.job(no).about = about;
         }
         let job = self.job(no);
+        let is_redefined = change.definition.is_some();
         if let (Some(definition), Some(text)) = (change.definition, text) {
             job.definition = definition;
             job.text = text;
@@ -155,6 +156,9 @@ impl Data {
         self.place(no);
         self.tell_if_soon(no, now);
         self.touch(no);
+        if is_redefined {
+            self.open_anew(no, now);
+        }
         Ok(Changed::Done(Box::new(self.view(&self.jobs[(no.0 - 1) as usize]))))
     }
 

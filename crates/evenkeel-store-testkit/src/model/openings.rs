@@ -39,6 +39,21 @@ impl Data {
         }
     }
 
+    /// What waits of a job in the queue may be claimed when and where its definition says.
+    pub fn open_anew(&mut self, no: JobNo, now: Timestamp) {
+        let job = self.job(no);
+        let average = job.definition.average(job.history.average_good_duration);
+        let opening = Opening::of(&job.definition, average, now);
+        let forbidden = job.definition.dont_run_on_nodes.clone();
+        let keys: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
+        for key in keys {
+            if let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(no, key)) {
+                ready.opening = opening;
+                ready.forbidden_nodes.clone_from(&forbidden);
+            }
+        }
+    }
+
     pub fn waiting_attempts(&self, scope: &Scope, id: JobId) -> Vec<WaitingAttempt> {
         let Some(no) = self.seen(scope, id) else { return Vec::new() };
         let waiting = self.waiting_of(no).take(TOLD_MAX);

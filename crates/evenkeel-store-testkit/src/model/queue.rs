@@ -147,6 +147,7 @@ impl Data {
             };
             run.finished_at = Some(now);
             self.end_chain(key.job_no);
+            self.tell_of_end(key.job_no);
         } else {
             run.status = RunStatus::Pending;
             self.enqueue(key, requeue.ticket, fence, crashes, now);

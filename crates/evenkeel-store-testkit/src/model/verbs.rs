@@ -5,9 +5,9 @@ use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
     Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
-    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Prune, Pruned, Registered,
-    Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError,
-    Triggered, WaitingAttempt, WakeFire,
+    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
+    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
+    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -95,8 +95,13 @@ impl ScheduleStore for ModelStore {
         Ok(self.lock().fire_wakes(node, batch, self.resolve(now)))
     }
 
-    async fn supersede(&self, jobs: &[JobNo], now: Now) -> Answer<()> {
-        self.lock().supersede(jobs, self.resolve(now));
+    async fn supersede(&self, batch: &[Supersede], now: Now) -> Answer<()> {
+        self.lock().supersede(batch, self.resolve(now));
+        Ok(())
+    }
+
+    async fn postpone(&self, batch: &[Postpone]) -> Answer<()> {
+        self.lock().postpone(batch);
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use evenkeel_core::condition::{Level, Reason};
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, JobNo, RunKey, Shard, Timestamp};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Judgement, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope,
-    Standing, StoreError, ToJudge, WatchStore, Watched,
+    AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
+    RiskFilter, Scope, Standing, StoreError, ToJudge, WatchStore, Watched,
 };
 
 use super::ModelStore;
@@ -81,17 +81,14 @@ impl Data {
     }
 
     fn to_judge(&self, shards: &[Shard], limit: u32, now: Timestamp) -> ToJudge {
-        let limit = limit as usize;
         let of_shard = |shard: &Shard| {
             let first = (*shard, AT_ONCE, JobNo(i64::MIN));
             let last = (*shard, now, JobNo(i64::MAX));
-            self.watch.due.range(first..=last).take(limit).map(|(_, at, no)| (*at, *no))
+            self.watch.due.range(first..=last).map(|(_, _, no)| *no)
         };
-        let mut due: Vec<(Timestamp, JobNo)> = shards.iter().flat_map(of_shard).collect();
-        due.sort_unstable();
-        due.dedup();
-        due.truncate(limit);
-        ToJudge { now, jobs: due.into_iter().filter_map(|(_, no)| self.watched(no)).collect() }
+        let shards: BTreeSet<Shard> = shards.iter().copied().collect();
+        let due = shards.iter().flat_map(of_shard).take(limit as usize);
+        ToJudge { now, jobs: due.filter_map(|no| self.watched(no)).collect() }
     }
 
     fn watched(&self, no: JobNo) -> Option<Watched> {
@@ -133,25 +130,40 @@ impl Data {
                 self.watch.forget(no);
                 continue;
             };
-            let Judgement { touched, reason, error_at, .. } = *judgement;
+            let Judgement { reason, error_at, .. } = *judgement;
             let same = |judged: &Judged| judged.reason.level() == reason.level();
             let since = row.judged.filter(same).map_or(now, |judged| judged.since);
             let judged = Some(Judged { reason, error_at, since });
+            self.watch.happened += 1;
+            let touched = self.watch.happened;
             self.watch.put(no, WatchRow { judge_at, touched, judged });
         }
     }
 
-    fn overdue_in_queue(&self, shards: &[Shard], limit: u32, now: Timestamp) -> Vec<JobNo> {
-        let overdue = self.waiting.iter().filter_map(|((no, _), waiting)| match waiting {
-            Waiting::Ready(ready) if ready.order.should_start_by < now => Some(*no),
-            Waiting::Ready(_) | Waiting::Wake { .. } => None,
+    fn overdue_in_queue(
+        &self,
+        shards: &[Shard],
+        after: Option<RunKey>,
+        limit: u32,
+        now: Timestamp,
+    ) -> OverdueInQueue {
+        let queued = self.waiting.iter().filter_map(|((_, key), waiting)| match waiting {
+            Waiting::Ready(ready) => Some((*key, ready.order.should_start_by)),
+            Waiting::Wake { .. } => None,
         });
-        let mut found: Vec<JobNo> = overdue
-            .filter(|no| shards.contains(&Shard::of(*no)) && !self.watch.rows.contains_key(no))
-            .collect();
-        found.dedup();
-        found.truncate(limit as usize);
-        found
+        let mut looked_at: Vec<(RunKey, Timestamp)> =
+            queued.filter(|(key, _)| after.is_none_or(|after| *key > after)).collect();
+        looked_at.sort_unstable();
+        looked_at.truncate(limit as usize);
+        let is_full = looked_at.len() == limit as usize;
+        let wanted =
+            |no: &JobNo| shards.contains(&Shard::of(*no)) && !self.watch.rows.contains_key(no);
+        let overdue = looked_at.iter().filter(|(_, start_by)| *start_by < now);
+        let jobs: BTreeSet<JobNo> = overdue.map(|(key, _)| key.job_no).filter(wanted).collect();
+        OverdueInQueue {
+            jobs: jobs.into_iter().collect(),
+            next: looked_at.last().map(|(key, _)| *key).filter(|_| is_full),
+        }
     }
 
     /// The jobs that were judged, all or a tenant's.
@@ -222,10 +234,11 @@ impl WatchStore for ModelStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
+        after: Option<RunKey>,
         limit: u32,
         now: Now,
-    ) -> Result<Vec<JobNo>, StoreError> {
-        Ok(self.lock().overdue_in_queue(shards, limit, self.resolve(now)))
+    ) -> Result<OverdueInQueue, StoreError> {
+        Ok(self.lock().overdue_in_queue(shards, after, limit, self.resolve(now)))
     }
 
     async fn condition_counts(&self, scope: &Scope) -> Result<ConditionCounts, StoreError> {

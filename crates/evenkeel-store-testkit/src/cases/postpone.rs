@@ -1,0 +1,89 @@
+//! Retries and triggers that may not start at their time.
+
+use evenkeel_store::{FireResult, Postpone, RunCancelled};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now};
+use crate::rig::{Rig, next_attempt};
+
+pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let retried = rig.add(new_job("retried").build()).await;
+    let triggered = rig.add(new_job("triggered").build()).await;
+    let held = rig.start(retried, 60).await;
+    rig.finish(rig.retry(held, at(90))).await;
+    let trigger = rig.trigger(triggered, 0, 70).await;
+    let retry = next_attempt(held.key);
+    let batch = [
+        Postpone { due: at(90), key: retry, until: at(500) },
+        Postpone { due: at(70), key: trigger, until: at(600) },
+    ];
+    rig.store.postpone(&batch).await.unwrap();
+    assert_eq!(rig.wakes(499).await, []);
+    let wakes = rig.wakes(600).await;
+    let told: Vec<_> = wakes.iter().map(|wake| (wake.due, wake.key)).collect();
+    assert_eq!(told, [(at(500), retry), (at(600), trigger)]);
+    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 600).await;
+    assert!(matches!(fired[..], [FireResult::Fired(_), FireResult::Fired(_)]), "{fired:?}");
+    assert_eq!(rig.census().await.wakes, 0);
+}
+
+pub async fn it_may_be_brought_forward_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.trigger(job, 0, 70).await;
+    for (due, until) in [(70, 500), (500, 80)] {
+        rig.store.postpone(&[Postpone { due: at(due), key, until: at(until) }]).await.unwrap();
+    }
+    assert_eq!(rig.wakes(80).await[0].due, at(80));
+    assert_eq!(rig.census().await.wakes, 1);
+}
+
+pub async fn what_was_decided_on_the_former_time_is_stale(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.trigger(job, 0, 70).await;
+    let before = rig.wakes(70).await;
+    rig.store.postpone(&[Postpone { due: at(70), key, until: at(500) }]).await.unwrap();
+    assert_eq!(rig.fire_wakes(&before, Begin::Claimed, 700).await, [FireResult::Stale]);
+    // Of two who put it off, the first does.
+    rig.store.postpone(&[Postpone { due: at(70), key, until: at(900) }]).await.unwrap();
+    assert_eq!(rig.wakes(1_000).await[0].due, at(500));
+    assert_eq!(rig.job(job).await.live, 1);
+}
+
+pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let fired = rig.add(new_job("fired").build()).await;
+    let queued = rig.add(new_job("queued").build()).await;
+    let cancelled = rig.add(new_job("cancelled").build()).await;
+    let waits = rig.add(new_job("waits").build()).await;
+    let mut keys = Vec::new();
+    for (job, begin) in [(fired, Begin::Claimed), (queued, Begin::Queued)] {
+        keys.push(rig.trigger(job, 0, 70).await);
+        rig.fire_wakes(&rig.wakes(70).await, begin, 70).await;
+    }
+    keys.push(rig.trigger(cancelled, 0, 70).await);
+    let ended = rig.store.cancel_run(&rig.scope, keys[2], now(70)).await.unwrap();
+    assert_eq!(ended, RunCancelled::Withdrawn(keys[2]));
+    keys.push(rig.trigger(waits, 0, 70).await);
+    let until = at(500);
+    let batch: Vec<Postpone> =
+        keys.iter().map(|key| Postpone { due: at(70), key: *key, until }).collect();
+    rig.store.postpone(&batch).await.unwrap();
+    rig.store.postpone(&[]).await.unwrap();
+    let wakes = rig.wakes(500).await;
+    assert_eq!(wakes.iter().map(|wake| wake.key).collect::<Vec<_>>(), [keys[3]]);
+    let census = rig.census().await;
+    assert_eq!((census.running, census.ready, census.wakes), (1, 1, 1));
+}
+
+pub async fn what_is_put_off_can_be_withdrawn(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.trigger(job, 0, 70).await;
+    rig.store.postpone(&[Postpone { due: at(70), key, until: at(500) }]).await.unwrap();
+    let ended = rig.store.cancel_run(&rig.scope, key, now(71)).await.unwrap();
+    assert_eq!(ended, RunCancelled::Withdrawn(key));
+    assert_eq!((rig.wakes(1_000).await, rig.job(job).await.live), (vec![], 0));
+}
