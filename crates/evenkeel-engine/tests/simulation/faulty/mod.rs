@@ -144,7 +144,9 @@ mod watch;
 
 by_ref!(
     Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
-    Vec<RunKey> => [RunKey], Vec<(RunKey, Opening)> => [(RunKey, Opening)], NewNode => NewNode, String => str, JobFilter => JobFilter,
+    Vec<RunKey> => [RunKey], Vec<(RunKey, Opening)> => [(RunKey, Opening)],
+    Vec<Supersede> => [Supersede], Vec<Postpone> => [Postpone],
+    NewNode => NewNode, String => str, JobFilter => JobFilter,
 );
 
 #[async_trait]
