@@ -1,6 +1,6 @@
 //! The canonical form of a schedule: an object with a kind.
 
-use evenkeel_core::schedule::{Once, Periodic};
+use evenkeel_core::schedule::{Once, Periodic, PeriodicError};
 use evenkeel_core::{Schedule, Span};
 use serde_json::{Map, Value};
 
@@ -100,7 +100,8 @@ fn periodic(fields: &mut Fields<'_>) -> Option<Said> {
             Some(Said { open_cooldown: cooldown.is_none(), ..Schedule::Periodic(periodic).into() })
         }
         Err(error) => {
-            fields.fault("period", error.to_string());
+            let too_long = matches!(error, PeriodicError::CooldownTooLong { .. });
+            fields.fault(if too_long { "cooldown" } else { "period" }, error.to_string());
             None
         }
     }
