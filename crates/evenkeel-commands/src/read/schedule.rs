@@ -73,6 +73,10 @@ fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
     match fields.value("schedule")? {
         Value::String(_) => text_form(fields, "schedule"),
         Value::Object(object) => Some(("schedule", kinds::read(fields, object)?)),
+        Value::Number(number) => {
+            fields.fault("schedule", format!("{number} needs a unit: write \"{number}m\""));
+            None
+        }
         other => {
             let message = format!(
                 "{} is not a schedule; write an object with a kind, or a text like {ALL_FORMS}",

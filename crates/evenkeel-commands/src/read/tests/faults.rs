@@ -1,5 +1,6 @@
 //! What is said to who made a mistake, and to which field.
 
+use super::super::expression::read_cron;
 use super::*;
 
 #[test]
@@ -41,4 +42,42 @@ fn a_run_is_expected_to_be_over_before_it_must_be() {
     assert!(read(&both("10m", "10m")).is_ok());
     assert_eq!(blamed(&both("11m", "10m")), ["max_expected_duration"]);
     assert!(message(&both("11m", "10m")).contains("max_allowed_duration, which is 10m"));
+}
+
+#[test]
+fn what_a_crontab_has_besides_the_fields_is_told_where_it_belongs() {
+    for (text, position, right) in [
+        ("CRON_TZ=Europe/Berlin 0 9 * * *", 0, "timezone"),
+        ("TZ=UTC 0 9 * * 1-5 /usr/bin/backup", 0, "timezone"),
+        ("0 9 * * * /usr/bin/backup", 10, "executor"),
+        ("0 9 * * 1-5 ./backup.sh -v", 12, "executor"),
+        ("0 9 * * * root /usr/bin/backup", 10, "executor"),
+        ("0 0 9 * * * curl https://example.com/", 12, "executor"),
+        ("0 0 9 * * MON 2026", 14, "write 5 fields"),
+    ] {
+        for read in [read_schedule, read_cron] {
+            let misread = read(text).unwrap_err();
+            assert_eq!(misread.position, position, "{text}: {misread}");
+            assert!(misread.message.contains(right), "{text}: {misread}");
+        }
+    }
+}
+
+#[test]
+fn a_length_that_lacks_its_unit_or_its_t_is_shown_with_it() {
+    for (text, right) in
+        [("30", "write 30m"), ("P1H", "write PT1H"), ("p1d2h", "write P1DT2H"), ("P5S", "PT5S")]
+    {
+        let misread = read_schedule(text).unwrap_err();
+        assert!(misread.message.contains(right), "{text}: {misread}");
+    }
+    for document in [
+        json!({"schedule": 30}),
+        json!({"schedule": {"kind": "interval", "every": 30}}),
+        json!({"scheduling_period": 30}),
+        json!({"max_allowed_duration": 30}),
+    ] {
+        let message = message(&noop(document.clone()));
+        assert!(message.contains("30 needs a unit: write \"30m\""), "{document}: {message}");
+    }
 }
