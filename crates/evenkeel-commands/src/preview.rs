@@ -34,7 +34,7 @@ pub struct Preview {
     /// Are these the very times a job would have? Otherwise they are the latest there can be, or
     /// each job has times of its own.
     pub exact_times: bool,
-    /// The slots with a start in the first day, up to 24 of them.
+    /// The slots with a start in the day from its first one on, up to 24 of them.
     pub slots: Vec<Slot>,
 }
 
@@ -70,7 +70,8 @@ fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
     let starts = || Starts::new(&definition, average, first, 0);
     let times = starts().take(count).map(|start| NextTime::new(start, &definition.timezone));
     let times = times.collect();
-    let mut slots = starts().slots_until(from.saturating_add(DAY));
+    let first_start = starts().next().map_or(from, |start| start.at);
+    let mut slots = starts().slots_before(first_start.saturating_add(DAY));
     slots.truncate(SLOTS_MAX);
     Preview {
         kind: kind(&definition.schedule),

@@ -57,10 +57,10 @@ impl<'a> Starts<'a> {
         Self { definition, average, next, left }
     }
 
-    /// The slots in which there is a start up to `until`.
-    pub(crate) fn slots_until(mut self, until: Timestamp) -> Vec<Slot> {
+    /// The slots in which there is a start before `end`.
+    pub(crate) fn slots_before(mut self, end: Timestamp) -> Vec<Slot> {
         let mut slots = Vec::new();
-        while let Some(start) = self.next().filter(|start| start.at <= until) {
+        while let Some(start) = self.next().filter(|start| start.at < end) {
             let slot = Slot::of(start.at);
             if slots.last() != Some(&slot) {
                 slots.push(slot);

@@ -1,9 +1,9 @@
 //! Conditions and reasons in plain English.
 
 use evenkeel_core::condition::{Condition, Reason};
-use evenkeel_core::explain::Why;
+use evenkeel_core::explain::{Busy, EarlierRun, Why};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{Span, Timestamp, Zone};
+use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
 
 use crate::describe::{listed, moment, span_words};
 
@@ -21,32 +21,53 @@ fn from_now(until: Timestamp, now: Timestamp) -> String {
     format!("in {}", span_words(Span::from_secs(secs / unit * unit)))
 }
 
-/// What a condition means, for a job of this zone.
-pub fn condition_words(condition: &Condition, zone: &Zone) -> String {
-    let deadline = condition.deadline.map(|deadline| moment(deadline, zone)).unwrap_or_default();
-    match condition.reason {
-        Reason::OnTime if condition.deadline.is_some() => {
-            format!("It runs as it should. The next good run must be over by {deadline}.")
+/// What a condition means, for a job of this definition.
+pub fn condition_words(condition: &Condition, definition: &Definition) -> String {
+    let deadline = condition.deadline.map(|deadline| moment(deadline, &definition.timezone));
+    // One that runs once promises to start, all others to be over.
+    let starts = matches!(definition.schedule, Schedule::Once(_));
+    match (condition.reason, deadline) {
+        (Reason::OnTime, None) => "It runs as it should.".into(),
+        (Reason::OnTime, Some(by)) if starts => {
+            format!("It runs as it should, and must have started by {by}.")
         }
-        Reason::OnTime => "It runs as it should.".into(),
-        Reason::NeverRan => {
-            format!("It has not run yet, and need not have. A good run must be over by {deadline}.")
+        (Reason::OnTime, Some(by)) => {
+            format!("It runs as it should. The next good run must be over by {by}.")
         }
-        Reason::Paused => "It is paused or cancelled: nothing is promised.".into(),
-        Reason::Over => "No run follows, and none has to.".into(),
-        Reason::LastRunFailed if condition.deadline.is_some() => format!(
-            "Its last run failed. The promise still holds if a good run is over by {deadline}."
+        (Reason::NeverRan, None) => "It has not run yet, and need not have.".into(),
+        (Reason::NeverRan, Some(by)) if starts => {
+            format!("It has not run yet, and need not have. It must have started by {by}.")
+        }
+        (Reason::NeverRan, Some(by)) => {
+            format!("It has not run yet, and need not have. A good run must be over by {by}.")
+        }
+        (Reason::Paused, _) => "It is paused or cancelled: nothing is promised.".into(),
+        (Reason::Over, _) => "No run follows, and none has to.".into(),
+        (Reason::LastRunFailed, None) => "Its last run failed.".into(),
+        (Reason::LastRunFailed, Some(by)) if starts => {
+            format!("Its last run failed. The promise still holds if it starts by {by}.")
+        }
+        (Reason::LastRunFailed, Some(by)) => {
+            format!("Its last run failed. The promise still holds if a good run is over by {by}.")
+        }
+        (Reason::LikelyViolatedRunning, by) => format!(
+            "It runs, but judging by how long it takes it will not be over by {}.",
+            by.unwrap_or_default()
         ),
-        Reason::LastRunFailed => "Its last run failed.".into(),
-        Reason::LikelyViolatedRunning => {
-            format!("It runs, but judging by how long it takes it will not be over by {deadline}.")
+        (Reason::LikelyViolatedWaiting, by) if starts => {
+            format!("It is late: it must have started by {}.", by.unwrap_or_default())
         }
-        Reason::LikelyViolatedWaiting => format!(
-            "Even if it started now, judging by how long it takes it would not be over by \
-             {deadline}."
+        (Reason::LikelyViolatedWaiting, by) => format!(
+            "Even if it started now, judging by how long it takes it would not be over by {}.",
+            by.unwrap_or_default()
         ),
-        Reason::Violated => format!("A good run had to be over by {deadline}, and none was."),
-        Reason::GivenUp => "Its last run failed, and no other follows.".into(),
+        (Reason::Violated, by) if starts => {
+            format!("It had to start by {}, and has not.", by.unwrap_or_default())
+        }
+        (Reason::Violated, by) => {
+            format!("A good run had to be over by {}, and none was.", by.unwrap_or_default())
+        }
+        (Reason::GivenUp, _) => "Its last run failed, and no other follows.".into(),
     }
 }
 
@@ -56,7 +77,8 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
     let until = |at: Timestamp| format!("{} ({})", moment(at, zone), from_now(at, now));
     match why {
         Why::Running { since } => format!("It runs since {}.", when(*since)),
-        Why::NotDue { until: at } => format!("Its next time is {}.", until(*at)),
+        Why::NotDue { until: at, busy: None } => format!("Its next time is {}.", until(*at)),
+        Why::NotDue { until: at, busy: Some(busy) } => next_time(busy, &until(*at)),
         Why::CoolingDown { until: at } => {
             format!("It pauses after its last run until {}.", until(*at))
         }
@@ -81,7 +103,10 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
                 1000.. => "1000 of your runs or more are before it".into(),
                 n => format!("{n} of your runs are before it"),
             };
-            format!("It waits for a worker since {}; {place}.", when(*since))
+            format!(
+                "It waits since {} and starts as soon as a worker is free; {place}.",
+                when(*since)
+            )
         }
         Why::NoNodeAllowed { forbidden } => format!(
             "No node may run it: all that live are among those it stays away from ({}).",
@@ -89,26 +114,58 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
         ),
         Why::NoWorker => "No node that runs jobs is alive.".into(),
         Why::NoCapacity { since } => {
-            format!("It is due since {}, but all workers have enough to do.", when(*since))
+            let since = when(*since);
+            format!("It is due since {since} and starts as soon as a worker has room for it.")
         }
-        Why::PreviousRunGoingOn { since, overlap } => {
-            let then = match overlap {
+        Why::PreviousRunGoingOn { since, busy } => {
+            let while_busy = match busy.earlier {
+                EarlierRun::GoesOn => "while a run of it goes on",
+                EarlierRun::Waits => "while a run of it waits",
+                EarlierRun::IsRetried => "while a retry of it is pending",
+            };
+            let then = match busy.overlap {
                 OverlapPolicy::Skip => "that time is skipped",
                 OverlapPolicy::Queue => "that time waits for its end",
                 OverlapPolicy::Allow => "both run side by side",
                 OverlapPolicy::Replace => "that run is being ended to make room",
             };
-            format!("Its time came at {} while a run of it goes on; {then}.", when(*since))
+            format!("Its time came at {} {while_busy}; {then}.", when(*since))
         }
         Why::Starting => "It is due and starts in a moment.".into(),
         Why::Paused => "It is paused; resume it to give it a next time.".into(),
         Why::Cancelled => "It was cancelled and runs no more.".into(),
         Why::Over => "It has no further time.".into(),
+        Why::GivenUp => "Its last run failed and no retry is left; it has no further time.".into(),
+    }
+}
+
+/// What comes at the next time if an earlier run may not be over by then.
+fn next_time(busy: &Busy, at: &str) -> String {
+    let earlier = match busy.earlier {
+        EarlierRun::GoesOn => "this run",
+        EarlierRun::Waits => "the run that waits",
+        EarlierRun::IsRetried => "the retry",
+    };
+    match busy.overlap {
+        OverlapPolicy::Skip => format!(
+            "If {earlier} is over by then, it starts again at {at}; otherwise that time is skipped."
+        ),
+        OverlapPolicy::Queue => {
+            format!(
+                "Its next time is {at}; if {earlier} is not over by then, it waits for its end."
+            )
+        }
+        OverlapPolicy::Allow => format!("Its next time is {at}."),
+        OverlapPolicy::Replace => format!(
+            "Its next time is {at}; if {earlier} is not over by then, it is ended to make room."
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_core::schedule::{Interval, Once};
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -118,20 +175,58 @@ mod tests {
         let until = NOW.saturating_add(Span::from_secs(3 * 3600 + 59));
         let zone = Zone::get("America/Toronto").unwrap();
         assert_eq!(
-            why_words(&Why::NotDue { until }, &zone, NOW),
+            why_words(&Why::NotDue { until, busy: None }, &zone, NOW),
             "Its next time is 2027-01-15 06:00:59 America/Toronto time (in 3 hours)."
         );
     }
 
     #[test]
     fn every_reason_is_a_sentence() {
-        let zone = Zone::utc();
+        let once = Definition::noop(Schedule::Once(Once::NOW));
+        let every = Interval::new(Span::from_secs(60), None).unwrap();
+        let recurs = Definition::noop(Schedule::Interval(every));
         for reason in Reason::ALL {
-            let deadline = Some(NOW);
-            let condition = Condition { reason, deadline, window: None, changes_at: None };
-            let words = condition_words(&condition, &zone);
-            assert!(words.ends_with('.') && words.len() > 20, "{words}");
+            for (definition, deadline) in
+                [(&once, None), (&once, Some(NOW)), (&recurs, None), (&recurs, Some(NOW))]
+            {
+                let condition = Condition { reason, deadline, window: None, changes_at: None };
+                let words = condition_words(&condition, definition);
+                assert!(words.ends_with('.') && words.len() > 18, "{words}");
+            }
         }
+    }
+
+    #[test]
+    fn a_job_that_runs_once_must_have_started() {
+        let once = Definition::noop(Schedule::Once(Once::NOW));
+        let words = |reason| {
+            let condition =
+                Condition { reason, deadline: Some(NOW), window: None, changes_at: None };
+            condition_words(&condition, &once)
+        };
+        assert!(words(Reason::NeverRan).contains("It must have started by 2027-01-15 08:00 UTC."));
+        assert!(words(Reason::Violated).starts_with("It had to start by 2027-01-15 08:00 UTC"));
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_the_next_time_is_told() {
+        let zone = Zone::utc();
+        let told = |earlier, overlap| {
+            let busy = Busy { earlier, overlap };
+            [
+                why_words(&Why::NotDue { until: NOW, busy: Some(busy) }, &zone, NOW),
+                why_words(&Why::PreviousRunGoingOn { since: NOW, busy }, &zone, NOW),
+            ]
+        };
+        let [next, came] = told(EarlierRun::GoesOn, OverlapPolicy::Skip);
+        assert!(next.starts_with("If this run is over by then, it starts again at "), "{next}");
+        assert!(came.contains("while a run of it goes on"), "{came}");
+        let [next, came] = told(EarlierRun::IsRetried, OverlapPolicy::Queue);
+        assert!(next.contains("if the retry is not over by then"), "{next}");
+        assert!(!came.contains("goes on"), "{came}");
+        let [next, came] = told(EarlierRun::Waits, OverlapPolicy::Replace);
+        assert!(next.ends_with("it is ended to make room."), "{next}");
+        assert!(came.contains("while a run of it waits"), "{came}");
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub enum Why {
     NotDue {
         /// It comes then.
         until: Timestamp,
+        /// What may still be in its way then.
+        #[serde(flatten)]
+        busy: Option<Busy>,
     },
     /// Its pause after the run before is not over.
     CoolingDown {
@@ -73,12 +76,13 @@ pub enum Why {
         /// Its time came then.
         since: Timestamp,
     },
-    /// Its time has come while a run of it goes on.
+    /// Its time has come while an earlier run of it is not over.
     PreviousRunGoingOn {
         /// Its time came then.
         since: Timestamp,
-        /// What its overlap policy makes of that.
-        overlap: OverlapPolicy,
+        /// What is in its way.
+        #[serde(flatten)]
+        busy: Busy,
     },
     /// Its time has come, and it starts in a moment.
     Starting,
@@ -88,13 +92,36 @@ pub enum Why {
     Cancelled,
     /// It has no further time.
     Over,
+    /// Neither has it, and its last run failed.
+    GivenUp,
+}
+
+/// A run that is not over, and what it means for the next time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Busy {
+    /// What that run does.
+    pub earlier: EarlierRun,
+    /// What becomes of a time that comes meanwhile.
+    pub overlap: OverlapPolicy,
+}
+
+/// What a run that is not over does.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlierRun {
+    /// It runs.
+    GoesOn,
+    /// It has not started.
+    Waits,
+    /// It failed, and waits for its retry.
+    IsRetried,
 }
 
 impl Why {
     /// Until when it holds, at the latest, if that is known.
     pub const fn until(&self) -> Option<Timestamp> {
         match self {
-            Self::NotDue { until }
+            Self::NotDue { until, .. }
             | Self::CoolingDown { until }
             | Self::AfterThisRun { until, .. }
             | Self::Blackout { until }
@@ -149,6 +176,8 @@ pub struct Facts<'a> {
     pub paused: bool,
     /// Its next regular time.
     pub next_at: Option<Timestamp>,
+    /// Its last run failed.
+    pub failed: bool,
     /// When its last run ended.
     pub last_end_at: Option<Timestamp>,
     /// Chains of it that are not over.
@@ -175,7 +204,8 @@ const A_MOMENT: Span = Span::from_secs(5);
 
 /// Why a job does not run at `now`.
 pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
-    let mut found = Found { facts, now, reasons: Vec::new(), starts: Vec::new() };
+    let mut found =
+        Found { facts, now, reasons: Vec::new(), starts: Vec::new(), awaits_room: false };
     if facts.cancelled {
         found.reasons.push(Why::Cancelled);
     } else {
@@ -190,7 +220,9 @@ pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
             found.look_at_workers();
         }
     }
-    Explanation { reasons: found.reasons, next_possible_start: found.starts.into_iter().min() }
+    // What waits for room may start at any moment, and nobody knows at which.
+    let next_possible_start = found.starts.into_iter().min().filter(|_| !found.awaits_room);
+    Explanation { reasons: found.reasons, next_possible_start }
 }
 
 struct Found<'a> {
@@ -199,6 +231,8 @@ struct Found<'a> {
     reasons: Vec<Why>,
     /// Moments at which something of it may start.
     starts: Vec<Timestamp>,
+    /// Something of it starts as soon as a worker is free.
+    awaits_room: bool,
 }
 
 impl Found<'_> {
@@ -216,7 +250,7 @@ impl Found<'_> {
                 } else if due > self.now {
                     self.reasons.push(Why::TriggerPending { until: due });
                 } else if start <= self.now {
-                    self.reasons.push(Why::Starting);
+                    self.note_due(due);
                 }
                 self.note_blackout(due.max(self.now), start);
                 self.starts.push(start);
@@ -232,7 +266,11 @@ impl Found<'_> {
                 let scheduled_at = waiting.scheduled_at;
                 self.note_blackout(self.now, start);
                 self.reasons.push(Why::WaitingInQueue { scheduled_at, since, ahead });
-                self.starts.push(start);
+                if start > self.now {
+                    self.starts.push(start);
+                } else {
+                    self.awaits_room = true;
+                }
             }
         }
     }
@@ -245,16 +283,16 @@ impl Found<'_> {
         }
         let Some(next) = facts.next_at else {
             if facts.live == 0 {
-                self.reasons.push(Why::Over);
+                self.reasons.push(if facts.failed { Why::GivenUp } else { Why::Over });
             }
             return;
         };
         let start = self.may_start_from(next);
-        let busy = facts.live > 0 && facts.definition.overlap != OverlapPolicy::Allow;
         let cooldown = match &facts.definition.schedule {
             Schedule::Periodic(periodic) => Some(periodic.cooldown()),
             _ => None,
         };
+        let busy = self.busy(cooldown.is_some());
         if next > self.now {
             if let Some(cooldown) = cooldown.filter(|_| facts.live > 0) {
                 // When it may start depends on when that run ends.
@@ -264,26 +302,55 @@ impl Found<'_> {
             self.reasons.push(if cooldown.is_some() && facts.last_end_at.is_some() {
                 Why::CoolingDown { until: next }
             } else {
-                Why::NotDue { until: next }
+                Why::NotDue { until: next, busy }
             });
             self.note_blackout(next, start);
-            self.starts.push(start);
-        } else if busy {
-            // One whose times follow from its ends waits, whatever its policy.
-            let overlap =
-                if cooldown.is_some() { OverlapPolicy::Queue } else { facts.definition.overlap };
-            self.reasons.push(Why::PreviousRunGoingOn { since: next, overlap });
+            // Only who ends what is in the way is sure of the time.
+            if busy.is_none_or(|busy| busy.overlap == OverlapPolicy::Replace) {
+                self.starts.push(start);
+            }
+        } else if let Some(busy) = busy {
+            self.reasons.push(Why::PreviousRunGoingOn { since: next, busy });
         } else {
             self.note_blackout(self.now, start);
             if start <= self.now {
-                let late = self.now.since(next) > A_MOMENT;
-                self.reasons.push(if late {
-                    Why::NoCapacity { since: next }
-                } else {
-                    Why::Starting
-                });
+                self.note_due(next);
             }
             self.starts.push(start);
+        }
+    }
+
+    /// What may be in the way of its next time.
+    fn busy(&self, follows_its_end: bool) -> Option<Busy> {
+        let facts = self.facts;
+        let overlap = match facts.definition.overlap {
+            // One whose times follow from its ends waits, whatever its policy.
+            _ if follows_its_end => OverlapPolicy::Queue,
+            OverlapPolicy::Allow => return None,
+            overlap => overlap,
+        };
+        let is_retry = |waiting: &Waiting| {
+            waiting.attempt.0 > 0 && matches!(waiting.waits_for, WaitsFor::Time(_))
+        };
+        let earlier = if facts.running_since.is_some() || facts.waiting.is_empty() {
+            EarlierRun::GoesOn
+        } else if facts.waiting.iter().all(is_retry) {
+            EarlierRun::IsRetried
+        } else {
+            EarlierRun::Waits
+        };
+        (facts.live > 0).then_some(Busy { earlier, overlap })
+    }
+
+    /// Something was due at `due`, and may start now.
+    fn note_due(&mut self, due: Timestamp) {
+        // What a blackout held back could not start before its end.
+        let possible = self.facts.definition.may_start_from(due, self.facts.average);
+        if self.now.since(possible) > A_MOMENT {
+            self.reasons.push(Why::NoCapacity { since: due });
+            self.awaits_room = true;
+        } else {
+            self.reasons.push(Why::Starting);
         }
     }
 

@@ -63,7 +63,8 @@ pub struct ConditionView {
     /// By when it must start, to keep its promise. Nothing but the schedule moves it.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub should_start_by: Option<Timestamp>,
-    /// By when a good run must be over; null if nothing is promised.
+    /// By when a good run must be over; by when a job that runs once must have started; null if
+    /// nothing is promised.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deadline: Option<Timestamp>,
     /// When its condition becomes another one if nothing happens.
@@ -85,7 +86,7 @@ impl From<JobCondition> for ConditionView {
             name: job.about.name.or(job.about.source_name),
             condition: condition.level().as_str(),
             reason: condition.reason.as_str(),
-            explanation: condition_words(&condition, &job.definition.timezone),
+            explanation: condition_words(&condition, &job.definition),
             as_of: now,
             can_start_by,
             should_start_by,

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::{JobExplanation, why_words};
-use evenkeel_core::explain::Why;
+use evenkeel_core::explain::{Busy, EarlierRun, Why};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -21,7 +21,7 @@ use crate::state::App;
 pub struct ReasonView {
     /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
     /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_capacity`,
-    /// `previous_run_going_on`, `starting`, `paused`, `cancelled` or `over`.
+    /// `previous_run_going_on`, `starting`, `paused`, `cancelled`, `over` or `given_up`.
     pub code: &'static str,
     /// The same in words.
     pub message: String,
@@ -50,10 +50,21 @@ pub struct ReasonView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cooldown: Option<Span>,
-    /// The policy that decides about the time that came.
+    /// The policy that decides about a time that comes while an earlier run is not over.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub overlap: Option<OverlapPolicy>,
+    /// What that earlier run does: `goes_on`, `waits` or `is_retried`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub earlier: Option<EarlierRun>,
+}
+
+impl ReasonView {
+    fn busy(self, busy: Option<Busy>) -> Self {
+        let (overlap, earlier) = (busy.map(|it| it.overlap), busy.map(|it| it.earlier));
+        Self { overlap, earlier, ..self }
+    }
 }
 
 impl From<Why> for ReasonView {
@@ -62,7 +73,7 @@ impl From<Why> for ReasonView {
         let of = |code| Self { code, until, ..Self::default() };
         match why {
             Why::Running { since } => Self { since: Some(since), ..of("running") },
-            Why::NotDue { .. } => of("not_due"),
+            Why::NotDue { busy, .. } => of("not_due").busy(busy),
             Why::CoolingDown { .. } => of("cooling_down"),
             Why::AfterThisRun { cooldown, .. } => {
                 Self { cooldown: Some(cooldown), ..of("after_this_run") }
@@ -81,13 +92,14 @@ impl From<Why> for ReasonView {
             }
             Why::NoWorker => of("no_worker"),
             Why::NoCapacity { since } => Self { since: Some(since), ..of("no_capacity") },
-            Why::PreviousRunGoingOn { since, overlap } => {
-                Self { since: Some(since), overlap: Some(overlap), ..of("previous_run_going_on") }
+            Why::PreviousRunGoingOn { since, busy } => {
+                Self { since: Some(since), ..of("previous_run_going_on") }.busy(Some(busy))
             }
             Why::Starting => of("starting"),
             Why::Paused => of("paused"),
             Why::Cancelled => of("cancelled"),
             Why::Over => of("over"),
+            Why::GivenUp => of("given_up"),
         }
     }
 }
@@ -110,7 +122,8 @@ pub struct ExplainView {
     pub summary: String,
     /// All reasons, the one that matters most first.
     pub reasons: Vec<ReasonView>,
-    /// The first moment at which a run of it may start; null if none follows, or if nobody knows.
+    /// The first moment at which a run of it may start; null if none follows, or if nobody knows,
+    /// as while it waits for a worker or for the end of its own run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_possible_start: Option<Timestamp>,
 }

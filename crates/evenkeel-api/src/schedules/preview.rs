@@ -112,8 +112,8 @@ pub struct PreviewView {
     /// False if a job would have other times: a periodic one starts as soon as it may, and these are
     /// the latest; with `H`, or if it is not `exact`, each job has times of its own.
     pub exact_times: bool,
-    /// How many jobs have their next time in the quarters of an hour that it would hit on its first
-    /// day, up to 24 of these.
+    /// How many jobs have their next time in the quarters of an hour that it would hit in the 24
+    /// hours from its first time on, up to 24 of these.
     pub load: Vec<SlotLoadView>,
 }
 

@@ -81,10 +81,12 @@ fn time_of_day(second: &str, minute: &str, hour: &str) -> Time {
                 let text = format!("every {n} hours, on the hour, from midnight on");
                 return Time { text, once_a_day };
             }
+            (Part::Any, _) if !parts.is_empty() => "of every minute".into(),
             _ => minutes.small("minute"),
         });
     }
-    if let Some(hours) = hours.large(parts.last().is_some_and(|last| last.starts_with("every"))) {
+    let goes_on = |last: &String| last.starts_with("every") || last == "of every minute";
+    if let Some(hours) = hours.large(parts.last().is_some_and(goes_on)) {
         parts.push(hours);
     }
     Time { text: parts.join(" "), once_a_day }

@@ -83,7 +83,9 @@ fn cron_expressions_are_told_in_plain_english() {
         ("30/1 * * * *", "At minutes 30 to 59 of every hour, UTC."),
         ("5/20 * * * *", "At every 20th minute from 5 on of every hour, UTC."),
         ("5,5 9 * * *", "At 09:05 every day, UTC."),
-        ("*/7 * * * * *", "At every 7th second from 0 on every minute, UTC."),
+        ("*/7 * * * * *", "At every 7th second from 0 on of every minute, UTC."),
+        ("5 * 9 * * *", "At second 5 of every minute of hour 9 every day, UTC."),
+        ("H * * * * *", "At a second of its own of every minute, UTC."),
         ("* H 9 * * *", "Every second at a minute of its own of hour 9 every day, UTC."),
         (
             "30 H H * * *",
@@ -120,6 +122,9 @@ fn other_kinds_are_told_in_plain_english() {
         ("30m", "Every 30 minutes."),
         ("@every 1h", "Every hour."),
         ("PT1H30M", "Every 1 hour 30 minutes."),
+        ("PT24H", "Every 24 hours."),
+        ("1d", "Every 24 hours."),
+        ("@every 49h", "Every 49 hours."),
         ("P1D", "Every day by the clocks of UTC."),
         ("P2W", "Every 2 weeks by the clocks of UTC."),
         ("P1M", "Every month by the clocks of UTC."),
@@ -129,6 +134,7 @@ fn other_kinds_are_told_in_plain_english() {
         assert_eq!(said(expression), words, "{expression}");
     }
     assert_eq!(describe(&Definition::noop(Schedule::Once(Once::NOW)), true), "Once, now.");
+    assert_eq!(told(json!({"interval_minutes": 1, "interval_type": "days"})), "Every 24 hours.");
     assert_eq!(
         told(
             json!({"schedule": {"kind": "once", "at": "2026-12-01T09:00:30Z", "tolerance": "5m"}})

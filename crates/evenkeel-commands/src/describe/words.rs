@@ -49,10 +49,14 @@ pub(crate) fn span_words(span: Span) -> String {
     if span.is_zero() {
         return "0 seconds".into();
     }
+    in_units(span, &UNITS)
+}
+
+fn in_units(span: Span, units: &[(&str, u64)]) -> String {
     let mut left = span.as_micros();
     let mut parts = Vec::new();
-    for (unit, micros) in UNITS {
-        if left >= micros {
+    for (unit, micros) in units {
+        if left >= *micros {
             parts.push(counted(left / micros, unit));
             left %= micros;
         }
@@ -60,12 +64,13 @@ pub(crate) fn span_words(span: Span) -> String {
     parts.join(" ")
 }
 
-/// `every 30 minutes`, `every hour`.
+/// `every 30 minutes`, `every hour`, but `every 24 hours`: a day is what the calendar has, whose
+/// days are not all equally long.
 pub(super) fn every(span: Span) -> String {
-    let single = UNITS.iter().find(|(_, micros)| span.as_micros() == *micros);
-    match single {
+    let [_, units @ ..] = UNITS;
+    match units.iter().find(|(_, micros)| span.as_micros() == *micros) {
         Some((unit, _)) => format!("every {unit}"),
-        None => format!("every {}", span_words(span)),
+        None => format!("every {}", in_units(span, &units)),
     }
 }
 

@@ -37,6 +37,7 @@ impl Jobs {
                 cancelled: matches!(job.standing, Standing::Cancelled | Standing::Deleted),
                 paused: job.standing == Standing::Paused,
                 next_at: job.next_at,
+                failed: job.history.consecutive_failures > 0,
                 last_end_at: job.history.last_end_at,
                 live: job.live,
                 running_since: job.running_since,

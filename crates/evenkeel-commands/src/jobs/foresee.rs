@@ -43,7 +43,7 @@ pub struct Foreseen {
 
 impl Jobs {
     /// What a schedule would do, and how many of the scope's jobs have their next time in the slots
-    /// it would hit on its first day.
+    /// it would hit in the day from its first time on.
     pub async fn preview(
         &self,
         scope: &Scope,

@@ -110,7 +110,11 @@ fn the_slots_of_a_day_are_told_once_each() {
     assert_eq!(slots("* * * * * *"), 24);
     assert_eq!(slots("0 * * * *"), 24);
     assert_eq!(slots("0 9 * * *"), 1);
-    assert_eq!(slots("0 9 1 1 *"), 0);
+    // The day begins with the first time, however far away that is.
+    assert_eq!(slots("0 9 1 1 *"), 1);
+    assert_eq!(slots("0,20 9-10 1 1 *"), 4);
+    let past = json!({"schedule": "30m", "end_at": "2020-01-01T00:00:00Z"});
+    assert_eq!(seen(past).slots.len(), 0);
     assert_eq!(seen(json!({"scheduling_period": "5s"})).slots.len(), 24);
 }
 

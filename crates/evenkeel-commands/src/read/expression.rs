@@ -144,7 +144,9 @@ fn cron(text: &str) -> Result<Said, Misread> {
 
 /// The rule of so much time between two runs.
 fn every(text: &str) -> Result<Said, Misread> {
-    at_intervals(length(text)?, None).map(Said::from)
+    let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
+    let schedule = at_intervals(length(text)?, None).map_err(|misread| misread.after(skipped));
+    schedule.map(Said::from)
 }
 
 pub(super) fn at_intervals(length: Length, anchor: Option<Timestamp>) -> Result<Schedule, Misread> {
@@ -177,7 +179,9 @@ fn repeating(text: &str) -> Result<Said, Misread> {
     at += 1;
     let parts: Vec<&str> = rest.split('/').collect();
     let schedule = match parts[..] {
-        [span] => at_intervals(length(span).map_err(|it| it.after(at))?, None),
+        [span] => {
+            length(span).and_then(|length| at_intervals(length, None)).map_err(|it| it.after(at))
+        }
         [start, last] => {
             let moment = |text: &str, at: usize| {
                 text.parse::<Timestamp>()

@@ -76,9 +76,20 @@ impl<'a> Fields<'a> {
         number
     }
 
+    /// The text of a length of time.
+    pub(crate) fn length(&mut self, name: &'static str) -> Option<&'a str> {
+        match self.value(name)? {
+            Value::Number(number) => {
+                self.fault(name, format!("{number} needs a unit: write \"{number}m\""));
+                None
+            }
+            _ => self.text(name),
+        }
+    }
+
     /// A length of time in a range.
     pub(crate) fn span(&mut self, name: &'static str, range: RangeInclusive<Span>) -> Option<Span> {
-        let text = self.text(name)?;
+        let text = self.length(name)?;
         match length::span(text) {
             Ok(span) if range.contains(&span) => Some(span),
             Ok(_) => {

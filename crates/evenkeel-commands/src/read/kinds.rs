@@ -1,6 +1,6 @@
 //! The canonical form of a schedule: an object with a kind.
 
-use evenkeel_core::schedule::{Once, Periodic};
+use evenkeel_core::schedule::{Once, Periodic, PeriodicError};
 use evenkeel_core::{Schedule, Span};
 use serde_json::{Map, Value};
 
@@ -60,7 +60,8 @@ fn once(fields: &mut Fields<'_>) -> Option<Schedule> {
 fn interval(fields: &mut Fields<'_>) -> Option<Schedule> {
     let anchor = fields.moment("anchor");
     let stated = fields.span("tolerance", Span::ZERO..=SPAN_MAX);
-    let text = needed(fields, "every", "write it like 30m, 1h 30m, PT30M or P1M")?;
+    missing(fields, "every", "write it like 30m, 1h 30m, PT30M or P1M");
+    let text = fields.length("every")?;
     match length(text).and_then(|length| at_intervals(length, anchor)) {
         Ok(Schedule::Interval(every)) => Some(Schedule::Interval(every.with_tolerance(stated))),
         Ok(Schedule::Calendar(mut every)) => {
@@ -77,7 +78,8 @@ fn interval(fields: &mut Fields<'_>) -> Option<Schedule> {
 
 fn by_cron(fields: &mut Fields<'_>) -> Option<Said> {
     let max_duration = fields.span("max_duration", SPAN_MIN..=SPAN_MAX);
-    let text = needed(fields, "expression", "write it like 0 9 * * 1-5 or @daily")?;
+    missing(fields, "expression", "write it like 0 9 * * 1-5 or @daily");
+    let text = fields.text("expression")?;
     match read_cron(text) {
         // Nothing was said before that it could contradict.
         Ok(said) => match max_duration {
@@ -93,22 +95,24 @@ fn by_cron(fields: &mut Fields<'_>) -> Option<Said> {
 
 fn periodic(fields: &mut Fields<'_>) -> Option<Said> {
     let cooldown = fields.span("cooldown", Span::ZERO..=PERIOD_MAX);
-    let text = needed(fields, "period", "write it like 24h")?;
+    missing(fields, "period", "write it like 24h");
+    let text = fields.length("period")?;
     let period = span(text).map_err(|misread| fields.misread("period", text, misread)).ok()?;
     match Periodic::new(period, cooldown) {
         Ok(periodic) => {
             Some(Said { open_cooldown: cooldown.is_none(), ..Schedule::Periodic(periodic).into() })
         }
         Err(error) => {
-            fields.fault("period", error.to_string());
+            let too_long = matches!(error, PeriodicError::CooldownTooLong { .. });
+            fields.fault(if too_long { "cooldown" } else { "period" }, error.to_string());
             None
         }
     }
 }
 
-fn needed<'a>(fields: &mut Fields<'a>, name: &'static str, right: &str) -> Option<&'a str> {
+/// Notes if what is needed is missing.
+fn missing(fields: &mut Fields<'_>, name: &'static str, right: &str) {
     if fields.value(name).is_none() {
         fields.fault(name, format!("is missing; {right}"));
     }
-    fields.text(name)
 }

@@ -79,7 +79,7 @@ fn elapsed(text: &str) -> Result<Span, Misread> {
             return wrong(
                 unit_at,
                 match unit.as_str() {
-                    "" => format!("the number needs a unit: {units}"),
+                    "" => format!("the number needs a unit, {units}: write {number}m"),
                     unit => format!("{unit} is not a unit: write {units}"),
                 },
             );
@@ -137,6 +137,11 @@ fn iso_shape(text: &str) -> Result<bool, Misread> {
         let Some(unit) = chars.get(end) else {
             return wrong(end, format!("the number needs a unit: {}", listed(units)));
         };
+        if !in_time && "HS".contains(*unit) && !chars.contains(&'T') {
+            let (date, time): (String, String) =
+                (chars[..at].iter().collect(), chars[at..].iter().collect());
+            return wrong(end, format!("{unit} belongs after a T: write {date}T{time}"));
+        }
         let Some(place) = units.find(*unit) else {
             return wrong(end, format!("{unit} is not a unit here: {}", listed(units)));
         };

@@ -20,6 +20,17 @@ use crate::fault::shown;
 /// nothing else.
 pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
     let default = Definition::noop(Schedule::Once(Once::NOW));
+    let max_expected_duration = fields.span("max_expected_duration", SPAN_MIN..=SPAN_MAX);
+    let max_allowed_duration = fields.span("max_allowed_duration", SPAN_MIN..=SPAN_MAX);
+    if let (Some(expected), Some(allowed)) = (max_expected_duration, max_allowed_duration)
+        && expected > allowed
+    {
+        let message = format!(
+            "{expected} is longer than max_allowed_duration, which is {allowed}: a run that is \
+             ended by then is never noted as longer than expected"
+        );
+        fields.fault("max_expected_duration", message);
+    }
     Definition {
         retry: retry(fields, by_deadline),
         on_exhausted: fields
@@ -38,8 +49,8 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
         timeout: fields
             .number("timeout_sec", 1..=TIMEOUT_SECONDS_MAX)
             .map_or(default.timeout, Span::from_secs),
-        max_expected_duration: fields.span("max_expected_duration", SPAN_MIN..=SPAN_MAX),
-        max_allowed_duration: fields.span("max_allowed_duration", SPAN_MIN..=SPAN_MAX),
+        max_expected_duration,
+        max_allowed_duration,
         lane: fields
             .word(
                 "lane",

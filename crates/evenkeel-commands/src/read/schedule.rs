@@ -1,6 +1,6 @@
 //! When a job runs, in all the ways a document may say it.
 
-use evenkeel_core::schedule::{Interval, Once, Periodic};
+use evenkeel_core::schedule::{Interval, Once, Periodic, PeriodicError};
 use evenkeel_core::{Schedule, Span};
 use serde_json::Value;
 
@@ -33,19 +33,24 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let former = former.filter(|_| interval.is_none());
     let expression = cron_form(fields, "cron_expression");
     let cron = cron_form(fields, "cron_schedule");
+    let cron_misread = fields.faults.count() > faults_before;
     let max_duration = fields.span("cron_max_schedule_duration", SPAN_MIN..=SPAN_MAX);
     let period = fields.span("scheduling_period", SPAN_MIN..=PERIOD_MAX);
     let cooldown = fields.span("cooldown_duration", Span::ZERO..=PERIOD_MAX);
     let periodic = period.and_then(|period| short_periodic(fields, period, cooldown));
+    let misread = fields.faults.count() > faults_before;
     let by_deadline = cron.is_some() || periodic.is_some();
 
     let forms = [long, interval, former, expression, cron, periodic];
     let mut said = one_of(fields, forms.into_iter().flatten().collect());
     if let Some(max_duration) = max_duration {
-        add_max_duration(fields, said.as_mut(), max_duration);
+        // What could not be read may have been the schedule that it belongs to.
+        if said.as_ref().is_some_and(|said| said.as_cron) || !cron_misread {
+            add_max_duration(fields, said.as_mut(), max_duration);
+        }
     }
     // Said beside a period, it was read with it.
-    if let (Some(cooldown), None) = (cooldown, period) {
+    if let (Some(cooldown), None, false) = (cooldown, period, misread) {
         add_cooldown(fields, said.as_mut(), cooldown);
     }
 
@@ -68,6 +73,10 @@ fn long_form(fields: &mut Fields<'_>) -> Option<Form> {
     match fields.value("schedule")? {
         Value::String(_) => text_form(fields, "schedule"),
         Value::Object(object) => Some(("schedule", kinds::read(fields, object)?)),
+        Value::Number(number) => {
+            fields.fault("schedule", format!("{number} needs a unit: write \"{number}m\""));
+            None
+        }
         other => {
             let message = format!(
                 "{} is not a schedule; write an object with a kind, or a text like {ALL_FORMS}",
@@ -134,7 +143,9 @@ fn short_periodic(fields: &mut Fields<'_>, period: Span, cooldown: Option<Span>)
             Some(("scheduling_period", said))
         }
         Err(error) => {
-            fields.fault("scheduling_period", error.to_string());
+            let too_long = matches!(error, PeriodicError::CooldownTooLong { .. });
+            let name = if too_long { "cooldown_duration" } else { "scheduling_period" };
+            fields.fault(name, error.to_string());
             None
         }
     }

@@ -36,6 +36,7 @@ fn facts<'a>(definition: &'a Definition, workers: &'a [String]) -> Facts<'a> {
         cancelled: false,
         paused: false,
         next_at: Some(later(600)),
+        failed: false,
         last_end_at: None,
         live: 0,
         running_since: None,
@@ -62,7 +63,7 @@ fn codes(explanation: &Explanation) -> Vec<String> {
 fn a_job_whose_time_has_not_come_waits_for_it() {
     let (job, workers) = (job(), workers());
     let why = explain(&facts(&job, &workers), NOW);
-    assert_eq!(why.reasons, [Why::NotDue { until: later(600) }]);
+    assert_eq!(why.reasons, [Why::NotDue { until: later(600), busy: None }]);
     assert_eq!(why.next_possible_start, Some(later(600)));
 }
 
@@ -75,6 +76,8 @@ fn what_was_done_to_it_is_told() {
     assert_eq!((paused.reasons, paused.next_possible_start), (vec![Why::Paused], None));
     let over = explain(&Facts { next_at: None, ..facts(&job, &workers) }, NOW);
     assert_eq!((over.reasons, over.next_possible_start), (vec![Why::Over], None));
+    let failed = explain(&Facts { next_at: None, failed: true, ..facts(&job, &workers) }, NOW);
+    assert_eq!((failed.reasons, failed.next_possible_start), (vec![Why::GivenUp], None));
 }
 
 #[test]
@@ -106,7 +109,8 @@ fn what_waits_in_the_queue_tells_its_place() {
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
     let why = explain(&queued, NOW);
     assert_eq!(codes(&why), ["waiting_in_queue", "not_due"]);
-    assert_eq!(why.next_possible_start, Some(NOW));
+    // Whoever is free next takes it.
+    assert_eq!(why.next_possible_start, None);
     let closed = [in_queue(None, Some(earlier(1)))];
     let dark = dark(11, 13);
     let why = explain(&Facts { live: 1, waiting: &closed, ..facts(&dark, &workers) }, NOW);
@@ -142,12 +146,23 @@ fn a_retry_and_a_pause_have_their_moment() {
         waits_for: WaitsFor::Time(due),
     };
     let waiting = [retry(later(30))];
+    let retried = Busy { earlier: EarlierRun::IsRetried, overlap: OverlapPolicy::Skip };
     let why = explain(&Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) }, NOW);
     assert_eq!(why.reasons[0], Why::RetryPending { until: later(30), retry: 2 });
+    assert_eq!(why.reasons[1], Why::NotDue { until: later(600), busy: Some(retried) });
     assert_eq!(why.next_possible_start, Some(later(30)));
-    let due = [retry(earlier(1))];
-    let why = explain(&Facts { live: 1, waiting: &due, ..facts(&job, &workers) }, NOW);
-    assert_eq!(why.reasons[0], Why::Starting);
+    let late = [retry(later(900))];
+    let before = Facts { live: 1, waiting: &late, ..facts(&job, &workers) };
+    // The times before it are skipped.
+    assert_eq!(explain(&before, NOW).next_possible_start, Some(later(900)));
+    let came = explain(&Facts { next_at: Some(earlier(1)), ..before }, NOW);
+    assert_eq!(came.reasons[1], Why::PreviousRunGoingOn { since: earlier(1), busy: retried },);
+    let due = |secs| [retry(earlier(secs))];
+    let why = explain(&Facts { live: 1, waiting: &due(1), ..facts(&job, &workers) }, NOW);
+    assert_eq!((&why.reasons[0], why.next_possible_start), (&Why::Starting, Some(NOW)));
+    let why = explain(&Facts { live: 1, waiting: &due(60), ..facts(&job, &workers) }, NOW);
+    let full = Why::NoCapacity { since: earlier(60) };
+    assert_eq!((&why.reasons[0], why.next_possible_start), (&full, None));
     let periodic = Periodic::new(Span::from_secs(86_400), None).unwrap();
     let job = Definition::noop(Schedule::Periodic(periodic));
     let rests = Facts { last_end_at: Some(earlier(60)), ..facts(&job, &workers) };
@@ -157,22 +172,23 @@ fn a_retry_and_a_pause_have_their_moment() {
 #[test]
 fn a_time_that_comes_while_it_runs_is_told() {
     let (job, workers) = (job(), workers());
-    let busy = Facts {
+    let runs = Facts {
         next_at: Some(earlier(5)),
         live: 1,
         running_since: Some(earlier(3600)),
         ..facts(&job, &workers)
     };
-    let why = explain(&busy, NOW);
+    let why = explain(&runs, NOW);
     assert_eq!(codes(&why), ["running", "previous_run_going_on"]);
     assert_eq!(why.next_possible_start, None);
     let periodic = Periodic::new(Span::from_secs(60), None).unwrap();
     let fresh = Definition::noop(Schedule::Periodic(periodic));
-    let why = explain(&Facts { definition: &fresh, ..busy }, NOW);
-    let waits = Why::PreviousRunGoingOn { since: earlier(5), overlap: OverlapPolicy::Queue };
+    let why = explain(&Facts { definition: &fresh, ..runs }, NOW);
+    let busy = Busy { earlier: EarlierRun::GoesOn, overlap: OverlapPolicy::Queue };
+    let waits = Why::PreviousRunGoingOn { since: earlier(5), busy };
     assert_eq!(why.reasons[1], waits);
     let allows = Definition { overlap: OverlapPolicy::Allow, ..job.clone() };
-    let why = explain(&Facts { definition: &allows, ..busy }, NOW);
+    let why = explain(&Facts { definition: &allows, ..runs }, NOW);
     assert_eq!(codes(&why), ["running", "starting"]);
 }
 
@@ -211,4 +227,29 @@ fn the_next_time_of_one_that_pauses_after_its_run_is_not_foretold_while_it_runs(
     let idle = explain(&Facts { live: 0, running_since: None, ..running }, NOW);
     assert_eq!(idle.reasons, [Why::CoolingDown { until: later(600) }]);
     assert_eq!(idle.next_possible_start, Some(later(600)));
+}
+
+#[test]
+fn the_next_time_of_one_that_runs_depends_on_its_overlap_policy() {
+    let workers = workers();
+    let start = |overlap| {
+        let job = Definition { overlap, ..job() };
+        let runs = Facts { live: 1, running_since: Some(earlier(60)), ..facts(&job, &workers) };
+        let why = explain(&runs, NOW);
+        assert_eq!(codes(&why), ["running", "not_due"]);
+        why.next_possible_start
+    };
+    // Nobody knows whether the run is over by then.
+    assert_eq!(start(OverlapPolicy::Skip), None);
+    assert_eq!(start(OverlapPolicy::Queue), None);
+    assert_eq!(start(OverlapPolicy::Replace), Some(later(600)));
+    assert_eq!(start(OverlapPolicy::Allow), Some(later(600)));
+}
+
+#[test]
+fn what_a_blackout_held_back_starts_in_a_moment_when_it_ends() {
+    let (job, workers) = (dark(11, 12), workers());
+    let due = Facts { next_at: Some(earlier(1800)), ..facts(&job, &workers) };
+    assert_eq!(explain(&due, NOW).reasons, [Why::Starting]);
+    assert_eq!(codes(&explain(&due, later(60))), ["no_capacity"]);
 }

@@ -228,9 +228,9 @@ fn a_schedule_that_is_none_is_refused_with_its_field() {
         (json!({"schedule": {"kind": "periodic", "period": "P1D"}}), "schedule.period"),
         (
             json!({"schedule": {"kind": "periodic", "period": "1h", "cooldown": "2h"}}),
-            "schedule.period",
+            "schedule.cooldown",
         ),
-        (json!({"scheduling_period": "1h", "cooldown_duration": "2h"}), "scheduling_period"),
+        (json!({"scheduling_period": "1h", "cooldown_duration": "2h"}), "cooldown_duration"),
         (json!({"cooldown_duration": "2h"}), "cooldown_duration"),
         (
             json!({"schedule": {"kind": "periodic", "period": "1h"}, "cooldown_duration": "2h"}),

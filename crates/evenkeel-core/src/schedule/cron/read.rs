@@ -65,14 +65,23 @@ impl<'a> Fields<'a> {
         if let Some(name) = words.first().filter(|word| word.text.starts_with('@')) {
             return named(*name, words.get(1).copied());
         }
+        if let Some(first) = words.first().filter(|word| word.text.contains('=')) {
+            return Err(first.fault(
+                "an expression says nothing of its zone: give that as the job's timezone, and \
+                 begin with the minute",
+            ));
+        }
+        if let Some(command) = command(&words) {
+            return Err(command.fault(
+                "an expression ends here: what is to be done belongs into the job's executor",
+            ));
+        }
         match *words.as_slice() {
             [a, b, c, d, e] => Ok(Self { second: None, others: [a, b, c, d, e] }),
             [second, a, b, c, d, e] => Ok(Self { second: Some(second), others: [a, b, c, d, e] }),
             [] => Err(whole.fault(
                 "an expression is missing: write one like 0 9 * * 1-5, or a name like @daily",
             )),
-            [first, ..] if first.text.contains('=') => Err(first
-                .fault("an expression says nothing of its zone: give that as the job's timezone")),
             ref words => {
                 let place = words.get(6).copied().unwrap_or(whole.skip(expression.len()));
                 Err(place.fault(format!(
@@ -222,6 +231,24 @@ fn read(expression: &str, draws: Draws) -> Result<Pattern, Misread> {
     }
     fields.check_days(draws)?;
     fields.pattern(draws)
+}
+
+/// The first word of a command, or of the user it would run as, after 5 or 6 fields as in a crontab.
+fn command<'a>(words: &[Piece<'a>]) -> Option<Piece<'a>> {
+    let is_path = |word: &&Piece<'_>| word.text.starts_with(['/', '.', '~']);
+    // The longest words in a field are the names of days and months.
+    let is_field = |word: &Piece<'_>| {
+        let mut names = word.text.split(|c: char| !c.is_ascii_alphabetic());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "*?,-/#()".contains(c);
+        word.text.chars().all(plain) && !word.text.starts_with('/') && names.all(|it| it.len() <= 3)
+    };
+    match words {
+        [_, _, _, _, _, last] => Some(*last).filter(|last| is_path(&last)),
+        [_, _, _, _, _, sixth, seventh, ..] => {
+            Some(if is_field(sixth) { *seventh } else { *sixth }).filter(|it| !is_field(it))
+        }
+        _ => None,
+    }
 }
 
 fn named<'a>(name: Piece<'a>, more: Option<Piece<'a>>) -> Result<Fields<'a>, Misread> {

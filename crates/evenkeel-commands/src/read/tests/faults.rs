@@ -1,0 +1,83 @@
+//! What is said to who made a mistake, and to which field.
+
+use super::super::expression::read_cron;
+use super::*;
+
+#[test]
+fn what_belongs_to_a_schedule_that_cannot_be_read_is_not_blamed_as_well() {
+    for (document, field) in [
+        (
+            json!({"cron_schedule": "0 9 * * 8", "cron_max_schedule_duration": "6h"}),
+            "cron_schedule",
+        ),
+        (
+            json!({"interval_minutes": 30, "cron_schedule": "0 9 * * 8",
+                   "cron_max_schedule_duration": "6h"}),
+            "cron_schedule",
+        ),
+        (
+            json!({"scheduling_period": "1 fortnight", "cooldown_duration": "1h"}),
+            "scheduling_period",
+        ),
+    ] {
+        assert_eq!(blamed(&noop(document.clone())), [field], "{document}");
+    }
+    let alone = json!({"interval_minutes": 30, "cron_max_schedule_duration": "6h"});
+    assert_eq!(blamed(&noop(alone)), ["cron_max_schedule_duration"]);
+}
+
+#[test]
+fn the_place_of_an_interval_that_is_too_short_is_its_own() {
+    for (text, position) in [("@every 0.5s", 7), ("@every   0s", 9), ("0.5s", 0), ("R/PT0.5S", 2)] {
+        let misread = read_schedule(text).unwrap_err();
+        assert_eq!(misread.position, position, "{text}: {misread}");
+    }
+}
+
+#[test]
+fn a_run_is_expected_to_be_over_before_it_must_be() {
+    let both = |expected: &str, allowed: &str| {
+        noop(json!({"max_expected_duration": expected, "max_allowed_duration": allowed}))
+    };
+    assert!(read(&both("10m", "10m")).is_ok());
+    assert_eq!(blamed(&both("11m", "10m")), ["max_expected_duration"]);
+    assert!(message(&both("11m", "10m")).contains("max_allowed_duration, which is 10m"));
+}
+
+#[test]
+fn what_a_crontab_has_besides_the_fields_is_told_where_it_belongs() {
+    for (text, position, right) in [
+        ("CRON_TZ=Europe/Berlin 0 9 * * *", 0, "timezone"),
+        ("TZ=UTC 0 9 * * 1-5 /usr/bin/backup", 0, "timezone"),
+        ("0 9 * * * /usr/bin/backup", 10, "executor"),
+        ("0 9 * * 1-5 ./backup.sh -v", 12, "executor"),
+        ("0 9 * * * root /usr/bin/backup", 10, "executor"),
+        ("0 0 9 * * * curl https://example.com/", 12, "executor"),
+        ("0 0 9 * * MON 2026", 14, "write 5 fields"),
+    ] {
+        for read in [read_schedule, read_cron] {
+            let misread = read(text).unwrap_err();
+            assert_eq!(misread.position, position, "{text}: {misread}");
+            assert!(misread.message.contains(right), "{text}: {misread}");
+        }
+    }
+}
+
+#[test]
+fn a_length_that_lacks_its_unit_or_its_t_is_shown_with_it() {
+    for (text, right) in
+        [("30", "write 30m"), ("P1H", "write PT1H"), ("p1d2h", "write P1DT2H"), ("P5S", "PT5S")]
+    {
+        let misread = read_schedule(text).unwrap_err();
+        assert!(misread.message.contains(right), "{text}: {misread}");
+    }
+    for document in [
+        json!({"schedule": 30}),
+        json!({"schedule": {"kind": "interval", "every": 30}}),
+        json!({"scheduling_period": 30}),
+        json!({"max_allowed_duration": 30}),
+    ] {
+        let message = message(&noop(document.clone()));
+        assert!(message.contains("30 needs a unit: write \"30m\""), "{document}: {message}");
+    }
+}
