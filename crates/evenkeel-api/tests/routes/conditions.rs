@@ -200,3 +200,29 @@ async fn what_belongs_to_others_is_not_found() {
         world.get(&stranger).await.problem(422, "invalid-parameter");
     }
 }
+
+#[tokio::test]
+async fn a_job_that_runs_once_promises_to_start() {
+    let world = World::new().await;
+    let job = world.create(json!({})).await;
+    let seen = world.get(&path(&job, "condition")).await.expect(200);
+    let words = seen["explanation"].as_str().unwrap();
+    assert!(words.contains("It must have started by"), "{words}");
+}
+
+#[tokio::test]
+async fn what_may_be_skipped_is_not_foretold_while_the_job_runs() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    let known = world.known(&job).await;
+    world.pass(1800);
+    world.rig.start(known, 1800).await;
+    let why = world.get(&path(&job, "explain")).await.expect(200);
+    let next = &why["reasons"][1];
+    assert_eq!(
+        (&next["code"], &next["overlap"], &next["earlier"]),
+        (&json!("not_due"), &json!("skip"), &json!("goes_on"))
+    );
+    assert!(next["message"].as_str().unwrap().starts_with("If this run is over by then"), "{why}");
+    assert_eq!(why["next_possible_start"], Value::Null);
+}

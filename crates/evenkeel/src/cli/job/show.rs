@@ -117,10 +117,11 @@ pub(super) async fn show(context: &Context, client: &Client, job: &str) -> Resul
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    context.output.line(&details(&answer.value, context.now()))
+    let judged = client.get(&["jobs", &id, "condition"], &[]).await?;
+    context.output.line(&details(&answer.value, &judged.value["deadline"], context.now()))
 }
 
-fn details(job: &Value, now: Timestamp) -> String {
+fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -141,7 +142,10 @@ fn details(job: &Value, now: Timestamp) -> String {
     line("status", string("status"));
     let condition = string("condition").zip(string("condition_reason"));
     line("condition", condition.map(|(condition, reason)| format!("{condition} ({reason})")));
+    line("deadline", self::deadline(job, deadline, now));
     line("schedule", Some(schedule(&job["schedule"])));
+    let spread = job["exact"] == false;
+    line("spread", spread.then(|| "over the minute after each time (exact: false)".into()));
     let tolerance = ["tolerance", "max_duration"].map(|name| job["schedule"][name].as_str());
     let tolerance = tolerance.into_iter().flatten().next();
     line("tolerance", tolerance.map(|span| format!("{span} after its time")));
@@ -150,14 +154,14 @@ fn details(job: &Value, now: Timestamp) -> String {
     line("ends", time("end_at"));
     let at_most = job["max_runs"].as_u64();
     line("at most", at_most.map(|max| format!("{max} runs, {} so far", job["run_count"])));
-    line("blackouts", blackouts(&job["blackout_periods"]));
+    line("blackouts", blackouts(job));
     line("does", string("executor_type"));
     line("settings", object("executor_config"));
     line("payload", object("payload"));
     line("next run", next_run(job, time("next_run_at")));
     line("last run", time("last_run_at"));
     line("last good", time("last_good_end_at"));
-    line("takes", job["average_duration_ms"].as_u64().map(duration_ms));
+    line("takes", takes(job));
     line("runs", Some(job["execution_count"].to_string()));
     let failures = job["consecutive_failures"].as_u64().filter(|failures| *failures > 0);
     line("failures", failures.map(|failures| format!("{failures} in a row")));
@@ -183,13 +187,33 @@ fn next_run(job: &Value, time: Option<String>) -> Option<String> {
     time.map(|time| if open { format!("{time}, at the latest") } else { time })
 }
 
-fn blackouts(periods: &Value) -> Option<String> {
+/// By when a good run must be over, or one that runs once must have started.
+fn deadline(job: &Value, deadline: &Value, now: Timestamp) -> Option<String> {
+    let at = moment(deadline)?;
+    let must = if job["schedule"]["kind"] == "once" { "must have started" } else { "must be over" };
+    Some(format!("{must} by {at} ({})", ago(at, now)))
+}
+
+/// How long a good run takes, as was seen and as was said.
+fn takes(job: &Value) -> Option<String> {
+    let seen = job["average_duration_ms"].as_u64().map(duration_ms);
+    match job["average_duration_override"].as_str() {
+        None => seen,
+        Some(said) => {
+            let seen = seen.map_or_else(String::new, |seen| format!("; {seen} was seen"));
+            Some(format!("{said}, as the job says{seen}"))
+        }
+    }
+}
+
+fn blackouts(job: &Value) -> Option<String> {
     let shown = |period: &Value| {
         let edge = |name: &str| period[name].as_str().unwrap_or("?").to_owned();
         format!("{}-{}", edge("start"), edge("end"))
     };
-    let periods: Vec<String> = periods.as_array()?.iter().map(shown).collect();
-    (!periods.is_empty()).then(|| periods.join(", "))
+    let periods: Vec<String> = job["blackout_periods"].as_array()?.iter().map(shown).collect();
+    let avoided = if job["avoid_blackout"] == true { "; does not run into them" } else { "" };
+    (!periods.is_empty()).then(|| format!("{}{avoided}", periods.join(", ")))
 }
 
 fn nodes(names: &Value) -> Option<String> {
@@ -217,11 +241,36 @@ mod tests {
         let shown = |kind: &str, status: &str| {
             let schedule = json!({"kind": kind, "period": "1d", "every": "1d"});
             let next = "2026-12-02T09:00:00Z";
-            details(&json!({"schedule": schedule, "status": status, "next_run_at": next}), now)
+            let job = json!({"schedule": schedule, "status": status, "next_run_at": next});
+            details(&job, &Value::Null, now)
         };
         assert!(shown("periodic", "running").contains("(in 1d), at the latest\n"));
         assert!(!shown("periodic", "scheduled").contains("at the latest"));
         assert!(!shown("interval", "running").contains("at the latest"));
+    }
+
+    #[test]
+    fn what_decides_when_it_runs_is_shown() {
+        let now = "2026-12-01T09:00:00Z".parse().unwrap();
+        let job = json!({
+            "schedule": {"kind": "cron", "expression": "0 9 * * *"},
+            "exact": false, "avoid_blackout": true,
+            "blackout_periods": [{"start": "22:00", "end": "06:00"}],
+            "average_duration_override": "5m", "average_duration_ms": 1500,
+        });
+        let shown = details(&job, &json!("2026-12-02T09:00:00Z"), now);
+        for words in [
+            "deadline    must be over by 2026-12-02T09:00:00.000000Z (in 1d)\n",
+            "spread      over the minute after each time (exact: false)\n",
+            "blackouts   22:00-06:00; does not run into them\n",
+            "takes       5m, as the job says; 1.5s was seen\n",
+        ] {
+            assert!(shown.contains(words), "{shown}");
+        }
+        let once =
+            details(&json!({"schedule": {"kind": "once"}}), &json!("2026-12-02T09:00:00Z"), now);
+        assert!(once.contains("must have started by"), "{once}");
+        assert!(!once.contains("spread") && !once.contains("takes"), "{once}");
     }
 
     #[test]
