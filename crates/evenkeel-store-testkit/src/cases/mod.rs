@@ -96,6 +96,7 @@ pub mod node_races;
 pub mod nodes;
 pub mod notes;
 pub mod openings;
+pub mod overdue;
 pub mod owned;
 pub mod page_lists;
 pub mod page_search;

@@ -1,0 +1,85 @@
+//! Attempts that wait too long for a worker.
+
+use std::collections::BTreeSet;
+
+use evenkeel_core::condition::Reason;
+use evenkeel_core::{JobNo, RunKey, Shard};
+use evenkeel_store::OverdueInQueue;
+
+use super::watch::{judgement, watch, watched};
+use crate::Opened;
+use crate::fixtures::{at, new_job, now, unnamed_job};
+use crate::rig::Rig;
+
+/// All that is found by looking at `limit` attempts at a time.
+async fn overdue(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<JobNo> {
+    let (mut found, mut after) = (BTreeSet::new(), None);
+    loop {
+        let look = rig.store.overdue_in_queue(shards, after, limit, now(secs)).await.unwrap();
+        assert!(look.jobs.len() <= limit as usize);
+        found.extend(look.jobs);
+        assert!(look.next.is_none_or(|next| Some(next) > after), "it goes on");
+        after = look.next;
+        if after.is_none() {
+            return found.into_iter().collect();
+        }
+    }
+}
+
+pub async fn what_waits_too_long_for_a_worker_is_found(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let shard = [Shard::of(job.no)];
+    // It is to start within a minute.
+    rig.queue(job, 60).await;
+    assert_eq!(overdue(&rig, &shard, 10, 120).await, []);
+    assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
+    watch(&rig, &[job]).await;
+    assert_eq!(overdue(&rig, &shard, 10, 121).await, []);
+    let well = judgement(&watched(&rig, job, 121).await, Reason::OnTime, None);
+    rig.store.judge(vec![well], now(121)).await.unwrap();
+    assert_eq!(overdue(&rig, &shard, 10, 121).await, [job.no]);
+    rig.claim_one(122).await;
+    assert_eq!(overdue(&rig, &shard, 10, 900).await, []);
+}
+
+pub async fn it_is_found_by_shard_however_few_are_looked_at(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
+    let jobs = ["a", "b", "c"].map(|name| new_job(name).overlap(allow).build());
+    let jobs = rig.add_all(jobs.to_vec()).await;
+    for job in &jobs {
+        rig.queue(*job, 60).await;
+        rig.queue(*job, 120).await;
+    }
+    // A retry that waits for its time waits for no worker.
+    let retried = rig.add(new_job("retried").build()).await;
+    let held = rig.start(retried, 60).await;
+    rig.finish(rig.retry(held, at(70))).await;
+    let all: Vec<Shard> = Shard::all().collect();
+    let numbers: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
+    for limit in [1, 2, 4, 6, 10] {
+        assert_eq!(overdue(&rig, &all, limit, 900).await, numbers);
+        assert_eq!(overdue(&rig, &[Shard::of(jobs[1].no)], limit, 900).await, [jobs[1].no]);
+        assert_eq!(overdue(&rig, &[], limit, 900).await, []);
+    }
+}
+
+pub async fn no_more_of_the_queue_is_looked_at_than_asked_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = (0..40).map(|_| unnamed_job().build()).collect();
+    let jobs = rig.add_all(jobs).await;
+    for job in &jobs {
+        rig.queue(*job, 60).await;
+    }
+    // All are for the same time: their keys are in the order of their jobs.
+    let last = jobs[39].no;
+    let look = async |after, limit| {
+        rig.store.overdue_in_queue(&[Shard::of(last)], after, limit, now(900)).await.unwrap()
+    };
+    let first = look(None, 30).await;
+    let next = Some(RunKey::regular(jobs[29].no, at(60)));
+    assert_eq!(first, OverdueInQueue { jobs: Vec::new(), next });
+    assert_eq!(look(next, 30).await, OverdueInQueue { jobs: vec![last], next: None });
+    assert_eq!(look(None, 0).await, OverdueInQueue::default());
+}
