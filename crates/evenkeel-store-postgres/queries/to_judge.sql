@@ -1,10 +1,14 @@
--- Any that are due, by watch_due: no more rows are read than are told, however many there are.
+-- Any that are due, one shard after the other until there are enough: no more rows are read than are
+-- told. For all shards at once (ANY), the planner would first gather whatever is due in a bitmap.
 -- Since when a job runs: as in get_job.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), due AS MATERIALIZED (
-    SELECT * FROM watch
-     WHERE shard = ANY ($2::int2[]) AND judge_at <= (SELECT now FROM clock)
+    SELECT w.*
+      FROM (SELECT DISTINCT shard FROM unnest($2::int2[]) AS d(shard)) AS d
+     CROSS JOIN LATERAL (SELECT * FROM watch
+                          WHERE shard = d.shard AND judge_at <= (SELECT now FROM clock)
+                          ORDER BY judge_at LIMIT $3) AS w
      LIMIT $3
 )
 SELECT w.job_no, w.tenant_no, w.touched, w.level, s.active, s.next_at, s.last_fired_at, s.live > 0,

@@ -41,6 +41,11 @@ macro_rules! __promise_conformance {
             another_definition_says_who_may_claim_what_waits,
             its_average_decides_whether_what_waits_fits_before_a_blackout,
         }
+        $crate::__conformance_module! { $open => overdue:
+            what_waits_too_long_for_a_worker_is_found,
+            it_is_found_by_shard_however_few_are_looked_at,
+            no_more_of_the_queue_is_looked_at_than_asked_for,
+        }
         $crate::__conformance_module! { $open => periodic:
             the_next_time_follows_from_the_end,
             it_may_be_later_than_the_provisional_one,

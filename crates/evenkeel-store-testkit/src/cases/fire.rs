@@ -273,16 +273,16 @@ pub async fn skipped_times_are_recorded_and_linked_before_the_run(opened: Opened
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_well(job, 60).await;
-    // 120, 180, 240 and 300 were missed; the last policy runs 300.
+    // From 120 on they were missed; the last policy runs the newest of all that have come.
     let held = rig.start(job, 400).await;
-    assert_eq!(held.key.scheduled_at, at(300));
-    assert_eq!(rig.times_of(job).await, [(300, 0), (120, 0), (60, 0)]);
+    assert_eq!(held.key.scheduled_at, at(360));
+    assert_eq!(rig.times_of(job).await, [(360, 0), (120, 0), (60, 0)]);
     let skip = rig.run(RunKey::regular(job.no, at(120))).await;
-    let times = SkippedTimes { from: at(120), to: at(240), count: 3, reason: SkipReason::Misfire };
+    let times = SkippedTimes { from: at(120), to: at(300), count: 4, reason: SkipReason::Misfire };
     assert_eq!((skip.status, skip.skipped), (RunStatus::Skipped, Some(times)));
     assert_eq!((skip.started_at, skip.node), (None, None));
     let after = rig.job(job).await;
-    assert_eq!((after.last_fired_at, after.next_at), (Some(at(300)), Some(at(360))));
+    assert_eq!((after.last_fired_at, after.next_at), (Some(at(360)), Some(at(420))));
     assert_eq!((after.live, after.executions), (1, 2));
 }
 

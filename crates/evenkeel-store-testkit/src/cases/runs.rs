@@ -49,7 +49,7 @@ async fn eventful(rig: &Rig, name: &str) -> Known {
 }
 
 const EVENTFUL: [(i64, u16); 7] =
-    [(360, 0), (430, 0), (300, 2), (300, 1), (300, 0), (120, 0), (60, 0)];
+    [(420, 0), (430, 0), (360, 2), (360, 1), (360, 0), (120, 0), (60, 0)];
 
 pub async fn one_jobs_runs_come_newest_chain_first(opened: Opened) {
     let rig = Rig::new(opened).await;
@@ -76,7 +76,7 @@ pub async fn attempts_of_one_chain_come_newest_first_among_all_runs(opened: Open
     let rig = Rig::new(opened).await;
     eventful(&rig, "crawl").await;
     let page = rig.runs_page(None, PageRequest::first(100)).await;
-    let of_chain = page.items.iter().filter(|run| run.key.scheduled_at == at(300));
+    let of_chain = page.items.iter().filter(|run| run.key.scheduled_at == at(360));
     let attempts: Vec<u16> = of_chain.map(|run| run.key.attempt.0).collect();
     assert_eq!(attempts, [2, 1, 0]);
 }
@@ -137,7 +137,7 @@ pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
     assert_eq!(all, one_job);
     for run in all {
         // Attempt 0 stands for the latest of its run.
-        if run.key.attempt > Attempt::FIRST || run.key.scheduled_at != at(300) {
+        if run.key.attempt > Attempt::FIRST || run.key.scheduled_at != at(360) {
             assert_eq!(rig.run(run.key).await, run);
         }
     }
@@ -146,7 +146,7 @@ pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
 pub async fn attempt_0_stands_for_the_latest_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = eventful(&rig, "crawl").await;
-    let first = RunKey::regular(job.no, at(300));
+    let first = RunKey::regular(job.no, at(360));
     assert_eq!(rig.run(first).await.key, first.with_attempt(Attempt(2)));
     for attempt in [1, 2].map(Attempt) {
         assert_eq!(rig.run(first.with_attempt(attempt)).await.key.attempt, attempt);

@@ -83,7 +83,7 @@ pub async fn everything_is_counted(opened: Opened) {
         running: 2,
         ready: 1,
         wakes: 2,
-        skipped_times: 4,
+        skipped_times: 5,
         live: 5,
         watched: 1,
     };
