@@ -112,11 +112,6 @@ macro_rules! __promise_conformance {
             jobs_of_other_tenants_are_not_counted,
             jobs_of_a_big_neighbour_are_looked_at_and_not_counted,
         }
-        $crate::__conformance_module! { $open => overdue:
-            what_waits_too_long_for_a_worker_is_found,
-            it_is_found_by_shard_however_few_are_looked_at,
-            no_more_of_the_queue_is_looked_at_than_asked_for,
-        }
         $crate::__conformance_module! { $open => watch:
             a_job_that_runs_well_is_not_on_it,
             a_watched_job_is_shown_as_it_is,
