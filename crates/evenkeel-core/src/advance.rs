@@ -143,11 +143,10 @@ fn last_before(definition: &Definition, due: Timestamp, time: Timestamp) -> Time
     definition.timetable().times_before(due, time).map_or(due, |(_, last)| last)
 }
 
-/// Does `due` run however late it is, one after the other with those that are late like it? What
-/// comes while a run goes on is seen within a moment: what is seen later was held up by those before.
+/// Was `due` missed, and does it run all the same, one after the other with those missed like it?
 fn makes_up(definition: &Definition, due: Timestamp, now: Timestamp) -> bool {
-    const HELD_UP: Span = Span::from_secs(1);
-    definition.misfire == MisfirePolicy::All && due < now.saturating_sub(HELD_UP)
+    let missed = due < now.saturating_sub(definition.misfire_after);
+    missed && definition.misfire == MisfirePolicy::All
 }
 
 /// Of the times from `due` to now the newest runs, the others are skipped.
