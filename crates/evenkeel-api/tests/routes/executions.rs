@@ -76,7 +76,7 @@ async fn skipped_times_are_one_record_with_its_reason() {
     let skipped =
         &list["executions"].as_array().unwrap().iter().find(|one| one["status"] == "skipped");
     let record = skipped.expect("there is a record")["skipped"].clone();
-    assert_eq!(record, json!({"from": at(60), "to": at(420), "count": 7, "reason": "misfire"}));
+    assert_eq!(record, json!({"from": at(60), "to": at(540), "count": 9, "reason": "misfire"}));
 }
 
 #[tokio::test]
