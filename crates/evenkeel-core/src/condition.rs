@@ -127,6 +127,8 @@ pub struct Condition {
     pub reason: Reason,
     /// By when a good run must be over; `None` if nothing is promised.
     pub deadline: Option<Timestamp>,
+    /// By when a run must start to be over by then; `None` if nothing is promised.
+    pub should_start_by: Option<Timestamp>,
     /// When it may and when it must start; `None` if no run follows.
     pub window: Option<StartWindow>,
     /// The first moment at which it will be another one if nothing happens.
@@ -159,7 +161,7 @@ impl Condition {
     }
 
     const fn lasting(reason: Reason) -> Self {
-        Self { reason, deadline: None, window: None, changes_at: None }
+        Self { reason, deadline: None, should_start_by: None, window: None, changes_at: None }
     }
 }
 
@@ -209,7 +211,8 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
         Some(deadline)
     };
     let changes_at = holds_until.map(|last| last.saturating_add(Span::from_micros(1)));
-    Condition { reason, deadline: Some(deadline), window, changes_at }
+    let (deadline, should_start_by) = (Some(deadline), Some(should_start_by));
+    Condition { reason, deadline, should_start_by, window, changes_at }
 }
 
 /// The time that is promised, and by when its run must be over.

@@ -208,6 +208,13 @@ async fn a_job_that_runs_once_promises_to_start() {
     let seen = world.get(&path(&job, "condition")).await.expect(200);
     let words = seen["explanation"].as_str().unwrap();
     assert!(words.contains("It must have started by"), "{words}");
+    // However long it takes, it is not late before its time.
+    let long = world.create(json!({"average_duration_override": "10m"})).await;
+    let seen = world.get(&path(&long, "condition")).await.expect(200);
+    assert_eq!(
+        (&seen["condition"], &seen["should_start_by"]),
+        (&json!("OK"), &long["next_run_at"])
+    );
 }
 
 #[tokio::test]

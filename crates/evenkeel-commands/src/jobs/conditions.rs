@@ -60,10 +60,8 @@ impl Jobs {
         let unknown = job.definition.schedule.follows_its_end() && job.live > 0;
         let next = condition.window.filter(|_| !unknown).map(|window| window.can_start_by);
         let can_start_by = waits.min().or(next);
-        let should_start_by = match condition.deadline {
-            Some(deadline) => Some(deadline.saturating_sub(average)),
-            None => condition.window.map(|window| window.should_start_by),
-        };
+        let unpromised = condition.window.map(|window| window.should_start_by);
+        let should_start_by = condition.should_start_by.or(unpromised);
         Ok(JobCondition { job, now, condition, average, can_start_by, should_start_by })
     }
 
