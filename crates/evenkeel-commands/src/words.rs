@@ -189,7 +189,13 @@ mod tests {
             for (definition, deadline) in
                 [(&once, None), (&once, Some(NOW)), (&recurs, None), (&recurs, Some(NOW))]
             {
-                let condition = Condition { reason, deadline, window: None, changes_at: None };
+                let condition = Condition {
+                    reason,
+                    deadline,
+                    should_start_by: deadline,
+                    window: None,
+                    changes_at: None,
+                };
                 let words = condition_words(&condition, definition);
                 assert!(words.ends_with('.') && words.len() > 18, "{words}");
             }
@@ -200,8 +206,13 @@ mod tests {
     fn a_job_that_runs_once_must_have_started() {
         let once = Definition::noop(Schedule::Once(Once::NOW));
         let words = |reason| {
-            let condition =
-                Condition { reason, deadline: Some(NOW), window: None, changes_at: None };
+            let condition = Condition {
+                reason,
+                deadline: Some(NOW),
+                should_start_by: Some(NOW),
+                window: None,
+                changes_at: None,
+            };
             condition_words(&condition, &once)
         };
         assert!(words(Reason::NeverRan).contains("It must have started by 2027-01-15 08:00 UTC."));
