@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::{JobNo, RunId, RunKey, Timestamp};
-use evenkeel_store::{PageNo, PageRequest, RiskCursor};
+use evenkeel_store::{JobCursor, PageNo, PageRequest, RiskCursor};
 use utoipa::IntoParams;
 
 use crate::params::Params;
@@ -66,15 +66,16 @@ pub(crate) trait CursorKey: Sized {
     fn from_bits(bits: u128) -> Option<Self>;
 }
 
-impl CursorKey for JobNo {
+impl CursorKey for JobCursor {
     const TAG: u8 = b'j';
 
     fn bits(self) -> u128 {
-        self.0.unsigned_abs().into()
+        u128::from(self.at.cast_unsigned()) << 64 | u128::from(self.no.0.unsigned_abs())
     }
 
     fn from_bits(bits: u128) -> Option<Self> {
-        i64::try_from(bits).ok().map(Self)
+        let no = i64::try_from(bits & u128::from(u64::MAX)).ok().map(JobNo)?;
+        Some(Self { at: ((bits >> 64) as u64).cast_signed(), no })
     }
 }
 
@@ -144,7 +145,8 @@ mod tests {
             job in 0_i64..1 << 40, time in 0_i64..1 << 52, n in any::<u32>(), attempt in 0_u16..1024,
         ) {
             let job = JobNo(job);
-            prop_assert_eq!(decode(&encode(job)), Some(job));
+            let place = JobCursor { at: time, no: job };
+            prop_assert_eq!(decode(&encode(place)), Some(place));
             let key = RunKey {
                 scheduled_at: Timestamp::from_micros(time),
                 job_no: job,
@@ -154,14 +156,14 @@ mod tests {
             prop_assert_eq!(decode(&encode(key)), Some(key));
             let risk: RiskCursor = (Timestamp::from_micros(time), job);
             prop_assert_eq!(decode(&encode(risk)), Some(risk));
-            prop_assert_eq!(decode::<JobNo>(&encode(key)), None);
-            prop_assert_eq!(decode::<JobNo>(&encode(risk)), None);
-            prop_assert_eq!(decode::<RunKey>(&encode(job)), None);
+            prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
+            prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);
+            prop_assert_eq!(decode::<RunKey>(&encode(place)), None);
         }
 
         #[test]
         fn no_text_breaks_the_cursor_reader(text in any::<String>()) {
-            prop_assert!(decode::<JobNo>(&text).is_none_or(|key| encode(key) == text));
+            prop_assert!(decode::<JobCursor>(&text).is_none_or(|key| encode(key) == text));
         }
     }
 }

@@ -50,13 +50,30 @@ impl JobStatus {
     }
 }
 
-/// What a job's status is made from.
+/// Whether a job takes part.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Standing {
+    /// It fires.
+    #[default]
+    Active,
+    /// It waits to be resumed.
+    Paused,
+    /// Somebody ended it for good.
+    Cancelled,
+    /// It is gone but for its history.
+    Deleted,
+}
+
+impl Standing {
+    /// All of them, in the order of their stored numbers.
+    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Cancelled, Self::Deleted];
+}
+
+/// What a job's status is made from, and what may be done with it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFacts {
-    /// Somebody ended it.
-    pub cancelled: bool,
-    /// Somebody stopped it for a while.
-    pub paused: bool,
+    /// What was done to it.
+    pub standing: Standing,
     /// Chains that a worker has an attempt of.
     pub running: u32,
     /// Chains that are fired and not over.
@@ -71,29 +88,24 @@ impl JobFacts {
     /// The status: what was done to it first, then what it does, then what it waits for, then how
     /// it ended.
     pub fn status(self) -> JobStatus {
-        if self.cancelled {
-            JobStatus::Cancelled
-        } else if self.paused {
-            JobStatus::Paused
-        } else if self.running > 0 {
-            JobStatus::Running
-        } else if self.live > 0 {
-            JobStatus::Pending
-        } else if self.has_next {
-            JobStatus::Scheduled
-        } else {
-            match self.last_outcome {
+        match self.standing {
+            Standing::Cancelled | Standing::Deleted => JobStatus::Cancelled,
+            Standing::Paused => JobStatus::Paused,
+            Standing::Active if self.running > 0 => JobStatus::Running,
+            Standing::Active if self.live > 0 => JobStatus::Pending,
+            Standing::Active if self.has_next => JobStatus::Scheduled,
+            Standing::Active => match self.last_outcome {
                 None => JobStatus::Pending,
                 Some(Outcome::Completed | Outcome::PartlyFailed) => JobStatus::Completed,
                 Some(Outcome::Failed | Outcome::TimedOut) => JobStatus::Failed,
                 Some(Outcome::Cancelled | Outcome::Superseded) => JobStatus::Cancelled,
-            }
+            },
         }
     }
 }
 
 /// What people can ask of a job.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
     /// Stop until resumed.
     Pause,
@@ -101,41 +113,131 @@ pub enum Command {
     Resume,
     /// End for good.
     Cancel,
-    /// Try the last failed run again.
+    /// Try the last run again, which failed.
     Retry,
     /// Run now, beside the schedule.
     Trigger,
+    /// Be another.
+    Update,
+    /// Be gone.
+    Delete,
 }
 
-/// A command that the job's status does not allow.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a job that is {} cannot be asked to {command:?}; it allows {:?}", status.as_str(), status.allowed())]
+impl Command {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Pause,
+        Self::Resume,
+        Self::Cancel,
+        Self::Retry,
+        Self::Trigger,
+        Self::Update,
+        Self::Delete,
+    ];
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Cancel => "cancel",
+            Self::Retry => "retry",
+            Self::Trigger => "trigger",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What a command does to a job that obeys it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Effect {
+    /// What it is afterwards.
+    pub standing: Standing,
+    /// What waits of it, for a worker or for its time, is recorded as cancelled.
+    pub withdraws: bool,
+    /// What runs of it is asked to end.
+    pub ends_running: bool,
+    /// A run of its own begins.
+    pub begins_run: bool,
+}
+
+/// A command that the job's state does not allow.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", self.in_words())]
 pub struct NotAllowed {
     /// What it is.
     pub status: JobStatus,
     /// What was asked.
     pub command: Command,
+    /// What it would obey.
+    pub allowed: Vec<Command>,
 }
 
-impl JobStatus {
-    /// The commands this status allows.
-    pub const fn allowed(self) -> &'static [Command] {
-        use Command::{Cancel, Pause, Resume, Retry, Trigger};
-        match self {
-            Self::Pending | Self::Scheduled | Self::Running => &[Pause, Cancel, Retry, Trigger],
-            Self::Paused => &[Resume, Cancel, Trigger],
-            Self::Completed => &[Trigger],
-            Self::Failed => &[Retry, Cancel, Trigger],
-            Self::Cancelled => &[],
+impl NotAllowed {
+    fn in_words(&self) -> String {
+        let (command, status) = (self.command.as_str(), self.status.as_str());
+        let why = match (self.command, self.status) {
+            (Command::Retry, JobStatus::Scheduled | JobStatus::Completed) => {
+                " and its last run did not fail"
+            }
+            _ => "",
+        };
+        let allowed: Vec<_> = self.allowed.iter().map(|one| one.as_str()).collect();
+        format!(
+            "the job is {status}{why}: it does not allow {command}, only {}",
+            allowed.join(", ")
+        )
+    }
+}
+
+impl JobFacts {
+    /// What a command does to the job, if its state allows it: the one place where this is decided.
+    pub fn obey(self, command: Command) -> Result<Effect, NotAllowed> {
+        if !self.allows(command) {
+            let allowed = Command::ALL.into_iter().filter(|other| self.allows(*other)).collect();
+            return Err(NotAllowed { status: self.status(), command, allowed });
         }
+        let stays = Effect {
+            standing: self.standing,
+            withdraws: false,
+            ends_running: false,
+            begins_run: false,
+        };
+        Ok(match command {
+            Command::Pause => Effect { standing: Standing::Paused, withdraws: true, ..stays },
+            Command::Resume => Effect { standing: Standing::Active, ..stays },
+            Command::Cancel => Effect {
+                standing: Standing::Cancelled,
+                withdraws: true,
+                ends_running: true,
+                ..stays
+            },
+            Command::Retry | Command::Trigger => Effect { begins_run: true, ..stays },
+            Command::Update => stays,
+            Command::Delete => {
+                Effect { standing: Standing::Deleted, withdraws: true, ends_running: true, ..stays }
+            }
+        })
     }
 
-    /// Is the command allowed?
-    pub fn check(self, command: Command) -> Result<(), NotAllowed> {
-        if self.allowed().contains(&command) {
-            Ok(())
-        } else {
-            Err(NotAllowed { status: self, command })
+    /// A run is tried again only when nothing of the job goes on: else two would.
+    fn allows(self, command: Command) -> bool {
+        let status = self.status();
+        let is_over = matches!(self.standing, Standing::Cancelled | Standing::Deleted);
+        match command {
+            Command::Pause => {
+                matches!(status, JobStatus::Pending | JobStatus::Scheduled | JobStatus::Running)
+            }
+            Command::Resume => self.standing == Standing::Paused,
+            Command::Cancel => !is_over && status != JobStatus::Completed,
+            Command::Retry => {
+                self.standing == Standing::Active
+                    && self.live == 0
+                    && self.last_outcome.is_some_and(Outcome::is_failure)
+            }
+            Command::Trigger | Command::Update => !is_over,
+            Command::Delete => self.standing != Standing::Deleted,
         }
     }
 }
@@ -148,9 +250,9 @@ mod tests {
     fn what_was_done_to_a_job_hides_what_it_does() {
         let running = JobFacts { running: 1, live: 1, has_next: true, ..JobFacts::default() };
         assert_eq!(running.status(), JobStatus::Running);
-        assert_eq!(JobFacts { paused: true, ..running }.status(), JobStatus::Paused);
-        let both = JobFacts { paused: true, cancelled: true, ..running };
-        assert_eq!(both.status(), JobStatus::Cancelled);
+        let stopped = |standing| JobFacts { standing, ..running }.status();
+        assert_eq!(stopped(Standing::Paused), JobStatus::Paused);
+        assert_eq!(stopped(Standing::Cancelled), JobStatus::Cancelled);
     }
 
     #[test]
@@ -160,39 +262,96 @@ mod tests {
         assert_eq!(JobFacts { has_next: true, ..failed }.status(), JobStatus::Scheduled);
     }
 
+    /// A job in each state, of which the last run was good or failed where that makes no other.
+    fn in_each_state() -> Vec<(JobFacts, &'static str)> {
+        let idle = JobFacts { has_next: true, ..JobFacts::default() };
+        let after = |outcome| Some(outcome);
+        let failed = JobFacts { last_outcome: after(Outcome::Failed), ..idle };
+        let good = JobFacts { last_outcome: after(Outcome::Completed), ..idle };
+        let stopped = |standing| JobFacts { standing, has_next: false, ..failed };
+        vec![
+            (JobFacts { live: 1, ..failed }, "pending"),
+            (good, "scheduled"),
+            (failed, "scheduled, failed"),
+            (JobFacts { live: 1, running: 1, ..failed }, "running"),
+            (stopped(Standing::Paused), "paused"),
+            (JobFacts { has_next: false, ..good }, "completed"),
+            (JobFacts { has_next: false, ..failed }, "failed"),
+            (
+                JobFacts { has_next: false, last_outcome: after(Outcome::Cancelled), ..good },
+                "cancelled run",
+            ),
+            (stopped(Standing::Cancelled), "cancelled"),
+            (stopped(Standing::Deleted), "deleted"),
+        ]
+    }
+
     #[test]
-    fn each_pair_of_status_and_command_has_its_answer() {
-        use Command::{Cancel, Pause, Resume, Retry, Trigger};
-        let allowed: Vec<String> = JobStatus::ALL
-            .iter()
-            .map(|status| {
-                let row: String = [Pause, Resume, Cancel, Retry, Trigger]
-                    .map(|command| if status.check(command).is_ok() { 'x' } else { '.' })
+    fn each_pair_of_state_and_command_has_its_answer() {
+        let table: Vec<String> = in_each_state()
+            .into_iter()
+            .map(|(facts, name)| {
+                let row: String = Command::ALL
+                    .map(|command| if facts.obey(command).is_ok() { 'x' } else { '.' })
                     .iter()
                     .collect();
-                format!("{} {row}", status.as_str())
+                format!("{row} {name}")
             })
             .collect();
+        // pause, resume, cancel, retry, trigger, update, delete
         assert_eq!(
-            allowed,
+            table,
             [
-                "pending x.xxx",
-                "scheduled x.xxx",
-                "running x.xxx",
-                "paused .xx.x",
-                "completed ....x",
-                "failed ..xxx",
-                "cancelled .....",
+                "x.x.xxx pending",
+                "x.x.xxx scheduled",
+                "x.xxxxx scheduled, failed",
+                "x.x.xxx running",
+                ".xx.xxx paused",
+                "....xxx completed",
+                "..xxxxx failed",
+                "..x.xxx cancelled run",
+                "......x cancelled",
+                "....... deleted",
             ]
         );
     }
 
     #[test]
+    fn a_command_leads_where_it_says() {
+        for (facts, name) in in_each_state() {
+            for command in Command::ALL {
+                let Ok(effect) = facts.obey(command) else { continue };
+                let withdrawn = if effect.withdraws { facts.running } else { facts.live };
+                let after = JobFacts { standing: effect.standing, live: withdrawn, ..facts };
+                match command {
+                    Command::Pause => assert_eq!(after.status(), JobStatus::Paused, "{name}"),
+                    Command::Cancel => assert_eq!(after.status(), JobStatus::Cancelled, "{name}"),
+                    Command::Resume => assert_ne!(after.status(), JobStatus::Paused, "{name}"),
+                    Command::Retry => {
+                        let begun = JobFacts { live: facts.live + 1, ..after };
+                        assert_eq!(begun.status(), JobStatus::Pending, "{name}");
+                    }
+                    Command::Delete => assert_eq!(effect.standing, Standing::Deleted),
+                    Command::Trigger | Command::Update => {
+                        assert_eq!(after.status(), facts.status(), "{name}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_refusal_says_what_is_allowed() {
-        let refused = JobStatus::Completed.check(Command::Pause).unwrap_err();
+        let completed = in_each_state().swap_remove(5).0;
         assert_eq!(
-            refused.to_string(),
-            "a job that is completed cannot be asked to Pause; it allows [Trigger]"
+            completed.obey(Command::Pause).unwrap_err().to_string(),
+            "the job is completed: it does not allow pause, only trigger, update, delete"
+        );
+        let good = in_each_state().swap_remove(1).0;
+        assert_eq!(
+            good.obey(Command::Retry).unwrap_err().to_string(),
+            "the job is scheduled and its last run did not fail: it does not allow retry, only \
+             pause, cancel, trigger, update, delete"
         );
     }
 }

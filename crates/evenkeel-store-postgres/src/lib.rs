@@ -17,6 +17,7 @@ mod pool;
 mod rounds;
 mod runs;
 mod schedules;
+mod stubs;
 mod tls;
 mod watch;
 mod withdraw;
@@ -26,7 +27,7 @@ pub use options::PostgresOptions;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, Events, Signal, Signals, Store, StoreError};
 use tokio::task::AbortHandle;
 
 use crate::columns::{count, get, time};
@@ -40,6 +41,7 @@ pub struct PostgresStore {
     hot: Connections,
     api: Connections,
     signals: Signals,
+    events: Events,
     announcer: Announcer,
     listener: AbortHandle,
 }
@@ -81,7 +83,7 @@ impl PostgresStore {
             listen::listen(config, tls, options.channel(), origin.clone(), signals.clone());
         let listener = tokio::spawn(listen).abort_handle();
         let announcer = Announcer::new(options.channel(), origin, hot.clone());
-        Ok(Self { hot, api, signals, announcer, listener })
+        Ok(Self { hot, api, signals, events: Events::default(), announcer, listener })
     }
 
     /// What of a commit survives a crash of the database's machine.

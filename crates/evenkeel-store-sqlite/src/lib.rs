@@ -23,6 +23,7 @@ mod rows;
 mod runs;
 mod schedules;
 mod session;
+mod stubs;
 mod supersede;
 mod verbs;
 mod watch;
@@ -32,7 +33,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, Events, Signal, Signals, Store, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::Answer;
@@ -58,6 +59,7 @@ pub struct SqliteStore {
     /// For what the engine asks, which nobody's search may hold up.
     engine_readers: Readers,
     signals: Signals,
+    events: Events,
     durability: String,
 }
 
@@ -75,7 +77,14 @@ impl SqliteStore {
         let engine_readers = Readers::open(options, ENGINE_READERS, ENGINE_READ_MAX)?;
         let synchronous = if options.synchronous_full { "FULL" } else { "NORMAL" };
         let durability = format!("journal_mode=WAL synchronous={synchronous}");
-        Ok(Self { writer, readers, engine_readers, signals: Signals::default(), durability })
+        Ok(Self {
+            writer,
+            readers,
+            engine_readers,
+            signals: Signals::default(),
+            events: Events::default(),
+            durability,
+        })
     }
 
     /// The settings in force that say what survives what.

@@ -96,6 +96,12 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         since: Timestamp::from_micros(row.get("since")?),
         fired: row.get::<_, i64>("fired")?.unsigned_abs(),
         running_since: running_since(connection, no, row)?,
+        running: None,
+        retry_count: 0,
+        stopped_at: None,
+        good_runs: 0,
+        bad_runs: 0,
+        last_error: None,
     })
 }
 

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
-    Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
-    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
-    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
-    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Fire, Fired, Job, JobChange, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead,
+    Member, NewJob, NewNode, NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged,
+    Postpone, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
+    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
@@ -61,10 +61,45 @@ impl JobStore for SqliteStore {
         &self,
         scope: &Scope,
         filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Result<Page<Job, JobNo>, StoreError> {
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Result<Page<Job, JobCursor>, StoreError> {
+        let _ = sort;
+        let page = PageRequest {
+            limit: page.limit,
+            offset: page.offset,
+            after: page.after.map(|after| after.no),
+        };
         let (tenant, filter) = (scope.tenant, filter.clone());
-        self.readers.read(move |db| jobs::list(db, tenant, &filter, page)).await
+        self.readers.read(move |db| jobs::list(db, tenant, &filter, page)).await.map(
+            |page: Page<Job, JobNo>| Page {
+                items: page.items,
+                total: page.total,
+                total_is_estimate: page.total_is_estimate,
+                next: page.next.map(|no| JobCursor { at: 0, no }),
+            },
+        )
+    }
+
+    async fn order(
+        &self,
+        _: &Scope,
+        _: Vec<evenkeel_store::Order>,
+        _: Now,
+    ) -> Result<Vec<evenkeel_store::Obeyed>, StoreError> {
+        unimplemented!()
+    }
+
+    async fn purge(&self, _: &Scope, _: JobId, _: u32) -> Result<u64, StoreError> {
+        unimplemented!()
+    }
+
+    async fn get_jobs(&self, _: &Scope, _: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        unimplemented!()
+    }
+
+    async fn job_counts(&self, _: &Scope) -> Result<evenkeel_store::JobCounts, StoreError> {
+        unimplemented!()
     }
 
     async fn trigger(

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, Definition, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    JobFilter, JobStore, NewJob, Now, PageRequest, Registered, Role, Scope, Store, StoreError,
+    JobFilter, JobSort, JobStore, NewJob, Now, PageRequest, Registered, Role, Scope, Store,
+    StoreError,
 };
 use evenkeel_store_sqlite::{OpenError, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
@@ -40,7 +41,9 @@ const fn scope(tenant: TenantNo) -> Scope {
 }
 
 async fn count(store: &SqliteStore, scope: &Scope) -> u64 {
-    let page = store.list_jobs(scope, &JobFilter::default(), PageRequest::first(1)).await;
+    let page = store
+        .list_jobs(scope, &JobFilter::default(), JobSort::default(), PageRequest::first(1))
+        .await;
     page.unwrap().total
 }
 
@@ -114,7 +117,10 @@ async fn readers_and_writers_never_find_the_database_busy() {
         tasks.push(tokio::spawn(async move {
             for _ in 0..100 {
                 let all = PageRequest::first(1_000);
-                let page = store.list_jobs(&scope, &JobFilter::default(), all).await.unwrap();
+                let page = store
+                    .list_jobs(&scope, &JobFilter::default(), JobSort::default(), all)
+                    .await
+                    .unwrap();
                 // One state is seen, not the middle of a change.
                 assert_eq!(page.items.len() as u64, page.total.min(1_000));
             }

@@ -2,28 +2,13 @@
 
 use async_trait::async_trait;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::status::{JobFacts, JobStatus};
+use evenkeel_core::status::{JobFacts, JobStatus, Standing};
 use evenkeel_core::{About, Definition, History, JobId, JobNo, RunKey, Slot, TenantNo, Timestamp};
 
-use crate::{Now, Page, PageRequest, Scope, StoreError};
-
-/// Whether a job takes part.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Standing {
-    /// It fires.
-    Active,
-    /// It waits to be resumed.
-    Paused,
-    /// Somebody ended it for good.
-    Cancelled,
-    /// It is gone but for its history.
-    Deleted,
-}
-
-impl Standing {
-    /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 4] = [Self::Active, Self::Paused, Self::Cancelled, Self::Deleted];
-}
+use crate::{
+    JobCounts, JobCursor, JobFilter, JobSort, Now, Obeyed, Order, Page, PageRequest, Scope,
+    StoreError,
+};
 
 /// A job about to be registered.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,20 +64,35 @@ pub struct Job {
     pub fired: u64,
     /// Since when the newest attempt of its newest chain runs, if it does.
     pub running_since: Option<Timestamp>,
+    /// That attempt.
+    pub running: Option<RunKey>,
+    /// How many retries the newest chain that is not over has had.
+    pub retry_count: u16,
+    /// Since when it is paused or cancelled, if it is.
+    pub stopped_at: Option<Timestamp>,
+    /// So many of its attempts ended well.
+    pub good_runs: u64,
+    /// So many failed or took too long.
+    pub bad_runs: u64,
+    /// What went wrong in its last attempt, if that did not end well.
+    pub last_error: Option<String>,
 }
 
 impl Job {
     /// The state users see.
     pub fn status(&self) -> JobStatus {
+        self.facts().status()
+    }
+
+    /// What its status is made from.
+    pub fn facts(&self) -> JobFacts {
         JobFacts {
-            cancelled: matches!(self.standing, Standing::Cancelled | Standing::Deleted),
-            paused: self.standing == Standing::Paused,
+            standing: self.standing,
             running: self.live.saturating_sub(self.waiting),
             live: self.live,
             has_next: self.next_at.is_some(),
             last_outcome: self.last_outcome,
         }
-        .status()
     }
 }
 
@@ -154,15 +154,6 @@ pub enum Deleted {
     NotFound,
 }
 
-/// Which jobs to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct JobFilter {
-    /// Those whose name starts with this.
-    pub name_prefix: Option<String>,
-    /// Those about this source.
-    pub source_id: Option<String>,
-}
-
 /// How many jobs have their next time in a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotLoad {
@@ -203,13 +194,43 @@ pub trait JobStore: Send + Sync {
     /// The job with this id.
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError>;
 
-    /// The scope's jobs, oldest first.
+    /// Does what people ask of jobs that exist, each order on its own: one that is refused does
+    /// not spoil the others. A batch is one transaction, at most [`ORDERS_MAX`] long; no job is in
+    /// it twice. What an order may do was decided by
+    /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
+    /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
+    /// end that comes at the same time. Every order that is obeyed raises the job's generation.
+    async fn order(
+        &self,
+        scope: &Scope,
+        orders: Vec<Order>,
+        now: Now,
+    ) -> Result<Vec<Obeyed>, StoreError>;
+
+    /// Forgets up to `limit` runs of a deleted job of the scope. Says how many it forgot; fewer
+    /// than `limit` means that nothing is left of it.
+    async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError>;
+
+    /// Those of these jobs that exist, in any order; at most [`ORDERS_MAX`] are asked for.
+    async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError>;
+
+    /// The scope's jobs that pass the filter, in the order of `sort`, then of their creation.
+    ///
+    /// A page costs no more the deeper it is, nor the more jobs there are: it is found along an
+    /// index where there is one for the filter, and looks at no more than [`LOOKED_AT_MAX`] jobs
+    /// otherwise. Then it may have fewer jobs than were asked for, even none, and still a next
+    /// page. Without a filter the total is a kept count; with one it is exact up to
+    /// [`COUNTED_MAX`] and an estimate beyond.
     async fn list_jobs(
         &self,
         scope: &Scope,
         filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Result<Page<Job, JobNo>, StoreError>;
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Result<Page<Job, JobCursor>, StoreError>;
+
+    /// How many jobs of the scope are in which state.
+    async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError>;
 
     /// Asks for a run now, beside the schedule, whose rhythm it does not disturb. The chain is
     /// live from here on. `n` tells triggers of one microsecond apart.

@@ -8,32 +8,45 @@
 //! Every write made for a worker carries its node and [`Fence`](evenkeel_core::lease::Fence); with an
 //! old one it changes nothing and says so.
 
+mod access;
 mod error;
+mod events;
 mod jobs;
+mod lists;
 mod nodes;
 mod notes;
+mod orders;
 mod page;
 mod pages;
+mod requests;
 mod row;
 mod runs;
 mod schedules;
 mod scope;
 mod signal;
+mod tally;
 pub mod text;
 mod watch;
 
+pub use access::{AccessStore, ApiKey, AuditEntry, AuditFilter, AuditNo, KeyHash, NewApiKey};
 pub use error::{Cause, StoreError};
-pub use jobs::{
-    Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Registered, SlotLoad, Standing,
-    Triggered,
+pub use evenkeel_core::status::Standing;
+pub use events::{
+    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
 };
+pub use jobs::{
+    Changed, Deleted, Job, JobChange, JobStore, NewJob, Registered, SlotLoad, Triggered,
+};
+pub use lists::{COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};
+pub use orders::{Action, Done, ORDERS_MAX, Obeyed, Order};
 pub use page::{Page, PageRequest};
 pub use pages::{
     MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, SEARCH_LIMIT_MAX, Shelf,
     StoredPage,
 };
+pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
 pub use row::{
     outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
 };
@@ -47,6 +60,7 @@ pub use schedules::{
 };
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};
+pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
 pub use watch::{
     AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
     WatchStore, Watched,
@@ -79,7 +93,18 @@ impl Now {
 /// A database with all its verbs.
 #[async_trait]
 pub trait Store:
-    JobStore + ScheduleStore + RunStore + NoteStore + NodeStore + PageStore + WatchStore + 'static
+    JobStore
+    + ScheduleStore
+    + RunStore
+    + NoteStore
+    + NodeStore
+    + PageStore
+    + WatchStore
+    + TallyStore
+    + RequestStore
+    + AccessStore
+    + EventStore
+    + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.
     fn is_shared(&self) -> bool;

@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_core::JobNo;
-use evenkeel_store::{JobFilter, PageRequest};
+use evenkeel_store::{JobCursor, JobFilter, JobSort, PageRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -60,12 +59,12 @@ pub(crate) async fn list(
     caller: Caller,
     mut params: Params,
 ) -> Result<Json<JobList>, Problem> {
-    let request: PageRequest<JobNo> = PageQuery::take(&mut params);
+    let request: PageRequest<JobCursor> = PageQuery::take(&mut params);
     let JobQuery { name_prefix, source_id } =
         JobQuery { name_prefix: params.text("name_prefix"), source_id: params.text("source_id") };
     params.finish()?;
-    let filter = JobFilter { name_prefix, source_id };
-    let page = app.jobs.list(&caller.scope, &filter, request).await?;
+    let filter = JobFilter { name_prefix, source_id, ..JobFilter::default() };
+    let page = app.jobs.list(&caller.scope, &filter, JobSort::default(), request).await?;
     let now = app.jobs.now().await?;
     Ok(Json(JobList {
         jobs: page

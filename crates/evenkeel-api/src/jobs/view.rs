@@ -174,8 +174,29 @@ pub struct JobView {
     pub average_duration_override: Option<Span>,
     /// Executions it has had in its life.
     pub execution_count: u64,
+    /// When its last execution started.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When its last execution ended, if none runs.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub completed_at: Option<Timestamp>,
+    /// What went wrong in its last execution, if that failed.
+    pub error_message: Option<String>,
+    /// How many retries the run has had that is not over.
+    pub current_retry_count: u16,
+    /// The execution that runs: its worker alone may write its results.
+    pub lock_token: Option<String>,
+    /// Since when it does.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub lock_acquired_at: Option<Timestamp>,
     /// Does it wait to be resumed?
     pub is_paused: bool,
+    /// Since when.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub paused_at: Option<Timestamp>,
+    /// When somebody ended it for good.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub cancelled_at: Option<Timestamp>,
     /// Raised by every command.
     pub generation: i32,
     /// When it was created.
@@ -270,7 +291,15 @@ impl JobView {
             duration_deviation_ms: history.duration_deviation().map(Span::as_millis),
             average_duration_override: definition.average_override,
             execution_count: job.executions,
+            started_at: job.running_since.or(history.last_start_at),
+            completed_at: history.last_end_at.filter(|_| job.running.is_none()),
+            error_message: job.last_error,
+            current_retry_count: job.retry_count,
+            lock_token: job.running.map(|key| key.execution_id().to_string()),
+            lock_acquired_at: job.running_since.filter(|_| job.running.is_some()),
             is_paused: job.standing == Standing::Paused,
+            paused_at: job.stopped_at.filter(|_| job.standing == Standing::Paused),
+            cancelled_at: job.stopped_at.filter(|_| job.standing == Standing::Cancelled),
             generation: job.generation,
             created_at: job.created_at,
             updated_at: job.updated_at,

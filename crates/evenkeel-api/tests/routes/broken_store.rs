@@ -4,23 +4,25 @@ use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::*;
+use uuid::Uuid;
 
 pub struct BrokenStore {
     error: fn() -> StoreError,
     signals: Signals,
+    events: Events,
 }
 
 impl BrokenStore {
     /// One that does not answer.
     pub fn down() -> Self {
         let error = || StoreError::Unavailable("connection to 10.0.0.7 refused".into());
-        Self { error, signals: Signals::default() }
+        Self { error, signals: Signals::default(), events: Events::default() }
     }
 
     /// One that holds nonsense.
     pub fn corrupt() -> Self {
         let error = || StoreError::corrupt("job 7", "definition", "not JSON");
-        Self { error, signals: Signals::default() }
+        Self { error, signals: Signals::default(), events: Events::default() }
     }
 }
 
@@ -41,7 +43,12 @@ broken!(JobStore {
     update(scope: &Scope, id: JobId, change: JobChange, now: Now) -> Changed;
     delete(scope: &Scope, id: JobId, now: Now) -> Deleted;
     get(scope: &Scope, id: JobId) -> Option<Job>;
-    list_jobs(scope: &Scope, filter: &JobFilter, page: PageRequest<JobNo>) -> Page<Job, JobNo>;
+    list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
+        -> Page<Job, JobCursor>;
+    order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
+    purge(scope: &Scope, id: JobId, limit: u32) -> u64;
+    get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
+    job_counts(scope: &Scope) -> JobCounts;
     trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
     slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 });
@@ -111,6 +118,57 @@ broken!(NodeStore {
     retire(node: NodeNo) -> bool;
     members() -> (Timestamp, Vec<Member>);
 });
+
+broken!(TallyStore {
+    tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
+    tallied(scope: &Scope) -> Tallied;
+    list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
+    forget_failures(before: Timestamp, limit: u32) -> u64;
+});
+
+broken!(RequestStore {
+    begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
+    end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
+    forget_requests(before: Timestamp, limit: u32) -> u64;
+});
+
+broken!(AccessStore {
+    make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
+    find_key(hash: &KeyHash) -> Option<ApiKey>;
+    use_keys(ids: &[Uuid], at: Timestamp) -> ();
+    revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
+    list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
+    record(entries: Vec<AuditEntry>) -> ();
+    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditNo>) -> Page<(AuditNo, AuditEntry), AuditNo>;
+    forget_audit(before: Timestamp, limit: u32) -> u64;
+});
+
+#[async_trait]
+impl EventStore for BrokenStore {
+    fn events(&self) -> &Events {
+        &self.events
+    }
+
+    async fn publish(&self, _: Vec<NewEvent>, _: bool) -> Result<(), StoreError> {
+        Err((self.error)())
+    }
+
+    async fn newest_event(&self) -> Result<EventNo, StoreError> {
+        Err((self.error)())
+    }
+
+    async fn events_after(&self, _: &Scope, _: EventNo, _: u32) -> Result<EventPage, StoreError> {
+        Err((self.error)())
+    }
+
+    async fn listen(&self, _: Timestamp) -> Result<(), StoreError> {
+        Err((self.error)())
+    }
+
+    async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        Err((self.error)())
+    }
+}
 
 #[async_trait]
 impl Store for BrokenStore {

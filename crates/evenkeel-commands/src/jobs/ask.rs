@@ -1,7 +1,7 @@
 //! Questions: they change nothing.
 
-use evenkeel_core::{JobId, JobNo, Timestamp};
-use evenkeel_store::{Job, JobFilter, Page, PageRequest, Scope};
+use evenkeel_core::{JobId, Timestamp};
+use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest, Scope};
 
 use super::Jobs;
 use crate::CommandError;
@@ -17,13 +17,14 @@ impl Jobs {
         self.store.get(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
-    /// The scope's jobs, oldest first.
+    /// The scope's jobs.
     pub async fn list(
         &self,
         scope: &Scope,
         filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Result<Page<Job, JobNo>, CommandError> {
-        Ok(self.store.list_jobs(scope, filter, page).await?)
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Result<Page<Job, JobCursor>, CommandError> {
+        Ok(self.store.list_jobs(scope, filter, sort, page).await?)
     }
 }

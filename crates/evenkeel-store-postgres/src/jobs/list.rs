@@ -22,7 +22,7 @@ pub(super) async fn list_jobs(
     store
         .api
         .run(args, |connection, args| async move {
-            let (tenant, JobFilter { name_prefix, source_id }, page) = &*args;
+            let (tenant, JobFilter { name_prefix, source_id, .. }, page) = &*args;
             let after = page.after.map_or(i64::MIN, |job| job.0);
             // One more than asked for tells whether there is another page.
             let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);

@@ -11,8 +11,8 @@ mod update;
 use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, JobNo, Slot};
 use evenkeel_store::{
-    Changed, Deleted, Job, JobChange, JobFilter, JobStore, NewJob, Now, Page, PageRequest,
-    Registered, Scope, SlotLoad, StoreError, Triggered,
+    Changed, Deleted, Job, JobChange, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Page,
+    PageRequest, Registered, Scope, SlotLoad, StoreError, Triggered,
 };
 
 use crate::PostgresStore;
@@ -56,9 +56,42 @@ impl JobStore for PostgresStore {
         &self,
         scope: &Scope,
         filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Result<Page<Job, JobNo>, StoreError> {
-        list::list_jobs(self, scope, filter, page).await
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Result<Page<Job, JobCursor>, StoreError> {
+        let _ = sort;
+        let page = PageRequest {
+            limit: page.limit,
+            offset: page.offset,
+            after: page.after.map(|after| after.no),
+        };
+        list::list_jobs(self, scope, filter, page).await.map(|page: Page<Job, JobNo>| Page {
+            items: page.items,
+            total: page.total,
+            total_is_estimate: page.total_is_estimate,
+            next: page.next.map(|no| JobCursor { at: 0, no }),
+        })
+    }
+
+    async fn order(
+        &self,
+        _: &Scope,
+        _: Vec<evenkeel_store::Order>,
+        _: Now,
+    ) -> Result<Vec<evenkeel_store::Obeyed>, StoreError> {
+        unimplemented!()
+    }
+
+    async fn purge(&self, _: &Scope, _: JobId, _: u32) -> Result<u64, StoreError> {
+        unimplemented!()
+    }
+
+    async fn get_jobs(&self, _: &Scope, _: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        unimplemented!()
+    }
+
+    async fn job_counts(&self, _: &Scope) -> Result<evenkeel_store::JobCounts, StoreError> {
+        unimplemented!()
     }
 
     async fn trigger(

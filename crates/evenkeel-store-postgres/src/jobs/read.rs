@@ -43,5 +43,11 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         since: time(row, 22)?,
         fired: count(row, 23)?,
         running_since: maybe_time(row, 24)?,
+        running: None,
+        retry_count: 0,
+        stopped_at: None,
+        good_runs: 0,
+        bad_runs: 0,
+        last_error: None,
     })
 }

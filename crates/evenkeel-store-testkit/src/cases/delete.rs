@@ -2,7 +2,7 @@
 
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Shard, Slot};
-use evenkeel_store::{Deleted, FinishResult, JobFilter, PageRequest};
+use evenkeel_store::{Deleted, FinishResult, JobFilter, JobSort, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -19,7 +19,7 @@ pub async fn a_deleted_job_is_nowhere(opened: Opened) {
     assert_eq!(rig.store.get(&rig.scope, job.id).await.unwrap(), None);
     let listed = rig
         .store
-        .list_jobs(&rig.scope, &JobFilter::default(), PageRequest::first(9))
+        .list_jobs(&rig.scope, &JobFilter::default(), JobSort::default(), PageRequest::first(9))
         .await
         .unwrap();
     assert_eq!((listed.items, listed.total), (Vec::new(), 0));

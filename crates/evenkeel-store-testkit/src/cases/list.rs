@@ -1,14 +1,14 @@
 //! Lists of jobs.
 
 use evenkeel_core::JobNo;
-use evenkeel_store::{Job, JobFilter, Page, PageRequest};
+use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{new_job, now, unnamed_job};
 use crate::rig::Rig;
 
-async fn list(rig: &Rig, filter: JobFilter, page: PageRequest<JobNo>) -> Page<Job, JobNo> {
-    rig.store.list_jobs(&rig.scope, &filter, page).await.unwrap()
+async fn list(rig: &Rig, filter: JobFilter, page: PageRequest<JobCursor>) -> Page<Job, JobCursor> {
+    rig.store.list_jobs(&rig.scope, &filter, JobSort::default(), page).await.unwrap()
 }
 
 async fn names(rig: &Rig, filter: JobFilter) -> Vec<String> {
@@ -67,7 +67,10 @@ pub async fn an_offset_leaves_out_the_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = (0..6).map(|n| new_job(&format!("job {n}")).build()).collect();
     let all: Vec<JobNo> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
-    let page = |offset, after| PageRequest { limit: 2, offset, after };
+    let page = |offset, after: Option<JobNo>| {
+        let after = after.map(|no| JobCursor { at: 0, no });
+        PageRequest { limit: 2, offset, after }
+    };
     for (request, expected) in [
         (page(4, None), &all[4..]),
         (page(6, None), &all[6..]),

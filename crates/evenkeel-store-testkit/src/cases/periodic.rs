@@ -2,7 +2,9 @@
 
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Shard, Slot};
-use evenkeel_store::{Changed, FinishResult, FireResult, JobChange, JobFilter, PageRequest, Then};
+use evenkeel_store::{
+    Changed, FinishResult, FireResult, JobChange, JobFilter, JobSort, PageRequest, Then,
+};
 
 use super::races::at_once;
 use crate::Opened;
@@ -352,7 +354,11 @@ pub async fn a_job_says_since_when_it_runs(opened: Opened) {
     rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 91).await;
     assert_eq!(since().await, Some(at(91)));
     let page = PageRequest::first(10);
-    let listed = rig.store.list_jobs(&rig.scope, &JobFilter::default(), page).await.unwrap();
+    let listed = rig
+        .store
+        .list_jobs(&rig.scope, &JobFilter::default(), JobSort::default(), page)
+        .await
+        .unwrap();
     assert_eq!(listed.items[0].running_since, Some(at(91)));
 }
 

@@ -2,7 +2,7 @@
 
 use evenkeel_core::run::RunStatus;
 use evenkeel_store::{
-    Changed, Deleted, JobChange, JobFilter, PageRequest, Registered, RunFilter, Triggered,
+    Changed, Deleted, JobChange, JobFilter, JobSort, PageRequest, Registered, RunFilter, Triggered,
 };
 
 use crate::Opened;
@@ -49,7 +49,11 @@ pub async fn lists_of_jobs_hold_ones_own(opened: Opened) {
         JobFilter { name_prefix: Some("a".into()), ..JobFilter::default() },
         JobFilter { source_id: Some("s".into()), ..JobFilter::default() },
     ] {
-        let page = rig.store.list_jobs(&other, &filter, PageRequest::first(9)).await.unwrap();
+        let page = rig
+            .store
+            .list_jobs(&other, &filter, JobSort::default(), PageRequest::first(9))
+            .await
+            .unwrap();
         let names: Vec<_> = page.items.iter().filter_map(|job| job.about.name.clone()).collect();
         assert_eq!(names, ["ac"]);
         assert!(page.total == 1 || page.total_is_estimate);

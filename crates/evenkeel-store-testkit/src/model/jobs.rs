@@ -108,6 +108,12 @@ impl Data {
             since: job.since,
             fired: job.fired,
             running_since: self.running_since(job),
+            running: None,
+            retry_count: 0,
+            stopped_at: None,
+            good_runs: 0,
+            bad_runs: 0,
+            last_error: None,
         }
     }
 

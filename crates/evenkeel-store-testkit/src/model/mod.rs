@@ -17,6 +17,7 @@ mod openings;
 mod pages;
 mod prune;
 mod queue;
+mod stubs;
 mod verbs;
 mod watch;
 
@@ -38,12 +39,18 @@ pub struct ModelStore {
     data: Arc<Mutex<Data>>,
     clock: ModelClock,
     signals: Signals,
+    events: evenkeel_store::Events,
 }
 
 impl ModelStore {
     /// An empty one whose own clock is `clock`.
     pub fn new(clock: ModelClock) -> Self {
-        Self { data: Arc::default(), clock, signals: Signals::default() }
+        Self {
+            data: Arc::default(),
+            clock,
+            signals: Signals::default(),
+            events: evenkeel_store::Events::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Data> {

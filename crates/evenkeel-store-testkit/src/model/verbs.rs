@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
-    Fire, Fired, Job, JobChange, JobFilter, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
-    NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
-    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
-    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Fire, Fired, Job, JobChange, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead,
+    Member, NewJob, NewNode, NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged,
+    Postpone, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
+    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -47,9 +47,43 @@ impl JobStore for ModelStore {
         &self,
         scope: &Scope,
         filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Answer<Page<Job, JobNo>> {
-        Ok(self.lock().list_jobs(scope, filter, page))
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Answer<Page<Job, JobCursor>> {
+        let page = PageRequest {
+            limit: page.limit,
+            offset: page.offset,
+            after: page.after.map(|after| after.no),
+        };
+        let _ = sort;
+        let page = self.lock().list_jobs(scope, filter, page);
+        Ok(Page {
+            items: page.items,
+            total: page.total,
+            total_is_estimate: page.total_is_estimate,
+            next: page.next.map(|no| JobCursor { at: 0, no }),
+        })
+    }
+
+    async fn order(
+        &self,
+        _: &Scope,
+        _: Vec<evenkeel_store::Order>,
+        _: Now,
+    ) -> Answer<Vec<evenkeel_store::Obeyed>> {
+        unimplemented!()
+    }
+
+    async fn purge(&self, _: &Scope, _: JobId, _: u32) -> Answer<u64> {
+        unimplemented!()
+    }
+
+    async fn get_jobs(&self, _: &Scope, _: &[JobId]) -> Answer<Vec<Job>> {
+        unimplemented!()
+    }
+
+    async fn job_counts(&self, _: &Scope) -> Answer<evenkeel_store::JobCounts> {
+        unimplemented!()
     }
 
     async fn trigger(&self, scope: &Scope, id: JobId, n: u32, now: Now) -> Answer<Triggered> {

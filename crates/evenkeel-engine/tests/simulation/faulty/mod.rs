@@ -140,6 +140,7 @@ macro_rules! by_ref {
 
 // After the macros, which it uses.
 mod notes;
+mod sides;
 mod watch;
 
 by_ref!(
@@ -185,12 +186,31 @@ impl JobStore for FaultyStore {
         &self,
         scope: &Scope,
         filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Result<Page<Job, JobNo>, StoreError> {
-        through!(
-            self,
-            list_jobs(scope = Ref(*scope), filter = Ref(filter.clone()), page = Own(page))
-        )
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Result<Page<Job, JobCursor>, StoreError> {
+        self.inner.list_jobs(scope, filter, sort, page).await
+    }
+
+    async fn order(
+        &self,
+        scope: &Scope,
+        orders: Vec<Order>,
+        now: Now,
+    ) -> Result<Vec<Obeyed>, StoreError> {
+        through!(self, order(scope = Ref(*scope), orders = Own(orders), now = Own(now)))
+    }
+
+    async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
+        self.inner.purge(scope, id, limit).await
+    }
+
+    async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        self.inner.get_jobs(scope, ids).await
+    }
+
+    async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
+        self.inner.job_counts(scope).await
     }
 
     async fn trigger(

@@ -1,0 +1,100 @@
+//! Which next time a job gets when somebody sets it going again.
+
+use crate::job::Definition;
+use crate::run::Outcome;
+use crate::schedule::Schedule;
+use crate::time::{Span, Timestamp};
+
+/// What has become of a job so far.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct SoFar {
+    /// How many of its regular times were fired.
+    pub fired: u64,
+    /// The last of them that was fired or skipped.
+    pub last_fired_at: Option<Timestamp>,
+    /// Chains of attempts that are not over.
+    pub live: u32,
+    /// How its last attempt ended.
+    pub last_outcome: Option<Outcome>,
+}
+
+/// The next regular time of a job that is resumed at `now`: placed afresh, so that what passed
+/// while it was paused is not missed. A job that runs once does so if it has not; one whose run the
+/// pause has withdrawn has not.
+pub fn resumed_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+    if matches!(definition.schedule, Schedule::Once(_)) {
+        let withdrawn = matches!(so_far.last_outcome, None | Some(Outcome::Cancelled));
+        let has_run = so_far.fired > 0 && !(withdrawn && so_far.live == 0);
+        return if has_run { None } else { definition.timetable().first_after(now) };
+    }
+    begun_anew(definition, so_far, now)
+}
+
+/// The next regular time of a job that is tried again at `now` after its failures had stopped it.
+pub fn revived_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+    if matches!(definition.schedule, Schedule::Once(_)) {
+        return None;
+    }
+    begun_anew(definition, so_far, now)
+}
+
+/// The next regular time of a job whose schedule has changed at `now`. A job that runs once does so
+/// again: its new time is another one.
+pub fn moved_to(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+    begun_anew(definition, so_far, now)
+}
+
+fn begun_anew(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+    if definition.bounds.max_runs.is_some_and(|max| so_far.fired >= max) {
+        return None;
+    }
+    // No time is fired twice, not even by a clock that was set back.
+    let tick = Span::from_micros(1);
+    let after = so_far.last_fired_at.map_or(now, |last| now.max(last.saturating_add(tick)));
+    definition.timetable().first_after(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Bounds;
+    use crate::schedule::{Interval, Once};
+
+    const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+    fn hourly() -> Definition {
+        let every = Interval::new(Span::from_secs(3600), None).unwrap();
+        Definition::noop(Schedule::Interval(every))
+    }
+
+    #[test]
+    fn a_recurring_job_goes_on_after_now_and_after_what_it_has_fired() {
+        let hour = Span::from_secs(3600);
+        assert_eq!(resumed_at(&hourly(), SoFar::default(), NOW), Some(NOW.saturating_add(hour)));
+        let ahead = NOW.saturating_add(Span::from_secs(10));
+        let fired = SoFar { fired: 1, last_fired_at: Some(ahead), ..SoFar::default() };
+        assert!(resumed_at(&hourly(), fired, NOW).unwrap() > ahead.saturating_add(hour));
+    }
+
+    #[test]
+    fn a_job_that_has_had_all_its_runs_gets_no_more() {
+        let bounds = Bounds { max_runs: Some(3), ..Bounds::default() };
+        let limited = Definition { bounds, ..hourly() };
+        let so_far = SoFar { fired: 3, ..SoFar::default() };
+        assert_eq!(resumed_at(&limited, so_far, NOW), None);
+        assert_eq!(revived_at(&limited, so_far, NOW), None);
+        assert!(resumed_at(&limited, SoFar { fired: 2, ..so_far }, NOW).is_some());
+    }
+
+    #[test]
+    fn a_job_that_runs_once_does_so_once() {
+        let once = Definition::noop(Schedule::Once(Once::NOW));
+        let fired = SoFar { fired: 1, ..SoFar::default() };
+        let after = |outcome| SoFar { last_outcome: Some(outcome), ..fired };
+        assert_eq!(resumed_at(&once, SoFar::default(), NOW), Some(NOW));
+        assert_eq!(resumed_at(&once, after(Outcome::Cancelled), NOW), Some(NOW));
+        assert_eq!(resumed_at(&once, after(Outcome::Failed), NOW), None);
+        assert_eq!(resumed_at(&once, SoFar { live: 1, ..fired }, NOW), None);
+        assert_eq!(revived_at(&once, after(Outcome::Failed), NOW), None);
+    }
+}

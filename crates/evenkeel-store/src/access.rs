@@ -1,0 +1,138 @@
+//! Who may come in, and who did what.
+
+use async_trait::async_trait;
+use evenkeel_core::{TenantNo, Timestamp};
+use uuid::Uuid;
+
+use crate::{Now, Page, PageRequest, Role, Scope, StoreError};
+
+/// The hash of an API key. The key itself is never stored.
+pub type KeyHash = [u8; 32];
+
+/// An API key about to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewApiKey {
+    /// Its public id.
+    pub id: Uuid,
+    /// What people call it; unique within its tenant among those that are not revoked.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// Its hash.
+    pub hash: KeyHash,
+    /// Who made it.
+    pub created_by: String,
+    /// From when on it is worth nothing.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// An API key as stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiKey {
+    /// Its public id.
+    pub id: Uuid,
+    /// Its tenant.
+    pub tenant: TenantNo,
+    /// The tenant's name.
+    pub tenant_name: String,
+    /// What people call it.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// Who made it.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is worth nothing.
+    pub expires_at: Option<Timestamp>,
+    /// When it was taken back.
+    pub revoked_at: Option<Timestamp>,
+    /// When it was last used, to the minute or so.
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// Something that was done, or was not allowed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AuditEntry {
+    /// When.
+    pub at: Timestamp,
+    /// Where; `None` if nobody knows who asked.
+    pub tenant: Option<TenantNo>,
+    /// Who, as their credentials say.
+    pub subject: String,
+    /// What they may do, if that is known.
+    pub role: Option<Role>,
+    /// What they asked for: the name of the operation.
+    pub action: String,
+    /// About what: an id, a name, or nothing.
+    pub target: Option<String>,
+    /// The status code of the answer.
+    pub status: u16,
+    /// Was it refused because they may not?
+    pub denied: bool,
+    /// In words, for people.
+    pub detail: Option<String>,
+    /// Where the request came from.
+    pub remote: Option<String>,
+    /// The request's own id.
+    pub request_id: String,
+}
+
+/// An entry's place in the log.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct AuditNo(pub i64);
+
+/// Which entries to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AuditFilter {
+    /// Those of this subject.
+    pub subject: Option<String>,
+    /// Those about this.
+    pub target: Option<String>,
+    /// Only refusals, or only what was allowed.
+    pub denied: Option<bool>,
+    /// Those of this time or later.
+    pub from: Option<Timestamp>,
+    /// Those from before this time.
+    pub before: Option<Timestamp>,
+    /// Also those that belong to no tenant.
+    pub with_unknown: bool,
+}
+
+/// Keys, and the log of what was done with them.
+#[async_trait]
+pub trait AccessStore: Send + Sync {
+    /// Makes a key; false if its name is taken.
+    async fn make_key(&self, scope: &Scope, key: NewApiKey, now: Now) -> Result<bool, StoreError>;
+
+    /// The key with this hash, whosever it is, also if it is worth nothing any more.
+    async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
+
+    /// Notes that keys were used.
+    async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError>;
+
+    /// Takes a key back for good; false if there is none, or it was taken back before.
+    async fn revoke_key(&self, scope: &Scope, id: Uuid, now: Now) -> Result<bool, StoreError>;
+
+    /// The scope's keys, oldest first, those that were taken back too.
+    async fn list_keys(
+        &self,
+        scope: &Scope,
+        page: PageRequest<Uuid>,
+    ) -> Result<Page<ApiKey, Uuid>, StoreError>;
+
+    /// Writes down what was done.
+    async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
+
+    /// The scope's entries, newest first. A page looks at a bounded number of entries and may be
+    /// short, as lists of jobs are.
+    async fn list_audit(
+        &self,
+        scope: &Scope,
+        filter: &AuditFilter,
+        page: PageRequest<AuditNo>,
+    ) -> Result<Page<(AuditNo, AuditEntry), AuditNo>, StoreError>;
+
+    /// Forgets up to `limit` entries from before `before`; says how many.
+    async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,76 @@
+//! What people ask of jobs that exist.
+
+use evenkeel_core::status::NotAllowed;
+use evenkeel_core::{JobId, RunKey, Timestamp};
+
+use crate::{Job, JobChange};
+
+/// Orders in one batch at most.
+pub const ORDERS_MAX: usize = 1000;
+
+/// Something that a job is to do or to become.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Order {
+    /// Which job.
+    pub id: JobId,
+    /// Only if this is still its generation.
+    pub if_generation: Option<i32>,
+    /// What.
+    pub action: Action,
+}
+
+/// What a job is to do or to become.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// It fires no more until it is resumed. What runs goes on to its end, what waits is recorded
+    /// as cancelled; nothing of it is claimed from here on.
+    Pause,
+    /// It goes on, from this next time on, if it has one. Its promise counts anew.
+    Resume {
+        /// Decided by [`resumed_at`](evenkeel_core::control::resumed_at).
+        next_at: Option<Timestamp>,
+    },
+    /// It is over for good: what waits is recorded as cancelled, what runs is asked to end.
+    Cancel,
+    /// Its last run, which failed, is tried again now, as a run of its own.
+    Retry {
+        /// Tells runs of one microsecond apart.
+        n: u32,
+        /// A job that its failures have stopped goes on with this; one that has a next time
+        /// keeps it.
+        next_at: Option<Timestamp>,
+    },
+    /// It is gone, but for its history. What waits is recorded as cancelled, what runs is asked to
+    /// end, its name is free.
+    Delete,
+    /// It is changed. With another definition, what waits of it in the queue may be claimed when
+    /// and where that one says.
+    Change(Box<JobChange>),
+}
+
+/// What became of an order.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Obeyed {
+    /// It was done.
+    Done(Box<Done>),
+    /// There is no such job in the scope.
+    NotFound,
+    /// The job's state does not allow it.
+    NotAllowed(NotAllowed),
+    /// Its generation was another, or its next time would not be after its last fired one;
+    /// nothing was changed. This is what it is like.
+    Stale(Box<Job>),
+    /// Another job of the tenant has the name.
+    NameTaken(JobId),
+}
+
+/// What an order did.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Done {
+    /// The job is like this now, unless it was deleted.
+    pub job: Option<Job>,
+    /// These attempts of it still run. If the job was cancelled or deleted, they were asked to end.
+    pub running: Vec<RunKey>,
+    /// The run that a retry began.
+    pub run: Option<RunKey>,
+}

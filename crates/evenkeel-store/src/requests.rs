@@ -1,0 +1,65 @@
+//! Requests that come with a key, so that sending one twice does it once.
+
+use async_trait::async_trait;
+use evenkeel_core::{Span, Timestamp};
+
+use crate::{Now, Scope, StoreError};
+
+/// A request with a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyedRequest {
+    /// The key, unique within its tenant.
+    pub key: String,
+    /// A hash over what is asked: method, path and body.
+    pub fingerprint: [u8; 32],
+    /// Whoever began it and has not ended it by then is given up: somebody else may begin it.
+    pub patience: Span,
+}
+
+/// How a request was answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answered {
+    /// The status code.
+    pub status: u16,
+    /// Headers worth repeating, as JSON.
+    pub headers: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What is known of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Begun {
+    /// Nothing: do it, then end it.
+    Fresh,
+    /// It is under way elsewhere.
+    UnderWay,
+    /// It was answered like this.
+    Ended(Answered),
+    /// Another request had this key.
+    Other,
+}
+
+/// Remembers requests by their keys.
+#[async_trait]
+pub trait RequestStore: Send + Sync {
+    /// Begins a request, unless it is known. Of several at once exactly one begins.
+    async fn begin_request(
+        &self,
+        scope: &Scope,
+        request: &KeyedRequest,
+        now: Now,
+    ) -> Result<Begun, StoreError>;
+
+    /// Ends a request that was begun: with its answer, or with none if it came to nothing and may
+    /// be sent again.
+    async fn end_request(
+        &self,
+        scope: &Scope,
+        key: &str,
+        answer: Option<Answered>,
+    ) -> Result<(), StoreError>;
+
+    /// Forgets up to `limit` requests that were begun before `before`; says how many.
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}

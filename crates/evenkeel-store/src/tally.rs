@@ -1,0 +1,123 @@
+//! Sums over runs, which are kept because runs are not.
+//!
+//! Nodes add up in memory and write the sums now and then, apart from what they fire and finish. A
+//! crash loses what was added since the last write: these are figures for people, nothing is
+//! decided by them.
+
+use async_trait::async_trait;
+use evenkeel_core::fingerprint::Fingerprint;
+use evenkeel_core::{JobId, NodeNo, RunKey, Span, TenantNo, Timestamp};
+
+use crate::{Page, PageRequest, Scope, StoreError};
+
+/// What a node has seen of one tenant's runs since it last said.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// Whose.
+    pub tenant: TenantNo,
+    /// Attempts that ended well.
+    pub completed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Attempts that took too long.
+    pub timed_out: u64,
+    /// Attempts that were cancelled or superseded.
+    pub cancelled: u64,
+    /// Of all those, the retries.
+    pub retries: u64,
+    /// Attempts that were taken over from a node that was lost.
+    pub stolen: u64,
+    /// How long the good ones took, together.
+    pub good_duration: Span,
+    /// How many run on the node right now.
+    pub running: u32,
+}
+
+/// Equal failures that a node has seen since it last said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failures {
+    /// Whose.
+    pub tenant: TenantNo,
+    /// What they have in common.
+    pub fingerprint: Fingerprint,
+    /// How many.
+    pub count: u64,
+    /// The newest of them.
+    pub newest: RunKey,
+    /// When that ended.
+    pub at: Timestamp,
+    /// What it said.
+    pub error: String,
+}
+
+/// What all nodes have seen of a tenant's runs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tallied {
+    /// Attempts that ended well.
+    pub completed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Attempts that took too long.
+    pub timed_out: u64,
+    /// Attempts that were cancelled or superseded.
+    pub cancelled: u64,
+    /// Of all those, the retries.
+    pub retries: u64,
+    /// Attempts that were taken over from a node that was lost.
+    pub stolen: u64,
+    /// How long the good ones took, together.
+    pub good_duration: Span,
+    /// How many run.
+    pub running: u64,
+    /// When a node last said something.
+    pub at: Option<Timestamp>,
+}
+
+/// Failures of a tenant that have something in common.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailureGroup {
+    /// What.
+    pub fingerprint: Fingerprint,
+    /// How many.
+    pub count: u64,
+    /// When the first of them was written down.
+    pub first_at: Timestamp,
+    /// When the newest ended.
+    pub last_at: Timestamp,
+    /// What that said.
+    pub error: String,
+    /// Which one it was.
+    pub newest: RunKey,
+    /// The job of it, if it is still there.
+    pub job: Option<JobId>,
+}
+
+/// A place in a list of failures, newest first.
+pub type FailureCursor = (Timestamp, Fingerprint);
+
+/// What is added up over runs.
+#[async_trait]
+pub trait TallyStore: Send + Sync {
+    /// Adds what `node` has seen. A tenant that is not mentioned has nothing that runs on it.
+    async fn tally(
+        &self,
+        node: NodeNo,
+        tallies: Vec<Tally>,
+        failures: Vec<Failures>,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// What all nodes have seen of the scope's runs. What runs on a node that is no longer alive
+    /// does not count.
+    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError>;
+
+    /// The scope's failures, grouped, newest first.
+    async fn list_failures(
+        &self,
+        scope: &Scope,
+        page: PageRequest<FailureCursor>,
+    ) -> Result<Page<FailureGroup, FailureCursor>, StoreError>;
+
+    /// Forgets up to `limit` groups whose newest failure ended before `before`; says how many.
+    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}
