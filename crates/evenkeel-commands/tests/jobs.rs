@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evenkeel_commands::{CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Origin, Schedule, TenantNo};
-use evenkeel_store::{JobFilter, PageRequest, Role, Scope, Store};
+use evenkeel_store::{JobFilter, JobSort, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
@@ -61,7 +61,10 @@ async fn of_many_jobs_one_whose_name_is_taken_does_not_spoil_the_others() {
     let Created::New(b) = created[0] else { panic!("{created:?}") };
     assert!(matches!(created[2], Created::New(_)));
     assert_eq!((created[1], created[3]), (Created::NameTaken(taken), Created::NameTaken(b)));
-    let all = jobs.list(&scope, &JobFilter::default(), PageRequest::first(10)).await.unwrap();
+    let all = jobs
+        .list(&scope, &JobFilter::default(), JobSort::default(), PageRequest::first(10))
+        .await
+        .unwrap();
     assert_eq!(all.total, 3);
 }
 
@@ -70,7 +73,10 @@ async fn a_wrong_document_changes_nothing() {
     let (jobs, _, scope) = open().await;
     let refused = jobs.create(&scope, &json!({"executor_type": "noop", "priority": 101})).await;
     assert!(matches!(refused, Err(CommandError::Invalid(faults)) if faults[0].field == "priority"));
-    let all = jobs.list(&scope, &JobFilter::default(), PageRequest::first(10)).await.unwrap();
+    let all = jobs
+        .list(&scope, &JobFilter::default(), JobSort::default(), PageRequest::first(10))
+        .await
+        .unwrap();
     assert_eq!(all.total, 0);
 }
 

@@ -147,7 +147,7 @@ by_ref!(
     Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
     Vec<RunKey> => [RunKey], Vec<(RunKey, Opening)> => [(RunKey, Opening)],
     Vec<Supersede> => [Supersede], Vec<Postpone> => [Postpone],
-    NewNode => NewNode, String => str, JobFilter => JobFilter,
+    NewNode => NewNode, String => str,
 );
 
 #[async_trait]
