@@ -14,6 +14,8 @@ use indicatif::ProgressBar;
 const BATCH: usize = 5000;
 /// Periods go from 1 s to this.
 const LONGEST_PERIOD: u64 = 60;
+/// Longer than any measurement.
+const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
 
 /// What each job's times will be.
 #[derive(Debug, Default)]
@@ -96,8 +98,8 @@ impl Registrar<'_> {
     }
 
     /// `count` jobs with periods from 1 s to `longest` and phases spread over them, from `start`.
-    /// A time may be as late as it likes: it is late, not missed. They do what `like` makes of
-    /// nothing.
+    /// A time may be as late as it likes: it is late, not missed, and no promise is broken, so that
+    /// nobody is kept busy with judging. They do what `like` makes of nothing.
     pub async fn busy(
         &self,
         count: u64,
@@ -116,10 +118,11 @@ impl Registrar<'_> {
                 let every = Span::from_secs(index % longest + 1);
                 let phase = Span::from_micros(self.chance.bits() % every.as_micros());
                 let first = start.saturating_add(phase);
+                let interval = Interval::new(every, None)?.with_tolerance(Some(CENTURY));
                 let definition = like(Definition {
-                    misfire_after: Span::from_secs(100 * 365 * 86_400),
+                    misfire_after: CENTURY,
                     overlap,
-                    ..Definition::noop(Schedule::Interval(Interval::new(every, None)?))
+                    ..Definition::noop(Schedule::Interval(interval))
                 });
                 jobs.push(self.job(&definition, first, start));
                 planned.push((first, every));
