@@ -2,12 +2,14 @@
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
 
 mod ambient;
+mod api_fuzz;
 mod crash;
 mod cron_oracle;
 mod mutants;
 mod postgres;
 mod program;
 mod provision;
+mod python;
 mod steps;
 mod tally;
 mod test;
@@ -44,6 +46,8 @@ enum Task {
     },
     /// Kill, freeze and restart real servers while jobs run, and judge what they did
     Crash(crash::Options),
+    /// Send made-up requests to real servers on both stores; needs Python and a network
+    ApiFuzz(api_fuzz::Options),
     /// Compare our cron with two that nobody here wrote; needs Python and a network
     CronOracle(cron_oracle::Options),
 }
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),
         Task::Crash(options) => crash::run(&options),
+        Task::ApiFuzz(options) => api_fuzz::run(&options),
         Task::CronOracle(options) => cron_oracle::run(&options),
     };
     match outcome {

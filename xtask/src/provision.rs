@@ -45,6 +45,14 @@ pub fn postgres() -> Result<()> {
     Ok(())
 }
 
+/// Python, which can make environments for tools.
+pub fn python() -> Result<()> {
+    if works(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
+        return Ok(());
+    }
+    debian_package("python3-venv")
+}
+
 fn debian_package(name: &str) -> Result<()> {
     println!("{name} is missing: installing Debian's");
     if !works(Command::new("apt-get").arg("--version")) {

@@ -3,7 +3,7 @@
 use crate::program::{cargo, finish, succeed};
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{provision, tidy, workspace};
+use crate::{api_fuzz, provision, tidy, workspace};
 use anyhow::{Context, Result, bail};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use std::fs::{self, File};
@@ -45,7 +45,8 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
     let server = steps
         .take("start a private PostgreSQL", || Ok(PrivatePostgres::start(Options::unit_test())?))?;
     steps.take("cargo nextest run --workspace", || nextest(&server, tally, extra))?;
-    steps.take("cargo test --workspace --doc", || doctests(&server, tally))
+    steps.take("cargo test --workspace --doc", || doctests(&server, tally))?;
+    steps.take("cargo xtask api-fuzz", || api_fuzz::against_both(&server, &Default::default()))
 }
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {

@@ -6,6 +6,7 @@
 mod auth;
 mod body;
 mod conditions;
+mod docs;
 mod executions;
 mod guard;
 mod health;

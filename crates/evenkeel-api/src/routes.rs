@@ -8,6 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::body::BODY_BYTES_MAX;
+use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
 /// All of the HTTP interface.
 pub fn router(app: App) -> Router {
     let (public, closed, openapi) = parts(&app.settings);
+    let page = DocsPage::new(&openapi);
     let document = Document(to_text(&openapi).into());
     let token = middleware::from_fn_with_state(app.clone(), auth::require_token);
     // From the inside out; what is added last sees a request first.
@@ -26,6 +28,7 @@ pub fn router(app: App) -> Router {
         .fallback(guard::no_such_path)
         .method_not_allowed_fallback(guard::no_such_method)
         .layer(Extension(document))
+        .layer(Extension(page))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(app.clone(), guard::in_time))
         .layer(CatchPanicLayer::custom(guard::panicked))
@@ -67,6 +70,7 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     for (is_open, route) in [
         (settings.open_metrics, routes!(metrics::metrics)),
         (settings.open_openapi, routes!(crate::openapi::document)),
+        (settings.open_openapi, routes!(crate::docs::docs)),
     ] {
         if is_open {
             public = public.routes(route);

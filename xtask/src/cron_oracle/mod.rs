@@ -7,7 +7,7 @@ mod record;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,10 +16,8 @@ use anyhow::{Context, Result, bail};
 use self::judge::{Answer, Case, Tally};
 use self::matrix::{EACH, Expression, ZoneChanges};
 use self::record::Recorder;
-use crate::{program, workspace};
+use crate::{program, python, workspace};
 
-/// For fetching the oracles.
-const INSTALL_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// For all their answers.
 const ORACLE_LIMIT: Duration = Duration::from_secs(60 * 60);
 
@@ -66,7 +64,7 @@ fn ask(
     expressions: &[Expression],
     answers: &Path,
 ) -> Result<()> {
-    let python = install(folder)?;
+    let python = python::with_tool(folder, "cron-oracle")?;
     let questions = folder.join("cases.tsv");
     let mut file = BufWriter::new(File::create(&questions)?);
     for Case { zone, change, expression, .. } in cases(zones, expressions) {
@@ -80,23 +78,6 @@ fn ask(
     oracle.arg(workspace::root().join("tools/cron-oracle/oracle.py")).env("PYTHONTZPATH", "");
     oracle.stdin(File::open(&questions)?).stdout(File::create(answers)?);
     program::succeed(&mut oracle, ORACLE_LIMIT)
-}
-
-/// A Python with the oracles, of the versions that are pinned.
-fn install(folder: &Path) -> Result<PathBuf> {
-    let place = folder.join("venv");
-    let python = place.join("bin/python");
-    let requirements = workspace::root().join("tools/cron-oracle/requirements.txt");
-    if !python.exists() {
-        let mut make = Command::new("python3");
-        program::succeed(make.args(["-m", "venv"]).arg(&place), INSTALL_LIMIT)
-            .context("cannot make a virtual environment with python3")?;
-    }
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
-    program::succeed(install.arg(requirements), INSTALL_LIMIT)
-        .context("cannot install the oracles")?;
-    Ok(python)
 }
 
 fn compare(

@@ -1,0 +1,163 @@
+//! `cargo xtask api-fuzz`: Schemathesis makes up requests from the OpenAPI document, sends them to
+//! real servers, and holds the answers against the document. No server error and no answer that is
+//! not documented is let pass.
+
+use crate::program::{answer, cargo, succeed};
+use crate::{provision, python, workspace};
+use anyhow::{Context, Result, bail};
+use evenkeel_private_postgres::{Options as PostgresOptions, PrivatePostgres, bounded};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Where server and client find their store.
+const STORE_VARIABLE: &str = "EVENKEEL_STORE";
+
+const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
+const START_LIMIT: Duration = Duration::from_secs(60);
+const FUZZ_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// What is let pass nowhere. Whether a made-up job is accepted depends on more than a schema can
+/// say, so that is not among them.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_schema_conformance,response_headers_conformance,\
+                      unsupported_method,ignored_auth";
+
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Requests made up for each operation
+    #[arg(long, default_value_t = 25)]
+    examples: u32,
+    /// The same requests again; else today's
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { examples: 25, seed: 1 }
+    }
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    provision::postgres()?;
+    let server = PrivatePostgres::start(PostgresOptions::unit_test())?;
+    against_both(&server, options)
+}
+
+/// Fuzzes a server on each store.
+pub fn against_both(postgres: &PrivatePostgres, options: &Options) -> Result<()> {
+    let folder = workspace::target()?.join("schemathesis");
+    let python = python::with_tool(&folder, "schemathesis")?;
+    succeed(&mut cargo(&["build", "--package", "evenkeel"]), BUILD_LIMIT)?;
+    let binary = workspace::target()?.join("debug/evenkeel");
+    let stores = [("sqlite", None), ("postgres", Some(postgres.create_database("api_fuzz")?))];
+    for (name, store) in stores {
+        println!("schemathesis against {name}");
+        let place = folder.join(name);
+        if place.exists() {
+            fs::remove_dir_all(&place)?;
+        }
+        fs::create_dir_all(&place)?;
+        let server = Server::start(&binary, &place, store.as_deref())?;
+        fuzz(&python, &server, options).with_context(|| {
+            format!("against {name}; the requests are in {}", place.join("report").display())
+        })?;
+    }
+    Ok(())
+}
+
+fn fuzz(python: &Path, server: &Server, options: &Options) -> Result<()> {
+    let token = server.evenkeel(&["token", "create", "--role", "admin"])?;
+    fs::write(server.place.join("schemathesis.toml"), server.known_ids()?)?;
+    let document = format!("{}/api/openapi.json", server.url);
+    let authorization = format!("Authorization: Bearer {}", token.trim());
+    let (examples, seed) = (options.examples.to_string(), options.seed.to_string());
+    let mut command = Command::new(python);
+    command.args(["-m", "schemathesis.cli"]);
+    command.args(["--config-file", "schemathesis.toml", "run", &document, "-H", &authorization]);
+    command.args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing"]);
+    command.args(["--max-examples", &examples, "--seed", &seed, "--workers", "1"]);
+    command.args(["--continue-on-failure", "--warnings", "off"]);
+    command.args(["--report", "ndjson", "--report-dir", "report"]);
+    command.current_dir(&server.place).stdin(Stdio::null());
+    succeed(&mut command, FUZZ_LIMIT)
+}
+
+/// A server of the tree's own; ended when dropped.
+struct Server {
+    binary: PathBuf,
+    place: PathBuf,
+    store: Option<String>,
+    url: String,
+    child: Child,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    fn start(binary: &Path, place: &Path, store: Option<&str>) -> Result<Self> {
+        let log = File::create(place.join("server.log"))?;
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(place.join("data"));
+        command.envs(store.map(|url| (STORE_VARIABLE, url)));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?;
+        let mut server = Self {
+            binary: binary.into(),
+            place: place.into(),
+            store: store.map(str::to_owned),
+            url: String::new(),
+            child,
+        };
+        server.url = server.wait_for_url()?;
+        Ok(server)
+    }
+
+    fn wait_for_url(&mut self) -> Result<String> {
+        let told = self.place.join("data/server.json");
+        let url = bounded::poll(START_LIMIT, || {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the server ended with {status}; see {}", self.place.display());
+            }
+            let told: Option<Value> =
+                fs::read(&told).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            Ok(told.and_then(|told| told["url"].as_str().map(str::to_owned)))
+        })?;
+        url.with_context(|| format!("the server did not start within {START_LIMIT:?}"))
+    }
+
+    /// What a command of the client prints.
+    fn evenkeel(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments).arg("--data-dir").arg(self.place.join("data"));
+        command.envs(self.store.as_ref().map(|url| (STORE_VARIABLE, url)));
+        Ok(String::from_utf8(answer(&mut command)?)?)
+    }
+
+    /// Something to ask about: an id that nobody knows is only ever answered with 404.
+    fn known_ids(&self) -> Result<String> {
+        let job = self.evenkeel(&[
+            "job", "create", "--noop", "--name", "fuzzed", "--every", "1h", "--json",
+        ])?;
+        let job: Value = serde_json::from_str(&job)?;
+        let job = job["id"].as_str().context("the new job has no id")?;
+        let run = self.evenkeel(&["job", "trigger", job, "--json"])?;
+        let run: Value = serde_json::from_str(&run)?;
+        let run = run["run_id"].as_str().context("the trigger has no run")?;
+        // What deletes or ends the job for good would leave nothing to ask about.
+        Ok(format!(
+            "[[operations]]\ninclude-path-regex = \"/jobs/\"\nexclude-method = \"DELETE\"\n\
+             exclude-path-regex = \"/cancel$\"\nparameters = {{ id = \"{job}\" }}\n\n\
+             [[operations]]\ninclude-path-regex = \"/executions/\"\n\
+             parameters = {{ id = \"{run}\" }}\n",
+        ))
+    }
+}
