@@ -1,0 +1,134 @@
+//! Several instances on one database: each run has one owner, and what a killed one had is taken
+//! over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::database::Database;
+use crate::receiver::{Got, Receiver, Reply};
+use crate::support::{Server, request, wait_for};
+
+const NODES: usize = 5;
+const RUNS: usize = 100;
+/// Fewer than the runs, so that no node has them all.
+const PLACES: &str = "25";
+
+struct Cluster {
+    nodes: Vec<Server>,
+    header: String,
+}
+
+impl Cluster {
+    fn start(database: &Database) -> Self {
+        let nodes: Vec<Server> = (1..=NODES)
+            .map(|n| {
+                let name = format!("node-{n}");
+                database.serve(&[
+                    "--node-name",
+                    &name,
+                    "--workers",
+                    PLACES,
+                    "--allow-network",
+                    "127.0.0.0/8",
+                ])
+            })
+            .collect();
+        let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
+        let said = nodes[0].run(&token);
+        assert_eq!(said.code, 0, "{said:?}");
+        Self { header: format!("authorization: Bearer {}", said.out.trim()), nodes }
+    }
+
+    /// Asks one of the nodes.
+    fn ask(&self, node: usize, method: &str, path: &str, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (status, answer) = request(&self.nodes[node].url(), method, path, &self.header, &body);
+        assert!(status < 300, "{method} {path}: {status} {answer}");
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn list(&self, node: usize, what: &str, of: &str) -> Vec<Value> {
+        let list = self.ask(node, "GET", &format!("/api/v1/{what}?limit=1000"), &Value::Null);
+        list[of].as_array().unwrap().clone()
+    }
+}
+
+/// So many different runs have called.
+fn runs_of(calls: &[Got]) -> usize {
+    calls.iter().map(|got| got.header("idempotency-key")).collect::<BTreeSet<_>>().len()
+}
+
+#[test]
+fn a_hundred_runs_on_five_nodes_survive_the_death_of_two() {
+    let may_end = Arc::new(AtomicBool::new(false));
+    let gate = Arc::clone(&may_end);
+    let callee =
+        Receiver::start(
+            move |_, _| {
+                if gate.load(Ordering::SeqCst) { Reply::ok("done") } else { Reply::Never }
+            },
+        );
+    let database = Database::postgres();
+    let mut cluster = Cluster::start(&database);
+    let jobs: Vec<Value> = (0..RUNS)
+        .map(|n| {
+            json!({
+                "name": format!("call-{n}"), "executor_type": "http", "max_retries": 0,
+                "executor_config": {"url": callee.url},
+            })
+        })
+        .collect();
+    cluster.ask(0, "POST", "/api/v1/jobs/bulk", &json!({"jobs": jobs}));
+
+    // All of them run at once, each on one node, and its job says which execution has the lock.
+    wait_for("a hundred calls", || (runs_of(&callee.got()) == RUNS).then_some(()));
+    let running = wait_for("a hundred jobs that run", || {
+        let jobs = cluster.list(1, "jobs", "jobs");
+        jobs.iter().all(|job| job["status"] == "running").then_some(jobs)
+    });
+    let locks: BTreeSet<&str> =
+        running.iter().map(|job| job["lock_token"].as_str().unwrap()).collect();
+    assert_eq!(locks.len(), RUNS);
+    assert!(running.iter().all(|job| !job["lock_acquired_at"].is_null()));
+    let of_node = by_node(&cluster.list(2, "executions", "executions"));
+    assert!(of_node.len() >= RUNS / 25, "{of_node:?}");
+    assert_eq!(callee.got().len(), RUNS, "a run was called twice though nobody died");
+
+    // Two nodes die; from now on calls are answered.
+    let doomed: usize = of_node
+        .iter()
+        .filter(|(node, _)| ["node-4", "node-5"].contains(&node.as_str()))
+        .map(|(_, runs)| runs)
+        .sum();
+    assert!(doomed > 0, "nothing ran on the nodes that are to die: {of_node:?}");
+    may_end.store(true, Ordering::SeqCst);
+    for node in [3, 4] {
+        cluster.nodes[node].signal(Signal::KILL);
+    }
+    cluster.nodes.truncate(3);
+
+    let again = wait_for("what the dead nodes had", || {
+        let calls = callee.got().len();
+        (calls >= RUNS + doomed).then_some(calls)
+    });
+    assert_eq!(again, RUNS + doomed, "more was taken over than the dead nodes had");
+    assert_eq!(runs_of(&callee.got()), RUNS, "what is taken over keeps its key");
+    let cleared = wait_for("the count of stale locks", || {
+        let metrics = cluster.ask(0, "GET", "/api/v1/scheduler/metrics", &Value::Null);
+        metrics["stale_locks_cleared"].as_u64().filter(|cleared| *cleared > 0)
+    });
+    assert_eq!(cleared, doomed as u64);
+}
+
+fn by_node(executions: &[Value]) -> BTreeMap<String, usize> {
+    let mut of_node = BTreeMap::new();
+    for execution in executions {
+        let node = execution["node"].as_str().unwrap_or("none").to_owned();
+        *of_node.entry(node).or_insert(0) += 1;
+    }
+    of_node
+}

@@ -1,0 +1,253 @@
+//! Each request of the manual of interval jobs, with a token added, and what it is answered with.
+
+use serde_json::{Value, json};
+
+use crate::database::Database;
+use crate::receiver::{Receiver, Reply};
+use crate::support::{Server, request, wait_for};
+
+/// A server, and somebody who may do everything on it.
+struct Typist {
+    server: Server,
+    header: String,
+}
+
+impl Typist {
+    fn new(database: &Database) -> Self {
+        let server = database.serve(&["--allow-network", "127.0.0.0/8"]);
+        let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
+        let said = server.run(&token);
+        assert_eq!(said.code, 0, "{said:?}");
+        Self { server, header: format!("authorization: Bearer {}", said.out.trim()) }
+    }
+
+    /// Sends a request that must be answered with this status.
+    fn ask(&self, method: &str, path: &str, body: &Value, status: u16) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (found, answer) = request(&self.server.url(), method, path, &self.header, &body);
+        assert_eq!(found, status, "{method} {path}: {answer}");
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn get(&self, path: &str) -> Value {
+        self.ask("GET", path, &Value::Null, 200)
+    }
+
+    fn post(&self, path: &str) -> Value {
+        self.ask("POST", path, &Value::Null, 200)
+    }
+
+    fn create(&self, job: &Value) -> Value {
+        self.ask("POST", "/api/v1/jobs", job, 201)
+    }
+
+    /// Waits until a job has this status.
+    fn wait_until(&self, job: &str, status: &str) -> Value {
+        wait_for(&format!("a job that is {status}"), || {
+            let job = self.get(job);
+            (job["status"] == status).then_some(job)
+        })
+    }
+}
+
+fn path_of(job: &Value) -> String {
+    format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())
+}
+
+/// Do all these fields have a value?
+fn has(value: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(!value[field].is_null(), "{field} of {value}");
+    }
+}
+
+fn an_interval_job_is_created_paused_resumed_changed_and_cancelled(database: &Database) {
+    let typist = Typist::new(database);
+    let job = typist.create(&json!({
+        "source_id": "news-site",
+        "source_name": "example.com",
+        "url": "https://example.com",
+        "interval_minutes": 30,
+        "interval_type": "minutes",
+        "schedule_enabled": true,
+        "max_retries": 3,
+        "retry_backoff_seconds": 60,
+        "metadata": {"category": "news", "priority": "high"},
+    }));
+    assert_eq!(job["status"], "scheduled");
+    assert_eq!(job["interval_minutes"], 30);
+    assert_eq!(job["metadata"]["category"], "news");
+    has(&job, &["id", "next_run_at", "created_at", "updated_at", "source_id", "url"]);
+    let path = path_of(&job);
+
+    let paused = typist.post(&format!("{path}/pause"));
+    assert_eq!(paused["status"], "paused");
+    assert_eq!(paused["is_paused"], true);
+    has(&paused, &["paused_at"]);
+    let refused = typist.ask("POST", &format!("{path}/pause"), &Value::Null, 409);
+    assert!(refused["detail"].as_str().unwrap().contains("paused"), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("resume"), "{refused}");
+
+    let resumed = typist.post(&format!("{path}/resume"));
+    assert_eq!(resumed["status"], "scheduled");
+    assert_eq!(resumed["is_paused"], false);
+    has(&resumed, &["next_run_at"]);
+    assert!(resumed["paused_at"].is_null(), "{resumed}");
+
+    // What makes no other schedule keeps the rhythm.
+    let more = json!({"max_retries": 5, "retry_backoff_seconds": 120});
+    let changed = typist.ask("PUT", &path, &more, 200);
+    assert_eq!(
+        (&changed["max_retries"], &changed["retry_backoff_seconds"]),
+        (&json!(5), &json!(120))
+    );
+    assert_eq!(changed["next_run_at"], resumed["next_run_at"]);
+    assert_eq!(changed["interval_minutes"], 30);
+
+    let cancelled = typist.post(&format!("{path}/cancel"));
+    assert_eq!(cancelled["status"], "cancelled");
+    has(&cancelled, &["cancelled_at"]);
+    let refused = typist.ask("POST", &format!("{path}/resume"), &Value::Null, 409);
+    assert!(refused["detail"].as_str().unwrap().contains("cancelled"), "{refused}");
+
+    typist.ask("DELETE", &path, &Value::Null, 200);
+    typist.ask("GET", &path, &Value::Null, 404);
+}
+
+fn a_job_that_runs_once_leaves_an_execution_and_figures(database: &Database) {
+    let site = Receiver::start(|_, _| Reply::html("<title>News</title><p>All is well.</p>"));
+    let typist = Typist::new(database);
+    let job = typist.create(&json!({
+        "source_id": "news-site",
+        "source_name": "example.com",
+        "url": site.url,
+        "schedule_enabled": false,
+    }));
+    let path = path_of(&job);
+    let done = typist.wait_until(&path, "completed");
+    has(&done, &["started_at", "completed_at"]);
+
+    let list = typist.get(&format!("{path}/executions?limit=50&offset=0"));
+    assert_eq!(
+        (&list["limit"], &list["offset"], &list["total"]),
+        (&json!(50), &json!(0), &json!(1))
+    );
+    let [execution] = &list["executions"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!(execution["status"], "completed");
+    assert_eq!(
+        (&execution["execution_number"], &execution["retry_attempt"]),
+        (&json!(1), &json!(0))
+    );
+    assert_eq!(execution["job_id"], job["id"]);
+    has(execution, &["id", "started_at", "completed_at", "duration_ms", "items_crawled"]);
+
+    let one = typist.get(&format!("/api/v1/executions/{}", execution["id"].as_str().unwrap()));
+    for field in [
+        "id",
+        "job_id",
+        "execution_number",
+        "status",
+        "started_at",
+        "completed_at",
+        "duration_ms",
+        "items_crawled",
+        "items_indexed",
+        "error_message",
+        "stack_trace",
+        "cpu_time_ms",
+        "memory_peak_mb",
+        "retry_attempt",
+        "metadata",
+    ] {
+        assert!(one.get(field).is_some(), "{field} of {one}");
+    }
+    assert_eq!(one["status"], "completed");
+
+    let stats = typist.get(&format!("{path}/stats"));
+    assert_eq!((&stats["total_executions"], &stats["successful_runs"]), (&json!(1), &json!(1)));
+    assert_eq!((&stats["failed_runs"], &stats["success_rate"]), (&json!(0), &json!(1.0)));
+    has(&stats, &["average_duration_ms", "last_execution_at"]);
+    assert!(stats.get("next_scheduled_at").is_some(), "{stats}");
+}
+
+fn a_job_that_failed_is_tried_again_by_hand(database: &Database) {
+    let site = Receiver::start(|_, number| match number {
+        0 => Reply::Now(500, "", "broken".into()),
+        _ => Reply::ok("mended"),
+    });
+    let typist = Typist::new(database);
+    let job = typist.create(&json!({
+        "source_name": "example.com", "max_retries": 0,
+        "executor_type": "http", "executor_config": {"url": site.url},
+    }));
+    let path = path_of(&job);
+    let failed = typist.wait_until(&path, "failed");
+    has(&failed, &["error_message"]);
+    let again = typist.post(&format!("{path}/retry"));
+    assert!(["pending", "running"].contains(&again["status"].as_str().unwrap()), "{again}");
+    assert_eq!(again["current_retry_count"], 0);
+    let done = typist.wait_until(&path, "completed");
+    assert!(done["error_message"].is_null(), "{done}");
+    assert_eq!(typist.get(&format!("{path}/stats"))["success_rate"], 0.5);
+    let refused = typist.ask("POST", &format!("{path}/retry"), &Value::Null, 409);
+    assert!(refused["detail"].as_str().unwrap().contains("did not fail"), "{refused}");
+}
+
+fn the_scheduler_tells_its_figures(database: &Database) {
+    let typist = Typist::new(database);
+    typist.create(&json!({"name": "later", "executor_type": "noop", "interval_minutes": 30}));
+    let job = typist.create(&json!({"name": "now", "executor_type": "noop"}));
+    typist.wait_until(&path_of(&job), "completed");
+    // They are added up every few seconds.
+    let metrics = wait_for("the figures", || {
+        let metrics = typist.get("/api/v1/scheduler/metrics");
+        (metrics["executions"]["total"] == 1).then_some(metrics)
+    });
+    let jobs = &metrics["jobs"];
+    assert_eq!((&jobs["scheduled"], &jobs["completed"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&jobs["running"], &jobs["failed"], &jobs["cancelled"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
+    assert_eq!(metrics["executions"]["success_rate"], 1.0);
+    has(&metrics["executions"], &["average_duration_ms"]);
+    has(&metrics, &["last_check_at", "last_metrics_update", "stale_locks_cleared"]);
+}
+
+fn without_a_token_nothing_is_done(database: &Database) {
+    let server = database.serve(&[]);
+    for (method, path) in [
+        ("POST", "/api/v1/jobs"),
+        ("GET", "/api/v1/jobs"),
+        ("GET", "/api/v1/scheduler/metrics"),
+        ("POST", "/api/v1/jobs/0190163d-8694-739b-aea5-966c26f8ad91/pause"),
+    ] {
+        assert_eq!(request(&server.url(), method, path, "", "{}").0, 401, "{method} {path}");
+    }
+}
+
+/// Makes a test of each function on each store.
+macro_rules! on_both_stores {
+    ($($name:ident),* $(,)?) => {
+        mod on_sqlite {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::database::Database::sqlite());
+            })*
+        }
+        mod on_postgres {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::database::Database::postgres());
+            })*
+        }
+    };
+}
+
+on_both_stores!(
+    an_interval_job_is_created_paused_resumed_changed_and_cancelled,
+    a_job_that_runs_once_leaves_an_execution_and_figures,
+    a_job_that_failed_is_tried_again_by_hand,
+    the_scheduler_tells_its_figures,
+    without_a_token_nothing_is_done,
+);

@@ -1,0 +1,15 @@
+//! What users of interval jobs type, as it is written down for them, against the real program on
+//! both stores; and several instances of it at once.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
+
+mod cluster;
+#[path = "../executors/database.rs"]
+mod database;
+mod document;
+#[path = "../executors/receiver.rs"]
+#[expect(dead_code, reason = "shared with the tests of the executors")]
+mod receiver;
+#[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "shared with the tests of the command line")]
+mod support;
