@@ -13,21 +13,4 @@ mod shell;
 #[expect(dead_code, reason = "shared with the tests of the command line")]
 mod support;
 
-/// Makes a test of each function on each store.
-macro_rules! on_both_stores {
-    ($($name:ident),* $(,)?) => {
-        mod on_sqlite {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::database::Database::sqlite());
-            })*
-        }
-        mod on_postgres {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::database::Database::postgres());
-            })*
-        }
-    };
-}
-pub(crate) use on_both_stores;
+pub(crate) use database::on_both_stores;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::database::Database;
+use crate::database::{Database, on_both_stores};
 use crate::receiver::{Receiver, Reply};
 use crate::support::{Server, request, wait_for};
 
@@ -224,24 +224,6 @@ fn without_a_token_nothing_is_done(database: &Database) {
     ] {
         assert_eq!(request(&server.url(), method, path, "", "{}").0, 401, "{method} {path}");
     }
-}
-
-/// Makes a test of each function on each store.
-macro_rules! on_both_stores {
-    ($($name:ident),* $(,)?) => {
-        mod on_sqlite {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::database::Database::sqlite());
-            })*
-        }
-        mod on_postgres {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::database::Database::postgres());
-            })*
-        }
-    };
 }
 
 on_both_stores!(
