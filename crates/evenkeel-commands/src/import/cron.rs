@@ -99,7 +99,7 @@ fn zone_of<'a>(text: &'a str, otherwise: &Zone) -> Result<(Zone, &'a str), Strin
     let named = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ="));
     let Some(named) = named else { return Ok((otherwise.clone(), text)) };
     let (name, rest) = named.split_once(char::is_whitespace).unwrap_or((named, ""));
-    let zone = Zone::get(name).map_err(|error| format!("{name:?} is {error}"))?;
+    let zone = super::zone(name).map_err(|error| format!("{name:?} is {error}"))?;
     Ok((zone, rest.trim_start()))
 }
 
@@ -154,6 +154,7 @@ mod tests {
             ("0 * * * *", "Europe/Berlin"),
             ("*/30 * * * *", "Australia/Lord_Howe"),
             ("CRON_TZ=UTC 0 0 * * *", "Europe/Berlin"),
+            ("CRON_TZ=Etc/UTC 0 0 * * *", "Europe/Berlin"),
         ] {
             assert!(
                 matches!(converted(text, zone), Converted::Interval { .. }),

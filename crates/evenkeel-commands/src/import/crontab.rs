@@ -25,6 +25,8 @@ pub struct CrontabOptions {
     pub zone: Zone,
     /// Is it a crontab of the system, with a user in each entry?
     pub system: bool,
+    /// Whom programs run as, if the crontab does not say; the server's own user if `None`.
+    pub user: Option<String>,
     /// Where programs start, if the crontab does not say.
     pub cwd: Option<String>,
 }
@@ -94,6 +96,7 @@ impl<'a> Reader<'a> {
                 let comments = std::mem::take(&mut self.comments);
                 let command = Command::read(command);
                 let name = self.name(&comments, &command);
+                let user = user.or(self.options.user.as_deref());
                 let planned = self.entry(line, name, &comments, times, user, &command);
                 if planned.document.is_some() {
                     self.names.insert(planned.name.clone());
@@ -107,7 +110,8 @@ impl<'a> Reader<'a> {
     fn set(&mut self, name: &str, value: String) {
         match name {
             "CRON_TZ" => {
-                self.zone = Zone::get(&value).map_err(|error| format!("CRON_TZ={value} is {error}"))
+                let unknown = |error| format!("CRON_TZ={value} is {error}");
+                self.zone = super::zone(&value).map_err(unknown);
             }
             "SHELL" => self.shell = value,
             "MAILTO" | "MAILFROM" => {

@@ -171,7 +171,7 @@ impl LegacyImport {
                     && let Some(every) = span_of(*number, unit)
                 {
                     document.insert("schedule".into(), anchored(every, Some(at)));
-                    planned.becomes = Some(format!("every {every} from {at} on"));
+                    planned.becomes = Some(format!("every {every} from {} on", shown(at)));
                 }
                 self.keep_former(row, &mut document, now);
             }
@@ -194,7 +194,7 @@ impl LegacyImport {
                 planned.becomes = Some("once, as soon as it is imported".into());
                 match row.next_run_at.filter(|at| *at > now) {
                     Some(at) => {
-                        planned.becomes = Some(format!("once, at {at}"));
+                        planned.becomes = Some(format!("once, at {}", shown(at)));
                         document.insert("schedule".into(), json!({"kind": "once", "at": at}));
                     }
                     None => drop(document.insert("schedule_enabled".into(), false.into())),
@@ -226,12 +226,12 @@ impl LegacyImport {
         };
         let id = row.id.clone().unwrap_or_else(|| format!("row-{}", planned.line));
         if self.options.rename_duplicates {
-            planned.notes.push(format!("row {first} has its name, so its configuration is {id}"));
+            planned.notes.push(format!("line {first} has its name, so its configuration is {id}"));
             document["configuration"] = id.into();
             return planned;
         }
         let why = format!(
-            "row {first} is called {:?}, too; leave one of them out, or tell them apart with \
+            "line {first} is called {:?}, too; leave one of them out, or tell them apart with \
              --rename-duplicates",
             planned.name
         );
@@ -297,7 +297,7 @@ fn timed(document: &mut Map<String, Value>, converted: Converted) -> String {
             document.insert("schedule".into(), anchored(every, anchor));
             anchor.map_or_else(
                 || format!("every {every}"),
-                |anchor| format!("every {every} from {anchor} on"),
+                |anchor| format!("every {every} from {} on", shown(anchor)),
             )
         }
         Converted::Cron { expression, zone, .. } => {
@@ -309,6 +309,11 @@ fn timed(document: &mut Map<String, Value>, converted: Converted) -> String {
             said
         }
     }
+}
+
+/// A moment for people, who do not count microseconds.
+fn shown(moment: Timestamp) -> String {
+    moment.to_string().replace(".000000Z", "Z")
 }
 
 fn anchored(every: Span, anchor: Option<Timestamp>) -> Value {

@@ -9,6 +9,8 @@ pub mod crontab;
 pub mod legacy;
 mod row;
 
+use evenkeel_core::Zone;
+use evenkeel_core::zone::ZoneError;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -100,4 +102,14 @@ impl Planned {
     ) -> Self {
         Self::without_job(line, name, Fate::Person, code, why)
     }
+}
+
+/// The zone called `name`. Universal time has many names, of which one is kept.
+pub fn zone(name: &str) -> Result<Zone, ZoneError> {
+    const UNIVERSAL: [&str; 7] =
+        ["etc/utc", "etc/uct", "etc/universal", "etc/zulu", "uct", "universal", "zulu"];
+    if UNIVERSAL.contains(&name.to_ascii_lowercase().as_str()) {
+        return Ok(Zone::utc());
+    }
+    Zone::get(name)
 }

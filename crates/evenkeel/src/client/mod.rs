@@ -6,7 +6,7 @@ mod tls;
 
 use std::time::Duration;
 
-use reqwest::{Method, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde_json::Value;
 
 use crate::failure::chain;
@@ -56,6 +56,24 @@ impl Client {
         self.send(Method::DELETE, path, &[], None).await
     }
 
+    /// Sends a line of JSON for each thing wanted, and gets one for each.
+    pub async fn post_lines(&self, path: &[&str], lines: String) -> Result<Vec<Value>, Failure> {
+        let request = self
+            .request(Method::POST, path, &[])
+            .header(reqwest::header::CONTENT_TYPE, "application/x-ndjson")
+            // However many lines there are, each is answered in its turn.
+            .timeout(Duration::from_secs(600))
+            .body(lines);
+        let (status, text) = self.exchange(request).await?;
+        if !(200..=299).contains(&status) {
+            return Err(Answer::read(status, text, &self.place)
+                .err()
+                .unwrap_or_else(|| Failure::failed(format!("the server answered {status}"))));
+        }
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        lines.map(|line| Ok(Answer::read(status, line.into(), &self.place)?.value)).collect()
+    }
+
     async fn send(
         &self,
         method: Method,
@@ -63,6 +81,17 @@ impl Client {
         query: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Answer, Failure> {
+        let mut request = self.request(method, path, query);
+        if let Some(body) = body {
+            request = request
+                .header(reqwest::header::CONTENT_TYPE, "application/json")
+                .body(body.to_string());
+        }
+        let (status, text) = self.exchange(request).await?;
+        Answer::read(status, text, &self.place)
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.place.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Piece by piece, so that nobody's name of a job becomes a path.
@@ -71,19 +100,18 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.http.request(method, url);
-        if let Some(token) = &self.place.token {
-            request = request.bearer_auth(token);
+        let request = self.http.request(method, url);
+        match &self.place.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
         }
-        if let Some(body) = body {
-            request = request
-                .header(reqwest::header::CONTENT_TYPE, "application/json")
-                .body(body.to_string());
-        }
+    }
+
+    async fn exchange(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        Answer::read(status, text, &self.place)
+        Ok((status, text))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {

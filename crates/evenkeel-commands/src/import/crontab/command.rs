@@ -36,7 +36,7 @@ impl Command {
         let mut parts = parts.into_iter();
         let script = parts.next().unwrap_or_default().trim().to_owned();
         let lines: Vec<String> = parts.collect();
-        let input = (!lines.is_empty()).then(|| lines.join("\n") + "\n");
+        let input = (!lines.is_empty()).then(|| ended(lines.join("\n")));
         Self { script, input }
     }
 
@@ -80,4 +80,12 @@ impl Command {
             name => name.into(),
         }
     }
+}
+
+/// Cron ends the last line, if there is one that has no end.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }

@@ -3,7 +3,12 @@
 use super::*;
 
 fn options() -> CrontabOptions {
-    CrontabOptions { zone: Zone::get("Europe/Berlin").unwrap(), system: false, cwd: None }
+    CrontabOptions {
+        zone: Zone::get("Europe/Berlin").unwrap(),
+        system: false,
+        user: None,
+        cwd: None,
+    }
 }
 
 fn planned(text: &str) -> CrontabPlan {
