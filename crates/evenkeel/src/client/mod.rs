@@ -43,52 +43,54 @@ impl Client {
 
     /// Asks for something.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
-        self.send(Method::GET, path, query, None).await
+        self.send(self.request(Method::GET, path, query)).await
     }
 
     /// Wants something done.
     pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Answer, Failure> {
-        self.send(Method::POST, path, &[], body).await
+        let request = self.request(Method::POST, path, &[]);
+        self.send(match body {
+            Some(body) => with_json(request, body),
+            None => request,
+        })
+        .await
+    }
+
+    /// Sends documents, one on each line, under a key, and gives what is answered to each.
+    pub async fn post_lines(
+        &self,
+        path: &[&str],
+        lines: Vec<u8>,
+        key: &str,
+    ) -> Result<String, Failure> {
+        let request = self
+            .request(Method::POST, path, &[])
+            .header(reqwest::header::CONTENT_TYPE, "application/x-ndjson")
+            .header("Idempotency-Key", key)
+            .body(lines);
+        let (status, text) = self.fetch(request).await?;
+        if status == 200 {
+            Ok(text)
+        } else {
+            Answer::read(status, text, &self.place).map(|it| it.text)
+        }
     }
 
     /// Wants something gone.
     pub async fn delete(&self, path: &[&str]) -> Result<Answer, Failure> {
-        self.send(Method::DELETE, path, &[], None).await
+        self.send(self.request(Method::DELETE, path, &[])).await
     }
 
-    /// Sends a line of JSON for each thing wanted, and gets one for each.
-    pub async fn post_lines(&self, path: &[&str], lines: String) -> Result<Vec<Value>, Failure> {
-        let request = self
-            .request(Method::POST, path, &[])
-            .header(reqwest::header::CONTENT_TYPE, "application/x-ndjson")
-            // However many lines there are, each is answered in its turn.
-            .timeout(Duration::from_secs(600))
-            .body(lines);
-        let (status, text) = self.exchange(request).await?;
-        if !(200..=299).contains(&status) {
-            return Err(Answer::read(status, text, &self.place)
-                .err()
-                .unwrap_or_else(|| Failure::failed(format!("the server answered {status}"))));
-        }
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        lines.map(|line| Ok(Answer::read(status, line.into(), &self.place)?.value)).collect()
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        path: &[&str],
-        query: &[(&str, &str)],
-        body: Option<&Value>,
-    ) -> Result<Answer, Failure> {
-        let mut request = self.request(method, path, query);
-        if let Some(body) = body {
-            request = request
-                .header(reqwest::header::CONTENT_TYPE, "application/json")
-                .body(body.to_string());
-        }
-        let (status, text) = self.exchange(request).await?;
+    async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
+        let (status, text) = self.fetch(request).await?;
         Answer::read(status, text, &self.place)
+    }
+
+    async fn fetch(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        Ok((status, text))
     }
 
     fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
@@ -100,18 +102,11 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let request = self.http.request(method, url);
-        match &self.place.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
+        let mut request = self.http.request(method, url);
+        if let Some(token) = &self.place.token {
+            request = request.bearer_auth(token);
         }
-    }
-
-    async fn exchange(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let status = response.status().as_u16();
-        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        Ok((status, text))
+        request
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
@@ -130,6 +125,10 @@ impl Client {
             failure.or_else("check --url or EVENKEEL_URL, and that the server runs")
         }
     }
+}
+
+fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string())
 }
 
 fn is_loopback(host: &str) -> bool {

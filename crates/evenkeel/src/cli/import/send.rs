@@ -1,6 +1,8 @@
 //! Making the jobs, over the HTTP interface like everybody else.
 
 use evenkeel_commands::import::Planned;
+use evenkeel_core::chance::Chance as _;
+use evenkeel_engine::RandomChance;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,11 +41,12 @@ pub(super) enum Sent {
 /// Makes jobs.
 pub(super) struct Sender {
     client: Client,
+    chance: RandomChance,
 }
 
 impl Sender {
     pub(super) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, chance: RandomChance::from_system() }
     }
 
     /// Makes the jobs of these entries. The answers are in their order, none for an entry without
@@ -70,7 +73,10 @@ impl Sender {
             lines.push_str(&document.to_string());
             lines.push('\n');
         }
-        let answers = self.client.post_lines(&["jobs", "bulk"], lines).await?;
+        let text = self.post(lines.into_bytes()).await?;
+        let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
+        let answers = answers
+            .map_err(|error| Failure::because("the server's answer can't be understood", &error))?;
         let answer_of = |n: usize| {
             let number = n as u64 + 1;
             answers.iter().find(|answer| answer["line"] == number).map_or_else(
@@ -79,6 +85,18 @@ impl Sender {
             )
         };
         Ok((0..places.len()).map(answer_of).collect())
+    }
+
+    /// Sends lines, once more if nobody answered: under the same key they are done once.
+    async fn post(&self, lines: Vec<u8>) -> Result<String, Failure> {
+        let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
+        let path = ["jobs", "bulk"];
+        match self.client.post_lines(&path, lines.clone(), &key).await {
+            Err(failure) if failure.exit == Exit::Unreachable => {
+                self.client.post_lines(&path, lines, &key).await
+            }
+            answered => answered,
+        }
     }
 
     async fn pause(&self, sent: Sent) -> Sent {
