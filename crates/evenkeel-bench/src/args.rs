@@ -12,7 +12,8 @@ use clap::{Args, Subcommand};
   evenkeel bench steady --jobs 1000000 --rate 10000 --seconds 60 --store postgres
   evenkeel bench burst --jobs 100000 --json
   evenkeel bench latency --store postgres://user@host/database
-  evenkeel bench executors --store postgres")]
+  evenkeel bench executors --store postgres
+  evenkeel bench api --jobs 1000000 --seconds 10 --store postgres")]
 pub struct BenchArgs {
     /// The load.
     #[command(subcommand)]
@@ -85,6 +86,22 @@ pub enum Load {
         /// Pages of the site; 0 leaves it out.
         #[arg(long, default_value_t = 2000)]
         pages: usize,
+    },
+    /// The HTTP interface over keep-alive connections: get, list, create one by one and in bulk; and
+    /// how long it takes to find what is due.
+    Api {
+        /// Registered jobs.
+        #[arg(long, default_value_t = 1_000_000)]
+        jobs: u64,
+        /// Jobs of the near future, besides.
+        #[arg(long, default_value_t = 10_000)]
+        due: u64,
+        /// Connections.
+        #[arg(long, default_value_t = 16)]
+        connections: usize,
+        /// Each kind of request for this long.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

@@ -2,6 +2,7 @@
 //!
 //! What was lost or doubled is told from what the bodies wrote down, never from the store.
 
+mod api;
 mod args;
 mod executors;
 mod latency;
@@ -11,9 +12,11 @@ mod node;
 mod report;
 mod run;
 mod second_node;
+mod server;
 mod target;
 mod workload;
 
+pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
 pub use executors::ExecutorsReport;
 pub use report::{Quantiles, Report};
@@ -30,6 +33,8 @@ pub enum Measured {
     Load(Box<Report>),
     /// The real executors.
     Executors(Box<ExecutorsReport>),
+    /// The HTTP interface.
+    Api(Box<ApiReport>),
 }
 
 impl Measured {
@@ -38,6 +43,7 @@ impl Measured {
         match self {
             Self::Load(report) => report.table(),
             Self::Executors(report) => report.table(),
+            Self::Api(report) => report.table(),
         }
     }
 }
@@ -60,6 +66,12 @@ pub async fn run(
         bench.close(args.keep);
         return Ok(Some(Measured::Executors(Box::new(report))));
     }
+    if let Load::Api { jobs, due, connections, seconds } = args.load {
+        let amounts = api::Amounts { jobs, due, connections, seconds };
+        let mut report = api::measure(&mut bench, &amounts).await?;
+        report.kept = bench.close(args.keep);
+        return Ok(Some(Measured::Api(Box::new(report))));
+    }
     let mut report = match &args.load {
         Load::Steady { jobs, rate, seconds } => bench.steady(*jobs, *rate, *seconds).await?,
         Load::Max { jobs, idle, seconds, split } => {
@@ -67,7 +79,7 @@ pub async fn run(
         }
         Load::Burst { jobs } => bench.burst(*jobs).await?,
         Load::Latency { count } => latency::measure(&mut bench, *count).await?,
-        Load::Executors { .. } | Load::Worker { .. } => return Ok(None),
+        Load::Executors { .. } | Load::Api { .. } | Load::Worker { .. } => return Ok(None),
     };
     report.kept = bench.close(args.keep);
     Ok(Some(Measured::Load(Box::new(report))))

@@ -17,6 +17,7 @@ use crate::machine;
 use crate::node::Sources;
 use crate::report::{Quantiles, Report};
 use crate::second_node::SecondNode;
+use crate::server::TENANT;
 use crate::target::Target;
 use crate::workload::{Plan, Registrar, natural_rate, share};
 
@@ -39,7 +40,7 @@ impl Bench {
     /// Opens the store.
     pub async fn open(args: &BenchArgs, quiet: bool) -> anyhow::Result<Self> {
         let target = Target::open(&args.store).await?;
-        let tenant = target.store.tenant("bench").await?;
+        let tenant = target.store.tenant(TENANT).await?;
         Ok(Self {
             target,
             sources: Sources::default(),

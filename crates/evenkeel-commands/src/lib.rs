@@ -8,6 +8,7 @@ mod describe;
 mod error;
 mod executors;
 mod fault;
+pub mod import;
 mod jobs;
 mod pages;
 mod preview;

@@ -33,6 +33,10 @@ pub struct About {
     /// Its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The cron expression it had before an interval took its place, kept for those who want to
+    /// go back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule_time: Option<String>,
     /// Whatever else the users keep with it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,

@@ -5,6 +5,7 @@
 //! users can keep a job from starting.
 
 mod columns;
+mod elsewhere;
 mod error;
 mod jobs;
 mod listen;
@@ -22,6 +23,7 @@ mod tls;
 mod watch;
 mod withdraw;
 
+pub use elsewhere::connect_elsewhere;
 pub use error::OpenError;
 pub use options::PostgresOptions;
 

@@ -49,7 +49,7 @@ pub struct JobView {
     pub cron_expression: Option<String>,
     /// The same.
     pub cron_schedule: Option<String>,
-    /// The same.
+    /// The same; or the expression that an interval has taken the place of.
     pub schedule_time: Option<String>,
     /// How long after its time a run must be over, if it has a cron expression and says so.
     #[schema(value_type = Option<String>)]
@@ -238,7 +238,7 @@ impl JobView {
             schedule_enabled: !matches!(&definition.schedule, Schedule::Once(once) if once.at.is_none()),
             cron_expression: other.cron.clone(),
             cron_schedule: other.cron.clone(),
-            schedule_time: other.cron,
+            schedule_time: other.cron.or(about.schedule_time),
             cron_max_schedule_duration: other.cron_max,
             scheduling_period: other.period,
             cooldown_duration: other.cooldown,

@@ -15,6 +15,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> About {
         source_id: label(fields, "source_id"),
         source_name: label(fields, "source_name"),
         url: url(fields),
+        // Known only once the schedule has been read.
+        schedule_time: None,
         metadata: object(fields, "metadata", METADATA_BYTES_MAX),
     }
 }

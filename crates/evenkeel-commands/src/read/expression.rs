@@ -51,7 +51,7 @@ fn bounded(text: &str) -> Result<(), Misread> {
 }
 
 /// Reads what may stand where a cron expression is asked for: one, or `@every 30m`.
-pub(super) fn read_cron(text: &str) -> Result<Said, Misread> {
+pub(crate) fn read_cron(text: &str) -> Result<Said, Misread> {
     bounded(text)?;
     let skipped = text.chars().take_while(|c| c.is_whitespace()).count();
     let read = match strip_every(text.trim()) {

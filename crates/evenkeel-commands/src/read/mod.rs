@@ -16,12 +16,13 @@ mod shape;
 mod strangers;
 mod timing;
 
-use evenkeel_core::{About, Definition, TenantNo};
+use evenkeel_core::{About, Definition, Schedule, TenantNo};
 use serde_json::Value;
 
 use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
 
+pub(crate) use expression::read_cron;
 pub use expression::{Said, read_schedule};
 pub(crate) use fields::Fields;
 pub use misread::Misread;
@@ -51,8 +52,9 @@ pub fn read_job(
     };
     shape::check(object, &mut faults);
     let mut fields = Fields::new(object, "", faults);
-    let about = about::read(&mut fields);
+    let mut about = about::read(&mut fields);
     let timing = timing::read(&mut fields);
+    about.schedule_time = former_cron(&mut fields, timing.as_ref());
     let payload = executor::payload(&mut fields);
     let executor = executor::read(&mut fields, tenant, about.url.as_deref(), &payload, executors);
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
@@ -65,6 +67,14 @@ pub fn read_job(
         JobSpec { about, definition: timing.of(job), exact }
     });
     faults.or(spec)
+}
+
+/// The cron expression that an interval has taken the place of.
+fn former_cron(fields: &mut Fields<'_>, timing: Option<&Timing>) -> Option<String> {
+    let replaced = matches!(timing?.schedule, Schedule::Interval(_));
+    let former = fields.value("schedule_time")?.as_str()?.trim();
+    // `@every 30m` was the interval itself.
+    (replaced && !former.to_ascii_lowercase().starts_with("@every")).then(|| former.into())
 }
 
 #[cfg(test)]

@@ -30,7 +30,10 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Read> {
     let interval = short_interval(fields);
     let former = cron_form(fields, "schedule_time");
     // An interval takes the place of the cron column that came before it.
-    let former = former.filter(|_| interval.is_none());
+    let is_interval =
+        |(_, said): &Form| matches!(said.schedule, Schedule::Interval(_)) && !said.as_cron;
+    let replaced = interval.is_some() || long.as_ref().is_some_and(is_interval);
+    let former = former.filter(|_| !replaced);
     let expression = cron_form(fields, "cron_expression");
     let cron = cron_form(fields, "cron_schedule");
     let cron_misread = fields.faults.count() > faults_before;

@@ -3,6 +3,7 @@
 mod bench;
 mod completions;
 mod context;
+mod import;
 mod job;
 mod migrate;
 mod next;
@@ -53,6 +54,8 @@ pub enum Command {
     /// Show the next times of a schedule; needs no server
     #[command(after_help = next::EXAMPLES)]
     Next(next::NextArgs),
+    /// Bring jobs from elsewhere; shows what would become of them unless told to do it
+    Import(import::ImportArgs),
     /// Make credentials; needs no running server
     Token(token::TokenArgs),
     /// Bring the tables of a store up to date
@@ -74,6 +77,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Run(args) => run::run(&context, args),
         Command::Page(args) => page::run(&context, args),
         Command::Next(args) => next::run(&context, &args),
+        Command::Import(args) => import::run(&context, args),
         Command::Token(args) => token::run(&context, args),
         Command::Migrate(args) => migrate::run(&context, args),
         Command::Bench(args) => bench::run(&context, &args),

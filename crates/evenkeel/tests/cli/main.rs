@@ -4,7 +4,9 @@
 
 mod clients;
 mod config;
+mod import;
 mod lifecycle;
 mod offline;
 mod shell;
+mod stub;
 mod support;

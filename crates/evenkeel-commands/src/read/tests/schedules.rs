@@ -95,6 +95,19 @@ fn an_interval_wins_over_the_cron_column_before_it() {
 }
 
 #[test]
+fn the_cron_column_before_an_interval_is_kept() {
+    let kept = |document| read(&noop(document)).unwrap().about.schedule_time;
+    let short = json!({"interval_minutes": 6, "interval_type": "hours",
+                       "schedule_time": "0 */6 * * *"});
+    assert_eq!(kept(short).as_deref(), Some("0 */6 * * *"));
+    let long = json!({"schedule": {"kind": "interval", "every": "6h",
+                      "anchor": "2026-12-01T00:00:00Z"}, "schedule_time": "0 */6 * * *"});
+    assert_eq!(kept(long).as_deref(), Some("0 */6 * * *"));
+    assert_eq!(kept(json!({"schedule_time": "0 9 * * *"})), None);
+    assert_eq!(kept(json!({"interval_minutes": 6})), None);
+}
+
+#[test]
 fn a_period_is_no_interval() {
     let hours = |n: u64| Span::from_secs(n * 3600);
     let periodic = |cooldown| Schedule::Periodic(Periodic::new(hours(24), cooldown).unwrap());

@@ -108,6 +108,16 @@ impl Cron {
         self.pattern.rhythmic
     }
 
+    /// The time between any two neighbours of its times, if that is always the same by clocks that
+    /// are never changed: an interval then says the same. `None` also if it has an `H` whose
+    /// number is not settled yet.
+    pub fn even_span(&self) -> Option<Span> {
+        let open = self.raw.resolved.is_none()
+            && read::without_hashes(&self.raw.expression, Draws::new(0)).is_some();
+        let secs = self.pattern.even_secs().filter(|_| !open)?;
+        Some(Span::from_secs(secs.into()))
+    }
+
     /// The first time after `after`; `None` if it lies beyond the times runs may have.
     pub fn next_after(&self, after: Timestamp, zone: &Zone, dst: Dst) -> Option<Timestamp> {
         let from = self.unskewed(after.as_micros().saturating_add(1));

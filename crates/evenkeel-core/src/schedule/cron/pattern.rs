@@ -58,6 +58,24 @@ impl Pattern {
         months.flat_map(lengths).any(|length| (0..7).any(|first| self.days(length, first) != 0))
     }
 
+    /// The seconds between any two neighbours of its times, by a clock that is never changed, if
+    /// they are always the same: it names every day, and seconds that divide it evenly.
+    pub fn even_secs(&self) -> Option<u32> {
+        let every_month = self.months >> 1 & 0xfff == 0xfff;
+        let every_day = (28..=31)
+            .flat_map(|length| (0..7).map(move |first| (length, first)))
+            .all(|(length, first)| self.days(length, first) == first_bits(length));
+        if !every_month || !every_day {
+            return None;
+        }
+        let times = u32::try_from(self.count_before(86_400)).ok().filter(|times| *times > 0)?;
+        let step = (86_400 % times == 0).then_some(86_400 / times)?;
+        let first = self.at_or_after(0)?;
+        // As many times as steps, each where a step ends: there is no other.
+        let on_time = |n: u32| self.at_or_after(first + n * step) == Some(first + n * step);
+        (first < step && (0..times).all(on_time)).then_some(step)
+    }
+
     /// The first second of a day, from `from` on, that it names.
     #[inline]
     pub fn at_or_after(&self, from: u32) -> Option<u32> {

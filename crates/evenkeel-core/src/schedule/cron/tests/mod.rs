@@ -1,4 +1,5 @@
 mod clocks;
+mod even;
 mod reading;
 mod settling;
 

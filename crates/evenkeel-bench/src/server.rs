@@ -1,0 +1,106 @@
+//! The real HTTP interface on a real socket, in this process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::serve::ListenerExt as _;
+use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::{AttemptTokens, Span, TenantNo};
+use evenkeel_store::{Role, Store};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::node::Sources;
+
+/// The tenant that everything measured belongs to.
+pub const TENANT: &str = "bench";
+
+struct AnyConfig;
+
+impl ExecutorCheck for AnyConfig {
+    fn check(
+        &self,
+        _tenant: TenantNo,
+        _kind: &str,
+        _config: &Value,
+        _payload: &Value,
+    ) -> Result<(), (String, String)> {
+        Ok(())
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        vec!["noop".into()]
+    }
+}
+
+struct AlwaysReady;
+
+#[async_trait]
+impl Readiness for AlwaysReady {
+    async fn checks(&self) -> Vec<Check> {
+        Vec::new()
+    }
+}
+
+/// A server; dropping it ends it.
+pub struct Server {
+    /// Where it is, without a path.
+    pub url: String,
+    /// Opens it for [`TENANT`].
+    pub token: String,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    /// Starts one on `store`.
+    pub async fn start(store: &Arc<dyn Store>, sources: &Sources) -> anyhow::Result<Self> {
+        let tokens = Arc::new(Tokens::new(&[sources.chance.bits() as u8; 32])?);
+        let clock = Arc::clone(&sources.clock);
+        let token = tokens.issue(
+            &TokenRequest {
+                role: Role::Operator,
+                tenant: TENANT.into(),
+                ttl: Span::from_secs(3600),
+                now: clock.wall(),
+                subject: "bench".into(),
+            },
+            &*sources.chance,
+        )?;
+        let app = App {
+            store: Arc::clone(store),
+            jobs: Jobs::new(Arc::clone(store), Arc::clone(&sources.chance), Arc::new(AnyConfig)),
+            callbacks: Callbacks::new(
+                Arc::clone(store),
+                Arc::clone(&sources.chance),
+                AttemptTokens::new(b"of a bench"),
+                DEFAULT_ALPHA,
+            ),
+            pages: Pages::new(Arc::clone(store)),
+            runs: Runs::new(Arc::clone(store)),
+            tokens,
+            tenants: Arc::new(evenkeel_api::Tenants::new(Arc::clone(store))),
+            clock: Arc::new(move || clock.wall()),
+            metrics: Arc::new(String::new),
+            ready: Arc::new(AlwaysReady),
+            settings: Settings::default(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let listener = listener.tap_io(|stream| {
+            // As `serve` does it.
+            let _ = stream.set_nodelay(true);
+        });
+        let router = evenkeel_api::router(app);
+        let task = tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { url, token, task })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

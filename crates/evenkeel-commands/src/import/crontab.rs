@@ -1,0 +1,274 @@
+//! Crontabs, of users and of the system.
+
+mod command;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use evenkeel_core::Zone;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use self::command::Command;
+use self::lines::{Line, Times};
+use super::check::checked;
+use super::{Fate, Planned};
+use crate::limits::{NAME_CHARS_MAX, TIMEOUT_SECONDS_MAX};
+use crate::read::read_cron;
+
+/// What whoever imports has decided.
+#[derive(Clone, Debug)]
+pub struct CrontabOptions {
+    /// The zone whose clocks the machine goes by.
+    pub zone: Zone,
+    /// Is it a crontab of the system, with a user in each entry?
+    pub system: bool,
+    /// Whom programs run as, if the crontab does not say; the server's own user if `None`.
+    pub user: Option<String>,
+    /// Where programs start, if the crontab does not say.
+    pub cwd: Option<String>,
+}
+
+/// What becomes of a crontab.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CrontabPlan {
+    /// What becomes of each of its entries.
+    pub entries: Vec<Planned>,
+    /// What is different here for all of them.
+    pub remarks: Vec<String>,
+}
+
+/// Decides what becomes of a crontab.
+pub fn plan(text: &str, options: &CrontabOptions) -> CrontabPlan {
+    let mut reader = Reader::new(options);
+    for (line, text) in (1..).zip(text.lines()) {
+        reader.take(line, text);
+    }
+    reader.finish()
+}
+
+/// What holds from a line on.
+struct Reader<'a> {
+    options: &'a CrontabOptions,
+    zone: Result<Zone, String>,
+    shell: String,
+    home: Option<String>,
+    env: Map<String, Value>,
+    /// Comments directly above.
+    comments: Vec<String>,
+    names: HashSet<String>,
+    plan: CrontabPlan,
+}
+
+impl<'a> Reader<'a> {
+    fn new(options: &'a CrontabOptions) -> Self {
+        Self {
+            options,
+            zone: Ok(options.zone.clone()),
+            shell: "/bin/sh".into(),
+            home: None,
+            env: Map::new(),
+            comments: Vec::new(),
+            names: HashSet::new(),
+            plan: CrontabPlan { entries: Vec::new(), remarks: Vec::new() },
+        }
+    }
+
+    fn take(&mut self, line: u64, text: &str) {
+        match lines::read(text, self.options.system) {
+            Line::Blank => self.comments.clear(),
+            Line::Comment(comment) => self.comments.push(comment.into()),
+            Line::Variable { name, value } => {
+                self.comments.clear();
+                self.set(&name, value);
+            }
+            Line::Unreadable(why) => {
+                let name = format!("line {line}");
+                self.comments.clear();
+                self.plan.entries.push(Planned {
+                    was: Some(text.trim().into()),
+                    ..Planned::for_a_person(line, name, "unreadable_line", why)
+                });
+            }
+            Line::Entry { times, user, command } => {
+                let comments = std::mem::take(&mut self.comments);
+                let command = Command::read(command);
+                let name = self.name(&comments, &command);
+                let user = user.or(self.options.user.as_deref());
+                let planned = self.entry(line, name, &comments, times, user, &command);
+                if planned.document.is_some() {
+                    self.names.insert(planned.name.clone());
+                }
+                self.plan.entries.push(planned);
+            }
+        }
+    }
+
+    /// Variables hold for the lines below them.
+    fn set(&mut self, name: &str, value: String) {
+        match name {
+            "CRON_TZ" => {
+                let unknown = |error| format!("CRON_TZ={value} is {error}");
+                self.zone = super::zone(&value).map_err(unknown);
+            }
+            "SHELL" => self.shell = value,
+            "MAILTO" | "MAILFROM" => {
+                if !value.is_empty() {
+                    self.remark(format!(
+                        "{name}={value}: no mail is sent; the output is kept with each run, and \
+                         failures are seen with `evenkeel job conditions`"
+                    ));
+                }
+            }
+            "RANDOM_DELAY" => self.remark(format!(
+                "{name}={value}: no time is put off by chance; `\"exact\": false` spreads a job's \
+                 times over a minute"
+            )),
+            _ => {
+                if name == "HOME" {
+                    self.home = Some(value.clone());
+                }
+                self.env.insert(name.into(), value.into());
+            }
+        }
+    }
+
+    fn remark(&mut self, remark: String) {
+        if !self.plan.remarks.contains(&remark) {
+            self.plan.remarks.push(remark);
+        }
+    }
+
+    fn entry(
+        &self,
+        line: u64,
+        name: String,
+        comments: &[String],
+        times: Times<'_>,
+        user: Option<&str>,
+        command: &Command,
+    ) -> Planned {
+        let was = Some(times.text());
+        let person = |code, why: String| Planned {
+            was: was.clone(),
+            ..Planned::for_a_person(line, name.clone(), code, why)
+        };
+        let expression = match &times {
+            Times::AtBoot => {
+                let why = "it runs when the machine starts, which no schedule says; let the \
+                           machine's own services do it";
+                return person("at_boot", why.into());
+            }
+            Times::At(expression) => expression,
+        };
+        if command.script.is_empty() {
+            return person("no_command", "it says when, and not what".into());
+        }
+        let zone = match &self.zone {
+            Ok(zone) => zone,
+            Err(why) => {
+                return person("unknown_zone", format!("{why}, so nobody knows when it ran"));
+            }
+        };
+        if let Err(misread) = read_cron(expression) {
+            let why = misread.of("", expression).message;
+            return person("unreadable_schedule", format!("{why}; write the schedule anew"));
+        }
+        let mut notes = Vec::new();
+        if let Some(user) = user {
+            notes.push(format!(
+                "it runs as {user}: the server must run as root, with --shell-users {user}"
+            ));
+        }
+        if command.input.is_some() {
+            notes.push("what stands after % is its standard input".into());
+        }
+        let document = self.document(&name, comments, expression, zone, user, command);
+        checked(Planned {
+            fate: Fate::Cron,
+            code: "cron",
+            why: "a crontab follows the clocks of its zone".into(),
+            was,
+            becomes: Some(format!("{expression} ({zone})")),
+            notes,
+            document: Some(document),
+            ..Planned::for_a_person(line, name, "", "")
+        })
+    }
+
+    /// A job that means what the entry meant: it is never tried again, never made up for, and starts
+    /// whether or not the one before has ended.
+    fn document(
+        &self,
+        name: &str,
+        comments: &[String],
+        expression: &str,
+        zone: &Zone,
+        user: Option<&str>,
+        command: &Command,
+    ) -> Value {
+        let (argv, payload) = command.argv(&self.shell);
+        let mut config = json!({"argv": argv, "stdin": "none"});
+        if !self.env.is_empty() {
+            config["env"] = self.env.clone().into();
+        }
+        if let Some(cwd) = self.home.as_ref().or(self.options.cwd.as_ref()) {
+            config["cwd"] = cwd.clone().into();
+        }
+        if let Some(user) = user {
+            config["user"] = user.into();
+        }
+        let mut document = json!({
+            "name": name,
+            "schedule": {"kind": "cron", "expression": expression},
+            "timezone": zone.name(),
+            "executor_type": "shell",
+            "executor_config": config,
+            "max_retries": 0,
+            "misfire": "skip",
+            "overlap": "allow",
+            "timeout_sec": TIMEOUT_SECONDS_MAX,
+        });
+        if let Some(payload) = payload {
+            document["payload"] = payload;
+        }
+        if comments.len() > 1 {
+            document["description"] = comments.join("\n").into();
+        }
+        document
+    }
+
+    /// What a person wrote above it, or else what it runs; with a number if that is taken.
+    fn name(&self, comments: &[String], command: &Command) -> String {
+        let comment = comments.last().map(|comment| comment.trim());
+        let comment = comment.filter(|text| lines::is_a_name(text)).map(String::from);
+        let name = comment.unwrap_or_else(|| command.program());
+        let name: String = name.chars().take(NAME_CHARS_MAX - 10).collect();
+        let numbered = (2..).map(|n| format!("{name} {n}"));
+        let free = |name: &String| !self.names.contains(name);
+        std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or_default()
+    }
+
+    fn finish(mut self) -> CrontabPlan {
+        if self.plan.entries.iter().any(|entry| entry.document.is_some()) {
+            let nowhere = self.home.is_none() && self.options.cwd.is_none();
+            if nowhere && !self.options.system {
+                self.remark(
+                    "cron starts programs in the user's home; here they start in a folder of their \
+                     own unless --cwd says where"
+                        .into(),
+                );
+            }
+            if !self.env.contains_key("PATH") {
+                self.remark(
+                    "cron's PATH is /usr/bin:/bin; here it is that of the server, unless the \
+                     crontab sets it"
+                        .into(),
+                );
+            }
+        }
+        self.plan
+    }
+}

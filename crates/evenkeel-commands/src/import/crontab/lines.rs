@@ -1,0 +1,138 @@
+//! The lines of a crontab.
+
+/// A line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Line<'a> {
+    /// Nothing.
+    Blank,
+    /// What a person says.
+    Comment(&'a str),
+    /// A variable for the entries below.
+    Variable { name: String, value: String },
+    /// What runs, and when.
+    Entry { times: Times<'a>, user: Option<&'a str>, command: &'a str },
+    /// Something else, and why.
+    Unreadable(String),
+}
+
+/// When something runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Times<'a> {
+    /// Whenever the machine starts.
+    AtBoot,
+    /// By an expression, with single spaces between its fields.
+    At(std::borrow::Cow<'a, str>),
+}
+
+impl Times<'_> {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::AtBoot => "@reboot".into(),
+            Self::At(expression) => expression.to_string(),
+        }
+    }
+}
+
+/// Reads a line.
+pub(super) fn read(line: &str, system: bool) -> Line<'_> {
+    let line = line.trim();
+    match line.chars().next() {
+        None => Line::Blank,
+        Some('#') => Line::Comment(line.trim_start_matches('#').trim()),
+        Some('@') => nickname(line, system),
+        Some(c) if c.is_ascii_digit() || matches!(c, '*' | '-' | '~' | '?') => fields(line, system),
+        Some(_) => variable(line),
+    }
+}
+
+fn nickname(line: &str, system: bool) -> Line<'_> {
+    let (name, rest) = word(line).unwrap_or((line, ""));
+    if name.eq_ignore_ascii_case("@reboot") {
+        return entry(Times::AtBoot, rest, system);
+    }
+    // `@every 30m` is none of cron's, but some crons know it; its length is the next word.
+    if name.eq_ignore_ascii_case("@every")
+        && let Some((length, rest)) = word(rest)
+    {
+        return entry(Times::At(format!("{name} {length}").into()), rest, system);
+    }
+    entry(Times::At(name.into()), rest, system)
+}
+
+fn fields(line: &str, system: bool) -> Line<'_> {
+    // Some crons take a `-` before an entry for "do not log".
+    let mut rest = line.strip_prefix('-').filter(|rest| !rest.is_empty()).unwrap_or(line);
+    let mut fields = Vec::with_capacity(5);
+    for _ in 0..5 {
+        let Some((field, after)) = word(rest) else {
+            let why = "write 5 fields and then the command: minute, hour, day of the month, month, \
+                       day of the week";
+            return Line::Unreadable(why.into());
+        };
+        fields.push(field);
+        rest = after;
+    }
+    entry(Times::At(fields.join(" ").into()), rest, system)
+}
+
+fn entry<'a>(times: Times<'a>, rest: &'a str, system: bool) -> Line<'a> {
+    if !system {
+        return Line::Entry { times, user: None, command: rest };
+    }
+    match word(rest) {
+        // BSD writes groups and classes behind the name.
+        Some((user, command)) => {
+            let user = user.split([':', '/']).next().filter(|user| !user.is_empty());
+            Line::Entry { times, user, command }
+        }
+        None => Line::Unreadable("a crontab of the system names a user before the command".into()),
+    }
+}
+
+fn variable(line: &str) -> Line<'_> {
+    let unreadable = || {
+        let why = "it is neither an entry, nor a comment, nor a variable like NAME=value";
+        Line::Unreadable(why.into())
+    };
+    let Some((name, value)) = line.split_once('=') else { return unreadable() };
+    let (name, value) = (unquoted(name.trim()), unquoted(value.trim()));
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(legal) {
+        return unreadable();
+    }
+    Line::Variable { name: name.into(), value: value.into() }
+}
+
+/// The first word, and what follows it.
+fn word(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (end > 0).then(|| (&text[..end], text[end..].trim_start()))
+}
+
+fn unquoted(text: &str) -> &str {
+    for quote in ['"', '\''] {
+        if let Some(inner) = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
+            return inner;
+        }
+    }
+    text
+}
+
+/// Is a comment what a person would call a job? Not if it is an entry that was switched off, a
+/// line of headings, or a drawing.
+pub(super) fn is_a_name(comment: &str) -> bool {
+    const LONGEST: usize = 80;
+    let words: Vec<&str> = comment.split_whitespace().collect();
+    let is_headings = words.starts_with(&["m", "h"]) || words.contains(&"dow");
+    let is_entry =
+        matches!(read(comment, false), Line::Entry { command, .. } if !command.is_empty());
+    let has_letters = comment.chars().any(char::is_alphabetic);
+    let is_variable = matches!(read(comment, false), Line::Variable { .. });
+    has_letters
+        && !is_headings
+        && !is_entry
+        && !is_variable
+        && comment.chars().count() <= LONGEST
+        && !comment.chars().any(char::is_control)
+}

@@ -1,0 +1,146 @@
+//! Crontabs and what becomes of them.
+
+use super::*;
+
+fn options() -> CrontabOptions {
+    CrontabOptions {
+        zone: Zone::get("Europe/Berlin").unwrap(),
+        system: false,
+        user: None,
+        cwd: None,
+    }
+}
+
+fn planned(text: &str) -> CrontabPlan {
+    plan(text, &options())
+}
+
+/// The only job of a crontab.
+fn job(text: &str) -> Value {
+    let plan = planned(text);
+    let made: Vec<_> = plan.entries.into_iter().filter_map(|entry| entry.document).collect();
+    let [job] = &made[..] else { panic!("{made:?}") };
+    job.clone()
+}
+
+#[test]
+fn an_entry_becomes_a_job_that_means_the_same() {
+    assert_eq!(
+        job("# Nightly backup\n30  2 * * 1-5\t/usr/local/bin/backup.sh --full\n"),
+        json!({
+            "name": "Nightly backup",
+            "schedule": {"kind": "cron", "expression": "30 2 * * 1-5"},
+            "timezone": "Europe/Berlin",
+            "executor_type": "shell",
+            "executor_config": {
+                "argv": ["/bin/sh", "-c", "/usr/local/bin/backup.sh --full"], "stdin": "none",
+            },
+            "max_retries": 0, "misfire": "skip", "overlap": "allow", "timeout_sec": 2_592_000,
+        })
+    );
+}
+
+#[test]
+fn variables_hold_for_the_lines_below_them() {
+    let text = "0 1 * * * one\nSHELL=/bin/bash\nPATH = \"/opt/bin:/usr/bin\"\nHOME=/srv/app\n\
+                CRON_TZ=America/Toronto\n0 2 * * * two\n";
+    let entries = planned(text).entries;
+    let [one, two] = &entries[..] else { panic!("{entries:?}") };
+    let (one, two) = (one.document.as_ref().unwrap(), two.document.as_ref().unwrap());
+    assert_eq!(one["timezone"], "Europe/Berlin");
+    assert_eq!(one["executor_config"].get("env"), None);
+    assert_eq!(two["timezone"], "America/Toronto");
+    assert_eq!(
+        two["executor_config"],
+        json!({"argv": ["/bin/bash", "-c", "two"], "stdin": "none", "cwd": "/srv/app",
+               "env": {"PATH": "/opt/bin:/usr/bin", "HOME": "/srv/app"}})
+    );
+}
+
+#[test]
+fn a_percent_sign_ends_the_command_and_begins_its_input() {
+    let job = job(r"0 9 * * * mail -s 'at 100\%' bob%Hello Bob,%bye\%");
+    assert_eq!(
+        job["payload"],
+        json!({"shell": "/bin/sh", "script": "mail -s 'at 100%' bob", "input": "Hello Bob,\nbye%\n"})
+    );
+    let argv = job["executor_config"]["argv"].as_array().unwrap();
+    assert_eq!(argv.last().unwrap(), "{{payload.input}}");
+}
+
+#[test]
+fn a_command_that_looks_like_a_template_is_passed_as_it_is() {
+    let job = job("0 9 * * * docker ps --format '{{.Names}}'");
+    assert_eq!(job["payload"]["script"], "docker ps --format '{{.Names}}'");
+    let argv = job["executor_config"]["argv"].as_array().unwrap();
+    assert!(argv.iter().all(|word| !word.as_str().unwrap().contains(".Names")), "{argv:?}");
+}
+
+#[test]
+fn a_crontab_of_the_system_names_users() {
+    let options = CrontabOptions { system: true, ..options() };
+    let plan = plan("17 *\t* * *\troot    cd / && run-parts --report /etc/cron.hourly\n", &options);
+    let entry = &plan.entries[0];
+    assert_eq!(entry.name, "run-parts");
+    assert!(entry.notes[0].contains("--shell-users root"), "{:?}", entry.notes);
+    let config = &entry.document.as_ref().unwrap()["executor_config"];
+    assert_eq!(config["user"], "root");
+    assert_eq!(config["argv"][2], "cd / && run-parts --report /etc/cron.hourly");
+}
+
+#[test]
+fn what_no_schedule_can_say_needs_a_person() {
+    for (text, code) in [
+        ("@reboot /usr/bin/start-it", "at_boot"),
+        ("0 9 30 2 * never", "unreadable_schedule"),
+        ("61 9 * * * late", "unreadable_schedule"),
+        ("0~30 9 * * * perhaps", "unreadable_schedule"),
+        ("@fortnightly x", "unreadable_schedule"),
+        ("0 9 * *", "unreadable_line"),
+        ("0 9 * * *", "no_command"),
+        ("what is this", "unreadable_line"),
+        ("CRON_TZ=Mars/Olympus\n0 9 * * * x", "unknown_zone"),
+    ] {
+        let entries = planned(text).entries;
+        let [entry] = &entries[..] else { panic!("{entries:?}") };
+        assert_eq!((entry.fate, entry.code), (Fate::Person, code), "{text}: {}", entry.why);
+        assert!(entry.document.is_none() && !entry.why.is_empty());
+    }
+}
+
+#[test]
+fn who_gets_mail_is_told_once() {
+    let remarks = planned("MAILTO=ops@example.com\nMAILTO=ops@example.com\n0 9 * * * x\n").remarks;
+    let mail = remarks.iter().filter(|remark| remark.starts_with("MAILTO=ops@example.com"));
+    assert_eq!(mail.count(), 1, "{remarks:?}");
+    assert!(!planned("MAILTO=\"\"\n0 9 * * * x\n").remarks.iter().any(|it| it.contains("MAILTO")));
+}
+
+#[test]
+fn names_are_comments_or_programs_and_never_the_same_twice() {
+    let text = "\
+# m h  dom mon dow   command
+0 1 * * * /opt/a/sync.sh
+
+# 0 5 * * * tar -zcf /var/backups/home.tgz /home/
+0 2 * * * /opt/b/sync.sh
+# ----------
+# Reports
+0 3 * * * FOO=1 nice -n 10 /usr/bin/report --all
+@daily /usr/bin/report
+# a comment with nothing below it
+
+@weekly   ";
+    let entries = planned(text).entries;
+    let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["sync.sh", "sync.sh 2", "Reports", "report", "cron job"]);
+    let described = entries[2].document.as_ref().unwrap();
+    assert_eq!(described["description"], "----------\nReports");
+}
+
+#[test]
+fn lines_are_counted_from_one() {
+    let entries = planned("# x\n\n0 1 * * * a\r\n0 2 * * * b").entries;
+    assert_eq!(entries.iter().map(|entry| entry.line).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(entries[0].document.as_ref().unwrap()["executor_config"]["argv"][2], "a");
+}

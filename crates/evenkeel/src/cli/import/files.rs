@@ -1,0 +1,135 @@
+//! Exports of the predecessor's table.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::source::{BATCH, NumberedRow};
+use crate::Failure;
+
+/// A row longer than this is not a job.
+const ROW_BYTES_MAX: usize = 1 << 20;
+
+fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    match File::open(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(Failure::usage(format!("{} can't be read: {error}", path.display()))
+            .or_else("give an existing file, or - for standard input")),
+    }
+}
+
+/// A file of comma-separated values with a header.
+pub(super) struct CsvRows {
+    records: csv::Reader<Box<dyn Read>>,
+    columns: Vec<String>,
+    name: String,
+}
+
+impl CsvRows {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let mut records = csv::ReaderBuilder::new().flexible(true).from_reader(open(path)?);
+        let header = records.headers().map_err(|error| {
+            Failure::because(format!("the header of {name} can't be read"), &error)
+        })?;
+        let columns: Vec<String> = header.iter().map(|it| it.trim().to_lowercase()).collect();
+        if !columns.iter().any(|column| column == "url") {
+            let what = format!("{name} is not an export of jobs: its header names no column url");
+            return Err(Failure::failed(what)
+                .or_else("export it with a header: \\copy jobs TO jobs.csv CSV HEADER"));
+        }
+        Ok(Self { records, columns, name })
+    }
+
+    pub(super) fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+        let mut rows = Vec::new();
+        let mut record = csv::ByteRecord::new();
+        while rows.len() < BATCH {
+            match self.records.read_byte_record(&mut record) {
+                Ok(true) => {
+                    let line = record.position().map_or(0, csv::Position::line);
+                    rows.push((line, self.row(&record)));
+                }
+                Ok(false) => break,
+                Err(error) => {
+                    return Err(Failure::because(format!("{} can't be read", self.name), &error));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, record: &csv::ByteRecord) -> Result<Map<String, Value>, String> {
+        let (fields, columns) = (record.len(), self.columns.len());
+        if fields != columns {
+            return Err(format!("it has {fields} fields, and the header names {columns}"));
+        }
+        let text = |field| match std::str::from_utf8(field) {
+            Ok(text) => Ok(Value::from(text)),
+            Err(_) => Err("it is not UTF-8".to_owned()),
+        };
+        let fields = self.columns.iter().zip(record);
+        fields.map(|(name, field)| Ok((name.clone(), text(field)?))).collect()
+    }
+}
+
+/// A file with an object on each line.
+pub(super) struct JsonRows {
+    reader: BufReader<Box<dyn Read>>,
+    name: String,
+    line: u64,
+}
+
+impl JsonRows {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        Ok(Self { reader: BufReader::new(open(path)?), name, line: 0 })
+    }
+
+    pub(super) fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+        let mut rows = Vec::new();
+        while rows.len() < BATCH {
+            let Some(line) = self.next_line()? else { break };
+            self.line += 1;
+            match line {
+                Ok(text) if text.trim().is_empty() => {}
+                line => rows.push((self.line, line.and_then(|text| object(&text)))),
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The next line, or why it is none; `None` at the end.
+    fn next_line(&mut self) -> Result<Option<Result<String, String>>, Failure> {
+        let failed = |error| {
+            Failure::because(
+                format!("{} can't be read", self.name),
+                &error as &dyn std::error::Error,
+            )
+        };
+        let mut bytes = Vec::new();
+        let limit = ROW_BYTES_MAX as u64 + 1;
+        let read = (&mut self.reader).take(limit).read_until(b'\n', &mut bytes).map_err(failed)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if bytes.len() > ROW_BYTES_MAX && bytes.last() != Some(&b'\n') {
+            self.reader.skip_until(b'\n').map_err(failed)?;
+            return Ok(Some(Err(format!("it is longer than {ROW_BYTES_MAX} bytes"))));
+        }
+        Ok(Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())))
+    }
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(columns)) => Ok(columns),
+        Ok(_) => Err("it is not an object".into()),
+        Err(error) => Err(format!("it is not JSON: {error}")),
+    }
+}

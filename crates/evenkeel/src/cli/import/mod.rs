@@ -1,0 +1,223 @@
+//! `evenkeel import`
+
+mod files;
+mod postgres;
+mod probe;
+mod report;
+mod send;
+mod source;
+mod zone;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use evenkeel_commands::import::Planned;
+use evenkeel_commands::import::crontab::{self, CrontabOptions};
+use evenkeel_commands::import::legacy::{LegacyImport, LegacyOptions};
+use indicatif::ProgressBar;
+
+use super::Context;
+use crate::Failure;
+use crate::config::raw::RawClient;
+use report::Report;
+use send::Sender;
+use source::{Format, Source};
+
+const LEGACY_EXAMPLES: &str = "Examples:
+  evenkeel import legacy --from postgres://reader@db/crawler
+  evenkeel import legacy --from jobs.csv
+  evenkeel import legacy --from jobs.csv --yes
+  evenkeel import legacy --from - --format ndjson --json < jobs.ndjson | jq .counts
+  psql -d crawler -c '\\copy jobs TO jobs.csv CSV HEADER'
+
+The source is only read. Without --yes nothing is made; what is left for a person is listed.";
+
+const CRONTAB_EXAMPLES: &str = "Examples:
+  crontab -l | evenkeel import crontab -
+  evenkeel import crontab /etc/crontab --system
+  evenkeel import crontab my-crontab --tz Europe/Berlin --cwd /srv/app --yes
+
+The jobs run programs, so the server needs --enable-shell. Without --yes nothing is made.";
+
+/// From where.
+#[derive(Args, Clone)]
+pub struct ImportArgs {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(subcommand)]
+    command: ImportCommand,
+}
+
+/// What can be imported.
+#[derive(Subcommand, Clone)]
+enum ImportCommand {
+    /// The jobs table of the cron-based predecessor
+    #[command(after_help = LEGACY_EXAMPLES)]
+    Legacy(LegacyArgs),
+    /// A crontab
+    #[command(after_help = CRONTAB_EXAMPLES)]
+    Crontab(CrontabArgs),
+}
+
+/// A table of the predecessor.
+#[derive(Args, Clone)]
+struct LegacyArgs {
+    /// The database (postgres://USER@HOST/DATABASE), a file (.csv with a header, .ndjson), or - for
+    /// standard input; rather use the variable if there is a password in it
+    #[arg(long, env = "EVENKEEL_IMPORT_FROM", hide_env_values = true, value_name = "SOURCE")]
+    from: String,
+    /// The table in the database
+    #[arg(long, value_name = "TABLE", default_value = "jobs")]
+    table: String,
+    /// What the file is, if its name does not tell
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The zone whose clocks the predecessor went by
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    tz: String,
+    /// Let jobs with intervals keep their next time; otherwise they may be placed anew
+    #[arg(long)]
+    keep_phase: bool,
+    /// Make jobs whose schedule is switched off, too, paused
+    #[arg(long)]
+    include_disabled: bool,
+    /// Of several jobs with one name, tell all but the first apart by their old ids
+    #[arg(long)]
+    rename_duplicates: bool,
+    #[command(flatten)]
+    acting: Acting,
+}
+
+/// A crontab.
+#[derive(Args, Clone)]
+struct CrontabArgs {
+    /// The crontab, or - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// It is one of the system, with a user in each entry
+    #[arg(long)]
+    system: bool,
+    /// Run the programs as this user; the server must be root and allow it with --shell-users
+    #[arg(long, value_name = "USER", conflicts_with = "system")]
+    user: Option<String>,
+    /// The zone whose clocks the machine goes by [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Start programs in this folder, where the crontab sets no HOME
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    #[command(flatten)]
+    acting: Acting,
+}
+
+/// Whether to do it, and how much to tell.
+#[derive(Args, Clone)]
+struct Acting {
+    /// Make the jobs; otherwise only what would become of them is shown
+    #[arg(long)]
+    yes: bool,
+    /// Show so many of each kind
+    #[arg(short = 'n', long = "show", value_name = "N", default_value_t = 50)]
+    show: usize,
+}
+
+pub(super) fn run(context: &Context, args: ImportArgs) -> Result<(), Failure> {
+    let runtime = context.runtime()?;
+    match args.command {
+        ImportCommand::Legacy(legacy) => {
+            runtime.block_on(from_legacy(context, args.client, legacy))
+        }
+        ImportCommand::Crontab(file) => runtime.block_on(from_crontab(context, args.client, file)),
+    }
+}
+
+async fn from_legacy(
+    context: &Context,
+    client: RawClient,
+    args: LegacyArgs,
+) -> Result<(), Failure> {
+    let options = LegacyOptions {
+        zone: zone::named(&args.tz)?,
+        keep_phase: args.keep_phase,
+        include_disabled: args.include_disabled,
+        rename_duplicates: args.rename_duplicates,
+    };
+    // Whoever is to make the jobs is looked for before anything is read.
+    let sender = args.acting.yes.then(|| context.client(client)).transpose()?.map(Sender::new);
+    let mut source = Source::open(&args.from, &args.table, args.format).await?;
+    let mut import = LegacyImport::new(options);
+    let mut report = Report::new(source.name(), context.output.is_json(), args.acting.yes);
+    let progress = progress(context, "rows");
+    loop {
+        let rows = source.next_rows().await?;
+        if rows.is_empty() {
+            break;
+        }
+        let now = context.now();
+        let planned: Vec<Planned> = rows
+            .iter()
+            .map(|(line, row)| import.plan(*line, row.as_ref().map_err(String::as_str), now))
+            .collect();
+        progress.inc(planned.len() as u64);
+        report.take(planned, sender.as_ref()).await?;
+    }
+    source.close().await?;
+    progress.finish_and_clear();
+    report.finish(context, args.acting.show)
+}
+
+async fn from_crontab(
+    context: &Context,
+    client: RawClient,
+    args: CrontabArgs,
+) -> Result<(), Failure> {
+    let zone = match &args.tz {
+        Some(name) => zone::named(name)?,
+        None => zone::of_this_machine(),
+    };
+    let shown = source::shown(&args.file);
+    let text = read_text(&args.file)?;
+    let options =
+        CrontabOptions { zone: zone.clone(), system: args.system, user: args.user, cwd: args.cwd };
+    let plan = crontab::plan(&text, &options);
+    let client = match context.client(client) {
+        Ok(client) => Some(client),
+        // A look needs no server.
+        Err(failure) if args.acting.yes => return Err(failure),
+        Err(_) => None,
+    };
+    let mut report = Report::new(shown, context.output.is_json(), args.acting.yes);
+    report.remark(format!("its times are those of the clocks of {zone}; --tz says otherwise"));
+    plan.remarks.into_iter().for_each(|remark| report.remark(remark));
+    if plan.entries.iter().any(|entry| entry.document.is_some())
+        && let Some(remark) = probe::shell(client.as_ref(), args.acting.yes).await?
+    {
+        report.remark(remark);
+    }
+    let sender = client.filter(|_| args.acting.yes).map(Sender::new);
+    report.take(plan.entries, sender.as_ref()).await?;
+    report.finish(context, args.acting.show)
+}
+
+fn progress(context: &Context, what: &'static str) -> ProgressBar {
+    if context.output.is_json() {
+        return ProgressBar::hidden();
+    }
+    ProgressBar::no_length().with_message(what)
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    let bytes = bytes.map_err(|error| {
+        Failure::usage(format!("{} can't be read: {error}", path.display()))
+            .or_else("give an existing file, or - for standard input: crontab -l | evenkeel import crontab -")
+    })?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))
+}

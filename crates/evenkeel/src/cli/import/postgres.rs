@@ -1,0 +1,95 @@
+//! The predecessor's table in its database.
+
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use super::source::{BATCH, NumberedRow};
+use crate::failure::chain;
+use crate::{Exit, Failure};
+
+/// A table, read through a cursor in one read-only transaction: all rows are of the same moment,
+/// and no more than a batch of them is held at once.
+pub(super) struct Table {
+    client: Client,
+    shown: String,
+    read: u64,
+}
+
+impl Table {
+    /// Begins to read `table` of the database at `url`, which is `shown` without its password.
+    pub(super) async fn open(url: &str, shown: &str, table: &str) -> Result<Self, Failure> {
+        let client = evenkeel_store_postgres::connect_elsewhere(url, "evenkeel import")
+            .await
+            .map_err(|error| {
+                let what = format!("{shown} can't be opened: {}", chain(&error));
+                Failure::new(Exit::Unreachable, what)
+                    .or_else("check the address in --from, and that its user may read the table")
+            })?;
+        let opened = Self { client, shown: shown.into(), read: 0 };
+        opened.begin(table).await?;
+        Ok(opened)
+    }
+
+    async fn begin(&self, table: &str) -> Result<(), Failure> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        self.client.batch_execute(begin).await.map_err(|error| self.failed(&error))?;
+        // As the database writes it, so that no name becomes a statement.
+        let found = self
+            .client
+            .query_one("SELECT to_regclass($1)::text", &[&table])
+            .await
+            .map_err(|error| self.failed(&error))?;
+        let Some(found) = found.get::<_, Option<String>>(0) else {
+            let what = format!("there is no table {table} in {}", self.shown);
+            return Err(Failure::new(Exit::NotFound, what).or_else(
+                "name it with --table, with its schema if need be: --table crawler.jobs",
+            ));
+        };
+        let columns = "SELECT attname::text FROM pg_attribute \
+                       WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
+        let columns =
+            self.client.query(columns, &[&table]).await.map_err(|error| self.failed(&error))?;
+        let has = |name: &str| columns.iter().any(|row| row.get::<_, &str>(0) == name);
+        if !has("url") {
+            let what =
+                format!("{table} in {} is not a table of jobs: it has no column url", self.shown);
+            return Err(Failure::failed(what).or_else("name the right one with --table"));
+        }
+        // The same order each time, so that of two rows with one name the same one comes first.
+        let order: Vec<&str> = ["created_at", "id"].into_iter().filter(|name| has(name)).collect();
+        let order = if order.is_empty() {
+            String::new()
+        } else {
+            format!(" ORDER BY {}", order.join(", "))
+        };
+        let declare = format!(
+            "DECLARE evenkeel_import NO SCROLL CURSOR FOR SELECT row_to_json(t) FROM {found} t{order}"
+        );
+        self.client.batch_execute(&declare).await.map_err(|error| self.failed(&error))
+    }
+
+    pub(super) async fn next_rows(&mut self) -> Result<Vec<NumberedRow>, Failure> {
+        let fetch = format!("FETCH {BATCH} FROM evenkeel_import");
+        let rows = self.client.query(&fetch, &[]).await.map_err(|error| self.failed(&error))?;
+        let mut numbered = Vec::with_capacity(rows.len());
+        for row in rows {
+            self.read += 1;
+            let row = match row.try_get::<_, Value>(0) {
+                Ok(Value::Object(columns)) => Ok(columns),
+                Ok(_) => Err("is no row".to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+            numbered.push((self.read, row));
+        }
+        Ok(numbered)
+    }
+
+    /// Ends the transaction, which has changed nothing.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        self.client.batch_execute("ROLLBACK").await.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &tokio_postgres::Error) -> Failure {
+        Failure::because(format!("{} could not be read", self.shown), error)
+    }
+}

@@ -1,0 +1,245 @@
+//! What becomes of everything, for people and for programs.
+
+use evenkeel_commands::import::{Fate, Planned};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::super::Context;
+use super::send::{Sender, Sent};
+use crate::Failure;
+use crate::output::{Table, Tone};
+
+/// An entry and what was done about it.
+#[derive(Serialize)]
+struct Entry {
+    #[serde(flatten)]
+    planned: Planned,
+    #[serde(flatten)]
+    sent: Option<Sent>,
+}
+
+/// What becomes of everything.
+pub(super) struct Report {
+    source: String,
+    for_programs: bool,
+    acted: bool,
+    remarks: Vec<String>,
+    entries: Vec<Entry>,
+}
+
+impl Report {
+    pub(super) fn new(source: String, for_programs: bool, acted: bool) -> Self {
+        Self { source, for_programs, acted, remarks: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Something that holds for all of it.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.remarks.push(remark);
+    }
+
+    /// Takes entries, and has their jobs made if somebody is there to do it.
+    pub(super) async fn take(
+        &mut self,
+        planned: Vec<Planned>,
+        sender: Option<&Sender>,
+    ) -> Result<(), Failure> {
+        let sent = match sender {
+            Some(sender) => sender.send(&planned).await.map_err(|failure| self.stopped(failure))?,
+            None => vec![None; planned.len()],
+        };
+        for (mut planned, sent) in planned.into_iter().zip(sent) {
+            if !self.for_programs {
+                // The longest part, which people are not shown.
+                planned.document = None;
+            }
+            self.entries.push(Entry { planned, sent });
+        }
+        Ok(())
+    }
+
+    /// What has been made stays; doing it again finds it there.
+    fn stopped(&self, failure: Failure) -> Failure {
+        let made = self.made();
+        if made == 0 || failure.way_out.is_some() {
+            return failure;
+        }
+        failure.or_else(format!("do it again: the {made} jobs that were made are left as they are"))
+    }
+
+    fn made(&self) -> usize {
+        let made = |entry: &&Entry| {
+            matches!(entry.sent, Some(Sent::Created { .. } | Sent::NotPaused { .. }))
+        };
+        self.entries.iter().filter(made).count()
+    }
+
+    /// Tells it. It is a failure if something that should have been made was not.
+    pub(super) fn finish(self, context: &Context, show: usize) -> Result<(), Failure> {
+        let output = context.output;
+        if output.is_json() {
+            output.json(&self.for_programs())?;
+        } else {
+            output.line(&self.for_people(context, show))?;
+        }
+        match self.count(|sent| matches!(sent, Sent::Refused { .. } | Sent::NotPaused { .. })) {
+            0 => Ok(()),
+            1 => Err(Failure::failed("1 job could not be made as it should")),
+            n => Err(Failure::failed(format!("{n} jobs could not be made as they should"))),
+        }
+    }
+
+    fn count(&self, which: impl Fn(&Sent) -> bool) -> usize {
+        self.entries.iter().filter(|entry| entry.sent.as_ref().is_some_and(&which)).count()
+    }
+
+    fn count_of(&self, fate: Fate) -> usize {
+        self.entries.iter().filter(|entry| entry.planned.fate == fate).count()
+    }
+
+    fn for_programs(&self) -> Value {
+        let counts: Map<String, Value> = Fate::ALL
+            .into_iter()
+            .map(|fate| {
+                (json!(fate).as_str().unwrap_or_default().into(), self.count_of(fate).into())
+            })
+            .collect();
+        let sent = self.acted.then(|| {
+            json!({
+                "created": self.count(|sent| matches!(sent, Sent::Created { .. })),
+                "already_there": self.count(|sent| matches!(sent, Sent::AlreadyThere)),
+                "refused": self.count(|sent| matches!(sent, Sent::Refused { .. })),
+                "not_paused": self.count(|sent| matches!(sent, Sent::NotPaused { .. })),
+            })
+        });
+        json!({
+            "source": self.source,
+            "dry_run": !self.acted,
+            "counts": counts,
+            "sent": sent,
+            "remarks": self.remarks,
+            "entries": self.entries,
+        })
+    }
+
+    fn for_people(&self, context: &Context, show: usize) -> String {
+        let mut text = format!("{}: {} entries\n\n", self.source, self.entries.len());
+        let mut counts = Table::new(context.output, &["", "ENTRIES"]);
+        for fate in Fate::ALL {
+            let tone = if fate == Fate::Person { Tone::Bad } else { Tone::Plain };
+            counts
+                .row([(words(fate).into(), Tone::Plain), (self.count_of(fate).to_string(), tone)]);
+        }
+        text.push_str(&counts.render());
+        text.push_str(&self.jobs(context, show));
+        for (fate, title) in [(Fate::LeftOut, "Left out"), (Fate::Person, "Needs a person")] {
+            text.push_str(&self.others(context, show, fate, title));
+        }
+        if !self.remarks.is_empty() {
+            text.push_str("\nTo know:\n");
+            self.remarks.iter().for_each(|remark| text.push_str(&format!("- {remark}\n")));
+        }
+        text.push('\n');
+        text.push_str(&self.end());
+        text
+    }
+
+    fn jobs(&self, context: &Context, show: usize) -> String {
+        let jobs: Vec<&Entry> =
+            self.entries.iter().filter(|entry| entry.planned.fate.makes_a_job()).collect();
+        if jobs.is_empty() {
+            return String::new();
+        }
+        let headings: &[&str] = if self.acted {
+            &["LINE", "NAME", "WAS", "BECOMES", "NOTES", "RESULT"]
+        } else {
+            &["LINE", "NAME", "WAS", "BECOMES", "NOTES"]
+        };
+        let mut table = Table::new(context.output, headings);
+        for Entry { planned, sent } in jobs.iter().take(show) {
+            let mut becomes = planned.becomes.clone().unwrap_or_default();
+            if planned.paused {
+                becomes.push_str(", paused");
+            }
+            let mut notes = planned.notes.clone();
+            if planned.code != "cron" && planned.fate == Fate::Cron {
+                notes.insert(0, planned.why.clone());
+            }
+            let mut row = vec![
+                (planned.line.to_string(), Tone::Quiet),
+                (planned.name.clone(), Tone::Plain),
+                (planned.was.clone().unwrap_or_default(), Tone::Plain),
+                (becomes, Tone::Plain),
+                (notes.join("; "), Tone::Quiet),
+            ];
+            if self.acted {
+                row.push(result(sent.as_ref()));
+            }
+            table.row(row);
+        }
+        format!("\nJobs:\n{}{}", table.render(), and_more(jobs.len(), show))
+    }
+
+    fn others(&self, context: &Context, show: usize, fate: Fate, title: &str) -> String {
+        let others: Vec<&Entry> =
+            self.entries.iter().filter(|entry| entry.planned.fate == fate).collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(context.output, &["LINE", "NAME", "WAS", "WHY"]);
+        for Entry { planned, .. } in others.iter().take(show) {
+            table.row([
+                (planned.line.to_string(), Tone::Quiet),
+                (planned.name.clone(), Tone::Plain),
+                (planned.was.clone().unwrap_or_default(), Tone::Plain),
+                (planned.why.clone(), Tone::Plain),
+            ]);
+        }
+        format!("\n{title}:\n{}{}", table.render(), and_more(others.len(), show))
+    }
+
+    fn end(&self) -> String {
+        let jobs = self.entries.iter().filter(|entry| entry.planned.fate.makes_a_job()).count();
+        if !self.acted {
+            return match jobs {
+                0 => "Nothing can be imported as it is.\n".into(),
+                jobs => format!("Nothing was changed. With --yes, {jobs} jobs are made.\n"),
+            };
+        }
+        let there = self.count(|sent| matches!(sent, Sent::AlreadyThere));
+        let mut text = format!("{} jobs were made.", self.made());
+        if there > 0 {
+            text.push_str(&format!(" {there} were there already, and were left as they are."));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+fn words(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Interval => "become jobs that run at intervals",
+        Fate::Cron => "become jobs that keep their cron expression",
+        Fate::Once => "become jobs that run once",
+        Fate::LeftOut => "are left out",
+        Fate::Person => "need a person",
+    }
+}
+
+fn result(sent: Option<&Sent>) -> (String, Tone) {
+    match sent {
+        None => (String::new(), Tone::Plain),
+        Some(Sent::Created { .. }) => ("made".into(), Tone::Good),
+        Some(Sent::AlreadyThere) => ("there already".into(), Tone::Quiet),
+        Some(Sent::Refused { error }) => (format!("refused: {error}"), Tone::Bad),
+        Some(Sent::NotPaused { error, .. }) => {
+            (format!("made, but not paused: {error}"), Tone::Bad)
+        }
+    }
+}
+
+fn and_more(all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("… and {more} more; -n {all} or --json shows all\n"),
+    }
+}

@@ -1,0 +1,163 @@
+//! Making the jobs, over the HTTP interface like everybody else.
+
+use evenkeel_commands::import::Planned;
+use evenkeel_core::chance::Chance as _;
+use evenkeel_engine::RandomChance;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::source::BATCH;
+use crate::client::Client;
+use crate::{Exit, Failure};
+
+/// Jobs that are to be paused are made in small portions: none may be due before it is paused.
+const PAUSED_BATCH: usize = 50;
+
+/// What became of a job that was to be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub(super) enum Sent {
+    /// It is there.
+    Created {
+        /// Its id.
+        id: String,
+    },
+    /// A job of this name was there before; it was not touched.
+    AlreadyThere,
+    /// The server did not take it.
+    Refused {
+        /// Why.
+        error: String,
+    },
+    /// It is there, and runs although it should be paused.
+    NotPaused {
+        /// Its id.
+        id: String,
+        /// Why.
+        error: String,
+    },
+}
+
+/// Makes jobs.
+pub(super) struct Sender {
+    client: Client,
+    chance: RandomChance,
+}
+
+impl Sender {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, chance: RandomChance::from_system() }
+    }
+
+    /// Makes the jobs of these entries. The answers are in their order, none for an entry without
+    /// a job.
+    pub(super) async fn send(&self, planned: &[Planned]) -> Result<Vec<Option<Sent>>, Failure> {
+        let mut sent = vec![None; planned.len()];
+        for paused in [false, true] {
+            let size = if paused { PAUSED_BATCH } else { BATCH };
+            let wanted =
+                |at: &usize| planned[*at].document.is_some() && planned[*at].paused == paused;
+            let places: Vec<usize> = (0..planned.len()).filter(wanted).collect();
+            for portion in places.chunks(size) {
+                for (at, answer) in portion.iter().zip(self.create(planned, portion).await?) {
+                    sent[*at] = Some(if paused { self.pause(answer).await } else { answer });
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    async fn create(&self, planned: &[Planned], places: &[usize]) -> Result<Vec<Sent>, Failure> {
+        let mut lines = String::new();
+        for document in places.iter().filter_map(|at| planned[*at].document.as_ref()) {
+            lines.push_str(&document.to_string());
+            lines.push('\n');
+        }
+        let text = self.post(lines.into_bytes()).await?;
+        let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
+        let answers = answers
+            .map_err(|error| Failure::because("the server's answer can't be understood", &error))?;
+        let answer_of = |n: usize| {
+            let number = n as u64 + 1;
+            answers.iter().find(|answer| answer["line"] == number).map_or_else(
+                || Sent::Refused { error: "the server said nothing about it".into() },
+                read,
+            )
+        };
+        Ok((0..places.len()).map(answer_of).collect())
+    }
+
+    /// Sends lines, once more if nobody answered: under the same key they are done once.
+    async fn post(&self, lines: Vec<u8>) -> Result<String, Failure> {
+        let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
+        let path = ["jobs", "bulk"];
+        match self.client.post_lines(&path, lines.clone(), &key).await {
+            Err(failure) if failure.exit == Exit::Unreachable => {
+                self.client.post_lines(&path, lines, &key).await
+            }
+            answered => answered,
+        }
+    }
+
+    async fn pause(&self, sent: Sent) -> Sent {
+        let Sent::Created { id } = sent else { return sent };
+        match self.client.post(&["jobs", &id, "pause"], None).await {
+            Ok(_) => Sent::Created { id },
+            // Whoever was quicker has paused it.
+            Err(failure) if failure.exit == Exit::Conflict => Sent::Created { id },
+            Err(failure) => Sent::NotPaused { id, error: failure.what },
+        }
+    }
+}
+
+/// What the answer to a line says.
+fn read(answer: &Value) -> Sent {
+    match answer["status"].as_u64() {
+        Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
+        Some(409) => Sent::AlreadyThere,
+        _ => Sent::Refused { error: words(&answer["error"]) },
+    }
+}
+
+/// A refusal in words, whether it is a text or the description of a problem.
+fn words(error: &Value) -> String {
+    let text = |value: &Value, field: &str| value[field].as_str().map(String::from);
+    let all = error["errors"].as_array().map(|errors| {
+        let lines = errors.iter().map(|error| {
+            let of = |field| text(error, field).unwrap_or_default();
+            format!("{}: {}", of("field"), of("message"))
+        });
+        lines.collect::<Vec<_>>().join("; ")
+    });
+    all.filter(|words| !words.is_empty())
+        .or_else(|| error.as_str().map(String::from))
+        .or_else(|| text(error, "detail"))
+        .or_else(|| text(error, "title"))
+        .unwrap_or_else(|| "the server did not say why".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_answer_is_understood() {
+        let created = read(&json!({"line": 1, "status": 201, "id": "x", "error": null}));
+        assert_eq!(created, Sent::Created { id: "x".into() });
+        assert_eq!(read(&json!({"line": 1, "status": 409})), Sent::AlreadyThere);
+        for (error, words) in [
+            (json!("no"), "no"),
+            (json!({"title": "t", "detail": "d"}), "d"),
+            (
+                json!({"title": "t", "errors": [{"field": "url", "message": "is none"}]}),
+                "url: is none",
+            ),
+            (json!(null), "the server did not say why"),
+        ] {
+            let refused = Sent::Refused { error: words.into() };
+            assert_eq!(read(&json!({"line": 1, "status": 422, "error": error})), refused);
+        }
+    }
+}
