@@ -6,6 +6,7 @@
 
 mod columns;
 mod error;
+mod events;
 mod jobs;
 mod listen;
 mod migrate;

@@ -15,11 +15,14 @@ pub enum Signal {
     Nodes,
     /// A letter for a running attempt has come.
     Letters,
+    /// Somebody listens to events, or there are new ones.
+    Events,
 }
 
 impl Signal {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Letters];
+    pub const ALL: [Self; 6] =
+        [Self::Jobs, Self::Ready, Self::Cancel, Self::Nodes, Self::Letters, Self::Events];
 
     /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -29,6 +32,7 @@ impl Signal {
             Self::Cancel => "cancel",
             Self::Nodes => "nodes",
             Self::Letters => "letters",
+            Self::Events => "events",
         }
     }
 }
