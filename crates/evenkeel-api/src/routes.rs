@@ -11,7 +11,8 @@ use crate::body::BODY_BYTES_MAX;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
 use crate::{
-    auth, conditions, executions, guard, health, jobs, metrics, observe, pages, runs, schedules,
+    auth, conditions, events, executions, guard, health, jobs, metrics, observe, pages, runs,
+    schedules,
 };
 
 /// All of the HTTP interface.
@@ -62,6 +63,8 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(executions::list))
         .routes(routes!(executions::get))
         .routes(routes!(executions::cancel))
+        .routes(routes!(executions::logs))
+        .routes(routes!(events::stream))
         .routes(routes!(pages::list))
         .routes(routes!(pages::get));
     for (is_open, route) in [

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
-use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, RunId, Span, TenantNo};
 use evenkeel_executors::Executor;
@@ -87,6 +87,8 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
         ),
         pages: Pages::new(Arc::clone(&store)),
         runs: Runs::new(Arc::clone(&store)),
+        feed: Feed::new(Arc::clone(&store)),
+        streams: evenkeel_api::Streams::default(),
         tokens,
         tenants: Arc::new(evenkeel_api::Tenants::new(Arc::clone(&store))),
         clock: Arc::new(move || clock.wall()),

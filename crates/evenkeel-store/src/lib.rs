@@ -26,6 +26,7 @@ mod schedules;
 mod scope;
 mod signal;
 mod tally;
+mod tell;
 pub mod text;
 mod watch;
 

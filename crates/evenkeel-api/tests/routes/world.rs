@@ -8,10 +8,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Tenants, TokenRequest,
-    Tokens, router,
+    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams, Tenants,
+    TokenRequest, Tokens, router,
 };
-use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
@@ -212,6 +212,17 @@ impl World {
 
 /// A server on any store.
 pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Settings) -> Router {
+    server_with(store, clock, engine, settings, Streams::default())
+}
+
+/// The same with these streams.
+pub fn server_with(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    engine: Engine,
+    settings: Settings,
+    streams: Streams,
+) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
     router(App {
         jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
@@ -223,6 +234,8 @@ pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Set
             DEFAULT_ALPHA,
         ),
         pages: Pages::new(store.clone()),
+        feed: Feed::new(store.clone()),
+        streams,
         tokens: Arc::new(tokens()),
         tenants: Arc::new(Tenants::new(store.clone())),
         clock,
