@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 58] = [
+const VERBS: [&str; 64] = [
     "all_condition_counts",
     "announce",
     "begin_steal",
@@ -27,6 +27,7 @@ const VERBS: [&str; 58] = [
     "condition_counts",
     "delete",
     "drain",
+    "events_after",
     "find_owned",
     "find_running",
     "finish",
@@ -37,6 +38,7 @@ const VERBS: [&str; 58] = [
     "get_page",
     "get_run",
     "join",
+    "job_ids",
     "judge",
     "keep_pages",
     "known_pages",
@@ -44,10 +46,13 @@ const VERBS: [&str; 58] = [
     "list_jobs",
     "list_pages",
     "list_runs",
+    "listen",
+    "listened_until",
     "load_due",
     "load_jobs",
     "look_ahead",
     "members",
+    "newest_event",
     "note",
     "now",
     "overdue_in_queue",
@@ -55,6 +60,7 @@ const VERBS: [&str; 58] = [
     "ping",
     "postpone",
     "prune",
+    "publish",
     "register",
     "reopen",
     "requeue",

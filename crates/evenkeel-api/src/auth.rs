@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use evenkeel_core::Timestamp;
 use evenkeel_store::{Role, Scope};
 
 use crate::problem::{Problem, ProblemType};
@@ -19,6 +20,8 @@ pub struct Caller {
     pub tenant: String,
     /// Who, by the token.
     pub subject: String,
+    /// From when on the token is worth nothing.
+    pub expires_at: Timestamp,
 }
 
 /// Lets only those pass whose token allows the method. It stands before every route that is not
@@ -60,7 +63,9 @@ async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem>
     })?;
     let tenant = app.tenants.number(&claims.tenant).await?;
     let scope = Scope { tenant, role: claims.role };
-    Ok(Caller { scope, tenant: claims.tenant, subject: claims.sub })
+    let expires = i64::try_from(claims.exp).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+    let expires_at = Timestamp::from_micros(expires);
+    Ok(Caller { scope, tenant: claims.tenant, subject: claims.sub, expires_at })
 }
 
 /// The token, from its header and from nowhere else: addresses end up in logs and histories.

@@ -7,6 +7,7 @@ mod auth;
 mod body;
 mod conditions;
 mod docs;
+mod events;
 mod executions;
 mod guard;
 mod health;
@@ -22,13 +23,17 @@ mod routes;
 mod runs;
 mod schedules;
 mod state;
+mod streams;
 mod tenants;
 mod tokens;
 
 pub use auth::Caller;
 pub use body::BODY_BYTES_MAX;
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
-pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
+pub use events::EventView;
+pub use executions::{
+    CancelledView, ExecutionList, ExecutionView, LogView, ProgressView, SkippedView,
+};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
@@ -41,6 +46,7 @@ pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{App, Clock, RenderMetrics, Settings};
+pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, Streams};
 pub use tenants::{DEFAULT_TENANT, Tenants};
 pub use tokens::{
     Claims, ISSUER, SECRET_BYTES_MIN, TokenError, TokenRefusal, TokenRequest, Tokens,

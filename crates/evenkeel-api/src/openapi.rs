@@ -42,11 +42,12 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
         (name = "schedules", description = "What a schedule would do"),
         (name = "conditions", description = "Which jobs keep their promises"),
         (name = "executions", description = "What ran, and how it went"),
+        (name = "events", description = "What happens, as it happens"),
         (name = "pages", description = "What crawls have kept"),
         (name = "callbacks", description = "For those who were called and answered 202"),
         (name = "operations", description = "For those who run the server"),
     ),
-    components(schemas(Problem, FieldError, ProblemType)),
+    components(schemas(Problem, FieldError, ProblemType, crate::events::EventView)),
     modifiers(&Bearer),
 )]
 struct Frame;

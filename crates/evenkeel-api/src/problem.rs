@@ -28,6 +28,7 @@ use utoipa::ToSchema;
 /// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
 /// | `internal` | 500 | a fault of the server's |
+/// | `too-many-streams` | 503 | no more streams can be open at once; try again |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
 /// | `timeout` | 503 | the request took too long; try again |
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -77,6 +78,9 @@ pub enum ProblemType {
     /// A fault of the server's.
     #[serde(rename = "/problems/internal")]
     Internal,
+    /// No more streams can be open at once; try again.
+    #[serde(rename = "/problems/too-many-streams")]
+    TooManyStreams,
     /// The database does not answer; try again.
     #[serde(rename = "/problems/store-unavailable")]
     StoreUnavailable,
@@ -103,7 +107,9 @@ impl ProblemType {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::StoreUnavailable | Self::Timeout => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyStreams | Self::StoreUnavailable | Self::Timeout => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 
@@ -125,6 +131,7 @@ impl ProblemType {
             Self::InvalidSchedule => "The schedule is not acceptable",
             Self::InvalidParameter => "A parameter is not acceptable",
             Self::Internal => "Something went wrong in the server",
+            Self::TooManyStreams => "Too many streams are open",
             Self::StoreUnavailable => "The database does not answer",
             Self::Timeout => "The request took too long",
         }
@@ -276,7 +283,7 @@ impl IntoResponse for Problem {
                 let challenge = HeaderValue::from_static("Bearer realm=\"evenkeel\"");
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
-            ProblemType::StoreUnavailable | ProblemType::Timeout => {
+            ProblemType::TooManyStreams | ProblemType::StoreUnavailable | ProblemType::Timeout => {
                 let wait = HeaderValue::from_static(Self::RETRY_AFTER_SECONDS);
                 headers.insert(header::RETRY_AFTER, wait);
             }

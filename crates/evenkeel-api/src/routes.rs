@@ -12,7 +12,8 @@ use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
 use crate::{
-    auth, conditions, executions, guard, health, jobs, metrics, observe, pages, runs, schedules,
+    auth, conditions, events, executions, guard, health, jobs, metrics, observe, pages, runs,
+    schedules,
 };
 
 /// All of the HTTP interface.
@@ -65,6 +66,8 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(executions::list))
         .routes(routes!(executions::get))
         .routes(routes!(executions::cancel))
+        .routes(routes!(executions::logs))
+        .routes(routes!(events::stream))
         .routes(routes!(pages::list))
         .routes(routes!(pages::get));
     for (is_open, route) in [

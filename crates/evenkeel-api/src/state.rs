@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_commands::{Callbacks, Jobs, Pages, Runs};
+use evenkeel_commands::{Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::Timestamp;
 use evenkeel_store::Store;
 
 use crate::health::Readiness;
+use crate::streams::Streams;
 use crate::tenants::Tenants;
 use crate::tokens::Tokens;
 
@@ -30,6 +31,10 @@ pub struct App {
     pub callbacks: Callbacks,
     /// Questions about crawled pages.
     pub pages: Pages,
+    /// What happens, for those who listen.
+    pub feed: Feed,
+    /// Answers that go on.
+    pub streams: Streams,
     /// Issues and checks tokens.
     pub tokens: Arc<Tokens>,
     /// Knows tenants by name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::serve::ListenerExt as _;
 use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
-use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, Span, TenantNo};
 use evenkeel_store::{Role, Store};
@@ -80,6 +80,8 @@ impl Server {
             ),
             pages: Pages::new(Arc::clone(store)),
             runs: Runs::new(Arc::clone(store)),
+            feed: Feed::new(Arc::clone(store)),
+            streams: evenkeel_api::Streams::default(),
             tokens,
             tenants: Arc::new(evenkeel_api::Tenants::new(Arc::clone(store))),
             clock: Arc::new(move || clock.wall()),

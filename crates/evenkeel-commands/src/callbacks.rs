@@ -5,11 +5,11 @@ use std::sync::Arc;
 use evenkeel_core::chain::{Again, Ended, Then, after_end};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{AttemptTokens, Definition, Progress, RunId, RunKey};
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, Letter, Note, Now, Results, Role, Running, Scope, Signal,
-    Store, StoreError, Traces, Word,
+    CheckpointFate, Finish, FinishResult, Letter, NewEvent, Note, Now, Results, Role, Running,
+    Scope, Signal, Store, StoreError, Traces, Word,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -82,10 +82,12 @@ impl Callbacks {
             // Nobody here knows whether it was in time.
             watch: true,
         };
+        let told = finish.clone();
         let results = self.store.finish(running.node, vec![finish], self.alpha).await?;
         if results != [FinishResult::Done] {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
+        self.tell(&told);
         // If it gets lost, the node lets the body go when it has been silent for too long.
         let letter = Letter { key, fence, word: Word::Settled };
         if let Err(error) = self.store.send_letter(running.node, letter).await {
@@ -95,6 +97,20 @@ impl Callbacks {
             let _ = self.store.announce(Signal::Jobs).await;
         }
         Ok(then)
+    }
+
+    /// Counts an end, and tells it to those who listen, as the node would have.
+    fn tell(&self, end: &Finish) {
+        let outcome = RunStatus::from(end.outcome).as_str();
+        let took = end.finished_at.since(end.started_at).as_micros() as f64 / 1_000_000.0;
+        metrics::counter!("evenkeel_runs_ended_total", "outcome" => outcome).increment(1);
+        metrics::histogram!("evenkeel_run_duration_seconds", "outcome" => outcome).record(took);
+        if matches!(end.then, Then::Retry { .. }) {
+            metrics::counter!("evenkeel_retries_total").increment(1);
+        }
+        if self.store.events().are_listened() {
+            self.store.events().tell([NewEvent::run_ended(end)]);
+        }
     }
 
     /// Says that the work goes on: the job's time-out begins anew.

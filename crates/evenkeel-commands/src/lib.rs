@@ -9,7 +9,9 @@ mod error;
 mod executors;
 mod fault;
 pub mod import;
+mod feed;
 mod jobs;
+mod new_lines;
 mod pages;
 mod preview;
 mod read;
@@ -22,10 +24,12 @@ pub use describe::describe;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use fault::Fault;
+pub use feed::{EventFilter, Feed, Listening, News};
 pub use jobs::{
     Accepted, Created, Foreseen, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, SlotLoad,
     condition_of,
 };
+pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
 pub use read::{JobSpec, Misread, Said, limits, read_job, read_schedule};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use evenkeel_core::{JobId, RunId, RunKey};
-use evenkeel_store::{Now, Page, PageRequest, Run, RunCancelled, RunFilter, Scope, Signal, Store};
+use evenkeel_store::{
+    NewEvent, Now, Page, PageRequest, Run, RunCancelled, RunFilter, Scope, Signal, Store,
+};
 
 use crate::{CommandError, Conflict};
 
@@ -35,7 +37,14 @@ impl Runs {
                 let _ = self.store.announce(Signal::Cancel).await;
                 Ok(cancelled)
             }
-            cancelled @ RunCancelled::Withdrawn(_) => Ok(cancelled),
+            RunCancelled::Withdrawn(key) => {
+                if self.store.events().are_listened()
+                    && let Ok(now) = self.store.now().await
+                {
+                    self.store.events().tell([NewEvent::run_withdrawn(scope.tenant, key, now)]);
+                }
+                Ok(RunCancelled::Withdrawn(key))
+            }
         }
     }
 

@@ -81,7 +81,7 @@ impl Dispatcher {
                     deadline_by_itself(&definition, scheduled),
                     now,
                 );
-                life.worker.start(Attempt {
+                life.start(Attempt {
                     key: claimed.key,
                     fence: claimed.fence,
                     tenant: claimed.tenant,

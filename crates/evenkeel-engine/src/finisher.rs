@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, Results, Signal, StoreError, Then, Traces,
+    CheckpointFate, Finish, FinishResult, NewEvent, Results, Signal, StoreError, Then, Traces,
 };
 use tokio::sync::{Mutex, mpsc};
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
 use crate::recorder::BATCH_BYTES_MAX;
@@ -59,8 +59,8 @@ impl Finisher {
         };
         self.life.worker.stored(&batch);
         self.life.awaited.ended(batch.iter().map(|finish| finish.key.job_no));
-        for (finish, result) in batch.iter().zip(results) {
-            if result == FinishResult::LeaseLost {
+        for (finish, result) in batch.iter().zip(&results) {
+            if *result == FinishResult::LeaseLost {
                 metrics::counter!("evenkeel_stale_reports_total").increment(1);
                 warn!(
                     run.id = %finish.key.execution_id(),
@@ -72,8 +72,18 @@ impl Finisher {
         if batch.iter().any(moves_its_job) {
             self.announce_moved();
         }
-        count_outcomes(&batch);
-        tell_failures(&batch);
+        self.tell(&batch, &results);
+    }
+
+    /// Passes on what was stored to all who count, listen or read the log.
+    fn tell(&self, batch: &[Finish], results: &[FinishResult]) {
+        self.life.meters.ended(batch);
+        self.life.notices.ended(batch);
+        if self.life.events.are_listened() {
+            let stored =
+                batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
+            self.life.events.tell(stored.map(|(end, _)| NewEvent::run_ended(end)));
+        }
     }
 
     /// Tells schedulers that jobs have new times, without making other ends wait for it.
@@ -161,47 +171,6 @@ fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
         }
     }
     parts
-}
-
-/// Says in the log which runs failed, but not for ever: a broken receiver of ten thousand jobs is
-/// one piece of news.
-fn tell_failures(batch: &[Finish]) {
-    const TOLD: usize = 5;
-    let failed: Vec<&Finish> = batch.iter().filter(|end| end.outcome.is_failure()).collect();
-    for end in failed.iter().take(TOLD) {
-        let error = end.results.error.as_deref().unwrap_or_default();
-        let error: String = error.lines().next().unwrap_or_default().chars().take(200).collect();
-        let (id, attempt) = (end.key.execution_id(), end.key.attempt.0 + 1);
-        match end.then {
-            Then::Retry { due } => {
-                info!(run.id = %id, run.attempt = attempt, "a run failed ({error}); retry at {due}");
-            }
-            Then::EndChain { .. } => {
-                warn!(run.id = %id, run.attempt = attempt, "a run failed for good: {error}");
-            }
-        }
-    }
-    if failed.len() > TOLD {
-        info!(runs.count = failed.len() - TOLD, "and {} more runs failed", failed.len() - TOLD);
-    }
-}
-
-fn count_outcomes(batch: &[Finish]) {
-    use evenkeel_core::run::Outcome;
-    for (outcome, name) in [
-        (Outcome::Completed, "completed"),
-        (Outcome::Failed, "failed"),
-        (Outcome::TimedOut, "timed_out"),
-        (Outcome::Cancelled, "cancelled"),
-        (Outcome::PartlyFailed, "partly_failed"),
-        (Outcome::Superseded, "superseded"),
-    ] {
-        let count = batch.iter().filter(|finish| finish.outcome == outcome).count();
-        if count > 0 {
-            metrics::counter!("evenkeel_runs_ended_total", "outcome" => name)
-                .increment(count as u64);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{Member, NodeState, Now, Signal, Store};
+use evenkeel_store::{EventKind, Events, Member, NewEvent, NodeState, Now, Signal, Store};
+use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::Instant;
 
+use crate::attempt::Attempt;
 use crate::awaited::Awaited;
 use crate::clock::Clock;
 use crate::db_clock::DbClock;
@@ -19,6 +21,7 @@ use crate::lease_keeper::LeaseKeeper;
 use crate::meters::Meters;
 use crate::open_bound::OpenBound;
 use crate::recorder::Unsaved;
+use crate::reporter::Notices;
 use crate::settings::Settings;
 use crate::suspects::Suspects;
 use crate::worker::Worker;
@@ -47,6 +50,10 @@ pub struct Incarnation {
     pub awaited: Awaited,
     /// What is measured at every start.
     pub meters: Meters,
+    /// What it has to tell those who listen.
+    pub events: Events,
+    /// What it has to say in the log.
+    pub notices: Notices,
     /// From when on it has something open.
     pub bound: OpenBound,
     /// Definitions in use.
@@ -77,6 +84,22 @@ impl Incarnation {
     /// May it start anything?
     pub fn may_start(&self) -> bool {
         !*self.stopping.borrow() && self.lease.holds(instant_now())
+    }
+
+    /// Starts the body of an attempt that has a place.
+    pub fn start(&self, attempt: Attempt) {
+        if self.events.are_listened() {
+            let data = json!({
+                "node": self.settings.node_name,
+                "scheduled_at": attempt.key.scheduled_at,
+                "retry_attempt": attempt.key.attempt.0,
+            });
+            let (key, at) = (attempt.key, attempt.started_at);
+            let event = NewEvent::of_run(EventKind::RunStarted, attempt.tenant, key, at, &data);
+            self.events.tell([event]);
+        }
+        self.notices.started(attempt.key);
+        self.worker.start(attempt);
     }
 
     /// Those of `members` that share the shards.

@@ -11,7 +11,10 @@ use std::time::Duration;
 use evenkeel_core::condition::{Condition, Facts, Level, Reason, condition};
 use evenkeel_core::shard::shards_of;
 use evenkeel_core::{NodeNo, RunKey, Shard, Timestamp};
-use evenkeel_store::{ConditionCounts, Judgement, StoreError, Watched};
+use evenkeel_store::{
+    ConditionCounts, EventJob, EventKind, Judgement, NewEvent, StoreError, Watched,
+};
+use serde_json::json;
 use tracing::{info, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
@@ -122,6 +125,9 @@ impl Judge {
             let judgements: Vec<Judgement> =
                 due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
             tell_changes(&due.jobs, &judgements);
+            if life.events.are_listened() {
+                life.events.tell(changes(&due.jobs, &judgements, due.now));
+            }
             life.store.judge(judgements, Incarnation::NOW).await?;
             judged += count;
             if count < batch {
@@ -176,6 +182,9 @@ impl Judge {
         for (condition, count) in [("ok", ok), ("warning", warning), ("error", error)] {
             metrics::gauge!("evenkeel_jobs", "condition" => condition).set(count as f64);
         }
+        let slots = &self.life.worker.slots;
+        metrics::gauge!("evenkeel_bodies").set(slots.busy() as f64);
+        metrics::gauge!("evenkeel_workers").set(slots.total() as f64);
         self.counted_at = Some(now);
         Ok(())
     }
@@ -219,6 +228,30 @@ fn error_at(found: &Condition, job: &Watched, now: Timestamp) -> Timestamp {
         (Level::Error, None) => job.history.last_end_at.unwrap_or(now),
         (Level::Ok | Level::Warning, None) => Timestamp::MAX,
     }
+}
+
+/// Whose condition is another one now, for those who listen.
+fn changes(
+    jobs: &[Watched],
+    judgements: &[Judgement],
+    now: Timestamp,
+) -> impl Iterator<Item = NewEvent> {
+    jobs.iter().zip(judgements).filter_map(move |(job, judgement)| {
+        let (before, after) = (job.before.unwrap_or(Level::Ok), judgement.reason.level());
+        let data = json!({
+            "condition": after.as_str(),
+            "before": before.as_str(),
+            "reason": judgement.reason.as_str(),
+        });
+        (before != after).then(|| NewEvent {
+            kind: EventKind::JobCondition,
+            tenant: job.tenant,
+            job: EventJob::No(job.no),
+            run: None,
+            at: now,
+            data: data.to_string(),
+        })
+    })
 }
 
 /// Says in the log whose promise is broken and who is well again, but not for ever: a thousand jobs

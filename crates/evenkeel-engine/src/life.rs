@@ -29,6 +29,8 @@ use crate::pruner::Pruner;
 use crate::reaper::Reaper;
 use crate::reconciler::Reconciler;
 use crate::recorder::{Recorder, Unsaved, store_last};
+use crate::relay::{Relay, pass_on_last};
+use crate::reporter::{Notices, Reporter};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
@@ -58,9 +60,13 @@ impl Life {
             roles: settings.roles,
         };
         let joined = store.join(&node, Incarnation::NOW).await?;
+        let leases = settings.leases;
+        let lock_duration = leases.silent_after.saturating_add(leases.grace);
         info!(
             node.no = joined.node.0,
             node.name = settings.node_name,
+            check_interval_ms = settings.poll.as_millis() as u64,
+            lock_duration_ms = lock_duration.as_millis(),
             "node {} joined as number {}",
             settings.node_name,
             joined.node
@@ -91,6 +97,8 @@ impl Life {
             suspects: Suspects::default(),
             awaited: Awaited::default(),
             meters: Meters::default(),
+            events: store.events().clone(),
+            notices: Notices::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),
             lease,
@@ -111,6 +119,8 @@ impl Life {
         always.spawn(Canceller::new(share()).run());
         always.spawn(Postman::new(share()).run());
         always.spawn(Recorder::new(share()).run());
+        always.spawn(Relay::new(share()).run());
+        always.spawn(Reporter::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
         let side_by_side = life.store.appetite().side_by_side.max(1);
         for _ in 0..side_by_side {
@@ -153,6 +163,7 @@ impl Life {
         let last = instant_now() + LAST_WORDS;
         wait_until(last, || life.worker.busy_count() == 0).await;
         self.hand_back(last).await;
+        pass_on_last(&life).await;
     }
 
     /// Gives back what could not end, trying until `deadline`.

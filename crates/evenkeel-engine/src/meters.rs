@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::chain::Then;
+use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Definition, Timestamp};
+use evenkeel_store::{Finish, JobCounts};
 use metrics::{Counter, Histogram};
 
 /// The instruments of one life of a node.
@@ -11,6 +14,9 @@ pub struct Meters {
     lateness: Histogram,
     slack: Histogram,
     missed: Counter,
+    retries: Counter,
+    /// By the numbers of outcomes.
+    ended: [(Counter, Histogram); Outcome::ALL.len()],
 }
 
 impl Default for Meters {
@@ -19,6 +25,14 @@ impl Default for Meters {
             lateness: metrics::histogram!("evenkeel_lateness_seconds"),
             slack: metrics::histogram!("evenkeel_slack_seconds"),
             missed: metrics::counter!("evenkeel_deadlines_missed_total"),
+            retries: metrics::counter!("evenkeel_retries_total"),
+            ended: Outcome::ALL.map(|outcome| {
+                let name = RunStatus::from(outcome).as_str();
+                (
+                    metrics::counter!("evenkeel_runs_ended_total", "outcome" => name),
+                    metrics::histogram!("evenkeel_run_duration_seconds", "outcome" => name),
+                )
+            }),
         }
     }
 }
@@ -31,6 +45,41 @@ impl Meters {
         if now > should_start_by {
             self.missed.increment(1);
         }
+    }
+
+    /// Runs have ended.
+    pub fn ended(&self, ends: &[Finish]) {
+        for (outcome, (count, duration)) in Outcome::ALL.into_iter().zip(&self.ended) {
+            let mut of = 0;
+            for end in ends.iter().filter(|end| end.outcome == outcome) {
+                of += 1;
+                duration.record(Duration::from(end.finished_at.since(end.started_at)));
+            }
+            if of > 0 {
+                count.increment(of);
+            }
+        }
+        let retried = ends.iter().filter(|end| matches!(end.then, Then::Retry { .. })).count();
+        if retried > 0 {
+            self.retries.increment(retried as u64);
+        }
+    }
+}
+
+/// Shows how many jobs are in which state.
+pub fn show_jobs_by_state(counts: &JobCounts) {
+    let JobCounts { pending, scheduled, running, paused, completed, failed, cancelled, .. } =
+        *counts;
+    for (state, count) in [
+        ("pending", pending),
+        ("scheduled", scheduled),
+        ("running", running),
+        ("paused", paused),
+        ("completed", completed),
+        ("failed", failed),
+        ("cancelled", cancelled),
+    ] {
+        metrics::gauge!("evenkeel_jobs_by_state", "state" => state).set(count as f64);
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use evenkeel_core::chain::end_of_failed;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
 use evenkeel_core::run::{Event, RunState, step};
-use evenkeel_core::{Definition, NodeNo, Timestamp};
-use evenkeel_store::{Finish, FinishResult, Member, NodeState, Owned, Requeue, Signal, StoreError};
+use evenkeel_core::{Definition, NodeNo, RunKey, Timestamp};
+use evenkeel_store::{
+    Finish, FinishResult, Member, NewEvent, NodeState, Owned, Requeue, Signal, StoreError,
+};
 use tracing::{error, info, warn};
 
 use crate::attempt::{refused, requeue_of};
@@ -99,8 +101,15 @@ impl Reaper {
                 break;
             }
             let (requeues, finishes) = self.decide(dead, owned);
+            let lock_age = self.life.db_now().since(dead.last_ping_at);
+            let taken_over: Vec<RunKey> = requeues.iter().map(|requeue| requeue.key).collect();
+            let given_up = finishes.clone();
             let back = store.requeue(dead.node, requeues, Incarnation::NOW).await?;
             let ended = store.finish(dead.node, finishes, self.life.settings.alpha).await?;
+            for (key, _) in taken_over.iter().zip(&back).filter(|(_, back)| **back) {
+                self.life.notices.taken_over(*key, lock_age);
+            }
+            self.tell_given_up(&given_up, &ended);
             let done = back.into_iter().filter(|back| *back).count()
                 + ended.into_iter().filter(|end| *end == FinishResult::Done).count();
             if done == 0 {
@@ -122,6 +131,17 @@ impl Reaper {
             let _ = store.announce(Signal::Ready).await;
         }
         Ok(())
+    }
+
+    fn tell_given_up(&self, ends: &[Finish], results: &[FinishResult]) {
+        for (end, result) in ends.iter().zip(results) {
+            if *result == FinishResult::Done {
+                let end = std::slice::from_ref(end);
+                self.life.meters.ended(end);
+                self.life.notices.ended(end);
+                self.life.events.tell(end.iter().map(NewEvent::run_ended));
+            }
+        }
     }
 
     /// What becomes of each attempt is decided by its job's policy.

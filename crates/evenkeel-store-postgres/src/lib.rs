@@ -7,6 +7,7 @@
 mod columns;
 mod elsewhere;
 mod error;
+mod events;
 mod jobs;
 mod listen;
 mod migrate;

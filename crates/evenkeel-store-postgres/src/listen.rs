@@ -29,7 +29,9 @@ pub(crate) async fn listen(
 ) {
     let mut backoff = BACKOFF_FIRST;
     loop {
-        if let Err(error) = hear(&config, &tls, &channel, &origin, &signals, &mut backoff).await {
+        let heard = hear(&config, &tls, &channel, &origin, &signals, &mut backoff).await;
+        signals.set_deaf(true);
+        if let Err(error) = heard {
             tracing::warn!(%error, "lost the connection that wakes this node; connecting again");
         }
         tokio::time::sleep(backoff).await;
@@ -67,6 +69,7 @@ async fn hear(
             // Whatever was announced while nobody listened is made up for.
             Some(Ok(None)) => {
                 *backoff = BACKOFF_FIRST;
+                signals.set_deaf(false);
                 Signal::ALL.into_iter().for_each(|signal| signals.send(signal));
             }
             Some(Ok(Some(AsyncMessage::Notification(note)))) => {

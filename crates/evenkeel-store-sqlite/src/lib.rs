@@ -8,6 +8,7 @@
 mod clock;
 mod delete;
 mod error;
+mod events;
 mod fire;
 mod jobs;
 mod log;
@@ -29,11 +30,12 @@ mod verbs;
 mod watch;
 mod writer;
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, Events, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, EventRing, Events, Signal, Signals, Store, StoreError};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::Answer;
@@ -60,6 +62,8 @@ pub struct SqliteStore {
     engine_readers: Readers,
     signals: Signals,
     events: Events,
+    /// What was told, for those who listen: nobody else shares the file.
+    ring: Mutex<EventRing>,
     durability: String,
 }
 
@@ -83,6 +87,7 @@ impl SqliteStore {
             engine_readers,
             signals: Signals::default(),
             events: Events::default(),
+            ring: Mutex::new(EventRing::new(clock::system_time())),
             durability,
         })
     }

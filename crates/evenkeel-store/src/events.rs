@@ -5,11 +5,11 @@
 //! on to all nodes that share it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
 use tokio::sync::Notify;
 
 use crate::{Scope, StoreError};
@@ -60,6 +60,16 @@ impl EventKind {
         Self::RunEnded,
     ];
 
+    /// Its number in a table.
+    pub const fn code(self) -> i16 {
+        self as i16
+    }
+
+    /// The one with this number.
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+
     /// The word users see.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -82,8 +92,8 @@ impl EventKind {
 pub enum EventJob {
     /// This one.
     Id(JobId),
-    /// The job of this run: engines know jobs by number. The store finds its id.
-    Of(RunKey),
+    /// The one with this number, which is how engines know jobs. The store finds its id.
+    No(JobNo),
 }
 
 /// Something that has happened.
@@ -95,6 +105,8 @@ pub struct NewEvent {
     pub tenant: TenantNo,
     /// Which job.
     pub job: EventJob,
+    /// Which attempt, if it is about one.
+    pub run: Option<RunKey>,
     /// When.
     pub at: Timestamp,
     /// More about it: a JSON object.
@@ -116,7 +128,7 @@ pub struct Event {
     pub tenant: TenantNo,
     /// Which job, if it is still known.
     pub job: Option<JobId>,
-    /// Which run.
+    /// Which attempt, if it is about one.
     pub run: Option<RunKey>,
     /// When.
     pub at: Timestamp,
@@ -131,7 +143,8 @@ pub struct EventPage {
     pub events: Vec<Event>,
     /// All after the one asked for, up to this one, were looked at.
     pub seen: EventNo,
-    /// Some after the one asked for are not kept any more, or were never written down.
+    /// Some after the one asked for may be missing: they are not kept any more, or were lost before
+    /// they could be written down. Said once, when something follows that can be read.
     pub gap: bool,
 }
 
@@ -141,11 +154,12 @@ pub trait EventStore: Send + Sync {
     /// What this process has to tell.
     fn events(&self) -> &Events;
 
-    /// Writes down events in this order, keeping the newest [`EVENTS_KEPT`]. `dropped` says that
-    /// others before them were lost: whoever reads across this place is told of a gap.
+    /// Writes down events in this order, after all that were written down before, and keeps the
+    /// newest [`EVENTS_KEPT`]. `dropped` says that others before them were lost: whoever reads
+    /// across this place is told of a gap. That place counts as one of those kept.
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError>;
 
-    /// The place of the newest event.
+    /// The place of the newest event; 0 if there is none.
     async fn newest_event(&self) -> Result<EventNo, StoreError>;
 
     /// The scope's events after `after`, looking at no more than `limit`.
@@ -156,12 +170,15 @@ pub trait EventStore: Send + Sync {
         limit: u32,
     ) -> Result<EventPage, StoreError>;
 
-    /// Somebody listens on this node until then, at least: all nodes are to tell. Where nobody
-    /// listened before, what is written down begins here.
+    /// Somebody listens on this handle's node until then, at least: all nodes are to tell. An
+    /// earlier moment than one said before changes nothing.
     async fn listen(&self, until: Timestamp) -> Result<(), StoreError>;
 
     /// Until when somebody listens, on any node.
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// The ids of these jobs, deleted ones too, in their order; `None` for one that never was.
+    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError>;
 }
 
 /// What this process has to tell, gathered until the relay takes it. Clones share it.
@@ -171,24 +188,30 @@ pub struct Events(Arc<Inner>);
 #[derive(Default, Debug)]
 struct Inner {
     listened: AtomicBool,
-    waiting: Mutex<VecDeque<NewEvent>>,
-    dropped: AtomicU64,
+    waiting: Mutex<Waiting>,
     told: Notify,
 }
 
+#[derive(Default, Debug)]
+struct Waiting {
+    events: VecDeque<NewEvent>,
+    /// Some before them were lost.
+    dropped: bool,
+}
+
 impl Events {
-    /// Does anybody listen? Ask before an event is made.
+    /// Does anybody listen? Ask before an event is made: this is all that telling costs otherwise.
     pub fn are_listened(&self) -> bool {
         self.0.listened.load(Ordering::Relaxed)
     }
 
-    /// Somebody listens from now on, or nobody does any more.
+    /// Somebody listens from now on, or nobody does any more. What happened while nobody did is
+    /// lost, which shows as a gap.
     pub fn set_listened(&self, listened: bool) {
-        self.0.listened.store(listened, Ordering::Relaxed);
-        if listened {
+        let before = self.0.listened.swap(listened, Ordering::Relaxed);
+        if before != listened {
+            *self.lock() = Waiting { events: VecDeque::new(), dropped: listened };
             self.0.told.notify_one();
-        } else {
-            self.lock().clear();
         }
     }
 
@@ -198,21 +221,29 @@ impl Events {
             return;
         }
         let mut waiting = self.lock();
-        waiting.extend(events);
-        while waiting.len() > WAITING_MAX {
-            waiting.pop_front();
-            self.0.dropped.fetch_add(1, Ordering::Relaxed);
+        waiting.events.extend(events);
+        while waiting.events.len() > WAITING_MAX {
+            waiting.events.pop_front();
+            waiting.dropped = true;
         }
+        let any = !waiting.events.is_empty();
         drop(waiting);
-        self.0.told.notify_one();
+        if any {
+            self.0.told.notify_one();
+        }
     }
 
-    /// Takes up to `limit` of what waits, oldest first, and how many were dropped before.
-    pub fn take(&self, limit: usize) -> (Vec<NewEvent>, u64) {
+    /// Takes up to `limit` of what waits, oldest first, and whether some before them were lost.
+    pub fn take(&self, limit: usize) -> (Vec<NewEvent>, bool) {
         let mut waiting = self.lock();
-        let count = waiting.len().min(limit);
-        let taken = waiting.drain(..count).collect();
-        (taken, self.0.dropped.swap(0, Ordering::Relaxed))
+        let count = waiting.events.len().min(limit);
+        let taken = waiting.events.drain(..count).collect();
+        (taken, std::mem::take(&mut waiting.dropped))
+    }
+
+    /// What was taken did not arrive, or nobody knows: it is lost.
+    pub fn lose(&self) {
+        self.lock().dropped = true;
     }
 
     /// Waits until something is told, or somebody begins to listen.
@@ -220,7 +251,61 @@ impl Events {
         self.0.told.notified().await;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<NewEvent>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(no: i64) -> NewEvent {
+        NewEvent {
+            kind: EventKind::RunStarted,
+            tenant: TenantNo(1),
+            job: EventJob::No(JobNo(no)),
+            run: None,
+            at: Timestamp::from_micros(no),
+            data: "{}".into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_while_nobody_listens() {
+        let events = Events::default();
+        events.tell([event(1)]);
+        assert_eq!(events.take(9), (vec![], false));
+        events.set_listened(true);
+        events.told().await;
+        events.tell([event(2), event(3)]);
+        assert_eq!(events.take(1), (vec![event(2)], true), "what was before is lost");
+        assert_eq!(events.take(9), (vec![event(3)], false));
+        events.tell([event(4)]);
+        events.set_listened(true);
+        assert_eq!(events.take(0), (vec![], false), "they listen already");
+        events.set_listened(false);
+        assert_eq!(events.take(9), (vec![], false));
+    }
+
+    #[test]
+    fn what_is_too_much_is_lost_oldest_first() {
+        let events = Events::default();
+        events.set_listened(true);
+        assert!(events.take(0).1);
+        events.tell((0..WAITING_MAX as i64 + 2).map(event));
+        let (taken, dropped) = events.take(1);
+        assert_eq!((taken, dropped), (vec![event(2)], true));
+        events.lose();
+        assert!(events.take(0).1);
+    }
+
+    #[test]
+    fn kinds_are_read_back() {
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_code(kind.code()), Some(kind));
+        }
+        assert_eq!(EventKind::from_code(-1), None);
+        assert_eq!(EventKind::from_code(10), None);
     }
 }

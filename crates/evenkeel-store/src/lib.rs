@@ -10,6 +10,7 @@
 
 mod access;
 mod error;
+mod event_ring;
 mod events;
 mod jobs;
 mod lists;
@@ -25,12 +26,14 @@ mod schedules;
 mod scope;
 mod signal;
 mod tally;
+mod tell;
 pub mod text;
 mod watch;
 
 pub use access::{AccessStore, ApiKey, AuditEntry, AuditFilter, AuditNo, KeyHash, NewApiKey};
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;
+pub use event_ring::EventRing;
 pub use events::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
 };

@@ -3,6 +3,7 @@
 mod cancel;
 mod get;
 mod list;
+mod logs;
 mod view;
 
 use evenkeel_core::RunId;
@@ -11,11 +12,13 @@ use crate::problem::{Problem, ProblemType};
 
 pub use cancel::CancelledView;
 pub use list::ExecutionList;
+pub use logs::LogView;
 pub use view::{ExecutionView, ProgressView, SkippedView};
 
 pub(crate) use cancel::*;
 pub(crate) use get::*;
 pub(crate) use list::*;
+pub(crate) use logs::*;
 
 /// The id of an execution or run in a path.
 fn read_id(text: &str) -> Result<RunId, Problem> {

@@ -168,6 +168,10 @@ impl EventStore for BrokenStore {
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
         Err((self.error)())
     }
+
+    async fn job_ids(&self, _: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+        Err((self.error)())
+    }
 }
 
 #[async_trait]

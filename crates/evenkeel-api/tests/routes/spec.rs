@@ -179,6 +179,10 @@ async fn what_is_answered_is_what_is_documented() {
         ("ConditionList", world.get("/api/v1/conditions").await.expect(200)),
         ("PreviewView", preview.expect(200)),
         ("ExecutionView", execution),
+        (
+            "LogView",
+            world.get(&format!("/api/v1/executions/{}/logs", key.run_id())).await.expect(200),
+        ),
         ("JobList", world.get("/api/v1/jobs").await.expect(200)),
         ("ExecutionList", world.get("/api/v1/executions").await.expect(200)),
     ] {

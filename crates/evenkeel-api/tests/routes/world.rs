@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Tenants, TokenRequest,
-    Tokens, router,
+    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams, Tenants,
+    TokenRequest, Tokens, router,
 };
-use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
+use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
@@ -163,6 +163,16 @@ impl World {
         Arc::new(move || Timestamp::from_micros(clock.load(Ordering::Relaxed)))
     }
 
+    /// One whose streams are these.
+    pub async fn with_streams(streams: Streams) -> Self {
+        let clock = Arc::new(AtomicI64::new(START.as_micros()));
+        let time = Self::reader(&clock);
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
+        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
+        let router = server_with(store, time, Engine::Well, Settings::default(), streams);
+        Self { router, rig: Rig::new(opened).await, clock }
+    }
+
     /// Lets time pass.
     pub fn pass(&self, secs: i64) {
         self.clock.fetch_add(secs * 1_000_000, Ordering::Relaxed);
@@ -212,6 +222,17 @@ impl World {
 
 /// A server on any store.
 pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Settings) -> Router {
+    server_with(store, clock, engine, settings, Streams::default())
+}
+
+/// The same with these streams.
+pub fn server_with(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    engine: Engine,
+    settings: Settings,
+    streams: Streams,
+) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
     router(App {
         jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
@@ -223,6 +244,8 @@ pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Set
             DEFAULT_ALPHA,
         ),
         pages: Pages::new(store.clone()),
+        feed: Feed::new(store.clone()),
+        streams,
         tokens: Arc::new(tokens()),
         tenants: Arc::new(Tenants::new(store.clone())),
         clock,
@@ -236,7 +259,12 @@ pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Set
 pub async fn send(router: &Router, request: Request<Body>) -> Answer {
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
+    let is_stream = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    // A stream has no end to be read to.
+    let bytes = if is_stream { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     Answer { status: parts.status, headers: parts.headers, text }
 }

@@ -3,7 +3,7 @@
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
-use evenkeel_store::{Deleted, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
+use evenkeel_store::{Deleted, EventKind, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
@@ -66,7 +66,13 @@ impl Jobs {
             Registered::Created(_) => Created::New(id),
             Registered::NameTaken(other) => Created::NameTaken(other),
         });
-        Ok(created.collect())
+        let created: Vec<Created> = created.collect();
+        let new = created.iter().filter_map(|created| match created {
+            Created::New(id) => Some(*id),
+            Created::NameTaken(_) => None,
+        });
+        self.tell(scope, EventKind::JobCreated, &new.collect::<Vec<_>>()).await;
+        Ok(created)
     }
 
     /// Deletes a job for good; its history stays. Answers with the attempts that still run and
@@ -75,6 +81,7 @@ impl Jobs {
         match self.store.delete(scope, id, Now::Database).await? {
             Deleted::Done(running) => {
                 self.announce(Signal::Cancel).await;
+                self.tell(scope, EventKind::JobDeleted, &[id]).await;
                 Ok(running)
             }
             Deleted::NotFound => Err(CommandError::NotFound),
@@ -88,6 +95,7 @@ impl Jobs {
         match self.store.trigger(scope, id, n, Now::Database).await? {
             Triggered::Accepted(key) => {
                 self.announce(Signal::Jobs).await;
+                self.tell_requested(scope, id, key).await;
                 Ok(Accepted { job: id, key })
             }
             Triggered::NotFound => Err(CommandError::NotFound),

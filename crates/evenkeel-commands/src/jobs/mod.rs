@@ -5,6 +5,7 @@ mod change;
 mod conditions;
 mod explain;
 mod foresee;
+mod tell;
 
 use std::sync::Arc;
 

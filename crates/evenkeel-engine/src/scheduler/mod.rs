@@ -248,7 +248,13 @@ impl Scheduler {
                 _ = members.changed() => members.mark_changed(),
                 signal = signals.recv() => match signal {
                     Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look = true,
-                    Ok(Signal::Ready | Signal::Cancel | Signal::Nodes | Signal::Letters) => {}
+                    Ok(
+                        Signal::Ready
+                        | Signal::Cancel
+                        | Signal::Nodes
+                        | Signal::Letters
+                        | Signal::Events,
+                    ) => {}
                     Err(RecvError::Closed) => return,
                 },
                 Ok(()) = ends.changed() => {}

@@ -101,7 +101,7 @@ impl Scheduler {
                             continue;
                         }
                     };
-                    self.life.worker.start(attempt::Attempt {
+                    self.life.start(attempt::Attempt {
                         key: wake.key,
                         fence,
                         tenant: wake.tenant,

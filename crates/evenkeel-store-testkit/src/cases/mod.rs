@@ -86,6 +86,7 @@ pub mod cancel;
 pub mod checkpoints;
 pub mod claim;
 pub mod delete;
+pub mod events;
 pub mod finish;
 pub mod fire;
 pub mod history;

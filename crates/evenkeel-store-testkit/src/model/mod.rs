@@ -8,6 +8,7 @@
 mod cancel;
 mod data;
 mod ends;
+mod events;
 mod fires;
 mod jobs;
 mod lists;
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, Now, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, EventRing, Now, Signal, Signals, Store, StoreError};
 
 use data::Data;
 
@@ -40,14 +41,17 @@ pub struct ModelStore {
     clock: ModelClock,
     signals: Signals,
     events: evenkeel_store::Events,
+    ring: Arc<Mutex<EventRing>>,
 }
 
 impl ModelStore {
     /// An empty one whose own clock is `clock`.
     pub fn new(clock: ModelClock) -> Self {
+        let ring = Arc::new(Mutex::new(EventRing::new(Timestamp::from_micros(0))));
         Self {
             data: Arc::default(),
             clock,
+            ring,
             signals: Signals::default(),
             events: evenkeel_store::Events::default(),
         }

@@ -42,30 +42,3 @@ stub!(AccessStore {
     list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditNo>) -> Page<(AuditNo, AuditEntry), AuditNo>;
     forget_audit(before: Timestamp, limit: u32) -> u64;
 });
-
-#[async_trait]
-impl EventStore for ModelStore {
-    fn events(&self) -> &Events {
-        &self.events
-    }
-
-    async fn publish(&self, _: Vec<NewEvent>, _: bool) -> Result<(), StoreError> {
-        unimplemented!()
-    }
-
-    async fn newest_event(&self) -> Result<EventNo, StoreError> {
-        unimplemented!()
-    }
-
-    async fn events_after(&self, _: &Scope, _: EventNo, _: u32) -> Result<EventPage, StoreError> {
-        unimplemented!()
-    }
-
-    async fn listen(&self, _: Timestamp) -> Result<(), StoreError> {
-        unimplemented!()
-    }
-
-    async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        unimplemented!()
-    }
-}

@@ -4,6 +4,7 @@ mod bench;
 mod completions;
 mod context;
 mod import;
+mod events;
 mod job;
 mod migrate;
 mod next;
@@ -51,6 +52,9 @@ pub enum Command {
     Run(run::RunArgs),
     /// Search and read the pages that crawls have kept
     Page(page::PageArgs),
+    /// Show what happens, as it happens
+    #[command(after_help = events::EXAMPLES)]
+    Events(events::EventsArgs),
     /// Show the next times of a schedule; needs no server
     #[command(after_help = next::EXAMPLES)]
     Next(next::NextArgs),
@@ -76,6 +80,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Job(args) => job::run(&context, args),
         Command::Run(args) => run::run(&context, args),
         Command::Page(args) => page::run(&context, args),
+        Command::Events(args) => events::run(&context, args),
         Command::Next(args) => next::run(&context, &args),
         Command::Import(args) => import::run(&context, args),
         Command::Token(args) => token::run(&context, args),

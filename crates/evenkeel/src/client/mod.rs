@@ -2,18 +2,27 @@
 
 mod answer;
 mod place;
+mod sse;
 mod tls;
 
 use std::time::Duration;
 
+use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Url};
 use serde_json::Value;
 
 use crate::failure::chain;
+use crate::output::clean;
 use crate::{Exit, Failure};
 
 pub use answer::Answer;
 pub use place::{LocalServer, Place, find, read_local};
+pub use sse::{Message, Stream};
+
+/// What a stream of events calls itself.
+const EVENTS: &str = "text/event-stream";
+/// A server ends its streams after an hour; one that goes on for longer is none of ours.
+const STREAM_LASTS: Duration = Duration::from_secs(2 * 3600);
 
 /// Talks to one server.
 pub struct Client {
@@ -81,6 +90,30 @@ impl Client {
         self.send(self.request(Method::DELETE, path, &[])).await
     }
 
+    /// Listens to a stream of events, going on after the one with the id `last`.
+    pub async fn listen(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        last: Option<&str>,
+    ) -> Result<Stream, Failure> {
+        let mut request =
+            self.request(Method::GET, path, query).timeout(STREAM_LASTS).header(ACCEPT, EVENTS);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        let kind = response.headers().get(reqwest::header::CONTENT_TYPE);
+        if status == 200 && kind.is_some_and(|kind| kind.as_bytes().starts_with(EVENTS.as_bytes()))
+        {
+            return Ok(Stream::new(response));
+        }
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        let answer = Answer::read(status, text, &self.place)?;
+        Err(Failure::failed(format!("the server sent no stream: {}", clean(&answer.text))))
+    }
+
     async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
         let (status, text) = self.fetch(request).await?;
         Answer::read(status, text, &self.place)
@@ -93,7 +126,12 @@ impl Client {
         Ok((status, text))
     }
 
-    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
+    fn request(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> RequestBuilder {
         let mut url = self.place.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Piece by piece, so that nobody's name of a job becomes a path.
@@ -102,11 +140,11 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.http.request(method, url);
-        if let Some(token) = &self.place.token {
-            request = request.bearer_auth(token);
+        let request = self.http.request(method, url);
+        match &self.place.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
         }
-        request
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {

@@ -38,9 +38,14 @@ impl Output {
 
     /// Writes text and a line's end, if it has none.
     pub fn line(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        let written = write!(stdout, "{text}{end}").and_then(|()| stdout.flush());
+        self.piece(&format!("{text}{end}"))
+    }
+
+    /// Writes text as it is.
+    pub fn piece(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         match written {
             // Whoever listened has heard enough, like `head`.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -10,6 +10,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt as _;
 
 /// More than this many connections wait to be accepted.
 const CONNECTIONS_MAX: usize = 4096;
@@ -22,7 +23,13 @@ const HEADER_TIME: Duration = Duration::from_secs(30);
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Answers until `stop`, then finishes what is under way.
-pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) {
+///
+/// Each request is answered by what `current` is at that moment.
+pub async fn serve(
+    listener: TcpListener,
+    current: watch::Receiver<Router>,
+    mut stop: watch::Receiver<bool>,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     loop {
@@ -32,7 +39,11 @@ pub async fn serve(listener: TcpListener, router: Router, mut stop: watch::Recei
             accepted = accept(&listener, &room) => accepted,
         };
         let (stream, place) = accepted;
-        let service = TowerToHyperService::new(router.clone());
+        let current = current.clone();
+        let service = TowerToHyperService::new(tower::service_fn(move |request| {
+            let router = current.borrow().clone();
+            router.oneshot(request)
+        }));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIME)

@@ -14,6 +14,12 @@ const SECONDS: [f64; 13] =
 const SLACK: [f64; 10] =
     [0.001, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0];
 
+/// Where the durations of runs lie: from nothing to a day.
+const DURATIONS: [f64; 14] = [
+    0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0,
+    86_400.0,
+];
+
 /// Collects from now on.
 pub fn install() -> Result<PrometheusHandle, Failure> {
     let failure = |error| Failure::because("metrics can't be collected", &error);
@@ -22,8 +28,11 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         .map_err(failure)?
         .set_buckets_for_metric(Matcher::Full("evenkeel_slack_seconds".into()), &SLACK)
         .map_err(failure)?
+        .set_buckets_for_metric(Matcher::Full("evenkeel_run_duration_seconds".into()), &DURATIONS)
+        .map_err(failure)?
         .install_recorder()
         .map_err(failure)?;
+    describe();
     let upkeep = handle.clone();
     // Samples are kept until they are folded, which is else only done when somebody looks.
     tokio::spawn(async move {
@@ -33,4 +42,44 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         }
     });
     Ok(handle)
+}
+
+/// Says what each family is, for those who look at them without these sources.
+fn describe() {
+    for (name, words) in [
+        ("evenkeel_firings_total", "Times of jobs that were turned into runs"),
+        ("evenkeel_wakes_total", "Retries and triggers that were started or queued"),
+        ("evenkeel_skipped_times_total", "Times that did not run, by reason"),
+        ("evenkeel_runs_ended_total", "Attempts that ended, by outcome"),
+        ("evenkeel_retries_total", "Attempts after which another one follows"),
+        ("evenkeel_deadlines_missed_total", "Starts after the moment the promise named"),
+        ("evenkeel_stale_reports_total", "Ends refused because another node had taken over"),
+        ("evenkeel_nodes_lost_total", "Nodes whose lease ran out and was taken"),
+        ("evenkeel_runs_taken_over_total", "Attempts taken over from lost nodes: stale leases"),
+        ("evenkeel_runs_forgotten_total", "Executions that retention removed"),
+        ("evenkeel_pages_forgotten_total", "Pages of deleted crawls that were removed"),
+        ("evenkeel_unreadable_jobs_total", "Jobs whose stored definition can't be read"),
+        ("evenkeel_http_requests_total", "Requests answered, by method, path and status"),
+        ("evenkeel_store_errors_total", "Verbs of the store that failed, by verb and kind"),
+    ] {
+        metrics::describe_counter!(name, words);
+    }
+    for (name, words) in [
+        ("evenkeel_jobs", "Jobs, by condition"),
+        ("evenkeel_jobs_by_state", "Jobs, by state"),
+        ("evenkeel_bodies", "Bodies that run on this node"),
+        ("evenkeel_workers", "Bodies that could run on this node at once"),
+        ("evenkeel_streams_open", "Streams of events and logs that are open on this node"),
+    ] {
+        metrics::describe_gauge!(name, words);
+    }
+    for (name, words) in [
+        ("evenkeel_lateness_seconds", "From when a run could start until it did"),
+        ("evenkeel_slack_seconds", "From the start of a run until it should have started"),
+        ("evenkeel_run_duration_seconds", "How long attempts took, by outcome"),
+        ("evenkeel_http_request_duration_seconds", "How long answers took, by method and path"),
+        ("evenkeel_store_verb_seconds", "How long verbs of the store took"),
+    ] {
+        metrics::describe_histogram!(name, metrics::Unit::Seconds, words);
+    }
 }

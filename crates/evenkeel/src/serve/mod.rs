@@ -10,6 +10,7 @@ mod logging;
 mod metrics;
 mod readiness;
 mod shutdown;
+mod starting;
 pub mod store;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use evenkeel_api::{App, DEFAULT_TENANT, Tenants};
-use evenkeel_commands::{Callbacks, Jobs, Pages, Runs};
+use evenkeel_api::{App, DEFAULT_TENANT, Streams, Tenants};
+use evenkeel_commands::{Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
-use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
+use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
 use evenkeel_store::{Role, Scope, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -34,8 +35,9 @@ use crate::config::ServeConfig;
 use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
-use readiness::EngineReadiness;
+use readiness::NodeReadiness;
 use shutdown::Stop;
+use starting::Progress;
 
 /// Descriptors for all workers' calls, their connections, and more.
 const OPEN_FILES: u64 = 65_536;
@@ -62,8 +64,14 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let listener = bind(config.listen).await?;
     let url = url_of(listener.local_addr()?);
 
+    let (stopping, told) = watch::channel(false);
+    // Whoever asks while a database is waited for must hear why nothing is done yet.
+    let progress = Arc::new(Progress::default());
+    let (answers, current) = watch::channel(starting::router(Arc::clone(&progress)));
+    let answering = tokio::spawn(http::serve(listener, current, told.clone()));
+
     let starting = async {
-        let shared = prepare(config, Arc::clone(&dir), &url).await?;
+        let shared = prepare(config, Arc::clone(&dir), &url, &progress).await?;
         let engine = start_engine(&shared).await?;
         Ok::<_, Failure>((shared, engine))
     };
@@ -72,9 +80,7 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         started = starting => started?,
         code = stop.wait() => std::process::exit(code),
     };
-    let (stopping, told) = watch::channel(false);
-    let router = router(&shared, &engine, rendering).await?;
-    let answering = tokio::spawn(http::serve(listener, router, told));
+    drop(answers.send_replace(router(&shared, &engine, rendering, told).await?));
     let local = LocalServer { url: url.clone(), pid: std::process::id() };
     let local = serde_json::to_string(&local)
         .map_err(|error| Failure::because("server.json can't be made", &error))?;
@@ -108,12 +114,18 @@ fn raise_open_files() {
 }
 
 /// Everything that comes before the node takes part.
-async fn prepare(config: ServeConfig, dir: Arc<DataDir>, url: &str) -> Result<Shared, Failure> {
+async fn prepare(
+    config: ServeConfig,
+    dir: Arc<DataDir>,
+    url: &str,
+    progress: &Progress,
+) -> Result<Shared, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
     let shell = executors::shell(&config, dir.bodies_lock())?;
     dir.wait_for_bodies(&*clock).await?;
-    let store = store::open_patiently(&config.store).await?;
+    let store = Metered::wrap(store::open_patiently(&config.store).await?);
+    progress.store_is_open();
     let sources = Sources {
         shell,
         config: &config,
@@ -157,6 +169,7 @@ async fn router(
     shared: &Shared,
     engine: &Engine,
     rendering: PrometheusHandle,
+    stopping: watch::Receiver<bool>,
 ) -> Result<Router, Failure> {
     let Shared { config, dir, store, registry, clock, chance } = shared;
     let tokens = Arc::new(credentials::tokens(&**store, &**chance).await?);
@@ -189,11 +202,13 @@ async fn router(
             config.average_alpha,
         ),
         pages: Pages::new(Arc::clone(store)),
+        feed: Feed::new(Arc::clone(store)),
+        streams: Streams::new(stopping),
         tokens,
         tenants,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
-        ready: Arc::new(EngineReadiness(engine.probe())),
+        ready: Arc::new(NodeReadiness::new(engine.probe(), store.signals().clone())),
         settings: evenkeel_api::Settings {
             open_metrics: config.open_metrics,
             open_openapi: config.open_openapi,

@@ -8,20 +8,41 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_api::{Check, Readiness};
 use evenkeel_engine::Probe;
+use evenkeel_store::Signals;
 
-/// The engine, as a matter of readiness.
-pub struct EngineReadiness(pub Probe);
+/// The engine and what it depends on, as a matter of readiness.
+pub struct NodeReadiness {
+    engine: Probe,
+    signals: Signals,
+}
+
+impl NodeReadiness {
+    /// Of the node that `engine` is of and that hears by `signals`.
+    pub fn new(engine: Probe, signals: Signals) -> Self {
+        Self { engine, signals }
+    }
+}
 
 #[async_trait]
-impl Readiness for EngineReadiness {
+impl Readiness for NodeReadiness {
     async fn checks(&self) -> Vec<Check> {
-        let health = self.0.health();
+        let health = self.engine.health();
         let detail = if health.ready {
             format!("runs {} of at most {} bodies", health.bodies, health.workers)
         } else {
             "takes no part: it is joining again, has lost its lease, or drains".into()
         };
-        vec![Check { name: "engine".into(), ok: health.ready, detail }]
+        // Without it everything works, up to a second later: no reason to send nobody here.
+        let listener = if self.signals.are_deaf() {
+            "does not hear other nodes; they are found by looking every second"
+        } else {
+            "hears"
+        };
+        vec![
+            Check { name: "engine".into(), ok: health.ready, detail },
+            Check { name: "migrations".into(), ok: true, detail: "are up to date".into() },
+            Check { name: "listener".into(), ok: true, detail: listener.into() },
+        ]
     }
 }
 

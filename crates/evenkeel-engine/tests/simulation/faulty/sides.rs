@@ -1,7 +1,7 @@
 //! What users reach and the simulation does not: straight to the model.
 
 use async_trait::async_trait;
-use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_core::{JobId, JobNo, NodeNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -71,5 +71,9 @@ impl EventStore for FaultyStore {
 
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
         self.inner.listened_until().await
+    }
+
+    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+        self.inner.job_ids(jobs).await
     }
 }

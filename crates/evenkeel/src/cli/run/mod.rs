@@ -1,5 +1,6 @@
 //! `evenkeel run`
 
+mod logs;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,11 @@ enum RunCommand {
         /// The id of a run or of one of its attempts
         id: String,
     },
+    /// Show what one run has printed, also while it runs
+    #[command(after_help = "Examples:
+  evenkeel run logs 0006442d-7b2b-8640-8000-000000040000
+  evenkeel run logs -f -n 20 $(evenkeel job trigger hello --json | jq -r .run_id)")]
+    Logs(logs::LogsArgs),
     /// End one run; its job goes on
     #[command(after_help = "Examples:
   evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000")]
@@ -77,6 +83,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
             RunCommand::List(args) => list(context, &client, args).await,
             RunCommand::Show { id } => show(context, &client, &id).await,
             RunCommand::Watch { id } => watch::watch(context, &client, &id).await,
+            RunCommand::Logs(args) => logs::logs(context, &client, &args).await,
             RunCommand::Cancel { id } => cancel(context, &client, &id).await,
         }
     })

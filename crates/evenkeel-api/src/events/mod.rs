@@ -1,0 +1,9 @@
+//! `/api/v1/events`
+
+mod query;
+mod stream;
+mod view;
+
+pub use view::EventView;
+
+pub(crate) use stream::*;

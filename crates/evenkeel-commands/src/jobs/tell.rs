@@ -1,0 +1,44 @@
+//! Tells those who listen what was done to jobs.
+
+use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_store::{EventJob, EventKind, NewEvent, Scope};
+
+use super::Jobs;
+
+impl Jobs {
+    /// Tells what was done to some jobs. Costs the look at a flag while nobody listens, and nothing
+    /// that goes wrong with it is a failure of the command.
+    pub(super) async fn tell(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
+        if let Some(at) = self.listened_at().await {
+            let event = |id: &JobId| event(scope, kind, *id, at);
+            self.store.events().tell(jobs.iter().map(event));
+        }
+    }
+
+    /// Tells that somebody asked for a run of a job.
+    pub(super) async fn tell_requested(&self, scope: &Scope, job: JobId, run: RunKey) {
+        if self.store.events().are_listened() {
+            let at = run.scheduled_at;
+            let event = event(scope, EventKind::RunRequested, job, at);
+            self.store.events().tell([NewEvent { run: Some(run), ..event }]);
+        }
+    }
+
+    /// What time it is, if anybody listens.
+    async fn listened_at(&self) -> Option<Timestamp> {
+        if !self.store.events().are_listened() {
+            return None;
+        }
+        let now = self.store.now().await;
+        if now.is_err() {
+            // Whoever listens must know that something is missing.
+            self.store.events().lose();
+        }
+        now.ok()
+    }
+}
+
+fn event(scope: &Scope, kind: EventKind, job: JobId, at: Timestamp) -> NewEvent {
+    let (tenant, job) = (scope.tenant, EventJob::Id(job));
+    NewEvent { kind, tenant, job, run: None, at, data: "{}".into() }
+}

@@ -1,0 +1,224 @@
+//! A store that measures how long its verbs take.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use evenkeel_core::page::{Kept, KnownPage, PageContent};
+use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_store::*;
+use uuid::Uuid;
+
+use crate::incarnation::instant_now;
+
+/// A store whose verbs are measured by name: how long each took, and how often it failed.
+pub struct Metered(Arc<dyn Store>);
+
+impl Metered {
+    /// The same store, measured.
+    pub fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Self(store))
+    }
+}
+
+async fn measured<T>(
+    verb: &'static str,
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let began = instant_now();
+    let answer = answer.await;
+    let took = instant_now().duration_since(began);
+    metrics::histogram!("evenkeel_store_verb_seconds", "verb" => verb).record(took);
+    if let Err(error) = &answer {
+        let kind = if error.is_outage() { "outage" } else { "fault" };
+        metrics::counter!("evenkeel_store_errors_total", "verb" => verb, "kind" => kind)
+            .increment(1);
+    }
+    answer
+}
+
+macro_rules! metered {
+    ($port:ident { $($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)* }) => {
+        #[async_trait]
+        impl $port for Metered {
+            $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
+                measured(stringify!($verb), self.0.$verb($($name),*)).await
+            })*
+        }
+    };
+}
+
+metered!(JobStore {
+    register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
+    update(scope: &Scope, id: JobId, change: JobChange, now: Now) -> Changed;
+    delete(scope: &Scope, id: JobId, now: Now) -> Deleted;
+    get(scope: &Scope, id: JobId) -> Option<Job>;
+    list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
+        -> Page<Job, JobCursor>;
+    order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
+    purge(scope: &Scope, id: JobId, limit: u32) -> u64;
+    get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
+    job_counts(scope: &Scope) -> JobCounts;
+    trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
+    slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
+});
+
+metered!(ScheduleStore {
+    load_due(shard: Shard, until: Slot, after: Option<JobNo>, limit: u32) -> Vec<DueJob>;
+    load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
+    look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
+    fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
+    fire_wakes(node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Fired;
+    supersede(batch: &[Supersede], now: Now) -> ();
+    postpone(batch: &[Postpone]) -> ();
+    closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
+    reopen(batch: &[(RunKey, Opening)]) -> ();
+});
+
+metered!(NoteStore {
+    note(node: NodeNo, batch: Vec<Note>, now: Now) -> Vec<bool>;
+    find_running(key: RunKey) -> Option<Running>;
+    send_letter(node: NodeNo, letter: Letter) -> ();
+    take_letters(node: NodeNo, limit: u32) -> Vec<Letter>;
+});
+
+metered!(PageStore {
+    known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
+    keep_pages(shelf: Shelf, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
+    see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
+    forget_pages(job: JobNo, pages: &[PageId]) -> u64;
+    clear_pages(limit: u32) -> u64;
+    list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
+        -> Page<PageHit, PageNo>;
+    get_page(scope: &Scope, id: PageId) -> Option<StoredPage>;
+});
+
+metered!(RunStore {
+    cancel_run(scope: &Scope, key: RunKey, now: Now) -> RunCancelled;
+    claim(claim: &Claim, now: Now) -> Claimed;
+    finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
+    requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
+    find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
+    owned(node: NodeNo, limit: u32) -> Vec<Owned>;
+    cancellations(node: NodeNo) -> Vec<Cancellation>;
+    waiting_of(scope: &Scope, job: JobId) -> Vec<WaitingAttempt>;
+    waiting(pools: &[String], limit: u32) -> u32;
+    get_run(scope: &Scope, key: RunKey) -> Option<Run>;
+    list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
+    prune(prune: Prune) -> Pruned;
+});
+
+metered!(WatchStore {
+    watch(jobs: &[JobNo]) -> ();
+    to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
+    judge(batch: Vec<Judgement>, now: Now) -> ();
+    overdue_in_queue(shards: &[Shard], after: Option<RunKey>, limit: u32, now: Now) -> OverdueInQueue;
+    condition_counts(scope: &Scope) -> ConditionCounts;
+    all_condition_counts() -> ConditionCounts;
+    list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
+        -> Page<AtRisk, RiskCursor>;
+});
+
+metered!(NodeStore {
+    join(node: &NewNode, now: Now) -> Joined;
+    ping(ping: &Ping, now: Now) -> Pinged;
+    begin_steal(victim: NodeNo, silent_after: Span, now: Now) -> bool;
+    steal(victim: NodeNo, challenged_at: Timestamp, grace: Span, now: Now) -> bool;
+    drain(node: NodeNo) -> ();
+    retire(node: NodeNo) -> bool;
+    members() -> (Timestamp, Vec<Member>);
+});
+
+metered!(TallyStore {
+    tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
+    tallied(scope: &Scope) -> Tallied;
+    list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
+    forget_failures(before: Timestamp, limit: u32) -> u64;
+});
+
+metered!(RequestStore {
+    begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
+    end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
+    forget_requests(before: Timestamp, limit: u32) -> u64;
+});
+
+metered!(AccessStore {
+    make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
+    find_key(hash: &KeyHash) -> Option<ApiKey>;
+    use_keys(ids: &[Uuid], at: Timestamp) -> ();
+    revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
+    list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
+    record(entries: Vec<AuditEntry>) -> ();
+    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditNo>) -> Page<(AuditNo, AuditEntry), AuditNo>;
+    forget_audit(before: Timestamp, limit: u32) -> u64;
+});
+
+#[async_trait]
+impl EventStore for Metered {
+    fn events(&self) -> &Events {
+        self.0.events()
+    }
+
+    async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
+        measured("publish", self.0.publish(events, dropped)).await
+    }
+
+    async fn newest_event(&self) -> Result<EventNo, StoreError> {
+        measured("newest_event", self.0.newest_event()).await
+    }
+
+    async fn events_after(
+        &self,
+        scope: &Scope,
+        after: EventNo,
+        limit: u32,
+    ) -> Result<EventPage, StoreError> {
+        measured("events_after", self.0.events_after(scope, after, limit)).await
+    }
+
+    async fn listen(&self, until: Timestamp) -> Result<(), StoreError> {
+        measured("listen", self.0.listen(until)).await
+    }
+
+    async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        measured("listened_until", self.0.listened_until()).await
+    }
+
+    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+        measured("job_ids", self.0.job_ids(jobs)).await
+    }
+}
+
+#[async_trait]
+impl Store for Metered {
+    fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
+    fn appetite(&self) -> Appetite {
+        self.0.appetite()
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        measured("now", self.0.now()).await
+    }
+
+    fn signals(&self) -> &Signals {
+        self.0.signals()
+    }
+
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
+        measured("announce", self.0.announce(signal)).await
+    }
+
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
+        measured("tenant", self.0.tenant(name)).await
+    }
+
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        measured("setting", self.0.setting(key, fresh)).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        measured("census", self.0.census()).await
+    }
+}

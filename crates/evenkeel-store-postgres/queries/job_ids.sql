@@ -1,0 +1,4 @@
+SELECT job.id
+FROM unnest($1::int8[]) WITH ORDINALITY AS wanted (job_no, place)
+LEFT JOIN job USING (job_no)
+ORDER BY wanted.place;

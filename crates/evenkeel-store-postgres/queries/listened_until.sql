@@ -1,0 +1,1 @@
+SELECT max(until) FROM event_listener;

@@ -1,0 +1,1 @@
+SELECT coalesce(max(no), 0) FROM event;

@@ -1,0 +1,188 @@
+//! What happens, passed on between nodes through a table that is kept short.
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, RunKey, Span, Timestamp};
+use evenkeel_store::{
+    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
+    Scope, Signal, Store as _, StoreError,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::PostgresStore;
+use crate::columns::{attempt, get, key, maybe_time, sequence, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// The rows of processes that ended are forgotten after this time.
+const LISTENERS_KEPT: Span = Span::from_secs(3600);
+
+#[async_trait]
+impl EventStore for PostgresStore {
+    fn events(&self) -> &Events {
+        &self.events
+    }
+
+    async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
+        if events.is_empty() && !dropped {
+            return Ok(());
+        }
+        // Not on the connections that fire: whoever listens waits rather than a job.
+        self.api
+            .run((events, dropped), |connection, args| async move {
+                let (events, dropped) = &*args;
+                connection.transaction(publish(&connection, events, *dropped)).await
+            })
+            .await?;
+        self.tell_of_events().await;
+        Ok(())
+    }
+
+    async fn newest_event(&self) -> Result<EventNo, StoreError> {
+        self.api
+            .run((), |connection, _| async move {
+                let row = connection.row(include_str!("../queries/newest_event.sql"), &[]).await?;
+                Ok(EventNo(get(&row, 0)?))
+            })
+            .await
+    }
+
+    async fn events_after(
+        &self,
+        scope: &Scope,
+        after: EventNo,
+        limit: u32,
+    ) -> Result<EventPage, StoreError> {
+        self.api
+            .run((*scope, after, i64::from(limit)), |connection, args| async move {
+                let (scope, after, limit) = &*args;
+                let sql = include_str!("../queries/events_after.sql");
+                let rows = connection.rows(sql, &[&scope.tenant.0, &after.0, limit]).await?;
+                read_page(scope, *after, &rows)
+            })
+            .await
+    }
+
+    async fn listen(&self, until: Timestamp) -> Result<(), StoreError> {
+        let node = self.announcer.origin.clone();
+        self.api
+            .run((node, until), |connection, args| async move {
+                let (node, until) = &*args;
+                let sql = include_str!("../queries/listen.sql");
+                connection.change(sql, &[node, &until.as_micros()]).await?;
+                let forget = include_str!("../queries/listen_forget.sql");
+                let old = until.saturating_sub(LISTENERS_KEPT).as_micros();
+                connection.change(forget, &[&old]).await
+            })
+            .await?;
+        self.tell_of_events().await;
+        Ok(())
+    }
+
+    async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.hot
+            .run((), |connection, _| async move {
+                let sql = include_str!("../queries/listened_until.sql");
+                Ok(maybe_time(&connection.row(sql, &[]).await?, 0)?)
+            })
+            .await
+    }
+
+    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+        let numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
+        self.api
+            .run(numbers, |connection, numbers| async move {
+                let rows =
+                    connection.rows(include_str!("../queries/job_ids.sql"), &[&*numbers]).await?;
+                let id = |row: &Row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId));
+                rows.iter().map(id).collect()
+            })
+            .await
+    }
+}
+
+impl PostgresStore {
+    /// Wakes those who listen, here and elsewhere. They also look by themselves.
+    async fn tell_of_events(&self) {
+        if let Err(error) = self.announce(Signal::Events).await {
+            tracing::debug!(%error, "a wake-up was not sent");
+        }
+    }
+}
+
+async fn publish(connection: &Connection, events: &[NewEvent], dropped: bool) -> Tried<()> {
+    connection.rows(include_str!("../queries/publish_lock.sql"), &[]).await?;
+    // A row without anything in it says that some were lost.
+    let lost = dropped.then_some(None);
+    let all: Vec<Option<&NewEvent>> = lost.into_iter().chain(events.iter().map(Some)).collect();
+    fn column<T>(all: &[Option<&NewEvent>], of: impl Fn(&NewEvent) -> Option<T>) -> Vec<Option<T>> {
+        all.iter().map(|event| event.and_then(&of)).collect()
+    }
+    fn keys<T>(all: &[Option<&NewEvent>], of: impl Fn(RunKey) -> T) -> Vec<Option<T>> {
+        column(all, |event| event.run.map(&of))
+    }
+    let kind = column(&all, |event| Some(event.kind.code()));
+    let tenant = column(&all, |event| Some(event.tenant.0));
+    let id = column(&all, |event| match event.job {
+        EventJob::Id(id) => Some(id.0),
+        EventJob::No(_) => None,
+    });
+    let by_no = column(&all, |event| match event.job {
+        EventJob::Id(_) => None,
+        EventJob::No(job) => Some(job.0),
+    });
+    let scheduled_at = keys(&all, |key| key.scheduled_at.as_micros());
+    let run_job_no = keys(&all, |key| key.job_no.0);
+    let sequences = keys(&all, |key| sequence(key.sequence));
+    let attempts = keys(&all, attempt);
+    let at = column(&all, |event| Some(event.at.as_micros()));
+    let data = column(&all, |event| Some(event.data.replace('\0', "\u{fffd}")));
+    connection
+        .change(
+            include_str!("../queries/publish.sql"),
+            &[
+                &kind,
+                &tenant,
+                &id,
+                &by_no,
+                &scheduled_at,
+                &run_job_no,
+                &sequences,
+                &attempts,
+                &at,
+                &data,
+            ],
+        )
+        .await?;
+    let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
+    connection.change(include_str!("../queries/publish_trim.sql"), &[&kept]).await?;
+    Ok(())
+}
+
+fn read_page(scope: &Scope, after: EventNo, rows: &[Row]) -> Tried<EventPage> {
+    let mut page = EventPage { events: Vec::new(), seen: after, gap: false };
+    for row in rows {
+        let (is_whole, is_lost): (bool, bool) = (get(row, 0)?, get(row, 2)?);
+        page.seen = EventNo(get(row, 1)?);
+        page.gap |= !is_whole || is_lost;
+        if let Some(code) = get::<Option<i16>>(row, 3)? {
+            page.events.push(read_event(scope, row, page.seen, code)?);
+        }
+    }
+    Ok(page)
+}
+
+fn read_event(scope: &Scope, row: &Row, no: EventNo, code: i16) -> Tried<Event> {
+    let kind = EventKind::from_code(code)
+        .ok_or_else(|| StoreError::corrupt(format!("event {}", no.0), "kind", code.to_string()))?;
+    let is_of_run = get::<Option<i64>>(row, 5)?.is_some();
+    Ok(Event {
+        no,
+        kind,
+        tenant: scope.tenant,
+        job: get::<Option<Uuid>>(row, 4)?.map(JobId),
+        run: is_of_run.then(|| key(row, 5)).transpose()?,
+        at: time(row, 9)?,
+        data: get(row, 10)?,
+    })
+}

@@ -1,0 +1,77 @@
+//! The newest events, in memory: for a store that nobody shares.
+
+use std::collections::VecDeque;
+
+use evenkeel_core::{JobId, Timestamp};
+
+use crate::{EVENTS_KEPT, Event, EventNo, EventPage, NewEvent, Scope};
+
+/// The newest events, oldest first. Numbers go up from the moment it was made, so that they are
+/// larger than those of an earlier life.
+#[derive(Debug)]
+pub struct EventRing {
+    /// A place without an event is where some are missing.
+    kept: VecDeque<(EventNo, Option<Event>)>,
+    last: EventNo,
+    listened_until: Option<Timestamp>,
+}
+
+impl EventRing {
+    /// An empty one.
+    pub fn new(now: Timestamp) -> Self {
+        Self { kept: VecDeque::new(), last: EventNo(now.as_micros()), listened_until: None }
+    }
+
+    /// See [`EventStore::publish`](crate::EventStore::publish). `job_of` finds the job of an event.
+    pub fn publish(
+        &mut self,
+        events: Vec<NewEvent>,
+        dropped: bool,
+        job_of: impl Fn(&NewEvent) -> Option<JobId>,
+    ) {
+        if dropped {
+            let no = self.next();
+            self.kept.push_back((no, None));
+        }
+        for event in events {
+            let (no, job) = (self.next(), job_of(&event));
+            let NewEvent { kind, tenant, job: _, run, at, data } = event;
+            self.kept.push_back((no, Some(Event { no, kind, tenant, job, run, at, data })));
+        }
+        let surplus = self.kept.len().saturating_sub(EVENTS_KEPT);
+        self.kept.drain(..surplus);
+    }
+
+    fn next(&mut self) -> EventNo {
+        self.last.0 += 1;
+        self.last
+    }
+
+    /// The place of the newest one.
+    pub fn newest(&self) -> EventNo {
+        self.kept.back().map_or(EventNo(0), |(no, _)| *no)
+    }
+
+    /// See [`EventStore::events_after`](crate::EventStore::events_after).
+    pub fn after(&self, scope: &Scope, after: EventNo, limit: u32) -> EventPage {
+        let first = self.kept.partition_point(|(no, _)| *no <= after);
+        let mut page = EventPage { events: Vec::new(), seen: after, gap: false };
+        for (no, event) in self.kept.range(first..).take(limit as usize) {
+            page.seen = *no;
+            // Without one at or before it, nobody knows what there was.
+            page.gap |= first == 0 || event.is_none();
+            page.events.extend(event.iter().filter(|event| event.tenant == scope.tenant).cloned());
+        }
+        page
+    }
+
+    /// Somebody listens until then.
+    pub fn listen(&mut self, until: Timestamp) {
+        self.listened_until = self.listened_until.max(Some(until));
+    }
+
+    /// Until when somebody listens.
+    pub fn listened_until(&self) -> Option<Timestamp> {
+        self.listened_until
+    }
+}

@@ -1,0 +1,56 @@
+//! Events of runs, made in one place: nodes and receivers of calls tell the same.
+
+use evenkeel_core::chain::Then;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::{EventJob, EventKind, Finish, NewEvent};
+
+/// So many characters of an error are told; all that is kept of it is with the execution.
+const ERROR_TOLD: usize = 500;
+
+impl NewEvent {
+    /// Something about an attempt.
+    pub fn of_run(
+        kind: EventKind,
+        tenant: TenantNo,
+        run: RunKey,
+        at: Timestamp,
+        data: &Value,
+    ) -> Self {
+        let job = EventJob::No(run.job_no);
+        Self { kind, tenant, job, run: Some(run), at, data: data.to_string() }
+    }
+
+    /// An attempt has ended.
+    pub fn run_ended(end: &Finish) -> Self {
+        let mut data = Map::new();
+        data.insert("status".into(), json!(RunStatus::from(end.outcome)));
+        let took = end.finished_at.since(end.started_at);
+        data.insert("duration_ms".into(), took.as_millis().into());
+        let results = &end.results;
+        if let Some(error) = &results.error {
+            let told: String = error.chars().take(ERROR_TOLD).collect();
+            data.insert("error_message".into(), told.into());
+        }
+        for (name, count) in
+            [("items_crawled", results.items_crawled), ("items_indexed", results.items_indexed)]
+        {
+            if let Some(count) = count {
+                data.insert(name.into(), count.into());
+            }
+        }
+        if let Then::Retry { due } = end.then {
+            data.insert("retry_at".into(), json!(due));
+        }
+        let at = end.finished_at;
+        Self::of_run(EventKind::RunEnded, end.tenant, end.key, at, &Value::Object(data))
+    }
+
+    /// An attempt was withdrawn before it ran.
+    pub fn run_withdrawn(tenant: TenantNo, run: RunKey, at: Timestamp) -> Self {
+        let data = json!({"status": RunStatus::from(Outcome::Cancelled)});
+        Self::of_run(EventKind::RunEnded, tenant, run, at, &data)
+    }
+}

@@ -1,0 +1,152 @@
+//! `evenkeel events`
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::Context;
+use super::job::find_id;
+use crate::client::{Client, Message};
+use crate::config::raw::RawClient;
+use crate::output::{clean, duration_ms};
+use crate::{Exit, Failure};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  evenkeel events
+  evenkeel events --kinds 'job.*,run.ended' --job hello
+  evenkeel events --json | jq 'select(.data.status == \"failed\")'
+
+Goes on until it is stopped (Ctrl-C), also over restarts of the server; `gap` says that something may
+be missing.";
+
+/// Between two tries to come back.
+const COME_BACK: Duration = Duration::from_secs(2);
+
+/// Which events.
+#[derive(Args, Clone)]
+pub struct EventsArgs {
+    #[command(flatten)]
+    client: RawClient,
+    /// Only these kinds, separated by commas; job.* and run.* stand for all of a sort
+    #[arg(long, value_name = "KINDS")]
+    kinds: Option<String>,
+    /// Only those about this job (its name or id)
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Go on after the event with this id
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
+    /// Stop after so many
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+pub(super) fn run(context: &Context, args: EventsArgs) -> Result<(), Failure> {
+    let client = context.client(args.client.clone())?;
+    context.runtime()?.block_on(listen(context, &client, args))
+}
+
+async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<(), Failure> {
+    let job = match &args.job {
+        Some(job) => Some(find_id(client, job).await?),
+        None => None,
+    };
+    let mut query = Vec::new();
+    query.extend(args.kinds.as_deref().map(|kinds| ("kinds", kinds)));
+    query.extend(job.as_deref().map(|job| ("job_id", job)));
+    let mut last = args.after;
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    let mut was_there = false;
+    while left > 0 {
+        let mut stream = match client.listen(&["events"], &query, last.as_deref()).await {
+            Ok(stream) => stream,
+            // It was there before and may be again.
+            Err(failure) if was_there && may_pass(&failure) => {
+                tokio::time::sleep(COME_BACK).await;
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        was_there = true;
+        while left > 0
+            && let Some(message) = stream.next().await
+        {
+            if let Some(id) = &message.id {
+                last = Some(id.clone());
+            }
+            if message.data.is_empty() {
+                continue;
+            }
+            show(context, &message)?;
+            left -= 1;
+        }
+        if left > 0 {
+            tokio::time::sleep(COME_BACK).await;
+        }
+    }
+    Ok(())
+}
+
+/// May a failure be over soon?
+fn may_pass(failure: &Failure) -> bool {
+    let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
+    failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)
+}
+
+fn show(context: &Context, message: &Message) -> Result<(), Failure> {
+    let told: Value = serde_json::from_str(&message.data).unwrap_or_default();
+    if context.output.is_json() {
+        let mut line = told;
+        if let Value::Object(fields) = &mut line {
+            fields.insert("id".into(), message.id.clone().into());
+            fields.insert("event".into(), message.event.clone().into());
+        }
+        return context.output.line(&line.to_string());
+    }
+    context.output.line(&words(&message.event, &told))
+}
+
+/// An event in one line.
+fn words(event: &str, told: &Value) -> String {
+    if event == "gap" {
+        return "-- something may be missing here --".into();
+    }
+    let text = |field: &str| told[field].as_str().unwrap_or_default();
+    let mut line = format!("{}  {event:<13}  job {}", text("at"), text("job_id"));
+    if let Some(run) = told["execution_id"].as_str() {
+        line.push_str(&format!("  run {run}"));
+    }
+    let data = &told["data"];
+    for field in ["status", "condition", "reason", "node", "error_message"] {
+        if let Some(value) = data[field].as_str() {
+            line.push_str(&format!("  {value}"));
+        }
+    }
+    if let Some(took) = data["duration_ms"].as_u64() {
+        line.push_str(&format!("  took {}", duration_ms(took)));
+    }
+    if let Some(retry) = data["retry_at"].as_str() {
+        line.push_str(&format!("  again at {retry}"));
+    }
+    clean(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_in_it() {
+        let told = json!({
+            "at": "2026-01-01T00:00:00Z", "job_id": "j", "execution_id": "e",
+            "data": {"status": "failed", "duration_ms": 1500, "error_message": "a\nb"},
+        });
+        assert_eq!(
+            words("run.ended", &told),
+            "2026-01-01T00:00:00Z  run.ended      job j  run e  failed  a\u{fffd}b  took 1.5s"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Events and logs, as people listen to them.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::database::Database;
+use crate::support::{Server, create_from_json, program};
+
+/// A command that goes on, and what it prints.
+struct Listener {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Listener {
+    fn start(server: &Server, args: &[&str]) -> Self {
+        let mut child = program(server.folder.path())
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let (send, lines) = mpsc::channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines() {
+                let _ = send.send(line.unwrap());
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Listens to events. When this returns it has been heard: the past, which is asked for, is
+    /// told to be missing.
+    fn of_events(server: &Server, args: &[&str]) -> Self {
+        let listener = Self::start(server, &[&["events", "--json", "--after", "1"], args].concat());
+        assert_eq!(listener.event()["event"], "gap");
+        listener
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(Duration::from_secs(30)).expect("it says something in time")
+    }
+
+    fn event(&self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    /// The next event of this kind, whatever nodes that join in say in between.
+    fn event_of(&self, kind: &str) -> Value {
+        loop {
+            let event = self.event();
+            if event["event"] == kind {
+                return event;
+            }
+            assert_eq!(event["event"], "gap", "{event}");
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn a_run_is_heard_from_its_job_to_its_end(database: &Database) {
+    let mut server = database.serve(&[]);
+    let listener = Listener::of_events(&server, &[]);
+    let job = create_from_json(&server, &json!({"name": "heard", "executor_type": "noop"})).json();
+    for kind in ["job.created", "run.started", "run.ended"] {
+        let event = listener.event_of(kind);
+        assert_eq!(event["job_id"], job["id"], "{event}");
+        if kind == "run.ended" {
+            assert_eq!(event["data"]["status"], "completed", "{event}");
+            assert!(event["execution_id"].is_string() && event["id"].is_string(), "{event}");
+        }
+    }
+    assert_eq!(server.run(&["job", "delete", "heard"]).code, 0);
+    listener.event_of("job.deleted");
+    // A stream that is open keeps nobody from stopping.
+    server.signal(Signal::TERM);
+    assert!(server.wait_until_it_ends().success());
+    let log = server.log();
+    assert!(!log.contains("not answered to the end"), "{log}");
+}
+
+#[test]
+fn a_run_is_heard_on_sqlite() {
+    a_run_is_heard_from_its_job_to_its_end(&Database::sqlite());
+}
+
+#[test]
+fn a_run_is_heard_on_postgres() {
+    a_run_is_heard_from_its_job_to_its_end(&Database::postgres());
+}
+
+#[test]
+fn nodes_hear_each_other() {
+    let database = Database::postgres();
+    let worker = database.serve(&["--node-name", "busy"]);
+    let front = database.serve(&["--node-name", "front", "--roles", "api"]);
+    let listener = Listener::of_events(&front, &["--kinds", "run.*"]);
+    // Within a second all nodes know that somebody listens.
+    std::iter::repeat_with(|| {
+        worker.json(&["job", "create", "--noop"]);
+        listener.lines.recv_timeout(Duration::from_secs(1))
+    })
+    .take(30)
+    .find_map(|line| {
+        let event: Value = serde_json::from_str(&line.ok()?).unwrap();
+        (event["event"] == "run.started" && event["data"]["node"] == "busy").then_some(())
+    })
+    .expect("what the other node runs is heard");
+}
+
+#[test]
+fn a_log_is_followed_until_its_run_ends() {
+    let server = Database::sqlite().serve(&["--enable-shell"]);
+    let go = server.folder.path().join("go");
+    let wait =
+        format!("echo first; while [ ! -e {} ]; do sleep 0.05; done; echo last", go.display());
+    let config = json!({"argv": ["sh", "-c", wait]});
+    let job = json!({"name": "talks", "executor_type": "shell", "executor_config": config});
+    let said = create_from_json(&server, &job);
+    assert_eq!(said.code, 0, "{said:?}");
+    let run = server.wait_for_run("talks", "running")["id"].as_str().unwrap().to_owned();
+    let listener = Listener::start(&server, &["run", "logs", "--follow", &run]);
+    assert_eq!(listener.line(), "first");
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(listener.line(), "last");
+    server.wait_for_run("talks", "completed");
+    let said = server.run(&["run", "logs", "-n", "1", &run]);
+    assert_eq!((said.code, said.out.as_str()), (0, "last\n"), "{said:?}");
+}
