@@ -19,6 +19,7 @@ use evenkeel_store::{
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use tokio_postgres::Client;
+use evenkeel_store_testkit::orders::Orders;
 
 const DUE: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 

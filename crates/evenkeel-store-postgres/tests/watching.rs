@@ -16,6 +16,7 @@ use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed
 use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig, wake_fire_of};
 use futures::future::join_all;
 use tokio_postgres::Client;
+use evenkeel_store_testkit::orders::Orders;
 
 async fn rig(store: PostgresStore) -> Rig {
     Rig::new(Opened { store: Arc::new(store), guard: Box::new(()), reopen: None }).await

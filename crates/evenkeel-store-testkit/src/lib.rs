@@ -14,6 +14,7 @@ pub mod fixtures;
 mod list;
 mod list_promises;
 pub mod model;
+pub mod orders;
 pub mod rig;
 
 use std::any::Any;
