@@ -22,8 +22,8 @@ pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use fault::Fault;
 pub use jobs::{
-    Accepted, Created, Foreseen, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, SlotLoad,
-    condition_of,
+    Accepted, Ask, Created, Foreseen, Forgotten, JobCondition, JobExplanation, Jobs,
+    LOAD_COUNTED_MAX, SlotLoad, condition_of,
 };
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};

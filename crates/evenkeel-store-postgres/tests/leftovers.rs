@@ -11,8 +11,8 @@ use evenkeel_store::{FinishResult, Note, Prune};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
-use evenkeel_store_testkit::rig::Rig;
 use evenkeel_store_testkit::orders::{Orders, gone};
+use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(store: PostgresStore) -> Rig {
     Rig::new(Opened { store: Arc::new(store), guard: Box::new(()), reopen: None }).await

@@ -10,8 +10,8 @@ use evenkeel_store::{FinishResult, Note, Prune};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
-use evenkeel_store_testkit::rig::Rig;
 use evenkeel_store_testkit::orders::{Orders, gone};
+use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(path: &Path) -> Rig {
     let store = Arc::new(SqliteStore::open(SqliteOptions::new(path)).await.unwrap());

@@ -6,6 +6,7 @@ mod auth;
 mod broken_store;
 mod callbacks;
 mod conditions;
+mod control;
 mod executions;
 mod jobs;
 mod limits;

@@ -52,8 +52,8 @@ impl Client {
     }
 
     /// Wants something gone.
-    pub async fn delete(&self, path: &[&str]) -> Result<Answer, Failure> {
-        self.send(Method::DELETE, path, &[], None).await
+    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
+        self.send(Method::DELETE, path, query, None).await
     }
 
     async fn send(
