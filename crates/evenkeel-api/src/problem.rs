@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use evenkeel_commands::{CommandError, Conflict, Fault};
 use evenkeel_core::JobId;
+use evenkeel_core::status::JobStatus;
 use evenkeel_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,8 +21,9 @@ use utoipa::ToSchema;
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
-/// | `job-cancelled` | 409 | the job was ended for good |
+/// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
+/// | `job-changed` | 412 | the job is no longer what it was to be; read it again |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
@@ -54,9 +56,12 @@ pub enum ProblemType {
     /// A run of the job goes on and its overlap policy allows no other.
     #[serde(rename = "/problems/job-busy")]
     JobBusy,
-    /// The job was ended for good.
-    #[serde(rename = "/problems/job-cancelled")]
-    JobCancelled,
+    /// The job is in a state that does not allow it.
+    #[serde(rename = "/problems/job-state")]
+    JobState,
+    /// The job is no longer what it was to be.
+    #[serde(rename = "/problems/job-changed")]
+    JobChanged,
     /// The run or attempt has ended, or was taken over.
     #[serde(rename = "/problems/run-over")]
     RunOver,
@@ -98,9 +103,10 @@ impl ProblemType {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NameTaken | Self::JobBusy | Self::JobCancelled | Self::RunOver => {
+            Self::NameTaken | Self::JobBusy | Self::JobState | Self::RunOver => {
                 StatusCode::CONFLICT
             }
+            Self::JobChanged => StatusCode::PRECONDITION_FAILED,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InvalidJob | Self::InvalidSchedule | Self::InvalidParameter => {
@@ -123,7 +129,8 @@ impl ProblemType {
             Self::MethodNotAllowed => "The path does not have this method",
             Self::NameTaken => "Another job has this name",
             Self::JobBusy => "The job is busy",
-            Self::JobCancelled => "The job was cancelled",
+            Self::JobState => "The state of the job does not allow this",
+            Self::JobChanged => "The job was changed meanwhile",
             Self::RunOver => "The run has ended or was taken over",
             Self::BodyTooLarge => "The body is too large",
             Self::UnsupportedMediaType => "The body must be application/json",
@@ -176,6 +183,13 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub existing_id: Option<JobId>,
+    /// The state of the job, if that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub job_status: Option<JobStatus>,
+    /// What the job would allow instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<&'static str>>,
 }
 
 impl Problem {
@@ -193,6 +207,8 @@ impl Problem {
             position: None,
             errors: Vec::new(),
             existing_id: None,
+            job_status: None,
+            allowed: None,
         }
     }
 
@@ -260,9 +276,12 @@ impl From<CommandError> for Problem {
                 ..Self::new(ProblemType::NameTaken, detail)
             },
             CommandError::Conflict(Conflict::Busy) => Self::new(ProblemType::JobBusy, detail),
-            CommandError::Conflict(Conflict::Cancelled) => {
-                Self::new(ProblemType::JobCancelled, detail)
-            }
+            CommandError::NotAllowed(refusal) => Self {
+                job_status: Some(refusal.status),
+                allowed: Some(refusal.allowed.iter().map(|command| command.as_str()).collect()),
+                ..Self::new(ProblemType::JobState, detail)
+            },
+            CommandError::Stale { .. } => Self::new(ProblemType::JobChanged, detail),
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }

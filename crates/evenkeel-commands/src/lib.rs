@@ -26,8 +26,8 @@ pub use executors::ExecutorCheck;
 pub use fault::Fault;
 pub use feed::{EventFilter, Feed, Listening, News};
 pub use jobs::{
-    Accepted, Created, Foreseen, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, SlotLoad,
-    condition_of,
+    Accepted, Ask, Created, Foreseen, Forgotten, JobCondition, JobExplanation, Jobs,
+    LOAD_COUNTED_MAX, SlotLoad, condition_of,
 };
 pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;

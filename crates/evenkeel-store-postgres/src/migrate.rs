@@ -13,6 +13,7 @@ const STEPS: [&str; 6] = [
     include_str!("../migrations/0003_pages.sql"),
     include_str!("../migrations/0004_cancel.sql"),
     include_str!("../migrations/0005_schedules.sql"),
+    include_str!("../migrations/0006_control.sql"),
     include_str!("../migrations/0010_events.sql"),
 ];
 

@@ -7,10 +7,11 @@ mod common;
 use std::sync::Arc;
 
 use evenkeel_core::{JobNo, Progress, Shard, Timestamp};
-use evenkeel_store::{Deleted, FinishResult, Note, Prune};
+use evenkeel_store::{FinishResult, Note, Prune};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
+use evenkeel_store_testkit::orders::{Orders, gone};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(store: PostgresStore) -> Rig {
@@ -45,7 +46,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
-    assert_eq!(deleted, Deleted::Done(Vec::new()));
+    assert_eq!(deleted, gone(Vec::new()));
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 0));
     assert_eq!(count("run").await, 2);
@@ -84,6 +85,7 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     // What is on the list is marked so: a good end has it judged again, or it can leave.
     rig.store.watch(&[JobNo(2)]).await.unwrap();
     assert_eq!(rows(&options, "job_state WHERE watched").await, 1);
+    assert_eq!(rows(&options, &format!("job_state WHERE stopped_at = {}", i64::MAX)).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,4 +100,30 @@ async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
     let rows = onlooker.query(sql, &[&table]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(columns, ["job_no", "shard", "slot"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenants_counts_follow_each_order() {
+    use evenkeel_store::Action;
+    let (store, options) = common::open().await;
+    let rig = rig(store).await;
+    let names = ["paused", "cancelled", "deleted", "resumed", "paused, then deleted"];
+    let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
+    let resume = Action::Resume { next_at: Some(at(90)) };
+    for (job, action) in [
+        (0, Action::Pause),
+        (1, Action::Cancel),
+        (2, Action::Delete),
+        (3, Action::Pause),
+        (3, resume.clone()),
+        (4, Action::Pause),
+        (4, Action::Delete),
+        // Refused, so that nothing changes.
+        (0, Action::Pause),
+        (1, resume),
+    ] {
+        rig.store.act(&rig.scope, jobs[job].id, action, now(10)).await.unwrap();
+    }
+    let counts = "tenant WHERE job_count = 3 AND paused = 1 AND cancelled = 1";
+    assert_eq!(rows(&options, counts).await, 1);
 }

@@ -6,7 +6,7 @@
 //! and survives a crash.
 
 mod clock;
-mod delete;
+mod ends;
 mod error;
 mod events;
 mod fire;
@@ -17,7 +17,9 @@ mod notes;
 mod open;
 mod openings;
 mod options;
+mod orders;
 mod pages;
+mod purge;
 mod queue;
 mod readers;
 mod rows;
@@ -26,6 +28,7 @@ mod schedules;
 mod session;
 mod stubs;
 mod supersede;
+mod trigger;
 mod verbs;
 mod watch;
 mod writer;

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evenkeel_core::{JobNo, Progress, Shard};
-use evenkeel_store::{Deleted, FinishResult, Note, Prune};
+use evenkeel_store::{FinishResult, Note, Prune};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
+use evenkeel_store_testkit::orders::{Orders, gone};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(path: &Path) -> Rig {
@@ -43,7 +44,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
-    assert_eq!(deleted, Deleted::Done(Vec::new()));
+    assert_eq!(deleted, gone(Vec::new()));
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 0));
     assert_eq!(rows(&path, "run"), 2);
@@ -76,4 +77,31 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     let shards: Vec<Shard> = Shard::all().collect();
     let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
     assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenants_counts_follow_each_order() {
+    use evenkeel_store::Action;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let rig = rig(&path).await;
+    let names = ["paused", "cancelled", "deleted", "resumed", "paused, then deleted"];
+    let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
+    let resume = Action::Resume { next_at: Some(at(90)) };
+    for (job, action) in [
+        (0, Action::Pause),
+        (1, Action::Cancel),
+        (2, Action::Delete),
+        (3, Action::Pause),
+        (3, resume.clone()),
+        (4, Action::Pause),
+        (4, Action::Delete),
+        // Refused, so that nothing changes.
+        (0, Action::Pause),
+        (1, resume),
+    ] {
+        rig.store.act(&rig.scope, jobs[job].id, action, now(10)).await.unwrap();
+    }
+    let counts = "tenant WHERE job_count = 3 AND paused = 1 AND cancelled = 1";
+    assert_eq!(rows(&path, counts), 1);
 }

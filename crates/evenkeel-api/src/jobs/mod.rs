@@ -1,5 +1,7 @@
 //! `/api/v1/jobs…`, a file per endpoint.
 
+mod cancel;
+mod commanded;
 mod condition;
 mod create;
 mod delete;
@@ -10,6 +12,9 @@ mod get;
 mod list;
 #[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod next;
+mod pause;
+mod resume;
+mod retry;
 mod schedule;
 mod trigger;
 mod veil;
@@ -19,6 +24,7 @@ use evenkeel_core::JobId;
 
 use crate::problem::{Problem, ProblemType};
 
+pub use commanded::CommandedView;
 pub use condition::{ConditionView, HistoryView};
 pub use delete::DeletedView;
 pub use document::JobDocument;
@@ -29,6 +35,7 @@ pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
 pub use trigger::TriggeredView;
 pub use view::JobView;
 
+pub(crate) use cancel::*;
 pub(crate) use condition::*;
 pub(crate) use create::*;
 pub(crate) use delete::*;
@@ -36,6 +43,9 @@ pub(crate) use explain::*;
 pub(crate) use get::*;
 pub(crate) use list::*;
 pub(crate) use next::*;
+pub(crate) use pause::*;
+pub(crate) use resume::*;
+pub(crate) use retry::*;
 pub(crate) use trigger::*;
 
 /// The id of a job in a path. What can't be an id is the id of no job.

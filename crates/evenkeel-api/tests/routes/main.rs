@@ -7,6 +7,7 @@ mod broken_store;
 mod callbacks;
 mod conditions;
 mod events;
+mod control;
 mod executions;
 mod jobs;
 mod limits;

@@ -3,7 +3,7 @@
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
-use evenkeel_store::{Deleted, EventKind, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
+use evenkeel_store::{EventKind, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
@@ -75,19 +75,6 @@ impl Jobs {
         Ok(created)
     }
 
-    /// Deletes a job for good; its history stays. Answers with the attempts that still run and
-    /// were asked to end.
-    pub async fn delete(&self, scope: &Scope, id: JobId) -> Result<Vec<RunKey>, CommandError> {
-        match self.store.delete(scope, id, Now::Database).await? {
-            Deleted::Done(running) => {
-                self.announce(Signal::Cancel).await;
-                self.tell(scope, EventKind::JobDeleted, &[id]).await;
-                Ok(running)
-            }
-            Deleted::NotFound => Err(CommandError::NotFound),
-        }
-    }
-
     /// Asks for a run now, beside the schedule.
     pub async fn trigger(&self, scope: &Scope, id: JobId) -> Result<Accepted, CommandError> {
         // Only the low bits count; they tell triggers of one microsecond apart.
@@ -100,13 +87,13 @@ impl Jobs {
             }
             Triggered::NotFound => Err(CommandError::NotFound),
             Triggered::Busy => Err(CommandError::Conflict(Conflict::Busy)),
-            Triggered::Cancelled => Err(CommandError::Conflict(Conflict::Cancelled)),
+            Triggered::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
         }
     }
 
     /// Wakes whoever waits. What was committed stays committed if nobody hears it, because those
     /// who wait also poll; so a failure here is no failure of the command.
-    async fn announce(&self, signal: Signal) {
+    pub(super) async fn announce(&self, signal: Signal) {
         if let Err(error) = self.store.announce(signal).await {
             tracing::warn!(
                 signal.name = signal.as_str(),

@@ -3,6 +3,7 @@
 mod ask;
 mod change;
 mod conditions;
+mod control;
 mod explain;
 mod foresee;
 mod tell;
@@ -17,6 +18,7 @@ use crate::ExecutorCheck;
 
 pub use change::{Accepted, Created};
 pub use conditions::{JobCondition, condition_of};
+pub use control::{Ask, Forgotten};
 pub use explain::JobExplanation;
 pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
 

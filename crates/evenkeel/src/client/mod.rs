@@ -86,8 +86,8 @@ impl Client {
     }
 
     /// Wants something gone.
-    pub async fn delete(&self, path: &[&str]) -> Result<Answer, Failure> {
-        self.send(self.request(Method::DELETE, path, &[])).await
+    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
+        self.send(self.request(Method::DELETE, path, query)).await
     }
 
     /// Listens to a stream of events, going on after the one with the id `last`.

@@ -1,6 +1,7 @@
 //! `evenkeel job`
 
 mod conditions;
+mod control;
 mod create;
 mod show;
 mod when;
@@ -14,6 +15,8 @@ use crate::config::raw::RawClient;
 use crate::{Exit, Failure};
 
 pub(super) use show::title;
+
+use control::Verb;
 
 /// What to do with jobs.
 #[derive(Args, Clone)]
@@ -65,12 +68,48 @@ enum JobCommand {
         /// Its name or id
         job: String,
     },
-    /// Delete a job; what runs of it is ended, its history stays
+    /// Stop a job until it is resumed; what runs goes on to its end
     #[command(after_help = "Examples:
-  evenkeel job delete hello")]
+  evenkeel job pause hello
+  evenkeel job pause hello --json | jq .still_running")]
+    Pause {
+        /// Its name or id
+        job: String,
+    },
+    /// Set a paused job going again, from a fresh next time on
+    #[command(after_help = "Examples:
+  evenkeel job resume hello
+  evenkeel job resume hello --json | jq -r .next_run_at")]
+    Resume {
+        /// Its name or id
+        job: String,
+    },
+    /// End a job for good; what runs of it is ended, it stays to be seen
+    #[command(after_help = "Examples:
+  evenkeel job cancel hello
+  evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job goes on")]
+    Cancel {
+        /// Its name or id
+        job: String,
+    },
+    /// Try the last run of a job again, which failed
+    #[command(after_help = "Examples:
+  evenkeel job retry hello
+  evenkeel run watch $(evenkeel job retry hello --json | jq -r .run_id)")]
+    Retry {
+        /// Its name or id
+        job: String,
+    },
+    /// Delete a job; what runs of it is ended, its history stays for a while
+    #[command(after_help = "Examples:
+  evenkeel job delete hello
+  evenkeel job delete hello --purge   # and its history at once")]
     Delete {
         /// Its name or id
         job: String,
+        /// Forget its history, too
+        #[arg(long)]
+        purge: bool,
     },
 }
 
@@ -89,7 +128,13 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
             JobCommand::Trigger { job } => trigger(context, &client, &job).await,
-            JobCommand::Delete { job } => delete(context, &client, &job).await,
+            JobCommand::Pause { job } => control::run(context, &client, Verb::Pause, &job).await,
+            JobCommand::Resume { job } => control::run(context, &client, Verb::Resume, &job).await,
+            JobCommand::Cancel { job } => control::run(context, &client, Verb::Cancel, &job).await,
+            JobCommand::Retry { job } => control::run(context, &client, Verb::Retry, &job).await,
+            JobCommand::Delete { job, purge } => {
+                control::delete(context, &client, &job, purge).await
+            }
         }
     })
 }
@@ -104,20 +149,6 @@ async fn trigger(context: &Context, client: &Client, job: &str) -> Result<(), Fa
     context.output.line(&format!(
         "Run {run} will start as soon as there is room.\n  see it: evenkeel run show {run}"
     ))
-}
-
-async fn delete(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let answer = client.delete(&["jobs", &id]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let mut text = format!("Deleted job {id}.");
-    let running = answer.list_of("still_running").len();
-    if running > 0 {
-        text.push_str(&format!(" {running} of its runs are still going and were asked to end."));
-    }
-    context.output.line(&text)
 }
 
 /// The id of the job that is called so; an id is one already.
