@@ -14,9 +14,10 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 58] = [
+const VERBS: [&str; 61] = [
     "all_condition_counts",
     "announce",
+    "begin_request",
     "begin_steal",
     "cancel_run",
     "cancellations",
@@ -27,12 +28,14 @@ const VERBS: [&str; 58] = [
     "condition_counts",
     "delete",
     "drain",
+    "end_request",
     "find_owned",
     "find_running",
     "finish",
     "fire",
     "fire_wakes",
     "forget_pages",
+    "forget_requests",
     "get",
     "get_page",
     "get_run",

@@ -14,6 +14,7 @@ mod notes;
 mod options;
 mod pages;
 mod pool;
+mod requests;
 mod rounds;
 mod runs;
 mod schedules;

@@ -19,6 +19,7 @@ mod options;
 mod pages;
 mod queue;
 mod readers;
+mod requests;
 mod rows;
 mod runs;
 mod schedules;

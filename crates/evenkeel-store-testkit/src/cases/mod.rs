@@ -106,6 +106,7 @@ pub mod postpone;
 pub mod prune;
 pub mod races;
 pub mod register;
+pub mod requests;
 pub mod requeue;
 pub mod runs;
 pub mod steal;

@@ -17,6 +17,7 @@ mod openings;
 mod pages;
 mod prune;
 mod queue;
+mod requests;
 mod stubs;
 mod verbs;
 mod watch;
