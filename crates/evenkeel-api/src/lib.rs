@@ -6,10 +6,12 @@
 mod auth;
 mod body;
 mod conditions;
+mod etag;
 mod executions;
 mod guard;
 mod health;
 mod jobs;
+mod keyed;
 mod metrics;
 mod observe;
 mod openapi;
@@ -25,13 +27,15 @@ mod tenants;
 mod tokens;
 
 pub use auth::Caller;
-pub use body::BODY_BYTES_MAX;
+pub use body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
 pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
-    BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
-    JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView, TriggeredView,
+    BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
+    ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView, JobDocument, JobList,
+    JobView, NextTimeView, NextTimesView, ReasonView, RefusalView, ScheduleForm, ScheduleView,
+    TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};

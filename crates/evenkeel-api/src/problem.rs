@@ -9,6 +9,8 @@ use evenkeel_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::etag::etag;
+
 /// The types of problems: a closed list, so that programs can rely on it.
 ///
 /// | type | status | when |
@@ -21,11 +23,16 @@ use utoipa::ToSchema;
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-cancelled` | 409 | the job was ended for good |
+/// | `not-allowed` | 409 | the job's state does not allow this |
+/// | `request-under-way` | 409 | a request with the same key is under way; ask again |
+/// | `answer-not-kept` | 409 | the request was done before; its answer is not there any more |
+/// | `changed-meanwhile` | 412 | the job is not the version that `If-Match` names |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
 /// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
+/// | `idempotency-key-reused` | 422 | another request had this `Idempotency-Key` |
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
 /// | `internal` | 500 | a fault of the server's |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
@@ -56,6 +63,21 @@ pub enum ProblemType {
     /// The job was ended for good.
     #[serde(rename = "/problems/job-cancelled")]
     JobCancelled,
+    /// The job's state does not allow this.
+    #[serde(rename = "/problems/not-allowed")]
+    NotAllowed,
+    /// A request with the same key is under way.
+    #[serde(rename = "/problems/request-under-way")]
+    RequestUnderWay,
+    /// The request was done before, and its answer is not there any more.
+    #[serde(rename = "/problems/answer-not-kept")]
+    AnswerNotKept,
+    /// The job is not the version that was meant.
+    #[serde(rename = "/problems/changed-meanwhile")]
+    ChangedMeanwhile,
+    /// Another request had the same key.
+    #[serde(rename = "/problems/idempotency-key-reused")]
+    IdempotencyKeyReused,
     /// The run or attempt has ended, or was taken over.
     #[serde(rename = "/problems/run-over")]
     RunOver,
@@ -97,6 +119,9 @@ impl ProblemType {
             Self::NameTaken | Self::JobBusy | Self::JobCancelled | Self::RunOver => {
                 StatusCode::CONFLICT
             }
+            Self::NotAllowed | Self::RequestUnderWay | Self::AnswerNotKept => StatusCode::CONFLICT,
+            Self::ChangedMeanwhile => StatusCode::PRECONDITION_FAILED,
+            Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InvalidJob | Self::InvalidSchedule | Self::InvalidParameter => {
@@ -118,6 +143,11 @@ impl ProblemType {
             Self::NameTaken => "Another job has this name",
             Self::JobBusy => "The job is busy",
             Self::JobCancelled => "The job was cancelled",
+            Self::NotAllowed => "The job's state does not allow this",
+            Self::RequestUnderWay => "The request is under way",
+            Self::AnswerNotKept => "The request was done before",
+            Self::ChangedMeanwhile => "The job was changed meanwhile",
+            Self::IdempotencyKeyReused => "The key was used for another request",
             Self::RunOver => "The run has ended or was taken over",
             Self::BodyTooLarge => "The body is too large",
             Self::UnsupportedMediaType => "The body must be application/json",
@@ -154,10 +184,12 @@ pub struct Problem {
     /// The HTTP status.
     pub status: u16,
     /// What it is this time.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// The first field or parameter to blame, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub field: Option<Box<str>>,
     /// The character of its text that the fault begins at, counted from 0, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
@@ -169,6 +201,9 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub existing_id: Option<JobId>,
+    /// The version the job has now, if another was meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i32>,
 }
 
 impl Problem {
@@ -181,11 +216,12 @@ impl Problem {
             kind,
             title: kind.title(),
             status: kind.status().as_u16(),
-            detail: detail.into(),
+            detail: detail.into().into_boxed_str(),
             field: None,
             position: None,
             errors: Vec::new(),
             existing_id: None,
+            generation: None,
         }
     }
 
@@ -197,7 +233,7 @@ impl Problem {
             [fault, others @ ..] => format!("{fault} (and {} more, see errors)", others.len()),
         };
         Self {
-            field: faults.first().map(|fault| fault.field.clone()),
+            field: faults.first().map(|fault| fault.field.as_str().into()),
             position: faults.first().and_then(place),
             errors: faults
                 .into_iter()
@@ -259,6 +295,11 @@ impl From<CommandError> for Problem {
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }
+            CommandError::NotAllowed(_) => Self::new(ProblemType::NotAllowed, detail),
+            CommandError::ChangedMeanwhile { generation } => Self {
+                generation: Some(generation),
+                ..Self::new(ProblemType::ChangedMeanwhile, detail)
+            },
             CommandError::BadAttemptToken => Self::new(ProblemType::Unauthorized, detail),
             CommandError::Store(error) => error.into(),
         }
@@ -267,7 +308,7 @@ impl From<CommandError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let kind = self.kind;
+        let (kind, generation) = (self.kind, self.generation);
         let mut response = (kind.status(), Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -276,7 +317,10 @@ impl IntoResponse for Problem {
                 let challenge = HeaderValue::from_static("Bearer realm=\"evenkeel\"");
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
-            ProblemType::StoreUnavailable | ProblemType::Timeout => {
+            ProblemType::ChangedMeanwhile => {
+                headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
+            }
+            ProblemType::StoreUnavailable | ProblemType::Timeout | ProblemType::RequestUnderWay => {
                 let wait = HeaderValue::from_static(Self::RETRY_AFTER_SECONDS);
                 headers.insert(header::RETRY_AFTER, wait);
             }

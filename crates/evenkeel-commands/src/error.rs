@@ -1,6 +1,7 @@
 //! What can go wrong with a command.
 
 use evenkeel_core::JobId;
+use evenkeel_core::status::NotAllowed;
 use evenkeel_store::StoreError;
 
 use crate::Fault;
@@ -26,6 +27,18 @@ pub enum CommandError {
     /// The job is in a state that does not allow it.
     #[error("{0}")]
     Conflict(Conflict),
+    /// The job's state does not allow it.
+    #[error("{0}")]
+    NotAllowed(NotAllowed),
+    /// The job is not the one that the change was made for.
+    #[error(
+        "the job has been changed meanwhile: it is at generation {generation}; look at it and \
+         decide again"
+    )]
+    ChangedMeanwhile {
+        /// What it is now.
+        generation: i32,
+    },
     /// The token is not one of this attempt.
     #[error("the token is not the one that came with this attempt's call")]
     BadAttemptToken,

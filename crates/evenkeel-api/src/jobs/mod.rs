@@ -1,5 +1,7 @@
 //! `/api/v1/jobs…`, a file per endpoint.
 
+mod bulk;
+mod commands;
 mod condition;
 mod create;
 mod delete;
@@ -12,6 +14,7 @@ mod list;
 mod next;
 mod schedule;
 mod trigger;
+mod update;
 mod veil;
 mod view;
 
@@ -19,6 +22,8 @@ use evenkeel_core::JobId;
 
 use crate::problem::{Problem, ProblemType};
 
+pub use bulk::{BulkDocument, BulkResultView, BulkView};
+pub use commands::{BulkCommandDocument, BulkOutcomeView, FilterDocument, RefusalView};
 pub use condition::{ConditionView, HistoryView};
 pub use delete::DeletedView;
 pub use document::JobDocument;
@@ -29,6 +34,8 @@ pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
 pub use trigger::TriggeredView;
 pub use view::JobView;
 
+pub(crate) use bulk::*;
+pub(crate) use commands::*;
 pub(crate) use condition::*;
 pub(crate) use create::*;
 pub(crate) use delete::*;
@@ -37,6 +44,7 @@ pub(crate) use get::*;
 pub(crate) use list::*;
 pub(crate) use next::*;
 pub(crate) use trigger::*;
+pub(crate) use update::*;
 
 /// The id of a job in a path. What can't be an id is the id of no job.
 pub(crate) fn read_id(text: &str) -> Result<JobId, Problem> {

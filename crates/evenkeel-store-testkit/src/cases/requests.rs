@@ -118,10 +118,9 @@ pub async fn of_many_who_find_it_given_up_one_begins(opened: Opened) {
 
 /// Of a dozen with the same request; the others find it under way.
 async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
-    let scope = rig.scope.clone();
-    let answers = at_once(rig, 12, |_, store| {
-        let scope = scope.clone();
-        async move { store.begin_request(&scope, &request("a", 1), now(secs)).await.unwrap() }
+    let scope = rig.scope;
+    let answers = at_once(rig, 12, |_, store| async move {
+        store.begin_request(&scope, &request("a", 1), now(secs)).await.unwrap()
     })
     .await;
     let fresh = answers.iter().filter(|begun| matches!(begun, Begun::Fresh(_))).count();
