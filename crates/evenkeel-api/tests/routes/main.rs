@@ -4,10 +4,12 @@
 
 mod auth;
 mod broken_store;
+mod bulk;
 mod callbacks;
 mod conditions;
 mod executions;
 mod jobs;
+mod keys;
 mod limits;
 mod lists;
 mod operations;

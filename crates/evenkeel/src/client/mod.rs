@@ -6,7 +6,7 @@ mod tls;
 
 use std::time::Duration;
 
-use reqwest::{Method, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde_json::Value;
 
 use crate::failure::chain;
@@ -43,26 +43,71 @@ impl Client {
 
     /// Asks for something.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
-        self.send(Method::GET, path, query, None).await
+        self.send(self.request(Method::GET, path, query)).await
     }
 
     /// Wants something done.
     pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Answer, Failure> {
-        self.send(Method::POST, path, &[], body).await
+        let request = self.request(Method::POST, path, &[]);
+        self.send(match body {
+            Some(body) => with_json(request, body),
+            None => request,
+        })
+        .await
+    }
+
+    /// Wants something changed, if it still has the tag.
+    pub async fn patch(
+        &self,
+        path: &[&str],
+        body: &Value,
+        if_match: Option<&str>,
+    ) -> Result<Answer, Failure> {
+        let mut request = with_json(self.request(Method::PATCH, path, &[]), body);
+        if let Some(tag) = if_match {
+            request = request.header(reqwest::header::IF_MATCH, tag);
+        }
+        self.send(request).await
+    }
+
+    /// Sends documents, one on each line, under a key, and gives what is answered to each.
+    pub async fn post_lines(
+        &self,
+        path: &[&str],
+        lines: Vec<u8>,
+        key: &str,
+    ) -> Result<String, Failure> {
+        let request = self
+            .request(Method::POST, path, &[])
+            .header(reqwest::header::CONTENT_TYPE, "application/x-ndjson")
+            .header("Idempotency-Key", key)
+            .body(lines);
+        let (status, text) = self.fetch(request).await?;
+        if status == 200 {
+            Ok(text)
+        } else {
+            Answer::read(status, text, &self.place).map(|it| it.text)
+        }
     }
 
     /// Wants something gone.
     pub async fn delete(&self, path: &[&str]) -> Result<Answer, Failure> {
-        self.send(Method::DELETE, path, &[], None).await
+        self.send(self.request(Method::DELETE, path, &[])).await
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        path: &[&str],
-        query: &[(&str, &str)],
-        body: Option<&Value>,
-    ) -> Result<Answer, Failure> {
+    async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {
+        let (status, text) = self.fetch(request).await?;
+        Answer::read(status, text, &self.place)
+    }
+
+    async fn fetch(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        Ok((status, text))
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.place.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Piece by piece, so that nobody's name of a job becomes a path.
@@ -75,15 +120,7 @@ impl Client {
         if let Some(token) = &self.place.token {
             request = request.bearer_auth(token);
         }
-        if let Some(body) = body {
-            request = request
-                .header(reqwest::header::CONTENT_TYPE, "application/json")
-                .body(body.to_string());
-        }
-        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let status = response.status().as_u16();
-        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        Answer::read(status, text, &self.place)
+        request
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
@@ -102,6 +139,10 @@ impl Client {
             failure.or_else("check --url or EVENKEEL_URL, and that the server runs")
         }
     }
+}
+
+fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.to_string())
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -2,7 +2,9 @@
 
 mod conditions;
 mod create;
+mod lines;
 mod show;
+mod update;
 mod when;
 
 use clap::{Args, Subcommand};
@@ -43,6 +45,9 @@ enum JobCommand {
         /// Its name or id
         job: String,
     },
+    /// Change a job; what is not said stays, and only another schedule moves its next time
+    #[command(after_help = update::EXAMPLES)]
+    Update(Box<update::UpdateArgs>),
     /// Tell why a job does not run now, and when it may
     #[command(after_help = "Examples:
   evenkeel job explain hello
@@ -77,13 +82,19 @@ enum JobCommand {
 pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
     // What was written wrong is told before a server is looked for.
     let document = match &args.command {
+        JobCommand::Create(args) if args.lines().is_some() => Value::Null,
         JobCommand::Create(args) => args.document(context.now())?,
+        JobCommand::Update(args) => args.change(context.now())?,
         _ => Value::Null,
     };
     let client = context.client(args.client)?;
     context.runtime()?.block_on(async {
         match args.command {
-            JobCommand::Create(_) => create::run(context, &client, &document).await,
+            JobCommand::Create(args) => match args.lines() {
+                Some(path) => lines::run(context, &client, path).await,
+                None => create::run(context, &client, &document).await,
+            },
+            JobCommand::Update(args) => update::run(context, &client, &args, &document).await,
             JobCommand::List(args) => show::list(context, &client, args).await,
             JobCommand::Show { job } => show::show(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
