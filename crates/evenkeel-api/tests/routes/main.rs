@@ -6,6 +6,7 @@ mod auth;
 mod broken_store;
 mod bulk;
 mod callbacks;
+mod changes;
 mod conditions;
 mod executions;
 mod jobs;
