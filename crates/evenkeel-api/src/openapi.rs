@@ -114,7 +114,7 @@ fn add_key(operation: &mut Operation) {
         .description(Some("Names this request for 24 hours: sent again, it is not done again"))
         .schema(Some(schema))
         .build();
-    operation.parameters.get_or_insert_default().push(key);
+    operation.parameters.get_or_insert_default().push(RefOr::T(key));
     for (status, description) in [
         ("409", "A request with the same Idempotency-Key is under way"),
         ("422", "Another request had the same Idempotency-Key, or it is none"),
