@@ -33,9 +33,9 @@ pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, 
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
-    ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView, JobDocument, JobList,
-    JobView, NextTimeView, NextTimesView, ReasonView, RefusalView, ScheduleForm, ScheduleView,
-    TriggeredView,
+    CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView,
+    JobDocument, JobList, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
+    ScheduleForm, ScheduleView, TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};

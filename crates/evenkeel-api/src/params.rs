@@ -69,6 +69,16 @@ impl Params {
         number
     }
 
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        let text = self.text(name)?;
+        let flag = text.parse().ok();
+        if flag.is_none() {
+            self.fault(name, format!("{text:?} is neither true nor false"));
+        }
+        flag
+    }
+
     /// Notes what is wrong with a parameter.
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {
         self.faults.push(Fault::new(name, message));

@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use evenkeel_commands::{CommandError, Conflict, Fault};
 use evenkeel_core::JobId;
+use evenkeel_core::status::JobStatus;
 use evenkeel_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,12 +23,11 @@ use crate::etag::etag;
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
-/// | `job-cancelled` | 409 | the job was ended for good |
-/// | `not-allowed` | 409 | the job's state does not allow this |
+/// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
 /// | `answer-not-kept` | 409 | the request was done before; its answer is not there any more |
-/// | `changed-meanwhile` | 412 | the job is not the version that `If-Match` names |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
+/// | `job-changed` | 412 | the job is no longer what it was to be; read it again |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
@@ -60,21 +60,18 @@ pub enum ProblemType {
     /// A run of the job goes on and its overlap policy allows no other.
     #[serde(rename = "/problems/job-busy")]
     JobBusy,
-    /// The job was ended for good.
-    #[serde(rename = "/problems/job-cancelled")]
-    JobCancelled,
-    /// The job's state does not allow this.
-    #[serde(rename = "/problems/not-allowed")]
-    NotAllowed,
+    /// The job is in a state that does not allow it.
+    #[serde(rename = "/problems/job-state")]
+    JobState,
+    /// The job is no longer what it was to be.
+    #[serde(rename = "/problems/job-changed")]
+    JobChanged,
     /// A request with the same key is under way.
     #[serde(rename = "/problems/request-under-way")]
     RequestUnderWay,
     /// The request was done before, and its answer is not there any more.
     #[serde(rename = "/problems/answer-not-kept")]
     AnswerNotKept,
-    /// The job is not the version that was meant.
-    #[serde(rename = "/problems/changed-meanwhile")]
-    ChangedMeanwhile,
     /// Another request had the same key.
     #[serde(rename = "/problems/idempotency-key-reused")]
     IdempotencyKeyReused,
@@ -116,11 +113,11 @@ impl ProblemType {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NameTaken | Self::JobBusy | Self::JobCancelled | Self::RunOver => {
+            Self::NameTaken | Self::JobBusy | Self::JobState | Self::RunOver => {
                 StatusCode::CONFLICT
             }
-            Self::NotAllowed | Self::RequestUnderWay | Self::AnswerNotKept => StatusCode::CONFLICT,
-            Self::ChangedMeanwhile => StatusCode::PRECONDITION_FAILED,
+            Self::RequestUnderWay | Self::AnswerNotKept => StatusCode::CONFLICT,
+            Self::JobChanged => StatusCode::PRECONDITION_FAILED,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -142,11 +139,10 @@ impl ProblemType {
             Self::MethodNotAllowed => "The path does not have this method",
             Self::NameTaken => "Another job has this name",
             Self::JobBusy => "The job is busy",
-            Self::JobCancelled => "The job was cancelled",
-            Self::NotAllowed => "The job's state does not allow this",
+            Self::JobState => "The state of the job does not allow this",
+            Self::JobChanged => "The job was changed meanwhile",
             Self::RequestUnderWay => "The request is under way",
             Self::AnswerNotKept => "The request was done before",
-            Self::ChangedMeanwhile => "The job was changed meanwhile",
             Self::IdempotencyKeyReused => "The key was used for another request",
             Self::RunOver => "The run has ended or was taken over",
             Self::BodyTooLarge => "The body is too large",
@@ -194,9 +190,9 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// All that is wrong with the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "is_none")]
+    #[schema(required = false, value_type = Vec<FieldError>)]
+    pub errors: Box<[FieldError]>,
     /// The job that is in the way, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
@@ -204,6 +200,14 @@ pub struct Problem {
     /// The version the job has now, if another was meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i32>,
+    /// The state of the job, if that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub job_status: Option<JobStatus>,
+    /// What the job would allow instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub allowed: Option<Box<[&'static str]>>,
 }
 
 impl Problem {
@@ -219,9 +223,11 @@ impl Problem {
             detail: detail.into().into_boxed_str(),
             field: None,
             position: None,
-            errors: Vec::new(),
+            errors: Box::default(),
             existing_id: None,
             generation: None,
+            job_status: None,
+            allowed: None,
         }
     }
 
@@ -251,6 +257,10 @@ impl Problem {
     pub(crate) fn parameter(name: &str, message: impl Into<String>) -> Self {
         Self::of_fields(ProblemType::InvalidParameter, vec![Fault::new(name, message)])
     }
+}
+
+fn is_none(errors: &[FieldError]) -> bool {
+    errors.is_empty()
 }
 
 fn place(fault: &Fault) -> Option<u32> {
@@ -289,17 +299,17 @@ impl From<CommandError> for Problem {
                 ..Self::new(ProblemType::NameTaken, detail)
             },
             CommandError::Conflict(Conflict::Busy) => Self::new(ProblemType::JobBusy, detail),
-            CommandError::Conflict(Conflict::Cancelled) => {
-                Self::new(ProblemType::JobCancelled, detail)
+            CommandError::NotAllowed(refusal) => Self {
+                job_status: Some(refusal.status),
+                allowed: Some(refusal.allowed.iter().map(|command| command.as_str()).collect()),
+                ..Self::new(ProblemType::JobState, detail)
+            },
+            CommandError::Stale { generation } => {
+                Self { generation: Some(generation), ..Self::new(ProblemType::JobChanged, detail) }
             }
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }
-            CommandError::NotAllowed(_) => Self::new(ProblemType::NotAllowed, detail),
-            CommandError::ChangedMeanwhile { generation } => Self {
-                generation: Some(generation),
-                ..Self::new(ProblemType::ChangedMeanwhile, detail)
-            },
             CommandError::BadAttemptToken => Self::new(ProblemType::Unauthorized, detail),
             CommandError::Store(error) => error.into(),
         }
@@ -317,7 +327,7 @@ impl IntoResponse for Problem {
                 let challenge = HeaderValue::from_static("Bearer realm=\"evenkeel\"");
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
-            ProblemType::ChangedMeanwhile => {
+            ProblemType::JobChanged => {
                 headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
             }
             ProblemType::StoreUnavailable | ProblemType::Timeout | ProblemType::RequestUnderWay => {

@@ -24,19 +24,16 @@ pub enum CommandError {
         /// Which one.
         id: JobId,
     },
-    /// The job is in a state that does not allow it.
+    /// What goes on does not allow it.
     #[error("{0}")]
     Conflict(Conflict),
-    /// The job's state does not allow it.
+    /// The job is in a state that does not allow it.
     #[error("{0}")]
     NotAllowed(NotAllowed),
-    /// The job is not the one that the change was made for.
-    #[error(
-        "the job has been changed meanwhile: it is at generation {generation}; look at it and \
-         decide again"
-    )]
-    ChangedMeanwhile {
-        /// What it is now.
+    /// The job is no longer what it was to be.
+    #[error("the job was changed meanwhile: its generation is {generation}; read it again")]
+    Stale {
+        /// The one it has.
         generation: i32,
     },
     /// The token is not one of this attempt.
@@ -56,9 +53,6 @@ pub enum Conflict {
          end, or create the job with \"overlap\": \"allow\""
     )]
     Busy,
-    /// Somebody ended it for good.
-    #[error("this job was cancelled and runs no more; create it anew")]
-    Cancelled,
     /// The attempt has ended.
     #[error(
         "this attempt does not run any more: it has ended, or went back into the queue and will be \

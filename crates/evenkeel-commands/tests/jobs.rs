@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_commands::{CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job};
+use evenkeel_commands::{
+    Ask, CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job,
+};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Origin, Schedule, TenantNo};
-use evenkeel_store::{JobFilter, JobSort, PageRequest, Role, Scope, Store};
+use evenkeel_store::{JobFilter, JobSort, Obeyed, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
@@ -96,7 +98,7 @@ async fn what_is_not_there_is_not_found() {
     let nobody = JobId::new(START, [9; 10]);
     let page = PageRequest::first(10);
     assert!(matches!(jobs.get(&scope, nobody).await, Err(CommandError::NotFound)));
-    assert!(matches!(jobs.delete(&scope, nobody).await, Err(CommandError::NotFound)));
+    assert!(matches!(jobs.delete(&scope, nobody, false, None).await, Err(CommandError::NotFound)));
     assert!(matches!(jobs.trigger(&scope, nobody).await, Err(CommandError::NotFound)));
     let listed = runs.list_of_job(&scope, nobody, page).await;
     assert!(matches!(listed, Err(CommandError::NotFound)));
@@ -162,4 +164,40 @@ async fn the_window_of_a_periodic_job_is_that_of_its_document() {
     let seen = jobs.condition(&scope, job.unwrap().id).await.unwrap();
     assert_eq!((seen.can_start_by, seen.should_start_by), (Some(START), Some(at(23 * 3600))));
     assert_eq!(seen.condition.deadline, Some(at(24 * 3600)));
+}
+
+#[tokio::test]
+async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
+    let (jobs, _, scope) = open().await;
+    let mut ids = Vec::new();
+    for name in ["a", "b", "c"] {
+        ids.push(jobs.create(&scope, &named(name)).await.unwrap().id);
+    }
+    jobs.ask_one(&scope, ids[1], Ask::Pause, None).await.unwrap();
+    let nobody = JobId::new(at(7), [7; 10]);
+    let asked = [ids[2], nobody, ids[1], ids[0], ids[2]];
+    let answers = jobs.ask(&scope, &asked, Ask::Pause, None).await.unwrap();
+    assert!(matches!(answers[0], Obeyed::Done(_)));
+    assert_eq!(answers[1], Obeyed::NotFound);
+    assert!(matches!(answers[2], Obeyed::NotAllowed(_)));
+    assert!(matches!(answers[3], Obeyed::Done(_)));
+    assert_eq!(answers[4], answers[0], "asked twice, it obeys once");
+    let resumed = jobs.ask(&scope, &ids, Ask::Resume, None).await.unwrap();
+    for answer in resumed {
+        let Obeyed::Done(done) = answer else { panic!("{answer:?}") };
+        assert_eq!(done.job.unwrap().next_at, Some(at(1800)));
+    }
+}
+
+#[tokio::test]
+async fn with_a_generation_only_the_job_as_it_was_obeys() {
+    let (jobs, _, scope) = open().await;
+    let id = jobs.create(&scope, &named("a")).await.unwrap().id;
+    jobs.ask_one(&scope, id, Ask::Pause, Some(1)).await.unwrap();
+    for ask in [Ask::Resume, Ask::Cancel, Ask::Delete] {
+        let refused = jobs.ask_one(&scope, id, ask, Some(1)).await;
+        assert!(matches!(refused, Err(CommandError::Stale { generation: 2 })), "{refused:?}");
+    }
+    let resumed = jobs.ask_one(&scope, id, Ask::Resume, Some(2)).await.unwrap();
+    assert_eq!(resumed.job.unwrap().generation, 3);
 }

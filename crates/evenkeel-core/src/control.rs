@@ -25,7 +25,7 @@ pub fn resumed_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Opt
     if matches!(definition.schedule, Schedule::Once(_)) {
         let withdrawn = matches!(so_far.last_outcome, None | Some(Outcome::Cancelled));
         let has_run = so_far.fired > 0 && !(withdrawn && so_far.live == 0);
-        return if has_run { None } else { definition.timetable().first_after(now) };
+        return if has_run { None } else { definition.timetable().first_after(after(so_far, now)) };
     }
     begun_anew(definition, so_far, now)
 }
@@ -48,10 +48,13 @@ fn begun_anew(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<
     if definition.bounds.max_runs.is_some_and(|max| so_far.fired >= max) {
         return None;
     }
-    // No time is fired twice, not even by a clock that was set back.
+    definition.timetable().first_after(after(so_far, now))
+}
+
+/// No time is fired twice, not even by a clock that was set back.
+fn after(so_far: SoFar, now: Timestamp) -> Timestamp {
     let tick = Span::from_micros(1);
-    let after = so_far.last_fired_at.map_or(now, |last| now.max(last.saturating_add(tick)));
-    definition.timetable().first_after(after)
+    so_far.last_fired_at.map_or(now, |last| now.max(last.saturating_add(tick)))
 }
 
 #[cfg(test)]
@@ -93,6 +96,8 @@ mod tests {
         let after = |outcome| SoFar { last_outcome: Some(outcome), ..fired };
         assert_eq!(resumed_at(&once, SoFar::default(), NOW), Some(NOW));
         assert_eq!(resumed_at(&once, after(Outcome::Cancelled), NOW), Some(NOW));
+        let at_once = SoFar { last_fired_at: Some(NOW), ..after(Outcome::Cancelled) };
+        assert!(resumed_at(&once, at_once, NOW) > Some(NOW), "no time fires twice");
         assert_eq!(resumed_at(&once, after(Outcome::Failed), NOW), None);
         assert_eq!(resumed_at(&once, SoFar { live: 1, ..fired }, NOW), None);
         assert_eq!(revived_at(&once, after(Outcome::Failed), NOW), None);

@@ -5,7 +5,7 @@ WITH before AS MATERIALIZED (
        SET live = greatest(live - 1, 0),
            head_at = CASE WHEN $2 THEN $3 ELSE head_at END,
            head_sequence = CASE WHEN $2 THEN $4 ELSE head_sequence END,
-           watched = NOT deleted
+           last_status = 4, watched = stopped_at IS DISTINCT FROM 9223372036854775807
      WHERE job_no = $1
  RETURNING shard, job_no, tenant_no, watched
 ), touched AS (

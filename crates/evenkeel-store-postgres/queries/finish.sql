@@ -1,7 +1,7 @@
 -- Any batch: with failures, results, retries, jobs that stop or whose next time follows from the
 -- end (not if it got another time after the attempt began: that was decided under an older
--- schedule). Each job is in the batch once. The arithmetic is that of core's History::after. A deleted
--- job is not tried again, nor a run that somebody wants ended.
+-- schedule). Each job is in the batch once. The arithmetic is that of core's History::after. What is
+-- stopped is not tried again, nor a run that somebody wants ended.
 WITH ended AS (
     UPDATE run r
        SET status = d.status, finished_at = d.finished_at, error = d.error, output = d.output,
@@ -22,7 +22,8 @@ WITH ended AS (
            d.stop_job AND NOT r.cancel_asked AS stop_job, d.next_at, d.slot, d.watch
 ), told AS (
     UPDATE job_state s
-       SET live = CASE WHEN e.retry_at IS NOT NULL AND NOT s.deleted THEN s.live
+       SET live = CASE WHEN e.retry_at IS NOT NULL AND (e.scheduled_at <= s.stopped_at) IS NOT TRUE
+                       THEN s.live
                        ELSE greatest(s.live - 1, 0) END,
            next_at = CASE WHEN s.placed_at > e.started_at THEN s.next_at
                           WHEN e.stop_job THEN NULL
@@ -34,7 +35,8 @@ WITH ended AS (
                        WHEN s.by_end AND s.active AND s.next_at IS NOT NULL
                             AND e.next_at > coalesce(s.last_fired_at, e.next_at - 1)
                        THEN e.slot ELSE s.slot END,
-           watched = (s.watched OR e.watch OR NOT e.good) AND NOT s.deleted,
+           watched = (s.watched OR e.watch OR NOT e.good)
+                     AND s.stopped_at IS DISTINCT FROM 9223372036854775807,
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = CASE WHEN e.good THEN e.started_at
                                      ELSE s.last_good_start_at END,
@@ -53,18 +55,20 @@ WITH ended AS (
            good_at = CASE WHEN e.good THEN e.scheduled_at
                           ELSE s.good_at END,
            failed_at = CASE WHEN e.failed THEN e.scheduled_at
-                            ELSE s.failed_at END
+                            ELSE s.failed_at END,
+           good_runs = s.good_runs + e.good::int4, bad_runs = s.bad_runs + e.failed::int4
       FROM (SELECT *, status IN (2, 7) AS good, status IN (3, 5) AS failed FROM ended) AS e
      WHERE s.job_no = e.job_no
- RETURNING s.shard, s.tenant_no, s.deleted, e.job_no, e.scheduled_at, e.sequence, e.attempt,
-           e.retry_at, s.watched,
+ RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.watched,
+           CASE WHEN (e.scheduled_at <= s.stopped_at) IS NOT TRUE THEN e.retry_at END AS retry_at,
            -- its time has moved, or its chain has not ended well
-           NOT s.deleted AND (s.by_end AND s.next_at = e.next_at
-                              OR NOT e.good AND e.retry_at IS NULL) AS is_news
+           s.stopped_at IS DISTINCT FROM 9223372036854775807
+           AND (s.by_end AND s.next_at = e.next_at
+                OR NOT e.good AND (e.retry_at IS NULL OR e.scheduled_at <= s.stopped_at)) AS is_news
 ), waiting AS (
     INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
     SELECT shard, retry_at, scheduled_at, job_no, sequence, attempt + 1, tenant_no
-      FROM told WHERE retry_at IS NOT NULL AND NOT deleted
+      FROM told WHERE retry_at IS NOT NULL
 ), touched AS (
     INSERT INTO watch (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM told WHERE watched

@@ -20,7 +20,7 @@ WITH ended AS (
            variance = CASE WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8
                                                             * (e.took - s.average_us)::float8) END,
-           good_at = e.scheduled_at
+           good_at = e.scheduled_at, good_runs = s.good_runs + 1
       FROM ended e
      WHERE s.job_no = e.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.watched

@@ -25,11 +25,24 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
                                             AND r.sequence = n.sequence)) AS p
                 WHERE p.prev_at IS NOT NULL AND n.depth < 1000
            )
-           SELECT r.started_at
+           SELECT ARRAY[r.started_at, r.scheduled_at, r.sequence, r.attempt]
              FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
              JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
             WHERE r.status = 1 LIMIT 1)
-       END AS running_since
+       END AS running,
+       CASE WHEN s.live > 0 THEN (
+           SELECT ARRAY[scheduled_at, sequence, attempt]
+             FROM (SELECT scheduled_at, sequence, attempt FROM ready q WHERE q.job_no = s.job_no
+                    UNION ALL
+                   SELECT scheduled_at, sequence, attempt FROM wake w WHERE w.job_no = s.job_no) AS w
+            ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1)
+       END AS newest_waiting,
+       s.stopped_at, s.good_runs, s.bad_runs,
+       CASE WHEN s.last_status IN (3, 5) THEN (
+           SELECT left(r.error, 4096) FROM run r
+            WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN (3, 5)
+            ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
+       END AS last_error
   FROM job j JOIN job_state s USING (job_no)
  WHERE j.tenant_no = $1 AND j.standing <> 3 AND j.job_no > $2
    AND ($3::text IS NULL OR starts_with(j.name, $3)) AND ($4::text IS NULL OR j.source_id = $4)

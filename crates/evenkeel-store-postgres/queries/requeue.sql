@@ -1,10 +1,10 @@
--- An attempt of a deleted job is not started again, nor one that is to end: it is recorded as
--- cancelled, or as superseded. Whether the job is deleted is read from its locked row, so that a
--- deletion sees the place in the queue or this sees the deletion.
+-- An attempt that is stopped is not started again, nor one that is to end: it is recorded as
+-- cancelled, or as superseded. Whether the job stops it is read from its locked row, so that who
+-- stops the job sees the place in the queue or this sees that it is stopped.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), locked AS MATERIALIZED (
-    SELECT d.*, s.deleted
+    SELECT d.*, coalesce(d.scheduled_at <= s.stopped_at, false) AS stopped
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::bool[],
                   $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::text[], $14::text[],
                   $15::int8[], $16::int8[], $17::text[])
@@ -14,15 +14,15 @@ WITH clock AS MATERIALIZED (
        FOR NO KEY UPDATE OF s
 ), taken AS (
     UPDATE run r
-       SET status = CASE WHEN r.superseded THEN 8 WHEN l.deleted OR r.cancel_asked THEN 4
+       SET status = CASE WHEN r.superseded THEN 8 WHEN l.stopped OR r.cancel_asked THEN 4
                          ELSE 0 END,
            fence = r.fence + 1,
            crashes = r.crashes + l.crashed::int4,
-           finished_at = CASE WHEN l.deleted OR r.cancel_asked THEN (SELECT now FROM clock) END
+           finished_at = CASE WHEN l.stopped OR r.cancel_asked THEN (SELECT now FROM clock) END
       FROM locked l
      WHERE r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no AND r.sequence = l.sequence
        AND r.attempt = l.attempt AND r.node_no = $2 AND r.fence = l.fence AND r.status = 1
- RETURNING l.*, l.deleted OR r.cancel_asked AS is_over, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
+ RETURNING l.*, l.stopped OR r.cancel_asked AS is_over, r.status, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
                        sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
@@ -42,8 +42,10 @@ WITH clock AS MATERIALIZED (
                          AND n.sequence = t.sequence AND n.attempt = t.attempt
                       OFFSET 0) AS n))
 ), over AS (
-    UPDATE job_state s SET live = greatest(s.live - t.chains, 0), watched = NOT s.deleted
-      FROM (SELECT job_no, count(*)::int4 AS chains FROM taken WHERE is_over GROUP BY job_no) AS t
+    UPDATE job_state s
+       SET live = greatest(s.live - t.chains, 0), last_status = t.status,
+           watched = s.stopped_at IS DISTINCT FROM 9223372036854775807
+      FROM (SELECT job_no, count(*)::int4 AS chains, max(status) AS status FROM taken WHERE is_over GROUP BY job_no) AS t
      WHERE s.job_no = t.job_no
  RETURNING s.job_no, s.tenant_no, s.shard, s.watched
 ), touched AS (

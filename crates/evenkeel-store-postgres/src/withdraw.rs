@@ -60,14 +60,14 @@ pub(crate) struct Chains {
 }
 
 /// Takes away what waits of jobs. Whoever claims or fires locks what waits before it locks the
-/// job's state: so must the caller, and as more can come until then, call this again.
+/// job's state: so must the caller.
 pub(crate) async fn withdraw(connection: &Connection, jobs: &[i64]) -> Tried<Vec<Withdrawn>> {
     let mut withdrawn = Vec::new();
-    let sql = include_str!("../queries/delete_withdraw_ready.sql");
+    let sql = include_str!("../queries/order_withdraw_ready.sql");
     for row in connection.rows(sql, &[&jobs]).await? {
         withdrawn.push(Withdrawn::from_queue(&row)?);
     }
-    let sql = include_str!("../queries/delete_withdraw_wakes.sql");
+    let sql = include_str!("../queries/order_withdraw_wakes.sql");
     for row in connection.rows(sql, &[&jobs]).await? {
         withdrawn.push(Withdrawn::from_wake(&row)?);
     }
@@ -103,8 +103,8 @@ pub(crate) async fn close(
     chains.iter().filter(|chains| closed.contains(&chains.job_no)).for_each(|it| columns.push(it));
     record(connection, status, now, &withdrawn).await?;
     let ChainColumns { job_no, live, head_at, head_sequence } = &columns;
-    let sql = include_str!("../queries/delete_close_chains.sql");
-    connection.change(sql, &[job_no, live, head_at, head_sequence]).await?;
+    let sql = include_str!("../queries/order_close_chains.sql");
+    connection.change(sql, &[job_no, live, head_at, head_sequence, &status.code()]).await?;
     Ok(())
 }
 
@@ -142,7 +142,7 @@ pub(crate) async fn record(
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
     connection
         .change(
-            include_str!("../queries/delete_record_withdrawn.sql"),
+            include_str!("../queries/order_record_withdrawn.sql"),
             &[
                 &status.code(),
                 &now,

@@ -7,10 +7,11 @@ mod common;
 use std::sync::Arc;
 
 use evenkeel_core::{JobNo, Progress, Shard, Timestamp};
-use evenkeel_store::{Deleted, FinishResult, Note, Prune};
+use evenkeel_store::{FinishResult, Note, Prune};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
+use evenkeel_store_testkit::orders::{Orders, gone};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(store: PostgresStore) -> Rig {
@@ -45,7 +46,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
-    assert_eq!(deleted, Deleted::Done(Vec::new()));
+    assert_eq!(deleted, gone(Vec::new()));
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 0));
     assert_eq!(count("run").await, 2);

@@ -18,6 +18,7 @@ use evenkeel_store::{
     Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then, Traces, Triggered,
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
+use evenkeel_store_testkit::orders::Orders;
 use tokio_postgres::Client;
 
 const DUE: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -110,8 +111,9 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
     let schema = options.schema.as_deref().unwrap();
     let delete = format!(
         "BEGIN; UPDATE {schema}.job SET standing = 3 WHERE job_no = {no};
-         UPDATE {schema}.job_state SET deleted = true, active = false WHERE job_no = {no}",
-        no = no.0
+         UPDATE {schema}.job_state SET stopped_at = {max}, active = false WHERE job_no = {no}",
+        no = no.0,
+        max = i64::MAX
     );
     deleter.batch_execute(&delete).await.unwrap();
     let asked = tokio::spawn({

@@ -13,6 +13,7 @@ use evenkeel_store::{DueJob, Finish, FinishResult, Fire, Judgement, Owned, Store
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, new_job, now, unnamed_job};
+use evenkeel_store_testkit::orders::Orders;
 use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig, wake_fire_of};
 use futures::future::join_all;
 use tokio_postgres::Client;
@@ -53,7 +54,7 @@ async fn contradictions(onlooker: &Client, options: &PostgresOptions) -> Vec<i64
          CREATE TEMP VIEW wrong AS
          SELECT (SELECT count(*) FROM job_state s
                   WHERE s.watched <> EXISTS (SELECT FROM watch w WHERE w.job_no = s.job_no)) AS one,
-                (SELECT count(*) FROM job_state s WHERE s.watched AND s.deleted) AS two,
+                (SELECT count(*) FROM job_state s WHERE s.watched AND s.stopped_at = 9223372036854775807) AS two,
                 (SELECT count(*) FROM tenant t
                   WHERE t.warnings <> (SELECT count(*) FROM watch w
                                         WHERE w.tenant_no = t.tenant_no AND w.level = 1)

@@ -1,18 +1,14 @@
-//! What users do with jobs: register, change, look, run now.
+//! What users do with jobs: register and look.
 
-use evenkeel_core::{
-    About, Definition, JobId, JobNo, Origin, RunKey, Sequence, Shard, Slot, TenantNo, Timestamp,
-};
-use evenkeel_store::{
-    Changed, Job, JobChange, JobFilter, NewJob, Now, Page, PageRequest, Registered, Standing,
-    StoreError, Triggered,
-};
+use std::collections::BTreeSet;
+
+use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
+use evenkeel_store::{Job, JobFilter, NewJob, Now, Page, PageRequest, Registered};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{job_from, job_id, json, micros};
-use crate::{openings, watch};
 
 /// A filtered list is counted exactly up to here.
 const COUNTED_MAX: i64 = 10_000;
@@ -70,7 +66,7 @@ fn register_one(
 }
 
 /// A job that is due before the end of the next slot may have been passed over by the look ahead.
-fn tell_scheduler(
+pub(crate) fn tell_scheduler(
     connection: &Connection,
     job: JobNo,
     next_at: Option<Timestamp>,
@@ -90,7 +86,7 @@ pub(crate) fn mark_changed(connection: &Connection, job: JobNo) -> Answer<()> {
     Ok(())
 }
 
-pub(crate) fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()> {
+fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()> {
     connection
         .prepare_cached(include_str!("../queries/tenant_count_jobs.sql"))?
         .execute(params![tenant.0, more])?;
@@ -98,7 +94,7 @@ pub(crate) fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -
 }
 
 /// Another job of the tenant with the same name and configuration.
-fn find_namesake(
+pub(crate) fn find_namesake(
     connection: &Connection,
     tenant: TenantNo,
     about: &About,
@@ -119,107 +115,14 @@ pub(crate) fn get(connection: &Connection, tenant: TenantNo, id: JobId) -> Answe
     rows.next()?.map(|row| job_from(connection, row)).transpose()
 }
 
-pub(crate) fn update(
+pub(crate) fn get_jobs(
     connection: &Connection,
     tenant: TenantNo,
-    id: JobId,
-    change: JobChange,
-    now: Now,
-) -> Answer<Changed> {
-    let now = resolve(now);
-    let Some(job) = get(connection, tenant, id)? else { return Ok(Changed::NotFound) };
-    let is_stale = change.expect_generation.is_some_and(|expected| expected != job.generation);
-    let goes_back = matches!(change.next_at, Some(Some(at)) if Some(at) <= job.last_fired_at);
-    if is_stale || goes_back {
-        return Ok(Changed::Conflict(Box::new(job)));
-    }
-    let about = change.about.unwrap_or(job.about);
-    if let Some(other) = find_namesake(connection, tenant, &about, job.no)? {
-        return Ok(Changed::NameTaken(other));
-    }
-    let is_redefined = change.definition.is_some();
-    let definition = change.definition.unwrap_or(job.definition);
-    connection.prepare_cached(include_str!("../queries/update_job.sql"))?.execute(params![
-        job.no.0,
-        about.name,
-        about.configuration.as_deref().unwrap_or_default(),
-        about.source_id,
-        json(&about)?,
-        json(&definition)?,
-        now.as_micros(),
-    ])?;
-    connection
-        .prepare_cached(include_str!("../queries/update_job_state.sql"))?
-        .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
-    if let Some(next_at) = change.next_at {
-        connection.prepare_cached(include_str!("../queries/update_place.sql"))?.execute(
-            params![job.no.0, micros(next_at), next_at.map(|at| Slot::of(at).0), now.as_micros(),],
-        )?;
-    }
-    if is_redefined {
-        let seen = job.history.average_good_duration;
-        openings::open_anew(connection, job.no, &definition, seen, now)?;
-    }
-    tell_scheduler(connection, job.no, change.next_at.unwrap_or(job.next_at), now)?;
-    watch::touch(connection, job.no)?;
-    Ok(get(connection, tenant, id)?.map_or(Changed::NotFound, |job| Changed::Done(Box::new(job))))
-}
-
-pub(crate) fn trigger(
-    connection: &Connection,
-    tenant: TenantNo,
-    id: JobId,
-    n: u32,
-    now: Now,
-) -> Answer<Triggered> {
-    let now = resolve(now);
-    let found: Option<(i64, usize, String, u32)> = connection
-        .prepare_cached(include_str!("../queries/trigger_find.sql"))?
-        .query_row(params![tenant.0, id.0.as_bytes().as_slice()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        })
-        .optional()?;
-    let Some((no, standing, definition, live)) = found else { return Ok(Triggered::NotFound) };
-    if Standing::ALL.get(standing) == Some(&Standing::Cancelled) {
-        return Ok(Triggered::Cancelled);
-    }
-    let definition: Definition = serde_json::from_str(&definition)
-        .map_err(|cause| StoreError::corrupt(format_args!("job {id}"), "definition", cause))?;
-    if !definition.overlap.may_start(live) {
-        return Ok(Triggered::Busy);
-    }
-    let job = JobNo(no);
-    let sequence = free_sequence(connection, job, n, now)?;
-    let key = RunKey { sequence, ..RunKey::regular(job, now) };
-    connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
-        Shard::of(job).0,
-        now.as_micros(),
-        now.as_micros(),
-        no,
-        sequence.bits(),
-        key.attempt.0,
-        tenant.0,
-    ])?;
-    connection
-        .prepare_cached("UPDATE job_state SET live = live + 1 WHERE job_no = ?1")?
-        .execute([no])?;
-    watch::touch(connection, job)?;
-    Ok(Triggered::Accepted(key))
-}
-
-/// The trigger number `n` of this microsecond, or the next one that nobody has.
-fn free_sequence(connection: &Connection, job: JobNo, n: u32, now: Timestamp) -> Answer<Sequence> {
-    let mut is_taken =
-        connection.prepare_cached(include_str!("../queries/trigger_is_taken.sql"))?;
-    for step in 0..Sequence::NUMBERS {
-        let sequence = Sequence::new(Origin::Trigger, n.wrapping_add(step));
-        let taken: bool = is_taken
-            .query_row(params![now.as_micros(), job.0, sequence.bits()], |row| row.get(0))?;
-        if !taken {
-            return Ok(sequence);
-        }
-    }
-    Err(StoreError::Refused("every trigger number of this microsecond is taken".into()).into())
+    ids: &[JobId],
+) -> Answer<Vec<Job>> {
+    let ids: BTreeSet<&JobId> = ids.iter().collect();
+    let found = ids.into_iter().map(|id| get(connection, tenant, *id));
+    found.filter_map(Result::transpose).collect()
 }
 
 pub(crate) fn list(

@@ -6,7 +6,7 @@
 //! and survives a crash.
 
 mod clock;
-mod delete;
+mod ends;
 mod error;
 mod fire;
 mod jobs;
@@ -16,7 +16,9 @@ mod notes;
 mod open;
 mod openings;
 mod options;
+mod orders;
 mod pages;
+mod purge;
 mod queue;
 mod readers;
 mod requests;
@@ -26,6 +28,7 @@ mod schedules;
 mod session;
 mod stubs;
 mod supersede;
+mod trigger;
 mod verbs;
 mod watch;
 mod writer;

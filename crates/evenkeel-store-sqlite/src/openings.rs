@@ -69,12 +69,14 @@ pub(crate) fn open_anew(
     now: Timestamp,
 ) -> Answer<()> {
     let opening = Opening::of(definition, definition.average(seen), now);
-    connection.prepare_cached(include_str!("../queries/update_ready.sql"))?.execute(params![
-        job.0,
-        micros(opening.from),
-        micros(opening.until),
-        name_list(&definition.dont_run_on_nodes)?,
-    ])?;
+    connection.prepare_cached(include_str!("../queries/order_open_ready.sql"))?.execute(
+        params![
+            job.0,
+            micros(opening.from),
+            micros(opening.until),
+            name_list(&definition.dont_run_on_nodes)?,
+        ],
+    )?;
     Ok(())
 }
 

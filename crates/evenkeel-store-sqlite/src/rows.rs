@@ -2,13 +2,13 @@
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{History, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    DueJob, Job, Results, Run, RunLink, Standing, StoreError, outcome_from_code,
+    DueJob, Job, LAST_ERROR_MAX, Results, Run, RunLink, Standing, StoreError, outcome_from_code,
     run_key_from_columns, skip_reason_from_code, sql_time,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -68,6 +68,8 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         .ok_or_else(|| StoreError::corrupt(format_args!("job {id}"), "standing", "unknown"))?;
     let last_status: Option<i16> = row.get("last_status")?;
     let no = JobNo(row.get("job_no")?);
+    let running = newest_running(connection, no, row)?;
+    let updated_at = Timestamp::from_micros(row.get("updated_at")?);
     Ok(Job {
         no,
         id,
@@ -85,7 +87,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         standing,
         generation: row.get("generation")?,
         created_at: Timestamp::from_micros(row.get("created_at")?),
-        updated_at: Timestamp::from_micros(row.get("updated_at")?),
+        updated_at,
         next_at: sql_time(row.get("next_at")?),
         last_fired_at: sql_time(row.get("last_fired_at")?),
         live: row.get("live")?,
@@ -95,40 +97,78 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         history: history_from(row)?,
         since: Timestamp::from_micros(row.get("since")?),
         fired: row.get::<_, i64>("fired")?.unsigned_abs(),
-        running_since: running_since(connection, no, row)?,
-        running: None,
-        retry_count: 0,
-        stopped_at: None,
-        good_runs: 0,
-        bad_runs: 0,
-        last_error: None,
+        running_since: running.map(|(_, since)| since),
+        running: running.map(|(key, _)| key),
+        retry_count: retry_count(connection, no, row, running.map(|(key, _)| key))?,
+        stopped_at: match standing {
+            Standing::Active => None,
+            Standing::Paused => sql_time(row.get("stopped_at")?),
+            // Nothing changes it afterwards.
+            Standing::Cancelled | Standing::Deleted => Some(updated_at),
+        },
+        good_runs: row.get::<_, i64>("good_runs")?.unsigned_abs(),
+        bad_runs: row.get::<_, i64>("bad_runs")?.unsigned_abs(),
+        last_error: last_error(connection, no, row)?,
     })
 }
 
-/// So many records of skipped times are passed over in search of what runs.
-const PASSED_MAX: u32 = 1_000;
-
-/// Since when the newest attempt of the newest chain runs, by the columns of its job. A record of
-/// skipped times is no chain.
-pub(crate) fn running_since(
+/// How many retries the newest chain has had that is not over.
+fn retry_count(
     connection: &Connection,
     job: JobNo,
     row: &Row<'_>,
-) -> Answer<Option<Timestamp>> {
+    running: Option<RunKey>,
+) -> Answer<u16> {
+    let mut newest = running;
+    if row.get::<_, u32>("waiting")? > 0 {
+        let mut statement =
+            connection.prepare_cached(include_str!("../queries/get_job_newest_waiting.sql"))?;
+        let mut rows = statement.query([job.0])?;
+        newest = newest.max(rows.next()?.map(key_from).transpose()?);
+    }
+    Ok(newest.map_or(0, |key| key.attempt.0))
+}
+
+fn last_error(connection: &Connection, job: JobNo, row: &Row<'_>) -> Answer<Option<String>> {
+    let outcome = row.get::<_, Option<i16>>("last_status")?.and_then(outcome_from_code);
+    let failed_at: Option<i64> = row.get("failed_at")?;
+    let Some(failed_at) = failed_at.filter(|_| outcome.is_some_and(Outcome::is_failure)) else {
+        return Ok(None);
+    };
+    let found: Option<Option<String>> = connection
+        .prepare_cached(include_str!("../queries/get_job_last_error.sql"))?
+        .query_row(params![failed_at, job.0, LAST_ERROR_MAX as i64], |row| row.get(0))
+        .optional()?;
+    Ok(found.flatten())
+}
+
+/// So many chains that do not run are passed over in search of one that does.
+const PASSED_MAX: u32 = 1_000;
+
+/// The newest attempt of the newest chain, and since when it runs, if it does; by the columns of
+/// its job. A record of skipped times is no chain, and one that nobody has begun does not hide what
+/// runs.
+pub(crate) fn newest_running(
+    connection: &Connection,
+    job: JobNo,
+    row: &Row<'_>,
+) -> Answer<Option<(RunKey, Timestamp)>> {
     if row.get::<_, u32>("live")? == 0 {
         return Ok(None);
     }
     let mut statement =
-        connection.prepare_cached(include_str!("../queries/get_job_running_since.sql"))?;
+        connection.prepare_cached(include_str!("../queries/get_job_running.sql"))?;
     let mut next = link(row.get("head_at")?, row.get("head_sequence")?);
     for _ in 0..PASSED_MAX {
         let Some(chain) = next else { break };
-        let which = params![chain.scheduled_at.as_micros(), job.0, chain.sequence.bits()];
-        let mut rows = statement.query(which)?;
+        let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
+        let mut rows = statement.query(params![at, job.0, sequence])?;
         let Some(newest) = rows.next()? else { break };
         let status: i16 = newest.get("status")?;
         if status == RunStatus::Running.code() {
-            return Ok(sql_time(newest.get("started_at")?));
+            let attempt = newest.get("attempt")?;
+            let key = run_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
+            return Ok(sql_time(newest.get("started_at")?).map(|since| (key, since)));
         }
         if status != RunStatus::Skipped.code() {
             break;

@@ -1,11 +1,10 @@
 //! Makes room for a newer time of jobs.
 
-use evenkeel_core::run::Outcome;
 use evenkeel_store::{Now, Supersede};
 use rusqlite::{Connection, params};
 
 use crate::clock::resolve;
-use crate::delete::end_all;
+use crate::ends::supersede_all;
 use crate::error::Answer;
 use crate::watch::tell_of_end;
 
@@ -14,8 +13,7 @@ pub(crate) fn supersede(connection: &Connection, batch: &[Supersede], now: Now) 
     let mut look = connection.prepare_cached(include_str!("../queries/supersede_look.sql"))?;
     for Supersede { job, generation, due } in batch {
         if look.exists(params![job.0, generation, due.as_micros()])? {
-            let ended = end_all(connection, *job, Outcome::Superseded, now)?;
-            if ended.withdrawn > 0 {
+            if supersede_all(connection, *job, now)? {
                 tell_of_end(connection, *job)?;
             }
         }

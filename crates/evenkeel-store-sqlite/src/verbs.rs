@@ -3,16 +3,18 @@
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
-    Fire, Fired, Job, JobChange, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead,
-    Member, NewJob, NewNode, NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged,
-    Postpone, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
-    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
+    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore,
+    Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
+    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
+    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
 use crate::queue::Urgency::{Batch, Command, End};
-use crate::{SqliteStore, delete, fire, jobs, nodes, openings, runs, schedules, supersede};
+use crate::{
+    SqliteStore, fire, jobs, nodes, openings, orders, purge, runs, schedules, supersede, trigger,
+};
 
 #[async_trait]
 impl JobStore for SqliteStore {
@@ -27,28 +29,6 @@ impl JobStore for SqliteStore {
             .write(Command, jobs.len() * 2, move |session| {
                 jobs::register(session.connection(), tenant, &jobs, now)
             })
-            .await
-    }
-
-    async fn update(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: JobChange,
-        now: Now,
-    ) -> Result<Changed, StoreError> {
-        let tenant = scope.tenant;
-        self.writer
-            .write(Command, 2, move |session| {
-                jobs::update(session.connection(), tenant, id, change, now)
-            })
-            .await
-    }
-
-    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError> {
-        let tenant = scope.tenant;
-        self.writer
-            .write(Command, 4, move |session| delete::delete(session.connection(), tenant, id, now))
             .await
     }
 
@@ -83,19 +63,30 @@ impl JobStore for SqliteStore {
 
     async fn order(
         &self,
-        _: &Scope,
-        _: Vec<evenkeel_store::Order>,
-        _: Now,
-    ) -> Result<Vec<evenkeel_store::Obeyed>, StoreError> {
-        unimplemented!()
+        scope: &Scope,
+        orders: Vec<Order>,
+        now: Now,
+    ) -> Result<Vec<Obeyed>, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, orders.len() * 4, move |session| {
+                orders::order(session.connection(), tenant, &orders, now)
+            })
+            .await
     }
 
-    async fn purge(&self, _: &Scope, _: JobId, _: u32) -> Result<u64, StoreError> {
-        unimplemented!()
+    async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Batch, limit as usize, move |session| {
+                purge::purge(session.connection(), tenant, id, limit)
+            })
+            .await
     }
 
-    async fn get_jobs(&self, _: &Scope, _: &[JobId]) -> Result<Vec<Job>, StoreError> {
-        unimplemented!()
+    async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        let (tenant, ids) = (scope.tenant, ids.to_vec());
+        self.readers.read(move |db| jobs::get_jobs(db, tenant, &ids)).await
     }
 
     async fn job_counts(&self, _: &Scope) -> Result<evenkeel_store::JobCounts, StoreError> {
@@ -112,7 +103,7 @@ impl JobStore for SqliteStore {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 2, move |session| {
-                jobs::trigger(session.connection(), tenant, id, n, now)
+                trigger::trigger(session.connection(), tenant, id, n, now)
             })
             .await
     }

@@ -16,9 +16,9 @@ use crate::clock::resolve;
 use crate::error::Answer;
 use crate::openings::shard_list;
 use crate::queue::Urgency::Batch;
-use crate::rows::{history_from, job_id, key_from, key_params, micros, running_since};
+use crate::rows::{history_from, job_id, key_from, key_params, micros, newest_running};
 
-/// Puts a job on the list, to be judged at once, unless it is deleted.
+/// Puts a job on the list, to be judged at once, unless it is over.
 pub(crate) fn put(connection: &Connection, job: JobNo) -> Answer<()> {
     let listed =
         connection.prepare_cached(include_str!("../queries/watch_put.sql"))?.execute([job.0])?;
@@ -44,7 +44,7 @@ pub(crate) fn touch(connection: &Connection, job: JobNo) -> Answer<()> {
 /// A job is gone, and so is how it was judged.
 pub(crate) fn forget(connection: &Connection, job: JobNo) -> Answer<()> {
     let found: Option<(i32, Option<usize>)> = connection
-        .prepare_cached(include_str!("../queries/delete_watch.sql"))?
+        .prepare_cached(include_str!("../queries/order_forget_watch.sql"))?
         .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let mut counts = Counts::default();
@@ -130,7 +130,7 @@ fn watched_from(connection: &Connection, row: &Row<'_>) -> Answer<Watched> {
         next_at: sql_time(row.get("next_at")?),
         last_fired_at: sql_time(row.get("last_fired_at")?),
         live: row.get::<_, u32>("live")? > 0,
-        running_since: running_since(connection, no, row)?,
+        running_since: newest_running(connection, no, row)?.map(|(_, since)| since),
         history: history_from(row)?,
         since: Timestamp::from_micros(row.get("since")?),
         definition: row.get("definition")?,

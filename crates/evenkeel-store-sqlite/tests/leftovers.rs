@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evenkeel_core::{JobNo, Progress, Shard};
-use evenkeel_store::{Deleted, FinishResult, Note, Prune};
+use evenkeel_store::{FinishResult, Note, Prune};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
+use evenkeel_store_testkit::orders::{Orders, gone};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(path: &Path) -> Rig {
@@ -43,7 +44,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
-    assert_eq!(deleted, Deleted::Done(Vec::new()));
+    assert_eq!(deleted, gone(Vec::new()));
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 0));
     assert_eq!(rows(&path, "run"), 2);

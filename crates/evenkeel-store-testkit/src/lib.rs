@@ -13,8 +13,10 @@ pub mod cases;
 pub mod fixtures;
 mod list;
 mod list_changes;
+mod list_control;
 mod list_promises;
 pub mod model;
+pub mod orders;
 pub mod rig;
 
 use std::any::Any;

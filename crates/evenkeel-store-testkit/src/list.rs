@@ -412,6 +412,7 @@ macro_rules! store_conformance {
             everything_is_there_after_a_restart,
             numbers_of_nodes_are_not_used_again,
         }
+        $crate::__control_conformance! { $open }
         $crate::__promise_conformance! { $open }
         $crate::__change_conformance! { $open }
     };

@@ -2,13 +2,16 @@
 
 use async_trait::async_trait;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::status::{JobFacts, JobStatus, Standing};
+use evenkeel_core::status::{JobFacts, JobStatus, NotAllowed, Standing};
 use evenkeel_core::{About, Definition, History, JobId, JobNo, RunKey, Slot, TenantNo, Timestamp};
 
 use crate::{
     JobCounts, JobCursor, JobFilter, JobSort, Now, Obeyed, Order, Page, PageRequest, Scope,
     StoreError,
 };
+
+/// So many characters of its last error are shown with a job; its execution has them all.
+pub const LAST_ERROR_MAX: usize = 4096;
 
 /// A job about to be registered.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,7 +57,7 @@ pub struct Job {
     pub waiting: u32,
     /// Attempts it has had in its life.
     pub executions: u64,
-    /// How the last one ended.
+    /// How the last one ended, or that it was withdrawn while it waited.
     pub last_outcome: Option<Outcome>,
     /// What is remembered of the past.
     pub history: History,
@@ -74,7 +77,8 @@ pub struct Job {
     pub good_runs: u64,
     /// So many failed or took too long.
     pub bad_runs: u64,
-    /// What went wrong in its last attempt, if that did not end well.
+    /// What went wrong in its last attempt, if that failed or took too long: the first
+    /// [`LAST_ERROR_MAX`] characters.
     pub last_error: Option<String>,
 }
 
@@ -108,32 +112,17 @@ pub enum Registered {
 /// A change of a job. What is `None` stays.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobChange {
-    /// Only if this is still the job's generation.
-    pub expect_generation: Option<i32>,
     /// What people know about it.
     pub about: Option<About>,
     /// What it does.
     pub definition: Option<Definition>,
-    /// Its next regular time, or that it has none. Its promise counts anew from now on.
+    /// Its next regular time, or that it has none. Its promise counts anew from now on. A paused
+    /// job has none, whatever is said here: it gets one when it is resumed.
     pub next_at: Option<Option<Timestamp>>,
 }
 
-/// What became of a change.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Changed {
-    /// The job is like this now.
-    Done(Box<Job>),
-    /// There is no such job in the scope.
-    NotFound,
-    /// Its generation was another, or its next time would not be after its last fired one;
-    /// nothing was changed. This is what it is like.
-    Conflict(Box<Job>),
-    /// Another job of the tenant has the name.
-    NameTaken(JobId),
-}
-
 /// What became of a request to run now.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Triggered {
     /// It will run under this key.
     Accepted(RunKey),
@@ -141,17 +130,8 @@ pub enum Triggered {
     NotFound,
     /// A run goes on and the overlap policy allows no other.
     Busy,
-    /// The job was cancelled.
-    Cancelled,
-}
-
-/// What became of a deletion.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Deleted {
-    /// It is gone; these attempts still run and were asked to end.
-    Done(Vec<RunKey>),
-    /// There is no such job in the scope.
-    NotFound,
+    /// The job's state does not allow it.
+    NotAllowed(NotAllowed),
 }
 
 /// How many jobs have their next time in a slot.
@@ -177,20 +157,6 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError>;
 
-    /// Changes a job and raises its generation, so that no stale copy of it can fire. With another
-    /// definition, what waits of it in the queue may be claimed when and where that one says.
-    async fn update(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: JobChange,
-        now: Now,
-    ) -> Result<Changed, StoreError>;
-
-    /// Deletes a job. What waits of it is recorded as cancelled, what runs is asked to end, its
-    /// name is free, its history stays.
-    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError>;
-
     /// The job with this id.
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError>;
 
@@ -207,8 +173,9 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Obeyed>, StoreError>;
 
-    /// Forgets up to `limit` runs of a deleted job of the scope. Says how many it forgot; fewer
-    /// than `limit` means that nothing is left of it.
+    /// Forgets up to `limit` attempts of a deleted job of the scope, and all that belongs to them.
+    /// Says how many it forgot; fewer than `limit` means that nothing is left but runs that still
+    /// go on. A run is forgotten whole or not at all, so it may be a few more than `limit`.
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError>;
 
     /// Those of these jobs that exist, in any order; at most [`ORDERS_MAX`] are asked for.
@@ -233,7 +200,8 @@ pub trait JobStore: Send + Sync {
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError>;
 
     /// Asks for a run now, beside the schedule, whose rhythm it does not disturb. The chain is
-    /// live from here on. `n` tells triggers of one microsecond apart.
+    /// live from here on. `n` tells triggers of one microsecond apart. A paused job runs, too, but
+    /// not for the moment of its pause: then the run is for the one after.
     async fn trigger(
         &self,
         scope: &Scope,

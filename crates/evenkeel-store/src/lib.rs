@@ -34,9 +34,7 @@ pub use evenkeel_core::status::Standing;
 pub use events::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
 };
-pub use jobs::{
-    Changed, Deleted, Job, JobChange, JobStore, NewJob, Registered, SlotLoad, Triggered,
-};
+pub use jobs::{Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Triggered};
 pub use lists::{COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};

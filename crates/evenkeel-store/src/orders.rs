@@ -1,6 +1,6 @@
 //! What people ask of jobs that exist.
 
-use evenkeel_core::status::NotAllowed;
+use evenkeel_core::status::{Command, NotAllowed};
 use evenkeel_core::{JobId, RunKey, Timestamp};
 
 use crate::{Job, JobChange};
@@ -22,8 +22,9 @@ pub struct Order {
 /// What a job is to do or to become.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// It fires no more until it is resumed. What runs goes on to its end, what waits is recorded
-    /// as cancelled; nothing of it is claimed from here on.
+    /// It fires no more until it is resumed. What runs goes on to its end and is not tried again,
+    /// what waits is recorded as cancelled; nothing of it is claimed from here on, unless somebody
+    /// asks for a run.
     Pause,
     /// It goes on, from this next time on, if it has one. Its promise counts anew.
     Resume {
@@ -48,7 +49,31 @@ pub enum Action {
     Change(Box<JobChange>),
 }
 
-/// What became of an order.
+impl Action {
+    /// What it is to the job's state.
+    pub const fn command(&self) -> Command {
+        match self {
+            Self::Pause => Command::Pause,
+            Self::Resume { .. } => Command::Resume,
+            Self::Cancel => Command::Cancel,
+            Self::Retry { .. } => Command::Retry,
+            Self::Delete => Command::Delete,
+            Self::Change(_) => Command::Update,
+        }
+    }
+
+    /// The next time it brings.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Resume { next_at } | Self::Retry { next_at, .. } => *next_at,
+            Self::Change(change) => change.next_at.flatten(),
+            Self::Pause | Self::Cancel | Self::Delete => None,
+        }
+    }
+}
+
+/// What became of an order. A state that does not allow it is told before another generation, and
+/// that before a name that is taken.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Obeyed {
     /// It was done.

@@ -268,6 +268,9 @@ pub trait RunStore: Send + Sync {
     /// retry if it has one, all or nothing. Attempts do not spoil each other's chances. A job
     /// may be in the batch several times.
     ///
+    /// A job that was cancelled or deleted is not tried again, nor a run for a time up to the
+    /// moment of a pause that still lasts: its chain is over.
+    ///
     /// If [`Then::EndChain`] brings a next time and the job's schedule
     /// [follows its end](evenkeel_core::Schedule::follows_its_end), that takes the place of its
     /// next regular time, unless it has none any more or the other is not after its last fired one;
@@ -288,8 +291,9 @@ pub trait RunStore: Send + Sync {
     /// number, each if the fence is the current one. Says which were. Until somebody claims it, an
     /// attempt goes on showing the node that had it.
     ///
-    /// An attempt of a deleted job is recorded as cancelled instead, which ends its chain; it
-    /// counts as put back.
+    /// An attempt of a job that was cancelled or deleted is recorded as cancelled instead, which
+    /// ends its chain; it counts as put back. So does one for a time up to the moment of a pause
+    /// that still lasts.
     async fn requeue(
         &self,
         node: NodeNo,

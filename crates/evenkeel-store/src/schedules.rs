@@ -251,7 +251,7 @@ pub trait ScheduleStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<DueJob>, StoreError>;
 
-    /// These jobs as they are now. Those that are deleted are left out.
+    /// These jobs as they are now. Those that are cancelled or deleted are left out.
     async fn load_jobs(&self, jobs: &[JobNo]) -> Result<Vec<DueJob>, StoreError>;
 
     /// What is new in the given shards: changed jobs, and wakes due until `until`, oldest first,

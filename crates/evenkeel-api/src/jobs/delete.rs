@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use evenkeel_core::{JobId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,6 +10,7 @@ use utoipa::ToSchema;
 use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::etag::if_match_one;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -24,19 +26,31 @@ pub struct DeletedView {
     /// Executions that still run and were asked to end.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<RunId>,
+    /// So many executions of its history were forgotten, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purged: Option<u64>,
 }
 
-/// Deletes a job. What waits of it is withdrawn, what runs is asked to end, its history stays.
+/// Deletes a job. What waits of it is withdrawn, what runs is asked to end, its history stays until
+/// retention takes it. With `purge=true` it goes at once, but for runs that still go on; so does what
+/// is left of a job that was deleted before.
 #[utoipa::path(
     delete,
     path = "/api/v1/jobs/{id}",
     operation_id = "delete_job",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(
+        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("purge" = Option<bool>, Query, description = "Forget its history, too"),
+        ("If-Match" = Option<String>, Header,
+         description = "Only if the job has this ETag still; * for any"),
+    ),
     responses(
         (status = 200, description = "It is gone", body = DeletedView),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
+         body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),
     ),
@@ -46,12 +60,14 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
-    params: Params,
+    mut params: Params,
+    headers: HeaderMap,
     _: NoBody,
 ) -> Result<Json<DeletedView>, Problem> {
+    let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
     let id = read_id(&id)?;
-    let running = app.jobs.delete(&caller.scope, id).await?;
-    let still_running = running.into_iter().map(|key| key.execution_id()).collect();
-    Ok(Json(DeletedView { id, deleted: true, still_running }))
+    let gone = app.jobs.delete(&caller.scope, id, purges, if_match_one(&headers)).await?;
+    let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();
+    Ok(Json(DeletedView { id, deleted: true, still_running, purged: gone.purged }))
 }

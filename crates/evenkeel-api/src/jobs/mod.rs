@@ -1,6 +1,8 @@
 //! `/api/v1/jobs…`, a file per endpoint.
 
 mod bulk;
+mod cancel;
+mod commanded;
 mod commands;
 mod condition;
 mod create;
@@ -12,6 +14,9 @@ mod get;
 mod list;
 #[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod next;
+mod pause;
+mod resume;
+mod retry;
 mod schedule;
 mod trigger;
 mod update;
@@ -23,6 +28,7 @@ use evenkeel_core::JobId;
 use crate::problem::{Problem, ProblemType};
 
 pub use bulk::{BulkDocument, BulkResultView, BulkView};
+pub use commanded::CommandedView;
 pub use commands::{BulkCommandDocument, BulkOutcomeView, FilterDocument, RefusalView};
 pub use condition::{ConditionView, HistoryView};
 pub use delete::DeletedView;
@@ -35,6 +41,7 @@ pub use trigger::TriggeredView;
 pub use view::JobView;
 
 pub(crate) use bulk::*;
+pub(crate) use cancel::*;
 pub(crate) use commands::*;
 pub(crate) use condition::*;
 pub(crate) use create::*;
@@ -43,6 +50,9 @@ pub(crate) use explain::*;
 pub(crate) use get::*;
 pub(crate) use list::*;
 pub(crate) use next::*;
+pub(crate) use pause::*;
+pub(crate) use resume::*;
+pub(crate) use retry::*;
 pub(crate) use trigger::*;
 pub(crate) use update::*;
 

@@ -42,7 +42,7 @@ pub struct TriggeredView {
         (status = 202, description = "It will run", body = TriggeredView),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
-        (status = 409, description = "It is busy or cancelled", body = Problem,
+        (status = 409, description = "It is busy, or its state does not allow it", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),

@@ -40,8 +40,6 @@ macro_rules! broken {
 
 broken!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
-    update(scope: &Scope, id: JobId, change: JobChange, now: Now) -> Changed;
-    delete(scope: &Scope, id: JobId, now: Now) -> Deleted;
     get(scope: &Scope, id: JobId) -> Option<Job>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;

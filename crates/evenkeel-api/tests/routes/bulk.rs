@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request, header};
-use evenkeel_store::{JobFilter, JobSort, PageRequest, Role, Store as _};
+use evenkeel_store::{JobFilter, JobSort, PageRequest, Role};
 use serde_json::{Value, json};
 
 use super::world::{Answer, World, noop, token};

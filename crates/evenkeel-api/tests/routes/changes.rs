@@ -95,13 +95,11 @@ async fn a_change_is_made_only_of_the_version_that_was_meant() {
     let job = world.create(json!({"schedule": "30m"})).await;
     patch_if(&world, &job, "\"g1\"", json!({"priority": 1})).await.expect(200);
     let late = patch_if(&world, &job, "\"g1\"", json!({"priority": 2})).await;
-    assert_eq!(late.problem(412, "changed-meanwhile")["generation"], 2);
+    assert_eq!(late.problem(412, "job-changed")["generation"], 2);
     assert_eq!(late.header(header::ETAG), Some("\"g2\""));
     patch_if(&world, &job, "\"g9\", \"g2\"", json!({"priority": 3})).await.expect(200);
     patch_if(&world, &job, "*", json!({"priority": 4})).await.expect(200);
-    patch_if(&world, &job, "W/\"g4\"", json!({"priority": 5}))
-        .await
-        .problem(412, "changed-meanwhile");
+    patch_if(&world, &job, "W/\"g4\"", json!({"priority": 5})).await.problem(412, "job-changed");
     assert_eq!(world.get(&path(&job)).await.expect(200)["priority"], 4);
 }
 

@@ -185,16 +185,6 @@ async fn a_deleted_job_is_gone_and_what_runs_of_it_is_named() {
 }
 
 #[tokio::test]
-async fn purging_is_refused_rather_than_not_done() {
-    let world = World::new().await;
-    let job = world.create(json!({})).await;
-    let path = format!("/api/v1/jobs/{}?purge=true", job["id"].as_str().unwrap());
-    let problem = world.delete(&path).await.problem(422, "invalid-parameter");
-    assert_eq!(problem["field"], "purge");
-    assert_eq!(world.rig.census().await.jobs, 1);
-}
-
-#[tokio::test]
 async fn a_trigger_names_the_run_before_it_starts() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 5})).await;

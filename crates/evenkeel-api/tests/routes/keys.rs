@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, Request, header};
 use evenkeel_api::Settings;
 use evenkeel_core::Timestamp;
-use evenkeel_store::{JobFilter, JobSort, PageRequest, Role, Store as _};
+use evenkeel_store::{JobFilter, JobSort, PageRequest, Role};
 use serde_json::{Value, json};
 
 use super::world::{Answer, Engine, World, noop, request, send, server, token};

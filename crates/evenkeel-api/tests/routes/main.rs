@@ -8,6 +8,7 @@ mod bulk;
 mod callbacks;
 mod changes;
 mod conditions;
+mod control;
 mod executions;
 mod jobs;
 mod keys;

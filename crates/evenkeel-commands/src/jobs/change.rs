@@ -3,7 +3,7 @@
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
-use evenkeel_store::{Deleted, Job, Now, Registered, Scope, Signal, Store, Triggered};
+use evenkeel_store::{Job, Now, Registered, Scope, Signal, Store, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
@@ -61,18 +61,6 @@ impl Jobs {
         Ok(created.collect())
     }
 
-    /// Deletes a job for good; its history stays. Answers with the attempts that still run and
-    /// were asked to end.
-    pub async fn delete(&self, scope: &Scope, id: JobId) -> Result<Vec<RunKey>, CommandError> {
-        match self.store.delete(scope, id, Now::Database).await? {
-            Deleted::Done(running) => {
-                self.announce(Signal::Cancel).await;
-                Ok(running)
-            }
-            Deleted::NotFound => Err(CommandError::NotFound),
-        }
-    }
-
     /// Asks for a run now, beside the schedule.
     pub async fn trigger(&self, scope: &Scope, id: JobId) -> Result<Accepted, CommandError> {
         // Only the low bits count; they tell triggers of one microsecond apart.
@@ -84,7 +72,7 @@ impl Jobs {
             }
             Triggered::NotFound => Err(CommandError::NotFound),
             Triggered::Busy => Err(CommandError::Conflict(Conflict::Busy)),
-            Triggered::Cancelled => Err(CommandError::Conflict(Conflict::Cancelled)),
+            Triggered::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
         }
     }
 

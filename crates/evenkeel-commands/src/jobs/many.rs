@@ -2,22 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::control::{resumed_at, revived_at};
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::{Command, NotAllowed};
-use evenkeel_core::{Definition, JobId, Timestamp};
+use evenkeel_core::{Definition, JobId};
 use evenkeel_store::{
     Action, Job, JobChange, JobCursor, JobFilter, JobSort, Now, Obeyed, Order, PageRequest, Scope,
     Signal,
 };
 
-use super::Jobs;
+use super::{Ask, Jobs};
 use crate::CommandError;
-use crate::update::so_far;
 
 /// Jobs that are looked at, or ordered about, at once.
 const BATCH: u32 = 500;
-/// So often an order is given anew because something else changed the job meanwhile.
+/// So often an order is given anew because something else changed the job.
 const TRIES: usize = 5;
 /// Refusals that are told one by one.
 pub const REFUSALS_TOLD_MAX: usize = 100;
@@ -162,10 +160,6 @@ impl Jobs {
                 outcome.next = after;
             }
         }
-        if outcome.done > 0 && !command.dry_run {
-            let ends = matches!(command.action, BulkAction::Cancel | BulkAction::Delete);
-            self.announce(if ends { Signal::Cancel } else { Signal::Jobs }).await;
-        }
         Ok(outcome)
     }
 
@@ -173,7 +167,7 @@ impl Jobs {
         &self,
         scope: &Scope,
         command: &BulkCommand,
-        mut jobs: Vec<Job>,
+        jobs: Vec<Job>,
         outcome: &mut BulkOutcome,
     ) -> Result<(), CommandError> {
         if command.dry_run {
@@ -185,57 +179,72 @@ impl Jobs {
             }
             return Ok(());
         }
-        for _ in 0..TRIES {
-            if jobs.is_empty() {
-                return Ok(());
-            }
-            let now = self.store.now().await?;
-            let orders = jobs.iter().map(|job| self.order_of(command.action, job, now)).collect();
-            let obeyed = self.store.order(scope, orders, Now::Database).await?;
-            let mut again = Vec::new();
-            for (job, obeyed) in jobs.into_iter().zip(obeyed) {
-                match obeyed {
-                    Obeyed::Done(_) => outcome.done += 1,
-                    Obeyed::NotFound => outcome.not_found(job.id),
-                    Obeyed::NotAllowed(refusal) => outcome.not_allowed(job.id, &refusal),
-                    Obeyed::Stale(present) => again.push(*present),
-                    Obeyed::NameTaken(other) => {
-                        let detail = CommandError::NameTaken { id: other }.to_string();
-                        outcome.refuse(job.id, "name_taken".into(), detail);
-                    }
+        let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        let obeyed = match command.action {
+            BulkAction::Pause => self.ask(scope, &ids, Ask::Pause, None).await?,
+            BulkAction::Resume => self.ask(scope, &ids, Ask::Resume, None).await?,
+            BulkAction::Cancel => self.ask(scope, &ids, Ask::Cancel, None).await?,
+            BulkAction::Retry => self.ask(scope, &ids, Ask::Retry, None).await?,
+            BulkAction::Delete => self.ask(scope, &ids, Ask::Delete, None).await?,
+            BulkAction::SetPriority(priority) => self.weigh(scope, jobs, priority).await?,
+        };
+        for (id, obeyed) in ids.into_iter().zip(obeyed) {
+            match obeyed {
+                Obeyed::Done(_) => outcome.done += 1,
+                Obeyed::NotFound => outcome.not_found(id),
+                Obeyed::NotAllowed(refusal) => outcome.not_allowed(id, &refusal),
+                Obeyed::Stale(job) => {
+                    let detail = CommandError::Stale { generation: job.generation }.to_string();
+                    outcome.refuse(id, "changed_meanwhile".into(), detail);
+                }
+                Obeyed::NameTaken(other) => {
+                    let detail = CommandError::NameTaken { id: other }.to_string();
+                    outcome.refuse(id, "name_taken".into(), detail);
                 }
             }
-            jobs = again;
-        }
-        for job in jobs {
-            let detail = CommandError::ChangedMeanwhile { generation: job.generation }.to_string();
-            outcome.refuse(job.id, "changed_meanwhile".into(), detail);
         }
         Ok(())
     }
 
-    /// What was decided from a job's state holds only as long as that does.
-    fn order_of(&self, action: BulkAction, job: &Job, now: Timestamp) -> Order {
-        let (action, decided) = match action {
-            BulkAction::Pause => (Action::Pause, false),
-            BulkAction::Cancel => (Action::Cancel, false),
-            BulkAction::Delete => (Action::Delete, false),
-            BulkAction::Resume => {
-                let next_at = resumed_at(&job.definition, so_far(job), now);
-                (Action::Resume { next_at }, true)
+    /// Gives jobs another weight; those that change meanwhile are looked at again.
+    async fn weigh(
+        &self,
+        scope: &Scope,
+        jobs: Vec<Job>,
+        priority: Priority,
+    ) -> Result<Vec<Obeyed>, CommandError> {
+        let mut answers: Vec<Obeyed> =
+            jobs.into_iter().map(|job| Obeyed::Stale(Box::new(job))).collect();
+        for _ in 0..TRIES {
+            let (mut places, mut orders) = (Vec::new(), Vec::new());
+            for (place, answer) in answers.iter().enumerate() {
+                if let Obeyed::Stale(job) = answer {
+                    places.push(place);
+                    orders.push(weighing(job, priority));
+                }
             }
-            BulkAction::Retry => {
-                // Only the low bits count; they tell runs of one microsecond apart.
-                let n = self.chance.bits() as u32;
-                let next_at = revived_at(&job.definition, so_far(job), now);
-                (Action::Retry { n, next_at }, true)
+            if orders.is_empty() {
+                break;
             }
-            BulkAction::SetPriority(priority) => {
-                let definition = Definition { priority, ..job.definition.clone() };
-                let change = JobChange { definition: Some(definition), ..JobChange::default() };
-                (Action::Change(Box::new(change)), true)
+            let obeyed = self.store.order(scope, orders, Now::Database).await?;
+            for (place, obeyed) in places.into_iter().zip(obeyed) {
+                answers[place] = obeyed;
             }
-        };
-        Order { id: job.id, if_generation: decided.then_some(job.generation), action }
+        }
+        if answers.iter().any(|answer| matches!(answer, Obeyed::Done(_))) {
+            self.announce(Signal::Jobs).await;
+        }
+        Ok(answers)
+    }
+}
+
+/// What was read of a job holds only as long as it is that.
+fn weighing(job: &Job, priority: Priority) -> Order {
+    let definition = Definition { priority, ..job.definition.clone() };
+    let change = JobChange { definition: Some(definition), ..JobChange::default() };
+    Order {
+        id: job.id,
+        if_generation: Some(job.generation),
+        action: Action::Change(Box::new(change)),
     }
 }

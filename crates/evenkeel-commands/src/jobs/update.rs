@@ -27,7 +27,7 @@ impl Edit {
     fn allows(&self, generation: i32) -> Result<(), CommandError> {
         match &self.if_generation {
             Some(wanted) if !wanted.contains(&generation) => {
-                Err(CommandError::ChangedMeanwhile { generation })
+                Err(CommandError::Stale { generation })
             }
             _ => Ok(()),
         }
@@ -72,6 +72,6 @@ impl Jobs {
                 Some(Obeyed::NotFound) | None => return Err(CommandError::NotFound),
             }
         }
-        Err(CommandError::ChangedMeanwhile { generation: job.generation })
+        Err(CommandError::Stale { generation: job.generation })
     }
 }

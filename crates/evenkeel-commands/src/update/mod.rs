@@ -19,7 +19,6 @@ use crate::read::JobSpec;
 use crate::{ExecutorCheck, Fault, read_job};
 
 use place::placed;
-pub(crate) use place::so_far;
 
 /// How what is sent is meant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -60,7 +59,7 @@ pub(crate) fn read_change(
     if about.is_none() && definition.is_none() {
         return Ok(None);
     }
-    Ok(Some(JobChange { about, definition, next_at, ..JobChange::default() }))
+    Ok(Some(JobChange { about, definition, next_at }))
 }
 
 /// What was read, but that what was not spoken of stays as it is, also where no document could have

@@ -35,7 +35,7 @@ pub(crate) fn placed(
 }
 
 /// What has become of a job so far.
-pub(crate) fn so_far(job: &Job) -> SoFar {
+fn so_far(job: &Job) -> SoFar {
     SoFar {
         fired: job.fired,
         last_fired_at: job.last_fired_at,

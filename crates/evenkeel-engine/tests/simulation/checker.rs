@@ -12,6 +12,7 @@ use evenkeel_store::{PageRequest, Run, RunFilter, RunStore, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;
 
 use crate::body::Lived;
+use crate::commanded::{Stretch, may_be_cancelled, nothing_starts_while_it_is_stopped, stretches};
 use crate::policies;
 use crate::world::{Outcome, Planned, Rhythm, Scenario};
 
@@ -42,6 +43,7 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     let runs = all_runs(evidence).await;
     let mut violations = Vec::new();
     triggers_run_and_nothing_is_cancelled(evidence, &runs, &mut violations);
+    nothing_starts_while_it_is_stopped(evidence, &runs, &mut violations);
     every_time_is_accounted_for(evidence, &runs, &mut violations);
     no_attempt_starts_twice(evidence, &mut violations);
     no_job_overlaps_itself(evidence, &mut violations);
@@ -120,29 +122,31 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
         }
     }
     for planned in evidence.plan {
-        let Planned { job, rhythm: Rhythm::Even { first, every }, .. } = planned else { continue };
+        let Planned { job, rhythm: Rhythm::Even { .. }, .. } = planned else { continue };
         let mut chains = chains.remove(job).unwrap_or_default();
         let skips = skips.remove(job).unwrap_or_default();
         let sure = evidence.sure_until(planned);
         let runs_max = planned.definition.bounds.max_runs.unwrap_or(u64::MAX);
         let (mut expected_in_skips, mut ran) = (0, 0);
-        let mut time = *first;
-        while time < evidence.until && ran < runs_max {
-            ran += u64::from(chains.contains_key(&time));
-            let skipped =
-                skips.iter().filter(|(from, to, _)| (*from..=*to).contains(&time)).count();
-            expected_in_skips += skipped as u64;
-            match (chains.remove(&time), skipped) {
-                (Some(RunStatus::Pending | RunStatus::Running), _) if time < sure => {
-                    bad.push(format!("I1: job {job} at {time} never ends"));
+        for Stretch { first, every, end } in stretches(planned, evidence.until) {
+            let mut time = first;
+            while time < end && ran < runs_max {
+                ran += u64::from(chains.contains_key(&time));
+                let skipped =
+                    skips.iter().filter(|(from, to, _)| (*from..=*to).contains(&time)).count();
+                expected_in_skips += skipped as u64;
+                match (chains.remove(&time), skipped) {
+                    (Some(RunStatus::Pending | RunStatus::Running), _) if time < sure => {
+                        bad.push(format!("I1: job {job} at {time} never ends"));
+                    }
+                    (Some(_), 0) | (None, 1) => {}
+                    (Some(_), _) => bad.push(format!("I1: job {job} at {time} is run and skipped")),
+                    (None, 0) if time >= sure => {}
+                    (None, 0) => bad.push(format!("I1: job {job} at {time} is lost")),
+                    (None, _) => bad.push(format!("I1: job {job} at {time} is skipped twice")),
                 }
-                (Some(_), 0) | (None, 1) => {}
-                (Some(_), _) => bad.push(format!("I1: job {job} at {time} is run and skipped")),
-                (None, 0) if time >= sure => {}
-                (None, 0) => bad.push(format!("I1: job {job} at {time} is lost")),
-                (None, _) => bad.push(format!("I1: job {job} at {time} is skipped twice")),
+                time = time.saturating_add(every);
             }
-            time = time.saturating_add(*every);
         }
         for time in chains.keys() {
             bad.push(format!("I11: job {job} has a run at {time}, which is none of its times"));
@@ -154,30 +158,33 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
     }
 }
 
-/// I8: what was accepted runs; and nobody cancels anything here, so nothing may end like that.
+/// I8: what was accepted runs; and nothing ends as cancelled that nobody has stopped.
 fn triggers_run_and_nothing_is_cancelled(
     evidence: &Evidence<'_>,
     runs: &[Run],
     bad: &mut Vec<String>,
 ) {
+    let of_job = |key: &RunKey| evidence.plan.iter().find(|planned| planned.job == key.job_no);
+    let stopped = |key: &RunKey| {
+        of_job(key).is_some_and(|planned| may_be_cancelled(planned, key.scheduled_at))
+    };
     let mut last: BTreeMap<RunId, &Run> = BTreeMap::new();
     for run in runs {
         let newest = last.entry(run.key.run_id()).or_insert(run);
         if run.key.attempt > newest.key.attempt {
             *newest = run;
         }
-        if run.status == RunStatus::Cancelled {
+        if run.status == RunStatus::Cancelled && !stopped(&run.key) {
             bad.push(format!("I1: {:?} was cancelled by nobody", run.key));
         }
     }
-    let of_job = |key: &RunKey| evidence.plan.iter().find(|planned| planned.job == key.job_no);
     for key in evidence.triggered {
         if of_job(key).is_none_or(|planned| key.scheduled_at >= evidence.sure_until(planned)) {
             continue;
         }
         let ended = last.get(&key.run_id()).is_some_and(|run| {
             let ends = [RunStatus::Completed, RunStatus::Failed, RunStatus::Superseded];
-            ends.contains(&run.status)
+            ends.contains(&run.status) || run.status == RunStatus::Cancelled && stopped(key)
         });
         if !ended {
             bad.push(format!("I8: the accepted trigger {key:?} never ends"));

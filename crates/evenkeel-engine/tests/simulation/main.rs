@@ -10,6 +10,7 @@ mod body;
 mod bounds;
 mod calm;
 mod checker;
+mod commanded;
 mod downtime;
 mod faulty;
 mod policies;
@@ -66,6 +67,23 @@ fn all_faults_together_over_thousands_of_hours() {
     let outcome = simulate(1000..1060, |seed| Scenario::long(seed, Faults::ALL));
     assert!(outcome.simulated_hours >= 2_000, "{outcome:?}");
     assert!(outcome.faults > 1_000, "{outcome:?}");
+}
+
+#[test]
+fn what_people_do_meanwhile_holds_and_loses_and_doubles_nothing() {
+    let (crashes, store) = (true, true);
+    let faults = Faults { crashes, store, ..Faults::NONE };
+    let outcome = simulate(400..416, |seed| Scenario {
+        commands: true,
+        fault_every: 20,
+        ..Scenario::dense(seed, faults)
+    });
+    assert!(outcome.faults > 100, "{outcome:?}");
+    simulate(416..420, |seed| Scenario {
+        commands: true,
+        fault_every: 10,
+        ..Scenario::dense(seed, Faults::NONE)
+    });
 }
 
 #[test]

@@ -1,19 +1,21 @@
 //! The verbs of users on jobs.
 
-mod delete;
 mod list;
 mod loads;
+mod order;
+mod plan;
+mod purge;
 mod read;
 mod register;
 mod trigger;
-mod update;
 
 use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, JobNo, Slot};
 use evenkeel_store::{
-    Changed, Deleted, Job, JobChange, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Page,
-    PageRequest, Registered, Scope, SlotLoad, StoreError, Triggered,
+    Job, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Obeyed, Order, Page, PageRequest,
+    Registered, Scope, SlotLoad, StoreError, Triggered,
 };
+use uuid::Uuid;
 
 use crate::PostgresStore;
 
@@ -26,20 +28,6 @@ impl JobStore for PostgresStore {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError> {
         register::register(self, scope, jobs, now).await
-    }
-
-    async fn update(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: JobChange,
-        now: Now,
-    ) -> Result<Changed, StoreError> {
-        update::update(self, scope, id, change, now).await
-    }
-
-    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError> {
-        delete::delete(self, scope, id, now).await
     }
 
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -75,19 +63,26 @@ impl JobStore for PostgresStore {
 
     async fn order(
         &self,
-        _: &Scope,
-        _: Vec<evenkeel_store::Order>,
-        _: Now,
-    ) -> Result<Vec<evenkeel_store::Obeyed>, StoreError> {
-        unimplemented!()
+        scope: &Scope,
+        orders: Vec<Order>,
+        now: Now,
+    ) -> Result<Vec<Obeyed>, StoreError> {
+        order::order(self, scope, orders, now).await
     }
 
-    async fn purge(&self, _: &Scope, _: JobId, _: u32) -> Result<u64, StoreError> {
-        unimplemented!()
+    async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError> {
+        purge::purge(self, scope, id, limit).await
     }
 
-    async fn get_jobs(&self, _: &Scope, _: &[JobId]) -> Result<Vec<Job>, StoreError> {
-        unimplemented!()
+    async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let args = (ids, scope.tenant.0);
+        self.api
+            .run(args, |connection, args| async move {
+                let (ids, tenant) = &*args;
+                read::get_jobs(&connection, ids, *tenant).await
+            })
+            .await
     }
 
     async fn job_counts(&self, _: &Scope) -> Result<evenkeel_store::JobCounts, StoreError> {

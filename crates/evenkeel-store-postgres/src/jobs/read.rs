@@ -1,7 +1,7 @@
 //! Jobs from their columns.
 
-use evenkeel_core::{JobId, JobNo, TenantNo};
-use evenkeel_store::{Job, Standing, StoreError, outcome_from_code};
+use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_store::{Job, Standing, StoreError, outcome_from_code, run_key_from_columns};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -10,29 +10,38 @@ use crate::error::Tried;
 use crate::pool::Connection;
 
 pub(super) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> Tried<Option<Job>> {
-    let sql = include_str!("../../queries/get_job.sql");
-    connection.maybe_row(sql, &[&id, &tenant]).await?.as_ref().map(read_job).transpose()
+    Ok(get_jobs(connection, &[id], tenant).await?.pop())
+}
+
+pub(super) async fn get_jobs(
+    connection: &Connection,
+    ids: &[Uuid],
+    tenant: i32,
+) -> Tried<Vec<Job>> {
+    let sql = include_str!("../../queries/get_jobs.sql");
+    connection.rows(sql, &[&ids, &tenant]).await?.iter().map(read_job).collect()
 }
 
 pub(super) fn read_job(row: &Row) -> Tried<Job> {
-    let id = JobId(get(row, 1)?);
+    let (no, id) = (JobNo(get(row, 0)?), JobId(get(row, 1)?));
     let corrupt =
         |column, error: serde_json::Error| StoreError::corrupt(format!("job {id}"), column, error);
-    let standing: i16 = get(row, 5)?;
-    let known = usize::try_from(standing).ok().and_then(|code| Standing::ALL.get(code)).copied();
+    let standing = standing(row, id)?;
+    let running = running(row, no)?;
+    let waiting = newest_waiting(row, no)?;
+    let newest = running.map(|(key, _)| key).max(waiting);
+    let updated_at = time(row, 8)?;
     Ok(Job {
-        no: JobNo(get(row, 0)?),
+        no,
         id,
         tenant: TenantNo(get(row, 2)?),
         about: serde_json::from_str(get(row, 3)?).map_err(|error| corrupt("about", error))?,
         definition: serde_json::from_str(get(row, 4)?)
             .map_err(|error| corrupt("definition", error))?,
-        standing: known.ok_or_else(|| {
-            StoreError::corrupt(format!("job {id}"), "standing", format!("{standing} is unknown"))
-        })?,
+        standing,
         generation: get(row, 6)?,
         created_at: time(row, 7)?,
-        updated_at: time(row, 8)?,
+        updated_at,
         next_at: maybe_time(row, 9)?,
         last_fired_at: maybe_time(row, 10)?,
         live: get::<i32>(row, 11)?.max(0).cast_unsigned(),
@@ -42,12 +51,45 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         history: history(row, 15)?,
         since: time(row, 22)?,
         fired: count(row, 23)?,
-        running_since: maybe_time(row, 24)?,
-        running: None,
-        retry_count: 0,
-        stopped_at: None,
-        good_runs: 0,
-        bad_runs: 0,
-        last_error: None,
+        running_since: running.map(|(_, since)| since),
+        running: running.map(|(key, _)| key),
+        retry_count: newest.map_or(0, |key| key.attempt.0),
+        stopped_at: match standing {
+            Standing::Active => None,
+            Standing::Paused => maybe_time(row, 26)?,
+            // Nothing changes it afterwards.
+            Standing::Cancelled | Standing::Deleted => Some(updated_at),
+        },
+        good_runs: u64::from(get::<i32>(row, 27)?.max(0).cast_unsigned()),
+        bad_runs: u64::from(get::<i32>(row, 28)?.max(0).cast_unsigned()),
+        last_error: get(row, 29)?,
     })
+}
+
+fn standing(row: &Row, id: JobId) -> Result<Standing, StoreError> {
+    let code: i16 = get(row, 5)?;
+    let known = usize::try_from(code).ok().and_then(|code| Standing::ALL.get(code)).copied();
+    known.ok_or_else(|| {
+        StoreError::corrupt(format!("job {id}"), "standing", format!("{code} is unknown"))
+    })
+}
+
+/// What runs, and since when.
+fn running(row: &Row, no: JobNo) -> Result<Option<(RunKey, Timestamp)>, StoreError> {
+    let columns: Option<Vec<i64>> = get(row, 24)?;
+    let Some([since, key @ ..]) = columns.as_deref() else { return Ok(None) };
+    Ok(key_of(no, key)?.map(|key| (key, Timestamp::from_micros(*since))))
+}
+
+fn newest_waiting(row: &Row, no: JobNo) -> Result<Option<RunKey>, StoreError> {
+    let columns: Option<Vec<i64>> = get(row, 25)?;
+    columns.map_or(Ok(None), |columns| key_of(no, &columns))
+}
+
+/// Time, sequence and attempt of a run of the job.
+fn key_of(no: JobNo, columns: &[i64]) -> Result<Option<RunKey>, StoreError> {
+    let [at, sequence, attempt] = columns else { return Ok(None) };
+    let sequence = i32::try_from(*sequence).unwrap_or(i32::MAX);
+    let attempt = i16::try_from(*attempt).unwrap_or(i16::MAX);
+    run_key_from_columns(*at, no.0, sequence, attempt).map(Some)
 }

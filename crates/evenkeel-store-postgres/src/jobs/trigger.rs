@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
-use evenkeel_core::{Attempt, Definition, JobId, JobNo, Origin, RunKey, Sequence, Timestamp};
-use evenkeel_store::{Now, Scope, Standing, StoreError, Triggered};
+use evenkeel_core::status::Command;
+use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Sequence, Timestamp};
+use evenkeel_store::{Job, Now, Scope, StoreError, Triggered};
 use uuid::Uuid;
 
+use super::order::read_clock;
+use super::read::get_job;
 use crate::PostgresStore;
 use crate::columns::{get, micros, sequence};
 use crate::error::Tried;
@@ -38,7 +41,7 @@ pub(super) async fn trigger(
 }
 
 /// One round trip, and no more, on the way from a trigger to its start. `None` if the job is not
-/// there or not idle, or the number is taken: then it takes a closer look.
+/// there, not active or not idle, or the number is taken: then it takes a closer look.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<RunKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = include_str!("../../queries/trigger.sql");
@@ -57,30 +60,48 @@ fn first_attempt(job_no: i64, now: i64, sequence: Sequence) -> RunKey {
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
-    let lock = include_str!("../../queries/trigger_lock.sql");
-    let Some(row) = connection.maybe_row(lock, &[&args.now, &args.id, &args.tenant]).await? else {
+    let lock = include_str!("../../queries/order_lock_jobs.sql");
+    let ids = [args.id];
+    let rows = connection.rows(lock, &[&ids.as_slice(), &args.tenant]).await?;
+    let Some(row) = rows.first() else { return Ok(Triggered::NotFound) };
+    let lock = include_str!("../../queries/order_lock_states.sql");
+    connection.rows(lock, &[&[get::<i64>(row, 0)?].as_slice()]).await?;
+    let now = read_clock(connection, args.now).await?;
+    let Some(job) = get_job(connection, args.id, args.tenant).await? else {
         return Ok(Triggered::NotFound);
     };
-    if get::<i16>(&row, 1)? == Standing::Cancelled as i16 {
-        return Ok(Triggered::Cancelled);
+    if let Err(refusal) = job.facts().obey(Command::Trigger) {
+        return Ok(Triggered::NotAllowed(refusal));
     }
-    let definition: Definition = serde_json::from_str(get(&row, 2)?)
-        .map_err(|error| StoreError::corrupt(format!("job {}", args.id), "definition", error))?;
-    if !definition.overlap.may_start(get::<i32>(&row, 3)?.max(0).cast_unsigned()) {
+    if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let (job_no, now): (i64, i64) = (get(&row, 0)?, get(&row, 4)?);
+    let key = free_key(connection, &job, args.n, now).await?;
+    let sql = include_str!("../../queries/trigger_open.sql");
+    let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
+    connection.change(sql, &[&job.no.0, &at, &number]).await?;
+    Ok(Triggered::Accepted(key))
+}
+
+/// The key of a run that begins now: with the number `n`, or the next one that nobody has. Of a
+/// paused job it is for a moment after the pause, so that it is not stopped with what was before.
+pub(super) async fn free_key(
+    connection: &Connection,
+    job: &Job,
+    n: u32,
+    now: i64,
+) -> Tried<RunKey> {
+    let after = job.stopped_at.map(|stopped_at| stopped_at.as_micros().saturating_add(1));
+    let at = after.map_or(now, |after| now.max(after));
     let sql = include_str!("../../queries/trigger_sequences_at.sql");
-    let rows = connection.rows(sql, &[&now, &job_no]).await?;
+    let rows = connection.rows(sql, &[&at, &job.no.0]).await?;
     let taken = rows.iter().map(|row| Ok(get(row, 0)?)).collect::<Tried<HashSet<i32>>>()?;
-    let numbers = (0..Sequence::NUMBERS).map(|more| args.n.wrapping_add(more));
+    let numbers = (0..Sequence::NUMBERS).map(|more| n.wrapping_add(more));
     let free = numbers
         .map(|n| Sequence::new(Origin::Trigger, n))
         .find(|one| !taken.contains(&sequence(*one)))
-        .unwrap_or(Sequence::new(Origin::Trigger, args.n));
-    let sql = include_str!("../../queries/trigger_open.sql");
-    connection.change(sql, &[&job_no, &now, &sequence(free)]).await?;
-    Ok(Triggered::Accepted(first_attempt(job_no, now, free)))
+        .unwrap_or(Sequence::new(Origin::Trigger, n));
+    Ok(first_attempt(job.no.0, at, free))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use evenkeel_store::{Now, RunCancelled};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::clock::resolve;
-use crate::delete::{ask_to_end, record_withdrawn};
+use crate::ends::{ask_to_end, record_withdrawn};
 use crate::error::Answer;
 use crate::fire::link_in;
 use crate::rows::{key_params, link};
@@ -42,8 +42,9 @@ pub(crate) fn cancel_run(
     if let Some((key, prev)) = withdrawn {
         record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
         connection
-            .prepare_cached("UPDATE job_state SET live = max(live - 1, 0) WHERE job_no = ?1")?
-            .execute([job_no])?;
+            .prepare_cached(include_str!("../../queries/order_close_chains.sql"))?
+            .query_row(params![job_no, 1, RunStatus::Cancelled.code()], |_| Ok(()))
+            .optional()?;
         watch::tell_of_end(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
     }

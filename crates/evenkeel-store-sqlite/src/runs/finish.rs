@@ -1,7 +1,7 @@
 //! Ends attempts: their results, their job's history, and what follows, row by row.
 
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, History, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
+use evenkeel_core::{Attempt, History, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{CheckpointFate, Finish, FinishResult, Then, Traces, sql_time};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -148,10 +148,10 @@ fn go_on(
 fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<bool> {
     let Then::Retry { due } = finish.then else { return Ok(true) };
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    // A deleted job runs no more, nor does a run that is to end, and an attempt beyond the last has
-    // no key.
+    // What is stopped goes no further, nor does a run that is to end, and an attempt beyond the last
+    // has no key.
     if finish.key.attempt >= Attempt::MAX
-        || is_deleted(connection, job_no)?
+        || is_stopped(connection, finish.key)?
         || is_asked_to_end(connection, node.0, finish.key)?.is_some()
     {
         return Ok(true);
@@ -168,10 +168,11 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
     Ok(false)
 }
 
-pub(super) fn is_deleted(connection: &Connection, job_no: i64) -> Answer<bool> {
+/// Is its job over, or paused since after the time it is for?
+pub(super) fn is_stopped(connection: &Connection, key: RunKey) -> Answer<bool> {
     Ok(connection
-        .prepare_cached(include_str!("../../queries/finish_is_deleted.sql"))?
-        .exists([job_no])?)
+        .prepare_cached(include_str!("../../queries/finish_is_stopped.sql"))?
+        .exists(params![key.job_no.0, key.scheduled_at.as_micros()])?)
 }
 
 fn classify(connection: &Connection, node: NodeNo, finish: &Finish) -> Answer<FinishResult> {

@@ -3,10 +3,10 @@
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{Now, Requeue};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
-use super::finish::is_deleted;
+use super::finish::is_stopped;
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::fire::by_job;
@@ -36,7 +36,7 @@ fn requeue_one(
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
     let asked_to_end = is_asked_to_end(connection, node.0, requeue.key)?;
-    if asked_to_end.is_some() || is_deleted(connection, job_no)? {
+    if asked_to_end.is_some() || is_stopped(connection, requeue.key)? {
         let superseded = asked_to_end == Some(true);
         let outcome = if superseded { Outcome::Superseded } else { Outcome::Cancelled };
         return withdraw(connection, node, requeue, outcome, now);
@@ -65,8 +65,8 @@ fn requeue_one(
     Ok(true)
 }
 
-/// A deleted job runs no more, nor does a run that is to end: the attempt that would have to start
-/// again ends here.
+/// What is stopped goes no further, nor does a run that is to end: the attempt that would have to
+/// start again ends here.
 fn withdraw(
     connection: &Connection,
     node: NodeNo,
@@ -89,8 +89,9 @@ fn withdraw(
             RunStatus::from(outcome).code(),
         ])?;
     connection
-        .prepare_cached("UPDATE job_state SET live = max(live - ?2, 0) WHERE job_no = ?1")?
-        .execute(params![job_no, ended])?;
+        .prepare_cached(include_str!("../../queries/order_close_chains.sql"))?
+        .query_row(params![job_no, ended, RunStatus::from(outcome).code()], |_| Ok(()))
+        .optional()?;
     if ended == 1 {
         notes::forget(connection, requeue.key)?;
         tell_of_end(connection, requeue.key.job_no)?;

@@ -9,6 +9,7 @@ use super::races::at_once;
 use super::watch::{counts, judge, judgement, to_judge, watch, watched};
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
+use crate::orders::Orders;
 use crate::rig::{ALPHA, Known, OVER, Rig};
 
 const ALL: RiskFilter = RiskFilter { level: None };

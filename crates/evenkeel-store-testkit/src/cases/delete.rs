@@ -2,20 +2,21 @@
 
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Shard, Slot};
-use evenkeel_store::{Deleted, FinishResult, JobFilter, JobSort, PageRequest};
+use evenkeel_store::{FinishResult, JobFilter, JobSort, Obeyed, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
+use crate::orders::{Orders, gone};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
-async fn delete(rig: &Rig, job: Known, secs: i64) -> Deleted {
+async fn delete(rig: &Rig, job: Known, secs: i64) -> Obeyed {
     rig.store.delete(&rig.scope, job.id, now(secs)).await.unwrap()
 }
 
 pub async fn a_deleted_job_is_nowhere(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    assert_eq!(delete(&rig, job, 1).await, Deleted::Done(Vec::new()));
+    assert_eq!(delete(&rig, job, 1).await, gone(Vec::new()));
     assert_eq!(rig.store.get(&rig.scope, job.id).await.unwrap(), None);
     let listed = rig
         .store
@@ -34,7 +35,7 @@ pub async fn a_second_deletion_finds_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     delete(&rig, job, 1).await;
-    assert_eq!(delete(&rig, job, 2).await, Deleted::NotFound);
+    assert_eq!(delete(&rig, job, 2).await, Obeyed::NotFound);
 }
 
 pub async fn its_name_is_free(opened: Opened) {
@@ -63,7 +64,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert_eq!(delete(&rig, job, 70).await, Deleted::Done(Vec::new()));
+    assert_eq!(delete(&rig, job, 70).await, gone(Vec::new()));
     let run = rig.run(key).await;
     assert_eq!((run.status, run.started_at), (RunStatus::Cancelled, None));
     assert_eq!(run.finished_at, Some(at(70)));
@@ -117,7 +118,7 @@ pub async fn what_runs_is_asked_to_end_until_it_has(opened: Opened) {
     let other = rig.add(new_job("other").build()).await;
     let held = rig.start(job, 60).await;
     rig.start(other, 60).await;
-    assert_eq!(delete(&rig, job, 70).await, Deleted::Done(vec![held.key]));
+    assert_eq!(delete(&rig, job, 70).await, gone(vec![held.key]));
     let bystander = rig.join("node-2", 70).await;
     assert_eq!(rig.store.cancellations(bystander).await.unwrap(), []);
     for _ in 0..2 {

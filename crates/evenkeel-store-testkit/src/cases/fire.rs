@@ -6,10 +6,11 @@ use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{RunKey, Sequence};
-use evenkeel_store::{Changed, Fire, FireResult, JobChange, RunLink};
+use evenkeel_store::{Fire, FireResult, JobChange, Obeyed, RunLink};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::orders::Orders;
 use crate::rig::Rig;
 
 /// The one answer that must not have changed anything.
@@ -176,7 +177,7 @@ pub async fn a_job_without_a_next_time_is_stale(opened: Opened) {
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
     let change = JobChange { next_at: Some(None), ..JobChange::default() };
     let changed = rig.store.update(&rig.scope, job.id, change, now(1)).await.unwrap();
-    assert!(matches!(changed, Changed::Done(_)));
+    assert!(matches!(changed, Obeyed::Done(_)));
     let raised = Fire { generation: fire.generation + 1, ..fire };
     assert_eq!(refused(&rig, raised, 60).await, FireResult::Stale);
 }

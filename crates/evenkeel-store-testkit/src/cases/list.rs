@@ -5,6 +5,7 @@ use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, Page, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{new_job, now, unnamed_job};
+use crate::orders::Orders;
 use crate::rig::Rig;
 
 async fn list(rig: &Rig, filter: JobFilter, page: PageRequest<JobCursor>) -> Page<Job, JobCursor> {

@@ -4,6 +4,7 @@ use evenkeel_core::{JobNo, Shard, Slot};
 
 use crate::Opened;
 use crate::fixtures::{at, definition_of, new_job, now};
+use crate::orders::Orders;
 use crate::rig::{Known, Rig};
 
 /// Jobs that are all in the shard of the first.

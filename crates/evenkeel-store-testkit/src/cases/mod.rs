@@ -19,11 +19,11 @@
 //!
 //! **Numbers.** `executions` counts starts: claimed fires and claims, also of an attempt that went
 //! back into the queue. An attempt's number is `executions` after its start, a skip record's is
-//! `executions` as it was. A generation starts at 1 and only `update` and `delete` raise it.
+//! `executions` as it was. A generation starts at 1 and only `order` raises it.
 //!
 //! **Wakes.** To `get_run` a wake is an attempt that nobody has had: no node, no number, fence 0;
 //! `list_runs` and its totals leave it out. `fire_wakes` checks node, key and due time. A retry of
-//! a deleted job ends its chain; so does a `requeue`, which records the attempt as cancelled and
+//! a job that is over ends its chain; so does a `requeue`, which records the attempt as cancelled and
 //! answers `true`.
 //!
 //! **Finish.** History is counted in the order of the batch. Keys for deduplication and concurrency
@@ -39,8 +39,14 @@
 //! **Trigger.** The key's time is now, its sequence `Sequence::new(Trigger, n)` or the next free
 //! one. `OverlapPolicy::may_start` judges, on all live chains. A paused job may be triggered.
 //!
-//! **Changed jobs.** `register` and `update` tell a job to its scheduler if it has a next time in
-//! the slot of now, the one after, or an earlier one; a deleted job is not told.
+//! **Changed jobs.** `register` and `order` tell a job to its scheduler if it has a next time in
+//! the slot of now, the one after, or an earlier one; a job that is over is not told.
+//!
+//! **Over.** A job is over once it is cancelled or deleted. To the engine both are the same; users
+//! see that a cancelled one was, and its name stays taken.
+//!
+//! **Pause.** It stops chains for times up to its moment, that included. What was withdrawn is how
+//! the job's last attempt ended, whoever withdrew it.
 //!
 //! **Delete.** What waits (in the queue, or for its time) becomes a cancelled attempt that ended
 //! at the time of the deletion and never started. Runs of a deleted job can be read and listed,
@@ -68,7 +74,7 @@
 //!
 //! **What runs.** A record of skipped times is no chain: it does not hide the run that goes on.
 //!
-//! **Watch.** Commands are `update`, `trigger`, and a `cancel_run` that withdraws. `touched` of a job
+//! **Watch.** Commands are orders, `trigger`, and a `cancel_run` that withdraws. `touched` of a job
 //! that comes back to the list is another one than it had. An attempt should have started if its
 //! deadline is before now. A judgement that takes a job off the list forgets its level.
 //!
@@ -96,20 +102,27 @@ pub mod node_races;
 pub mod nodes;
 pub mod notes;
 pub mod openings;
+pub mod order_races;
+pub mod orders;
 pub mod overdue;
 pub mod owned;
 pub mod page_lists;
 pub mod page_search;
 pub mod pages;
+pub mod pause;
 pub mod periodic;
 pub mod postpone;
 pub mod prune;
+pub mod purge;
 pub mod races;
 pub mod register;
 pub mod requests;
 pub mod requeue;
+pub mod retry;
 pub mod runs;
+pub mod shown;
 pub mod steal;
+pub mod stop;
 pub mod supersede;
 pub mod tenants;
 pub mod trigger;

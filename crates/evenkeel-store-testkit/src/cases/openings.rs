@@ -10,6 +10,7 @@ use evenkeel_store::{
 use super::races::at_once;
 use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
+use crate::orders::Orders;
 use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
 
 const ALWAYS: Opening = Opening { from: None, until: None };

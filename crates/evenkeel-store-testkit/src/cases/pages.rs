@@ -2,12 +2,13 @@
 
 use evenkeel_core::PageId;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
-use evenkeel_store::{Deleted, PageFilter, Shelf, StoredPage};
+use evenkeel_store::{PageFilter, Shelf, StoredPage};
 use serde_json::json;
 
 use super::page_lists::{all_urls, list_all};
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
+use crate::orders::{Orders, gone};
 use crate::rig::{Known, Rig};
 
 /// More than any case needs.
@@ -278,7 +279,7 @@ pub async fn pages_of_a_deleted_job_are_nowhere_and_cleared_in_steps(opened: Ope
     assert_eq!(rig.store.clear_pages(100).await.unwrap(), 0);
     for job in &jobs[1..] {
         let deleted = rig.store.delete(&rig.scope, job.id, now(2)).await.unwrap();
-        assert_eq!(deleted, Deleted::Done(Vec::new()));
+        assert_eq!(deleted, gone(Vec::new()));
     }
     let gone = PageId::of(jobs[1].no, "0");
     assert_eq!(get(&rig, gone).await, None);

@@ -3,12 +3,13 @@
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
-    Changed, FinishResult, FireResult, JobChange, JobFilter, JobSort, PageRequest, Then,
+    FinishResult, FireResult, JobChange, JobFilter, JobSort, Obeyed, PageRequest, Then,
 };
 
 use super::races::at_once;
 use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
+use crate::orders::Orders;
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
 /// At most ten minutes stale, one minute after each end.
@@ -142,7 +143,7 @@ pub async fn what_the_schedule_is_now_decides(opened: Opened) {
     };
     let update = async |job: Known, change| {
         let changed = rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
-        assert!(matches!(changed, Changed::Done(_)));
+        assert!(matches!(changed, Obeyed::Done(_)));
     };
     update(was, change(new_job("was"))).await;
     update(became, change(periodic("became"))).await;
@@ -260,7 +261,7 @@ pub async fn an_end_and_a_change_at_once_leave_the_time_of_the_change(opened: Op
                     assert_eq!(done, [FinishResult::Done]);
                 } else {
                     let done = store.update(&scope, job.id, change, now(61)).await.unwrap();
-                    assert!(matches!(done, Changed::Done(_)));
+                    assert!(matches!(done, Obeyed::Done(_)));
                 }
             }
         })

@@ -7,6 +7,7 @@ use evenkeel_store::{PageRequest, Prune};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::orders::Orders;
 use crate::rig::{Known, OVER, Rig};
 
 const LONG_AGO: Timestamp = Timestamp::MIN;

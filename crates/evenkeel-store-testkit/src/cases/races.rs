@@ -6,13 +6,12 @@ use std::sync::Arc;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{RunKey, Shard};
-use evenkeel_store::{
-    Changed, Deleted, FinishResult, FireResult, JobChange, Registered, Store, Triggered,
-};
+use evenkeel_store::{FinishResult, FireResult, JobChange, Obeyed, Registered, Store, Triggered};
 use futures::future::join_all;
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::orders::{Orders, done, gone};
 use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, wake_fire_of};
 
 /// Runs `count` tasks at once, each with one of two handles, and gives their answers in order.
@@ -169,10 +168,8 @@ pub async fn a_deletion_and_a_fire_agree_on_what_runs(opened: Opened) {
                     let fired = store.fire(node, batch, now(60)).await.unwrap().results;
                     matches!(fired[..], [FireResult::Fired(_)])
                 } else {
-                    match store.delete(&scope, job.id, now(60)).await.unwrap() {
-                        Deleted::Done(running) => !running.is_empty(),
-                        Deleted::NotFound => panic!("it is there"),
-                    }
+                    let deleted = store.delete(&scope, job.id, now(60)).await.unwrap();
+                    !done(deleted).running.is_empty()
                 }
             }
         })
@@ -202,7 +199,7 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
                 }
             } else {
                 let deleted = store.delete(&scope, job.id, now(70)).await.unwrap();
-                assert_eq!(deleted, Deleted::Done(Vec::new()));
+                assert_eq!(deleted, gone(Vec::new()));
             }
         })
         .await;
@@ -324,7 +321,7 @@ pub async fn a_change_and_a_fire_come_one_after_the_other(opened: Opened) {
                     matches!(fired[..], [FireResult::Fired(_)])
                 } else {
                     let changed = store.update(&scope, job.id, JobChange::default(), now(60)).await;
-                    matches!(changed.unwrap(), Changed::Done(_))
+                    matches!(changed.unwrap(), Obeyed::Done(_))
                 }
             }
         })

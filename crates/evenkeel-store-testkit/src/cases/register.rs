@@ -5,6 +5,7 @@ use evenkeel_store::{Registered, Standing};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
+use crate::orders::Orders;
 use crate::rig::Rig;
 
 pub async fn a_new_job_reads_back_as_it_was_given(opened: Opened) {

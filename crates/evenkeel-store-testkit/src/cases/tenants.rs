@@ -2,11 +2,12 @@
 
 use evenkeel_core::run::RunStatus;
 use evenkeel_store::{
-    Changed, Deleted, JobChange, JobFilter, JobSort, PageRequest, Registered, RunFilter, Triggered,
+    JobChange, JobFilter, JobSort, Obeyed, PageRequest, Registered, RunFilter, Triggered,
 };
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
+use crate::orders::Orders;
 use crate::rig::Rig;
 
 pub async fn a_tenant_has_one_number_for_ever(opened: Opened) {
@@ -33,9 +34,9 @@ pub async fn a_job_of_another_tenant_is_not_there(opened: Opened) {
     let store = &rig.store;
     assert_eq!(store.get(&other, job.id).await.unwrap(), None);
     let change = JobChange { next_at: Some(Some(at(90))), ..JobChange::default() };
-    assert_eq!(store.update(&other, job.id, change, now(1)).await.unwrap(), Changed::NotFound);
+    assert_eq!(store.update(&other, job.id, change, now(1)).await.unwrap(), Obeyed::NotFound);
     assert_eq!(store.trigger(&other, job.id, 0, now(1)).await.unwrap(), Triggered::NotFound);
-    assert_eq!(store.delete(&other, job.id, now(1)).await.unwrap(), Deleted::NotFound);
+    assert_eq!(store.delete(&other, job.id, now(1)).await.unwrap(), Obeyed::NotFound);
     assert_eq!(rig.job(job).await, before);
 }
 
@@ -94,7 +95,7 @@ pub async fn an_update_takes_no_name_of_ones_own_but_may_take_anothers(opened: O
     let job = rig.add(new_job("mine").build()).await;
     let change = JobChange { about: Some(new_job("theirs").build().about), ..JobChange::default() };
     let answer = rig.store.update(&rig.scope, job.id, change, now(1)).await.unwrap();
-    assert!(matches!(answer, Changed::Done(_)));
+    assert!(matches!(answer, Obeyed::Done(_)));
 }
 
 pub async fn the_scheduler_and_workers_serve_all_tenants(opened: Opened) {

@@ -7,6 +7,7 @@ use evenkeel_store::{FinishResult, RunLink, Triggered};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fresh_id, new_job, now};
+use crate::orders::Orders;
 use crate::rig::{Held, Known, Rig};
 
 async fn ask(rig: &Rig, job: Known, n: u32, secs: i64) -> Triggered {

@@ -51,7 +51,7 @@ impl Data {
 
     /// A chain did not end well: its job is judged, and its scheduler looks at it anew.
     pub fn tell_of_end(&mut self, no: JobNo) {
-        if self.find(no).is_some_and(|job| !job.is_deleted()) {
+        if self.find(no).is_some_and(|job| !job.is_over()) {
             self.watch(&[no]);
             self.tell(no);
         }

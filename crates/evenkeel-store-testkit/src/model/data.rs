@@ -79,6 +79,8 @@ pub(super) struct JobRow {
     /// The definition as it is stored.
     pub text: String,
     pub standing: Standing,
+    /// When it was paused, cancelled or deleted, if it was.
+    pub stopped_at: Option<Timestamp>,
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -93,6 +95,8 @@ pub(super) struct JobRow {
     /// Regular times that were started.
     pub fired: u64,
     pub last_outcome: Option<Outcome>,
+    pub good_runs: u64,
+    pub bad_runs: u64,
     pub history: History,
     /// Its chains, oldest first. The databases keep the last one and a link from each to the one
     /// before it.
@@ -132,6 +136,16 @@ impl JobRow {
 
     pub fn is_deleted(&self) -> bool {
         self.standing == Standing::Deleted
+    }
+
+    /// It runs no more.
+    pub fn is_over(&self) -> bool {
+        matches!(self.standing, Standing::Cancelled | Standing::Deleted)
+    }
+
+    /// Do chains for this time go no further?
+    pub fn stops(&self, scheduled_at: Timestamp) -> bool {
+        self.is_over() || self.stopped_at.is_some_and(|stopped_at| scheduled_at <= stopped_at)
     }
 
     pub fn due_job(&self) -> DueJob {
@@ -223,6 +237,11 @@ impl Data {
     pub fn end_chain(&mut self, job: JobNo) {
         let job = self.job(job);
         job.live = job.live.saturating_sub(1);
+    }
+
+    /// What runs of a job, and where.
+    pub fn running_of(&self, job: JobNo) -> Vec<(NodeNo, RunKey)> {
+        self.running.iter().filter(|(_, key)| key.job_no == job).copied().collect()
     }
 
     pub fn census(&self) -> Census {

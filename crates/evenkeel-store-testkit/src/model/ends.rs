@@ -41,12 +41,14 @@ impl Data {
         job.last_outcome = Some(outcome);
         if outcome.is_failure() {
             job.newest_failed = Some(key);
+            job.bad_runs += 1;
         } else if outcome.is_good() {
             job.newest_good = Some(key);
+            job.good_runs += 1;
         }
-        let (deleted, since) = (job.is_deleted(), job.since);
+        let (stops, since) = (job.stops(key.scheduled_at), job.since);
         let over = match finish.then {
-            Then::Retry { due } if !deleted && !asked_to_end => {
+            Then::Retry { due } if !stops && !asked_to_end => {
                 self.add_wake(key.with_attempt(Attempt(key.attempt.0 + 1)), due);
                 false
             }
@@ -81,7 +83,7 @@ impl Data {
         let moves = follows && job.next_at.is_some() && next_at > job.last_fired_at;
         if stops {
             job.next_at = None;
-        } else if moves && !job.is_deleted() {
+        } else if moves && !job.is_over() {
             job.next_at = next_at;
             self.tell(no);
         }

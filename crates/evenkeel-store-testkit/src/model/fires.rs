@@ -29,7 +29,7 @@ impl Data {
 
     pub fn load_jobs(&self, jobs: &[JobNo]) -> Vec<DueJob> {
         let found = jobs.iter().filter_map(|no| self.find(*no));
-        found.filter(|job| !job.is_deleted()).map(|job| job.due_job()).collect()
+        found.filter(|job| !job.is_over()).map(|job| job.due_job()).collect()
     }
 
     pub fn look_ahead(

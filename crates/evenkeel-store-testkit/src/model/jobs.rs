@@ -1,13 +1,16 @@
 //! What users do with jobs.
 
+use std::collections::BTreeSet;
+
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
+use evenkeel_core::status::Command;
 use evenkeel_core::{
-    Attempt, History, JobId, JobNo, Origin, RunKey, Sequence, Shard, Slot, TenantNo, Timestamp,
+    Attempt, History, JobId, JobNo, Origin, RunKey, Sequence, Shard, Slot, Span, TenantNo,
+    Timestamp,
 };
 use evenkeel_store::{
-    Cause, Changed, Deleted, Job, JobChange, NewJob, Registered, Results, Scope, Standing,
-    StoreError, Triggered,
+    Cause, Job, LAST_ERROR_MAX, NewJob, Registered, Results, Scope, Standing, StoreError, Triggered,
 };
 
 use super::data::{Data, JobRow, RunRow, Waiting, attempts_of, count};
@@ -48,6 +51,7 @@ impl Data {
             definition: new.definition,
             text,
             standing: Standing::Active,
+            stopped_at: None,
             generation: 1,
             created_at: now,
             updated_at: now,
@@ -59,6 +63,8 @@ impl Data {
             executions: 0,
             fired: 0,
             last_outcome: None,
+            good_runs: 0,
+            bad_runs: 0,
             history: History::default(),
             chains: Vec::new(),
             newest_good: None,
@@ -70,7 +76,7 @@ impl Data {
     }
 
     /// Tells the scheduler about a job that it may not have loaded with its slot.
-    fn tell_if_soon(&mut self, no: JobNo, now: Timestamp) {
+    pub fn tell_if_soon(&mut self, no: JobNo, now: Timestamp) {
         if self.job(no).slot.is_some_and(|slot| slot <= Slot::of(now).next()) {
             self.tell(no);
         }
@@ -88,6 +94,9 @@ impl Data {
     }
 
     pub fn view(&self, job: &JobRow) -> Job {
+        let running = self.newest_running(job);
+        let keys = self.waiting_of(job.no).map(|(key, _)| key);
+        let newest = keys.chain(running.map(|(key, _)| key)).max();
         Job {
             no: job.no,
             id: job.id,
@@ -107,89 +116,30 @@ impl Data {
             history: job.history,
             since: job.since,
             fired: job.fired,
-            running_since: self.running_since(job),
-            running: None,
-            retry_count: 0,
-            stopped_at: None,
-            good_runs: 0,
-            bad_runs: 0,
-            last_error: None,
+            running_since: running.map(|(_, since)| since),
+            running: running.map(|(key, _)| key),
+            retry_count: newest.map_or(0, |key| key.attempt.0),
+            stopped_at: job.stopped_at,
+            good_runs: job.good_runs,
+            bad_runs: job.bad_runs,
+            last_error: self.last_error(job),
         }
+    }
+
+    fn last_error(&self, job: &JobRow) -> Option<String> {
+        let key =
+            job.newest_failed.filter(|_| job.last_outcome.is_some_and(Outcome::is_failure))?;
+        let error = self.runs.get(&key)?.results.error.as_ref()?;
+        Some(error.chars().take(LAST_ERROR_MAX).collect())
     }
 
     pub fn get(&self, scope: &Scope, id: JobId) -> Option<Job> {
         self.seen(scope, id).and_then(|no| self.find(no)).map(|job| self.view(job))
     }
 
-    pub fn update(
-        &mut self,
-        scope: &Scope,
-        id: JobId,
-        change: JobChange,
-        now: Timestamp,
-    ) -> Result<Changed, StoreError> {
-        let text = change.definition.as_ref().map(stored).transpose()?;
-        let Some(no) = self.seen(scope, id) else { return Ok(Changed::NotFound) };
-        let job = &self.jobs[(no.0 - 1) as usize];
-        let other_generation = change.expect_generation.is_some_and(|one| one != job.generation);
-        let too_early =
-            change.next_at.flatten().is_some_and(|next| Some(next) <= job.last_fired_at);
-        if other_generation || too_early {
-            return Ok(Changed::Conflict(Box::new(self.view(job))));
-        }
-        if let Some(about) = change.about {
-            let (old, new) = (name_key(scope.tenant, &job.about), name_key(scope.tenant, &about));
-            let taken = new.as_ref().and_then(|name| self.names.get(name)).copied();
-            if let Some(other) = taken.filter(|other| *other != no) {
-                return Ok(Changed::NameTaken(self.job(other).id));
-            }
-            old.map(|name| self.names.remove(&name));
-            new.map(|name| self.names.insert(name, no));
-            self.job(no).about = about;
-        }
-        let job = self.job(no);
-        let is_redefined = change.definition.is_some();
-        if let (Some(definition), Some(text)) = (change.definition, text) {
-            job.definition = definition;
-            job.text = text;
-        }
-        if let Some(next_at) = change.next_at {
-            job.next_at = next_at;
-            job.since = now;
-        }
-        job.generation += 1;
-        job.updated_at = now;
-        self.place(no);
-        self.tell_if_soon(no, now);
-        self.touch(no);
-        if is_redefined {
-            self.open_anew(no, now);
-        }
-        Ok(Changed::Done(Box::new(self.view(&self.jobs[(no.0 - 1) as usize]))))
-    }
-
-    pub fn delete(&mut self, scope: &Scope, id: JobId, now: Timestamp) -> Deleted {
-        let Some(no) = self.seen(scope, id) else { return Deleted::NotFound };
-        let job = self.job(no);
-        job.standing = Standing::Deleted;
-        job.generation += 1;
-        job.updated_at = now;
-        if let Some(name) = name_key(scope.tenant, &job.about) {
-            self.names.remove(&name);
-        }
-        self.place(no);
-        self.changed.remove(&(Shard::of(no), no));
-        let waiting: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
-        for key in waiting {
-            self.withdraw(key, Outcome::Cancelled, now);
-        }
-        let of_job = |(_, key): &&(_, RunKey)| key.job_no == no;
-        let asked: Vec<_> = self.running.iter().filter(of_job).copied().collect();
-        for running in &asked {
-            self.cancellations.entry(*running).or_insert(false);
-        }
-        self.watch.forget(no);
-        Deleted::Done(asked.into_iter().map(|(_, key)| key).collect())
+    pub fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Vec<Job> {
+        let ids: BTreeSet<&JobId> = ids.iter().collect();
+        ids.into_iter().filter_map(|id| self.get(scope, *id)).collect()
     }
 
     /// Ends an attempt that waits, and with it its chain.
@@ -214,26 +164,36 @@ impl Data {
         });
         run.status = outcome.into();
         run.finished_at = Some(now);
+        self.job(key.job_no).last_outcome = Some(outcome);
         self.end_chain(key.job_no);
     }
 
     pub fn trigger(&mut self, scope: &Scope, id: JobId, n: u32, now: Timestamp) -> Triggered {
         let Some(no) = self.seen(scope, id) else { return Triggered::NotFound };
-        let job = self.job(no);
-        if job.standing == Standing::Cancelled {
-            return Triggered::Cancelled;
+        let job = &self.jobs[(no.0 - 1) as usize];
+        if let Err(refusal) = self.view(job).facts().obey(Command::Trigger) {
+            return Triggered::NotAllowed(refusal);
         }
         if !job.definition.overlap.may_start(job.live) {
             return Triggered::Busy;
         }
-        job.live += 1;
-        let key_of =
-            |n| RunKey { sequence: Sequence::new(Origin::Trigger, n), ..RunKey::regular(no, now) };
-        let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
-        let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
-        self.add_wake(key, now);
+        let key = self.begin_run(no, n, now);
         self.touch(no);
         Triggered::Accepted(key)
+    }
+
+    /// A chain that somebody asked for waits from here on.
+    pub fn begin_run(&mut self, no: JobNo, n: u32, now: Timestamp) -> RunKey {
+        let job = self.job(no);
+        job.live += 1;
+        let tick = Span::from_micros(1);
+        let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
+        let key_of =
+            |n| RunKey { sequence: Sequence::new(Origin::Trigger, n), ..RunKey::regular(no, at) };
+        let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
+        let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
+        self.add_wake(key, at);
+        key
     }
 
     fn has_chain(&self, key: RunKey) -> bool {
@@ -243,11 +203,14 @@ impl Data {
     }
 }
 
-fn name_key(tenant: TenantNo, about: &evenkeel_core::About) -> Option<(TenantNo, String, String)> {
+pub(super) fn name_key(
+    tenant: TenantNo,
+    about: &evenkeel_core::About,
+) -> Option<(TenantNo, String, String)> {
     let name = about.name.clone()?;
     Some((tenant, name, about.configuration.clone().unwrap_or_default()))
 }
 
-fn stored(definition: &evenkeel_core::Definition) -> Result<String, StoreError> {
+pub(super) fn stored(definition: &evenkeel_core::Definition) -> Result<String, StoreError> {
     serde_json::to_string(definition).map_err(|error| StoreError::Refused(Cause::from(error)))
 }

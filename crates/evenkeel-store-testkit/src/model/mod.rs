@@ -14,6 +14,7 @@ mod lists;
 mod nodes;
 mod notes;
 mod openings;
+mod orders;
 mod pages;
 mod prune;
 mod queue;

@@ -131,7 +131,7 @@ impl Data {
         if !self.running.contains(&(node, key)) {
             return false;
         }
-        let deleted = self.find(key.job_no).is_none_or(|job| job.is_deleted());
+        let stops = self.find(key.job_no).is_none_or(|job| job.stops(key.scheduled_at));
         let asked_to_end = self.cancellations.get(&(node, key)).copied();
         let Some(run) = self.runs.get_mut(&key).filter(|run| run.fence == requeue.fence) else {
             return false;
@@ -139,13 +139,17 @@ impl Data {
         run.fence = run.fence.next();
         run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
         let (fence, crashes) = (run.fence, run.crashes);
-        if deleted || asked_to_end.is_some() {
+        if stops || asked_to_end.is_some() {
             // Nobody may start it again, and nobody else would end it.
             run.status = match asked_to_end {
                 Some(true) => Outcome::Superseded.into(),
                 Some(false) | None => Outcome::Cancelled.into(),
             };
             run.finished_at = Some(now);
+            self.job(key.job_no).last_outcome = Some(match asked_to_end {
+                Some(true) => Outcome::Superseded,
+                Some(false) | None => Outcome::Cancelled,
+            });
             self.end_chain(key.job_no);
             self.tell_of_end(key.job_no);
         } else {

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Cancellation, Changed, Claim, Claimed, ClosedAttempt, Deleted, DueJob, Finish, FinishResult,
-    Fire, Fired, Job, JobChange, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead,
-    Member, NewJob, NewNode, NodeStore, Now, Opening, Owned, Page, PageRequest, Ping, Pinged,
-    Postpone, Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
-    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
+    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore,
+    Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
+    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
+    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -23,20 +23,6 @@ impl JobStore for ModelStore {
         now: Now,
     ) -> Answer<Vec<Registered>> {
         self.lock().register(scope, jobs, self.resolve(now))
-    }
-
-    async fn update(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: JobChange,
-        now: Now,
-    ) -> Answer<Changed> {
-        self.lock().update(scope, id, change, self.resolve(now))
-    }
-
-    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Answer<Deleted> {
-        Ok(self.lock().delete(scope, id, self.resolve(now)))
     }
 
     async fn get(&self, scope: &Scope, id: JobId) -> Answer<Option<Job>> {
@@ -65,21 +51,16 @@ impl JobStore for ModelStore {
         })
     }
 
-    async fn order(
-        &self,
-        _: &Scope,
-        _: Vec<evenkeel_store::Order>,
-        _: Now,
-    ) -> Answer<Vec<evenkeel_store::Obeyed>> {
-        unimplemented!()
+    async fn order(&self, scope: &Scope, orders: Vec<Order>, now: Now) -> Answer<Vec<Obeyed>> {
+        self.lock().order(scope, orders, self.resolve(now))
     }
 
-    async fn purge(&self, _: &Scope, _: JobId, _: u32) -> Answer<u64> {
-        unimplemented!()
+    async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Answer<u64> {
+        Ok(self.lock().purge(scope, id, limit))
     }
 
-    async fn get_jobs(&self, _: &Scope, _: &[JobId]) -> Answer<Vec<Job>> {
-        unimplemented!()
+    async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Answer<Vec<Job>> {
+        Ok(self.lock().get_jobs(scope, ids))
     }
 
     async fn job_counts(&self, _: &Scope) -> Answer<evenkeel_store::JobCounts> {

@@ -63,7 +63,7 @@ impl WatchList {
 impl Data {
     pub fn watch(&mut self, jobs: &[JobNo]) {
         for no in jobs {
-            if self.find(*no).is_none_or(|job| job.is_deleted()) {
+            if self.find(*no).is_none_or(|job| job.is_over()) {
                 continue;
             }
             let judged = self.watch.rows.get(no).and_then(|row| row.judged);
@@ -102,23 +102,25 @@ impl Data {
             next_at: job.next_at,
             last_fired_at: job.last_fired_at,
             live: job.live > 0,
-            running_since: self.running_since(job),
+            running_since: self.newest_running(job).map(|(_, since)| since),
             history: job.history,
             since: job.since,
             definition: job.text.clone(),
         })
     }
 
-    /// Since when the newest attempt of the newest chain runs. A record of skipped times is none.
-    pub fn running_since(&self, job: &JobRow) -> Option<Timestamp> {
+    /// The newest attempt of the newest chain, and since when it runs, if it does. A record of
+    /// skipped times is none.
+    pub fn newest_running(&self, job: &JobRow) -> Option<(RunKey, Timestamp)> {
         let attempts = job.chains.iter().rev().filter_map(|link| {
             let (scheduled_at, sequence) = (link.scheduled_at, link.sequence);
             let attempt = Attempt::FIRST;
             let first = RunKey { scheduled_at, job_no: job.no, sequence, attempt };
-            self.runs.range(attempts_of(first)).next_back().map(|(_, run)| run)
+            self.runs.range(attempts_of(first)).next_back()
         });
-        let newest = attempts.into_iter().find(|run| run.status != RunStatus::Skipped)?;
-        newest.started_at.filter(|_| newest.status == RunStatus::Running)
+        let (key, newest) = attempts.into_iter().find(|(_, it)| it.status != RunStatus::Skipped)?;
+        let since = newest.started_at.filter(|_| newest.status == RunStatus::Running)?;
+        Some((*key, since))
     }
 
     fn judge(&mut self, batch: &[Judgement], now: Timestamp) {

@@ -91,8 +91,8 @@ impl Client {
     }
 
     /// Wants something gone.
-    pub async fn delete(&self, path: &[&str]) -> Result<Answer, Failure> {
-        self.send(self.request(Method::DELETE, path, &[])).await
+    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, Failure> {
+        self.send(self.request(Method::DELETE, path, query)).await
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Answer, Failure> {

@@ -11,8 +11,11 @@ fn a_file_of_jobs_is_created_and_its_faults_are_told_by_line() {
         .map(|n| match n {
             5500 => "\n".into(),
             6000 => "{\"executor_type\": \"noop\", \"priority\": 500}".into(),
-            n => format!("{}\n", json!({"name": format!("job {n}"), "executor_type": "noop",
-                                        "schedule": "24h"})),
+            n => format!(
+                "{}\n",
+                json!({"name": format!("job {n}"), "executor_type": "noop",
+                                        "schedule": "24h"})
+            ),
         })
         .collect();
     std::fs::write(server.folder.path().join("jobs.ndjson"), lines).unwrap();
@@ -29,8 +32,7 @@ fn a_file_of_jobs_is_created_and_its_faults_are_told_by_line() {
 #[test]
 fn a_job_is_updated_and_keeps_its_rhythm() {
     let server = Server::start(&[]);
-    let before =
-        server.json(&["job", "create", "--name", "news", "--every", "6h", "--noop"]);
+    let before = server.json(&["job", "create", "--name", "news", "--every", "6h", "--noop"]);
     let said = server.run(&["job", "update", "news", "--priority", "9", "--set", "metadata.a=b"]);
     assert!(said.code == 0 && said.out.contains("generation 2"), "{said:?}");
     let after = server.json(&["job", "show", "news"]);

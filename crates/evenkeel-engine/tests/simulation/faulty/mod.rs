@@ -161,23 +161,6 @@ impl JobStore for FaultyStore {
         through!(self, register(scope = Ref(*scope), jobs = Own(jobs), now = Own(now)))
     }
 
-    async fn update(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: JobChange,
-        now: Now,
-    ) -> Result<Changed, StoreError> {
-        through!(
-            self,
-            update(scope = Ref(*scope), id = Own(id), change = Own(change), now = Own(now))
-        )
-    }
-
-    async fn delete(&self, scope: &Scope, id: JobId, now: Now) -> Result<Deleted, StoreError> {
-        through!(self, delete(scope = Ref(*scope), id = Own(id), now = Own(now)))
-    }
-
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         through!(self, get(scope = Ref(*scope), id = Own(id)))
     }

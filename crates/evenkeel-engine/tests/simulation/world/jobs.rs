@@ -12,6 +12,7 @@ use evenkeel_store::{JobStore, NewJob, Now, Registered, Scope};
 use serde_json::json;
 
 use super::World;
+use super::commands::Turn;
 use crate::body::Time;
 
 /// What times a job must have.
@@ -37,6 +38,8 @@ pub struct Planned {
     /// It never fails by itself.
     pub is_sound: bool,
     pub definition: Definition,
+    /// What people did to it, in order.
+    pub turns: Vec<Turn>,
 }
 
 const SECOND: i64 = 1_000_000;
@@ -134,7 +137,7 @@ impl World {
         let answers = self.model.register(scope, vec![job], Now::Database).await.unwrap();
         let Registered::Created(job) = answers[0] else { panic!("{answers:?}") };
         let is_sound = definition.executor.config["fails_percent"] == 0;
-        self.plan.push(Planned { job, id, rhythm, is_sound, definition });
+        self.plan.push(Planned { job, id, rhythm, is_sound, definition, turns: Vec::new() });
     }
 
     /// An interval job, as most are.

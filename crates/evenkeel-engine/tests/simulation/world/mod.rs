@@ -1,5 +1,6 @@
 //! A cluster, its jobs, and what happens to it.
 
+mod commands;
 mod jobs;
 mod misfortune;
 mod scenario;
@@ -18,6 +19,7 @@ use evenkeel_store_testkit::model::ModelStore;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+pub use commands::Turn;
 pub use jobs::{Planned, Rhythm};
 pub use scenario::{Faults, Outcome, Scenario};
 pub use time::{NodeClock, SimTime};
@@ -102,6 +104,9 @@ impl World {
             tokio::time::sleep(Duration::from_secs(wait)).await;
             self.misfortune().await;
             self.somebody_comes(&scope).await;
+            if self.scenario.commands {
+                self.somebody_commands(&scope).await;
+            }
         }
         self.heal().await;
         let book = self.book.lock().unwrap().clone();

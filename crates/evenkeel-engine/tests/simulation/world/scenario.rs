@@ -31,6 +31,8 @@ pub struct Scenario {
     /// The shortest interval, in seconds; the longest is sixty times that.
     pub shortest: u64,
     pub faults: Faults,
+    /// Do people pause, resume, change and cancel jobs?
+    pub commands: bool,
     /// Seconds between faults, on average.
     pub fault_every: u64,
     pub leases: LeaseTimings,
@@ -47,6 +49,7 @@ impl Scenario {
             jobs: 24,
             shortest: 1,
             faults,
+            commands: false,
             fault_every: 90,
             leases: LeaseTimings::default(),
             poll: Duration::from_secs(1),

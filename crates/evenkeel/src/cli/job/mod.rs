@@ -1,14 +1,16 @@
 //! `evenkeel job`
 
 mod conditions;
+mod control;
 mod create;
 mod lines;
+mod many;
 mod show;
 mod update;
 mod when;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::client::Client;
@@ -16,6 +18,8 @@ use crate::config::raw::RawClient;
 use crate::{Exit, Failure};
 
 pub(super) use show::title;
+
+use control::Verb;
 
 /// What to do with jobs.
 #[derive(Args, Clone)]
@@ -70,12 +74,47 @@ enum JobCommand {
         /// Its name or id
         job: String,
     },
-    /// Delete a job; what runs of it is ended, its history stays
+    /// Stop a job until it is resumed; what runs goes on to its end
     #[command(after_help = "Examples:
-  evenkeel job delete hello")]
+  evenkeel job pause hello
+  evenkeel job pause hello --json | jq .still_running
+  evenkeel job pause --all --status scheduled --metadata category=news --dry-run")]
+    Pause(Box<many::ManyArgs>),
+    /// Set a paused job going again, from a fresh next time on
+    #[command(after_help = "Examples:
+  evenkeel job resume hello
+  evenkeel job resume hello --json | jq -r .next_run_at")]
+    Resume(Box<many::ManyArgs>),
+    /// End a job for good; what runs of it is ended, it stays to be seen
+    #[command(after_help = "Examples:
+  evenkeel job cancel hello
+  evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job goes on")]
+    Cancel(Box<many::ManyArgs>),
+    /// Try the last run of a job again, which failed
+    #[command(after_help = "Examples:
+  evenkeel job retry hello
+  evenkeel run watch $(evenkeel job retry hello --json | jq -r .run_id)")]
+    Retry(Box<many::ManyArgs>),
+    /// Delete a job; what runs of it is ended, its history stays for a while
+    #[command(after_help = "Examples:
+  evenkeel job delete hello
+  evenkeel job delete hello --purge   # and its history at once")]
     Delete {
-        /// Its name or id
-        job: String,
+        #[command(flatten)]
+        which: Box<many::ManyArgs>,
+        /// Forget its history, too; of one job
+        #[arg(long, conflicts_with_all = ["all", "dry_run"])]
+        purge: bool,
+    },
+    /// Give jobs another weight in their lanes
+    #[command(after_help = "Examples:
+  evenkeel job set-priority 50 news weather
+  evenkeel job set-priority 0 --all --lane batch --dry-run")]
+    SetPriority {
+        /// The weight, from 0 to 100
+        priority: u8,
+        #[command(flatten)]
+        which: Box<many::ManyArgs>,
     },
 }
 
@@ -85,7 +124,10 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
         JobCommand::Create(args) if args.lines().is_some() => Value::Null,
         JobCommand::Create(args) => args.document(context.now())?,
         JobCommand::Update(args) => args.change(context.now())?,
-        _ => Value::Null,
+        command => {
+            command.which().map_or(Ok(()), many::ManyArgs::check)?;
+            Value::Null
+        }
     };
     let client = context.client(args.client)?;
     context.runtime()?.block_on(async {
@@ -100,9 +142,50 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
             JobCommand::Trigger { job } => trigger(context, &client, &job).await,
-            JobCommand::Delete { job } => delete(context, &client, &job).await,
+            JobCommand::Pause(which) => command(context, &client, Verb::Pause, &which).await,
+            JobCommand::Resume(which) => command(context, &client, Verb::Resume, &which).await,
+            JobCommand::Cancel(which) => command(context, &client, Verb::Cancel, &which).await,
+            JobCommand::Retry(which) => command(context, &client, Verb::Retry, &which).await,
+            JobCommand::Delete { which, purge } => match which.single() {
+                Some(job) => control::delete(context, &client, job, purge).await,
+                None if purge => Err(Failure::usage("--purge is for one job at a time")
+                    .or_else("leave it out: retention takes the history of the others in time")),
+                None => many::run(context, &client, &which, "delete", Value::Null).await,
+            },
+            JobCommand::SetPriority { priority, which } => {
+                let more = json!({"priority": priority});
+                many::run(context, &client, &which, "set_priority", more).await
+            }
         }
     })
+}
+
+impl JobCommand {
+    /// The jobs it is for, if it can be for many.
+    fn which(&self) -> Option<&many::ManyArgs> {
+        match self {
+            Self::Pause(which)
+            | Self::Resume(which)
+            | Self::Cancel(which)
+            | Self::Retry(which)
+            | Self::Delete { which, .. }
+            | Self::SetPriority { which, .. } => Some(which),
+            _ => None,
+        }
+    }
+}
+
+/// One job says more about itself than many.
+async fn command(
+    context: &Context,
+    client: &Client,
+    verb: Verb,
+    which: &many::ManyArgs,
+) -> Result<(), Failure> {
+    match which.single() {
+        Some(job) => control::run(context, client, verb, job).await,
+        None => many::run(context, client, which, verb.path(), Value::Null).await,
+    }
 }
 
 async fn trigger(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
@@ -115,20 +198,6 @@ async fn trigger(context: &Context, client: &Client, job: &str) -> Result<(), Fa
     context.output.line(&format!(
         "Run {run} will start as soon as there is room.\n  see it: evenkeel run show {run}"
     ))
-}
-
-async fn delete(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let answer = client.delete(&["jobs", &id]).await?;
-    if context.output.is_json() {
-        return context.output.line(&answer.text);
-    }
-    let mut text = format!("Deleted job {id}.");
-    let running = answer.list_of("still_running").len();
-    if running > 0 {
-        text.push_str(&format!(" {running} of its runs are still going and were asked to end."));
-    }
-    context.output.line(&text)
 }
 
 /// The id of the job that is called so; an id is one already.

@@ -1,0 +1,43 @@
+//! `POST /api/v1/jobs/{id}/cancel`
+
+use axum::extract::State;
+use evenkeel_commands::Ask;
+
+use super::commanded::{Commanded, CommandedView, command};
+use super::read_id;
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Ends a job for good. What waits of it is withdrawn, what runs is asked to end. It stays to be seen,
+/// until it is deleted.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/cancel",
+    operation_id = "cancel_job",
+    tag = "jobs",
+    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    responses(
+        (status = 200, description = "It is over", body = CommandedView,
+         headers(("ETag" = String, description = "Names this version of the job"))),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 409, description = "It is over already", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<Commanded, Problem> {
+    params.finish()?;
+    command(&app, &caller, read_id(&id)?, Ask::Cancel).await
+}

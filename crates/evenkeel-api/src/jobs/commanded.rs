@@ -1,0 +1,56 @@
+//! What commands on one job answer.
+
+use axum::Json;
+use axum::http::{HeaderName, HeaderValue, header};
+use evenkeel_commands::Ask;
+use evenkeel_core::{JobId, RunId, Timestamp};
+use evenkeel_store::Done;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::JobView;
+use crate::auth::Caller;
+use crate::etag::etag;
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A job after a command.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct CommandedView {
+    /// The job as it is now.
+    #[serde(flatten)]
+    pub job: JobView,
+    /// Executions of it that still run. If the job was cancelled, they were asked to end.
+    #[schema(value_type = Vec<uuid::Uuid>)]
+    pub still_running: Vec<RunId>,
+    /// The run that the command began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<uuid::Uuid>)]
+    pub run_id: Option<RunId>,
+}
+
+/// The same with its tag.
+pub(super) type Commanded = ([(HeaderName, HeaderValue); 1], Json<CommandedView>);
+
+/// Has a job do what is asked, and shows it.
+pub(super) async fn command(
+    app: &App,
+    caller: &Caller,
+    id: JobId,
+    ask: Ask,
+) -> Result<Commanded, Problem> {
+    // Asked for first: once the command is obeyed, nothing must go wrong any more.
+    let now = app.jobs.now().await?;
+    let done = app.jobs.ask_one(&caller.scope, id, ask, None).await?;
+    let view = view(caller, done, now)?;
+    Ok(([(header::ETAG, etag(view.job.generation))], Json(view)))
+}
+
+fn view(caller: &Caller, done: Done, now: Timestamp) -> Result<CommandedView, Problem> {
+    let job = done.job.ok_or(evenkeel_commands::CommandError::NotFound)?;
+    Ok(CommandedView {
+        job: JobView::new(job, now).for_role(caller.scope.role),
+        still_running: done.running.into_iter().map(|key| key.execution_id()).collect(),
+        run_id: done.run.map(|key| key.run_id()),
+    })
+}

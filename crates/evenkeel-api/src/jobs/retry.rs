@@ -1,0 +1,43 @@
+//! `POST /api/v1/jobs/{id}/retry`
+
+use axum::extract::State;
+use evenkeel_commands::Ask;
+
+use super::commanded::{Commanded, CommandedView, command};
+use super::read_id;
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Tries the last run of a job again, now, if that failed. The rhythm is not disturbed; a job that its
+/// failures have stopped goes on.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/{id}/retry",
+    operation_id = "retry_job",
+    tag = "jobs",
+    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    responses(
+        (status = 200, description = "It will run", body = CommandedView,
+         headers(("ETag" = String, description = "Names this version of the job"))),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 409, description = "Its last run did not fail, or one goes on", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<Commanded, Problem> {
+    params.finish()?;
+    command(&app, &caller, read_id(&id)?, Ask::Retry).await
+}

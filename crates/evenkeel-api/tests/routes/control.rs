@@ -1,0 +1,168 @@
+//! Pause, resume, cancel, retry, and the end of jobs.
+
+use axum::http::Method;
+use evenkeel_core::run::Outcome;
+use evenkeel_store::{Role, Signal};
+use evenkeel_store_testkit::fixtures::at;
+use evenkeel_store_testkit::rig::OVER;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+fn path(job: &Value, verb: &str) -> String {
+    let path = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    if verb.is_empty() { path } else { format!("{path}/{verb}") }
+}
+
+async fn news(world: &World) -> Value {
+    world.create(json!({"name": "news", "interval_minutes": 30})).await
+}
+
+/// A job whose only run so far has failed.
+async fn failed(world: &World, document: Value) -> Value {
+    let job = world.create(document).await;
+    let held = world.rig.start(world.known(&job).await, 1800).await;
+    world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
+    job
+}
+
+#[tokio::test]
+async fn a_paused_job_is_shown_so_and_goes_on_when_it_is_resumed() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    let paused = world.post(&path(&job, "pause"), None).await.expect(200);
+    assert_eq!((&paused["status"], &paused["is_paused"]), (&json!("paused"), &json!(true)));
+    assert_eq!(paused["paused_at"], json!(at(0)));
+    assert_eq!(paused["next_run_at"], Value::Null);
+    assert_eq!(paused["still_running"], json!([]));
+    assert_eq!(paused.get("run_id"), None);
+    let resumed = world.post(&path(&job, "resume"), Some(json!({}))).await.expect(200);
+    assert_eq!((&resumed["status"], &resumed["is_paused"]), (&json!("scheduled"), &json!(false)));
+    assert_eq!(resumed["next_run_at"], json!(at(1800)));
+    assert_eq!((&resumed["paused_at"], &resumed["generation"]), (&Value::Null, &json!(3)));
+}
+
+#[tokio::test]
+async fn a_pause_names_what_still_runs() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    let held = world.rig.start(world.known(&job).await, 1800).await;
+    let paused = world.post(&path(&job, "pause"), None).await.expect(200);
+    let running = held.key.execution_id().to_string();
+    assert_eq!(paused["still_running"], json!([running]));
+    assert_eq!(paused["lock_token"], json!(running));
+    assert_eq!(world.rig.cancellations().await, []);
+}
+
+#[tokio::test]
+async fn a_cancelled_job_is_over_and_its_run_is_asked_to_end() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    let held = world.rig.start(world.known(&job).await, 1800).await;
+    let mut signals = world.rig.store.signals().subscribe();
+    let cancelled = world.post(&path(&job, "cancel"), None).await.expect(200);
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(cancelled["cancelled_at"], json!(at(0)));
+    assert_eq!(cancelled["still_running"], json!([held.key.execution_id().to_string()]));
+    assert_eq!(signals.try_recv(), Ok(Signal::Cancel));
+    assert_eq!(world.rig.cancellations().await.len(), 1);
+    let refused = world.post(&path(&job, "trigger"), None).await.problem(409, "job-state");
+    assert_eq!(refused["allowed"], json!(["delete"]));
+    world.get(&path(&job, "")).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_failed_run_is_tried_again() {
+    let world = World::new().await;
+    let job = failed(&world, json!({"name": "news", "interval_minutes": 30})).await;
+    let mut signals = world.rig.store.signals().subscribe();
+    let retried = world.post(&path(&job, "retry"), None).await.expect(200);
+    assert_eq!(retried["status"], "pending");
+    assert_eq!(retried["current_retry_count"], 0);
+    assert_eq!(retried["next_run_at"], json!(at(3600)));
+    assert_eq!(signals.try_recv(), Ok(Signal::Jobs));
+    let run = retried["run_id"].as_str().unwrap();
+    let shown = world.get(&format!("/api/v1/executions/{run}")).await.expect(200);
+    assert_eq!((&shown["job_id"], &shown["status"]), (&job["id"], &json!("pending")));
+}
+
+#[tokio::test]
+async fn what_a_state_does_not_allow_is_refused_with_what_it_does() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    for verb in ["resume", "retry"] {
+        let refused = world.post(&path(&job, verb), None).await.problem(409, "job-state");
+        assert_eq!(refused["job_status"], "scheduled");
+        let allowed = json!(["pause", "cancel", "trigger", "update", "delete"]);
+        assert_eq!(refused["allowed"], allowed);
+        assert!(refused["detail"].as_str().unwrap().contains(verb), "{refused}");
+    }
+    world.post(&path(&job, "pause"), None).await.expect(200);
+    let refused = world.post(&path(&job, "pause"), None).await.problem(409, "job-state");
+    assert_eq!(refused["job_status"], "paused");
+}
+
+#[tokio::test]
+async fn a_job_that_runs_once_and_was_withdrawn_by_its_pause_runs_when_it_is_resumed() {
+    let world = World::new().await;
+    let job = world.create(json!({"name": "once", "schedule_enabled": false})).await;
+    world.rig.queue(world.known(&job).await, 0).await;
+    world.post(&path(&job, "pause"), None).await.expect(200);
+    assert_eq!(world.rig.claim(9, 1).await, []);
+    let resumed = world.post(&path(&job, "resume"), None).await.expect(200);
+    assert_eq!(resumed["status"], "scheduled");
+    assert!(resumed["next_run_at"].is_string());
+}
+
+#[tokio::test]
+async fn purging_forgets_the_history_at_once_and_again() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    let known = world.known(&job).await;
+    world.rig.run_well(known, 1800).await;
+    let key = world.rig.run_well(known, 3600).await;
+    let held = world.rig.start(known, 5400).await;
+    let gone = world.delete(&format!("{}?purge=true", path(&job, ""))).await.expect(200);
+    assert_eq!(gone["purged"], 2);
+    assert_eq!(gone["still_running"], json!([held.key.execution_id().to_string()]));
+    let execution = format!("/api/v1/executions/{}", key.execution_id());
+    world.get(&execution).await.problem(404, "not-found");
+    world.rig.finish(world.rig.good_end(held)).await;
+    let again = format!("{}?purge=true", path(&job, ""));
+    assert_eq!(world.delete(&again).await.expect(200)["purged"], 1);
+    world.delete(&again).await.problem(404, "not-found");
+    world.delete(&path(&job, "")).await.problem(404, "not-found");
+}
+
+#[tokio::test]
+async fn a_purge_that_is_neither_true_nor_false_is_refused() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    let path = format!("{}?purge=yes", path(&job, ""));
+    let problem = world.delete(&path).await.problem(422, "invalid-parameter");
+    assert_eq!(problem["field"], "purge");
+    assert_eq!(world.rig.census().await.jobs, 1);
+}
+
+#[tokio::test]
+async fn a_command_takes_no_body_and_no_parameters() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    for verb in ["pause", "resume", "cancel", "retry"] {
+        let answer = world.post(&path(&job, verb), Some(json!({"until": "later"}))).await;
+        answer.problem(422, "invalid-parameter");
+        let answer = world.post(&format!("{}?force=true", path(&job, verb)), None).await;
+        answer.problem(422, "invalid-parameter");
+    }
+    assert_eq!(world.get(&path(&job, "")).await.expect(200)["generation"], 1);
+}
+
+#[tokio::test]
+async fn viewers_may_not_command() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    for verb in ["pause", "resume", "cancel", "retry"] {
+        let answer = world.ask_as(Role::Viewer, Method::POST, &path(&job, verb), None).await;
+        answer.problem(403, "forbidden");
+    }
+}

@@ -1,0 +1,183 @@
+//! What people ask of jobs that exist: pause, resume, cancel, retry, delete.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_core::control::{SoFar, resumed_at, revived_at};
+use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_store::{Action, Done, Job, Now, Obeyed, Order, Scope, Signal};
+
+use super::Jobs;
+use crate::CommandError;
+
+/// What was decided on what a job no longer is, is decided again so often.
+const TRIES: usize = 8;
+
+/// So many attempts are forgotten in one transaction.
+const PURGED_AT_ONCE: u32 = 500;
+
+/// What can be asked of any job.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Stop until resumed.
+    Pause,
+    /// Go on.
+    Resume,
+    /// End for good.
+    Cancel,
+    /// Try the last run again, which failed.
+    Retry,
+    /// Be gone.
+    Delete,
+}
+
+/// A job that is gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forgotten {
+    /// What runs of it was asked to end.
+    pub running: Vec<RunKey>,
+    /// So many attempts were forgotten, if that was asked for.
+    pub purged: Option<u64>,
+}
+
+impl Jobs {
+    /// Asks the same of several jobs, at most [`ORDERS_MAX`](evenkeel_store::ORDERS_MAX), each on
+    /// its own, and answers in their order. With a generation, only jobs that still have it obey.
+    pub async fn ask(
+        &self,
+        scope: &Scope,
+        ids: &[JobId],
+        ask: Ask,
+        if_generation: Option<i32>,
+    ) -> Result<Vec<Obeyed>, CommandError> {
+        let mut answers: BTreeMap<JobId, Obeyed> = BTreeMap::new();
+        let mut left: BTreeSet<JobId> = ids.iter().copied().collect();
+        for _ in 0..TRIES {
+            if left.is_empty() {
+                break;
+            }
+            let orders = self.orders(scope, &left, ask, if_generation).await?;
+            let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
+            let obeyed = self.store.order(scope, orders, Now::Database).await?;
+            answers.extend(asked.into_iter().zip(obeyed));
+            // Somebody was quicker: what was decided is decided again.
+            left.retain(|id| {
+                matches!(answers.get(id), Some(Obeyed::Stale(_))) && if_generation.is_none()
+            });
+        }
+        if answers.values().any(|answer| matches!(answer, Obeyed::Done(_))) {
+            self.announce_orders(ask).await;
+        }
+        let answer = |id: &JobId| answers.get(id).cloned().unwrap_or(Obeyed::NotFound);
+        Ok(ids.iter().map(answer).collect())
+    }
+
+    /// Asks it of one job.
+    pub async fn ask_one(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        ask: Ask,
+        if_generation: Option<i32>,
+    ) -> Result<Done, CommandError> {
+        match self.ask(scope, &[id], ask, if_generation).await?.pop() {
+            Some(Obeyed::Done(done)) => Ok(*done),
+            Some(Obeyed::NotAllowed(refusal)) => Err(CommandError::NotAllowed(refusal)),
+            Some(Obeyed::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
+            Some(Obeyed::NameTaken(id)) => Err(CommandError::NameTaken { id }),
+            Some(Obeyed::NotFound) | None => Err(CommandError::NotFound),
+        }
+    }
+
+    /// Deletes a job for good; its history stays until retention takes it, unless it is purged.
+    /// Then what is left of a job that was deleted before goes as well.
+    pub async fn delete(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        purges: bool,
+        if_generation: Option<i32>,
+    ) -> Result<Forgotten, CommandError> {
+        let deleted = self.ask_one(scope, id, Ask::Delete, if_generation).await;
+        let running = match deleted {
+            Ok(done) => Some(done.running),
+            Err(CommandError::NotFound) if purges => None,
+            Err(error) => return Err(error),
+        };
+        let purged = if purges { Some(self.purge(scope, id).await?) } else { None };
+        if running.is_none() && purged == Some(0) {
+            return Err(CommandError::NotFound);
+        }
+        Ok(Forgotten { running: running.unwrap_or_default(), purged })
+    }
+
+    async fn purge(&self, scope: &Scope, id: JobId) -> Result<u64, CommandError> {
+        let mut purged = 0;
+        loop {
+            let more = self.store.purge(scope, id, PURGED_AT_ONCE).await?;
+            purged += more;
+            if more < u64::from(PURGED_AT_ONCE) {
+                return Ok(purged);
+            }
+        }
+    }
+
+    /// The orders that jobs are given. What depends on what a job is, is decided on what it is now,
+    /// and holds for that alone.
+    async fn orders(
+        &self,
+        scope: &Scope,
+        ids: &BTreeSet<JobId>,
+        ask: Ask,
+        if_generation: Option<i32>,
+    ) -> Result<Vec<Order>, CommandError> {
+        let plain = |action: Action| {
+            let order = |id: &JobId| Order { id: *id, if_generation, action: action.clone() };
+            Ok(ids.iter().map(order).collect())
+        };
+        match ask {
+            Ask::Pause => return plain(Action::Pause),
+            Ask::Cancel => return plain(Action::Cancel),
+            Ask::Delete => return plain(Action::Delete),
+            Ask::Resume | Ask::Retry => {}
+        }
+        let ids: Vec<JobId> = ids.iter().copied().collect();
+        let now = self.store.now().await?;
+        let jobs = self.store.get_jobs(scope, &ids).await?;
+        let order = |job: &Job| Order {
+            id: job.id,
+            if_generation: Some(if_generation.unwrap_or(job.generation)),
+            action: self.decided(job, ask, now),
+        };
+        Ok(jobs.iter().map(order).collect())
+    }
+
+    fn decided(&self, job: &Job, ask: Ask, now: Timestamp) -> Action {
+        let so_far = SoFar {
+            fired: job.fired,
+            last_fired_at: job.last_fired_at,
+            live: job.live,
+            last_outcome: job.last_outcome,
+        };
+        match ask {
+            Ask::Resume => Action::Resume { next_at: resumed_at(&job.definition, so_far, now) },
+            Ask::Retry => {
+                let revived = || revived_at(&job.definition, so_far, now);
+                let next_at = if job.next_at.is_none() { revived() } else { None };
+                // Only the low bits count; they tell runs of one microsecond apart.
+                Action::Retry { n: self.chance.bits() as u32, next_at }
+            }
+            Ask::Pause => Action::Pause,
+            Ask::Cancel => Action::Cancel,
+            Ask::Delete => Action::Delete,
+        }
+    }
+
+    async fn announce_orders(&self, ask: Ask) {
+        match ask {
+            Ask::Resume | Ask::Retry => self.announce(Signal::Jobs).await,
+            Ask::Cancel | Ask::Delete => self.announce(Signal::Cancel).await,
+            // Whoever still has it in memory is refused when it fires.
+            Ask::Pause => {}
+        }
+    }
+}

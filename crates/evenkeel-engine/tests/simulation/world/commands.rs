@@ -1,0 +1,98 @@
+//! What people do to jobs that exist.
+
+use evenkeel_core::chance::Chance;
+use evenkeel_core::control::{SoFar, moved_to, resumed_at};
+use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::{Definition, Span, Timestamp};
+use evenkeel_store::{Action, Job, JobChange, JobStore, Now, Obeyed, Order, Scope, Standing};
+
+use super::World;
+use super::jobs::Planned;
+
+/// A command that was acknowledged, and what it does to the times of its job.
+#[derive(Copy, Clone, Debug)]
+pub enum Turn {
+    /// It was paused, or cancelled; its next time would have been this.
+    Stops { at: Timestamp, next_at: Option<Timestamp>, for_good: bool },
+    /// It goes on from this time.
+    Goes { at: Timestamp, first: Timestamp, every: Span },
+    /// It has other times from here on; its next one would have been the former.
+    Moves { next_at: Option<Timestamp>, first: Timestamp, every: Span },
+}
+
+impl Planned {
+    /// Only where the times are simple can they be told without the product.
+    fn takes_commands(&self) -> bool {
+        let Definition { schedule, bounds, .. } = &self.definition;
+        matches!(schedule, Schedule::Interval(_)) && bounds.max_runs.is_none()
+    }
+}
+
+impl World {
+    /// Pauses, resumes, changes or cancels a job, in the middle of it all.
+    pub(super) async fn somebody_commands(&mut self, scope: &Scope) {
+        let index = self.chance.bits() as usize % self.plan.len();
+        if !self.plan[index].takes_commands() {
+            return;
+        }
+        let id = self.plan[index].id;
+        let Some(job) = self.model.get(scope, id).await.unwrap() else { return };
+        let (action, turn) = match (job.standing, self.chance.bits() % 8) {
+            (Standing::Cancelled | Standing::Deleted, _) => return,
+            (Standing::Active, 0..4) => self.stop(&job, Action::Pause),
+            (Standing::Active, 4..7) => self.change(&job),
+            (Standing::Paused, 0..7) => self.resume(&job),
+            // Not too many, or nothing is left to go wrong.
+            (Standing::Active | Standing::Paused, _) if index.is_multiple_of(3) => {
+                self.stop(&job, Action::Cancel)
+            }
+            (Standing::Active | Standing::Paused, _) => return,
+        };
+        let order = Order { id, if_generation: Some(job.generation), action };
+        let answers = self.model.order(scope, vec![order], Now::Database).await.unwrap();
+        assert!(matches!(answers[..], [Obeyed::Done(_)]), "{answers:?}");
+        self.plan[index].turns.push(turn);
+    }
+
+    fn stop(&self, job: &Job, action: Action) -> (Action, Turn) {
+        let for_good = action == Action::Cancel;
+        let turn = Turn::Stops { at: self.time.db(), next_at: job.next_at, for_good };
+        (action, turn)
+    }
+
+    fn resume(&self, job: &Job) -> (Action, Turn) {
+        let at = self.time.db();
+        let next_at = resumed_at(&job.definition, so_far(job), at);
+        let (first, every) = (next_at.unwrap(), every(&job.definition));
+        (Action::Resume { next_at }, Turn::Goes { at, first, every })
+    }
+
+    fn change(&self, job: &Job) -> (Action, Turn) {
+        let shortest = self.scenario.shortest;
+        let secs = shortest * [2, 5, 10, 30][self.chance.bits() as usize % 4];
+        let every = Span::from_secs(secs);
+        let schedule = Schedule::Interval(Interval::new(every, None).unwrap());
+        let definition = Definition { schedule, ..job.definition.clone() };
+        let next_at = moved_to(&definition, so_far(job), self.time.db());
+        let turn = Turn::Moves { next_at: job.next_at, first: next_at.unwrap(), every };
+        let definition = Some(definition);
+        let change = JobChange { definition, next_at: Some(next_at), ..JobChange::default() };
+        (Action::Change(Box::new(change)), turn)
+    }
+}
+
+fn so_far(job: &Job) -> SoFar {
+    SoFar {
+        fired: job.fired,
+        last_fired_at: job.last_fired_at,
+        live: job.live,
+        last_outcome: job.last_outcome,
+    }
+}
+
+fn every(definition: &Definition) -> Span {
+    match &definition.schedule {
+        Schedule::Interval(interval) => interval.every(),
+        other => panic!("{other:?} takes no commands"),
+    }
+}

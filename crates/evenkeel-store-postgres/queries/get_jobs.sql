@@ -1,0 +1,48 @@
+-- Since when a job runs is told by its newest chain that has begun: a record of skipped times, or
+-- an attempt that waits for its first worker, leads to the one before.
+SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generation, j.created_at,
+       j.updated_at, s.next_at, s.last_fired_at, s.live,
+       (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
+     + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting,
+       s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
+       s.last_good_end_at, s.failures, s.average_us, s.variance,
+       coalesce(s.placed_at, j.created_at) AS since, s.fired,
+       CASE WHEN s.live > 0 THEN (
+           WITH RECURSIVE newest AS (
+               SELECT s.head_at AS at, s.head_sequence AS sequence, 0 AS depth
+                UNION ALL
+               SELECT p.prev_at, p.prev_sequence, n.depth + 1
+                 FROM newest n
+                CROSS JOIN LATERAL (
+                      SELECT prev_at, prev_sequence FROM run r
+                       WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
+                         AND r.sequence = n.sequence AND r.attempt = 0 AND r.status = 6
+                       UNION ALL
+                      SELECT prev_at, prev_sequence FROM ready q
+                       WHERE q.scheduled_at = n.at AND q.job_no = s.job_no
+                         AND q.sequence = n.sequence AND q.attempt = 0
+                         AND NOT EXISTS (SELECT FROM run r
+                                          WHERE r.scheduled_at = n.at AND r.job_no = s.job_no
+                                            AND r.sequence = n.sequence)) AS p
+                WHERE p.prev_at IS NOT NULL AND n.depth < 1000
+           )
+           SELECT ARRAY[r.started_at, r.scheduled_at, r.sequence, r.attempt]
+             FROM (SELECT * FROM newest ORDER BY depth DESC LIMIT 1) AS n
+             JOIN run r ON r.scheduled_at = n.at AND r.job_no = s.job_no AND r.sequence = n.sequence
+            WHERE r.status = 1 LIMIT 1)
+       END AS running,
+       CASE WHEN s.live > 0 THEN (
+           SELECT ARRAY[scheduled_at, sequence, attempt]
+             FROM (SELECT scheduled_at, sequence, attempt FROM ready q WHERE q.job_no = s.job_no
+                    UNION ALL
+                   SELECT scheduled_at, sequence, attempt FROM wake w WHERE w.job_no = s.job_no) AS w
+            ORDER BY scheduled_at DESC, sequence DESC, attempt DESC LIMIT 1)
+       END AS newest_waiting,
+       s.stopped_at, s.good_runs, s.bad_runs,
+       CASE WHEN s.last_status IN (3, 5) THEN (
+           SELECT left(r.error, 4096) FROM run r
+            WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN (3, 5)
+            ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
+       END AS last_error
+  FROM job j JOIN job_state s USING (job_no)
+ WHERE j.id = ANY ($1::uuid[]) AND j.tenant_no = $2 AND j.standing <> 3;

@@ -1,0 +1,152 @@
+//! Orders that are obeyed, as columns.
+
+use evenkeel_core::status::Effect;
+use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_store::{Action, Job, Order, Standing, StoreError};
+
+use super::definition_text;
+use crate::columns::{KeyColumns, micros, slot};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// An order that is obeyed.
+pub(super) struct Plan<'a> {
+    pub(super) order: &'a Order,
+    /// The job as it was.
+    pub(super) job: &'a Job,
+    pub(super) effect: Effect,
+    /// The run it begins.
+    pub(super) run: Option<RunKey>,
+}
+
+impl Plan<'_> {
+    fn stopped_at(&self, now: i64) -> Option<i64> {
+        match self.effect.standing {
+            Standing::Active => None,
+            Standing::Paused => Some(micros(self.job.stopped_at).unwrap_or(now)),
+            Standing::Cancelled | Standing::Deleted => Some(i64::MAX),
+        }
+    }
+
+    /// The next time it gives the job, or that it has none; `None` if that stays.
+    fn place(&self) -> Option<Option<Timestamp>> {
+        match &self.order.action {
+            Action::Resume { next_at } => Some(*next_at),
+            Action::Retry { next_at, .. } => {
+                (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
+            }
+            Action::Change(change) => change.next_at,
+            Action::Pause | Action::Cancel | Action::Delete => None,
+        }
+    }
+}
+
+/// The rows of jobs, their states, and what begins.
+pub(super) async fn write(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    tenant: i32,
+    now: i64,
+) -> Tried<()> {
+    if plans.is_empty() {
+        return Ok(());
+    }
+    let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
+    let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.standing as i16).collect();
+    write_jobs(connection, plans, &numbers, &standings, now).await?;
+    write_states(connection, plans, &numbers, &standings, now).await?;
+    let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();
+    if !begun.job_no.is_empty() {
+        let sql = include_str!("../../queries/order_wakes.sql");
+        let KeyColumns { job_no, scheduled_at, sequence, .. } = &begun;
+        connection.change(sql, &[&tenant, job_no, scheduled_at, sequence]).await?;
+    }
+    Ok(())
+}
+
+async fn write_jobs(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    numbers: &[i64],
+    standings: &[i16],
+    now: i64,
+) -> Tried<()> {
+    let changes = || {
+        plans.iter().map(|plan| match &plan.order.action {
+            Action::Change(change) => Some(change),
+            _ => None,
+        })
+    };
+    let abouts = || changes().map(|change| change.and_then(|change| change.about.as_ref()));
+    let about = abouts().map(|about| about.map(serde_json::to_string).transpose());
+    let about = about
+        .collect::<Result<Vec<Option<String>>, _>>()
+        .map_err(|error| StoreError::Refused(error.into()))?;
+    let names: Vec<Option<&str>> = abouts().map(|about| about?.name.as_deref()).collect();
+    let configurations: Vec<Option<&str>> =
+        abouts().map(|about| Some(about?.configuration.as_deref().unwrap_or_default())).collect();
+    let sources: Vec<Option<&str>> = abouts().map(|about| about?.source_id.as_deref()).collect();
+    let definitions = changes()
+        .map(|change| {
+            change.and_then(|change| change.definition.as_ref()).map(definition_text).transpose()
+        })
+        .collect::<Result<Vec<Option<String>>, _>>()?;
+    connection
+        .change(
+            include_str!("../../queries/order_write_jobs.sql"),
+            &[&now, &numbers, &standings, &about, &names, &configurations, &sources, &definitions],
+        )
+        .await?;
+    Ok(())
+}
+
+async fn write_states(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    numbers: &[i64],
+    standings: &[i16],
+    now: i64,
+) -> Tried<()> {
+    let stopped_at: Vec<Option<i64>> = plans.iter().map(|plan| plan.stopped_at(now)).collect();
+    let placed: Vec<bool> = plans.iter().map(|plan| plan.place().is_some()).collect();
+    let next_at = || plans.iter().map(|plan| plan.place().flatten());
+    let slots: Vec<Option<i32>> = next_at().map(slot).collect();
+    let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
+    let by_end: Vec<Option<bool>> = plans
+        .iter()
+        .map(|plan| match &plan.order.action {
+            Action::Change(change) => change.definition.as_ref(),
+            _ => None,
+        })
+        .map(|definition| definition.map(|definition| definition.schedule.follows_its_end()))
+        .collect();
+    let begins: Vec<bool> = plans.iter().map(|plan| plan.run.is_some()).collect();
+    connection
+        .change(
+            include_str!("../../queries/order_write_states.sql"),
+            &[&now, &numbers, &standings, &stopped_at, &placed, &next_at, &slots, &by_end, &begins],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Keeps the tenant's counts, and forgets what others were to be told of jobs that are over.
+pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
+    let over = plans.iter().filter(|plan| plan.effect.ends_running);
+    let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
+    if !over.is_empty() {
+        let sql = include_str!("../../queries/order_forget_changes.sql");
+        connection.change(sql, &[&over]).await?;
+    }
+    let more = |standing: Standing| -> i64 {
+        let is = |other: Standing| i64::from(other == standing);
+        plans.iter().map(|plan| is(plan.effect.standing) - is(plan.job.standing)).sum()
+    };
+    let (deleted, paused) = (more(Standing::Deleted), more(Standing::Paused));
+    let cancelled = more(Standing::Cancelled);
+    if !over.is_empty() || (deleted, paused, cancelled) != (0, 0, 0) {
+        let sql = include_str!("../../queries/order_count.sql");
+        connection.change(sql, &[&over, &tenant, &deleted, &paused, &cancelled]).await?;
+    }
+    Ok(())
+}

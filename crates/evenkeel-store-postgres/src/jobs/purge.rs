@@ -1,0 +1,102 @@
+//! Forgets what a deleted job has left.
+
+use evenkeel_core::JobId;
+use evenkeel_store::{Scope, StoreError};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::PostgresStore;
+use crate::columns::{count, get};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// So many chains that still go on are passed over in one step.
+const PASSED_MAX: u32 = 1_000;
+
+struct Args {
+    tenant: i32,
+    id: Uuid,
+    limit: u32,
+}
+
+/// A run, by its time and sequence.
+type Chain = (i64, i32);
+
+pub(super) async fn purge(
+    store: &PostgresStore,
+    scope: &Scope,
+    id: JobId,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let args = Args { tenant: scope.tenant.0, id: id.0, limit };
+    store
+        .api
+        .run(args, |connection, args| async move {
+            connection.transaction(run(&connection, &args)).await
+        })
+        .await
+}
+
+async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
+    let lock = include_str!("../../queries/purge_lock.sql");
+    let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
+        return Ok(0);
+    };
+    let job_no: i64 = get(&row, 0)?;
+    let depth = i64::from(args.limit.saturating_add(PASSED_MAX));
+    let look = include_str!("../../queries/purge_look.sql");
+    let rows = connection.rows(look, &[&job_no, &depth]).await?;
+    let (mut gone, mut left, mut rest) = (Vec::new(), Vec::new(), None);
+    let mut attempts = 0;
+    for row in &rows {
+        let chain: Chain = (get(row, 0)?, get(row, 1)?);
+        if attempts >= u64::from(args.limit) {
+            rest = Some(chain);
+            break;
+        }
+        if get(row, 3)? {
+            left.push(chain);
+        } else {
+            gone.push(chain);
+            attempts += count(row, 2)?;
+        }
+    }
+    let mut forgotten = forget(connection, job_no, &gone).await?;
+    relink(connection, job_no, &left, rest).await?;
+    if rest.is_none() && forgotten < u64::from(args.limit) {
+        let sql = include_str!("../../queries/purge_kept.sql");
+        let rows = connection.rows(sql, &[&job_no]).await?;
+        let read = |row: &Row| Ok((get(row, 0)?, get(row, 1)?));
+        let kept = rows.iter().map(read).collect::<Tried<Vec<Chain>>>()?;
+        forgotten += forget(connection, job_no, &kept).await?;
+    }
+    Ok(forgotten)
+}
+
+async fn forget(connection: &Connection, job_no: i64, chains: &[Chain]) -> Tried<u64> {
+    if chains.is_empty() {
+        return Ok(0);
+    }
+    let (times, sequences): (Vec<i64>, Vec<i32>) = chains.iter().copied().unzip();
+    let sql = include_str!("../../queries/purge_forget.sql");
+    Ok(count(&connection.row(sql, &[&job_no, &times, &sequences]).await?, 0)?)
+}
+
+/// The chains that are left hang together again.
+async fn relink(
+    connection: &Connection,
+    job_no: i64,
+    left: &[Chain],
+    rest: Option<Chain>,
+) -> Tried<()> {
+    let columns = |chain: Option<Chain>| (chain.map(|(at, _)| at), chain.map(|(_, it)| it));
+    let (head_at, head_sequence) = columns(left.first().copied().or(rest));
+    let sql = include_str!("../../queries/purge_head.sql");
+    connection.change(sql, &[&job_no, &head_at, &head_sequence]).await?;
+    for (nth, (at, sequence)) in left.iter().enumerate() {
+        let (prev_at, prev_sequence) = columns(left.get(nth + 1).copied().or(rest));
+        let sql = include_str!("../../queries/prune_relink.sql");
+        connection.change(sql, &[&job_no, at, sequence, &prev_at, &prev_sequence]).await?;
+    }
+    Ok(())
+}

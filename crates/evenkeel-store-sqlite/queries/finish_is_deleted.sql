@@ -1,1 +1,0 @@
-SELECT 1 FROM job WHERE job_no = ?1 AND standing = 3

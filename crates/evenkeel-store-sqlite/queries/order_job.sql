@@ -1,0 +1,1 @@
+UPDATE job SET standing = ?2, updated_at = ?3 WHERE job_no = ?1

@@ -1,0 +1,185 @@
+//! Ends what goes on of jobs.
+
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{Attempt, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_store::{RunLink, run_key_from_columns};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::Answer;
+use crate::fire::link_in;
+use crate::rows::{key_from, key_params, link, link_columns};
+
+/// So many chains are searched for running attempts, however many the job says are live.
+const SEARCHED_MAX: u32 = 10_000;
+
+/// Ends what goes on of a job for a newer time: what waits is recorded as superseded, what runs is
+/// asked to end. Says whether something waited.
+pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp) -> Answer<bool> {
+    let withdrawn = withdraw(connection, job, Outcome::Superseded, now)?;
+    for (node, key) in find_running(connection, job, u32::MAX)? {
+        ask_to_end(connection, node, key, true)?;
+    }
+    Ok(withdrawn > 0)
+}
+
+/// What waits of a job is recorded as `outcome`, and its chains are over. Says how many.
+pub(crate) fn withdraw(
+    connection: &Connection,
+    job: JobNo,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<usize> {
+    let withdrawn = withdraw_wakes(connection, job.0, outcome, now)?
+        + withdraw_ready(connection, job.0, outcome, now)?;
+    connection
+        .prepare_cached(include_str!("../queries/order_close_chains.sql"))?
+        .query_row(params![job.0, withdrawn, RunStatus::from(outcome).code()], |_| Ok(()))
+        .optional()?;
+    Ok(withdrawn)
+}
+
+/// Asks a running attempt to end. Whoever asked first has said why.
+pub(crate) fn ask_to_end(
+    connection: &Connection,
+    node: i32,
+    key: RunKey,
+    superseded: bool,
+) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    connection
+        .prepare_cached(include_str!("../queries/order_cancel_running.sql"))?
+        .execute(params![node, scheduled_at, job_no, sequence, attempt, superseded])?;
+    Ok(())
+}
+
+/// Retries and triggers that waited for their time. Says how many.
+fn withdraw_wakes(
+    connection: &Connection,
+    no: i64,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<usize> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/order_withdraw_wakes.sql"))?;
+    let mut rows = statement.query([no])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        keys.push((key_from(row)?, TenantNo(row.get("tenant_no")?)));
+    }
+    // Oldest first, so that the newest becomes the job's head.
+    keys.sort();
+    for (key, tenant) in &keys {
+        let prev = link_in(connection, *key)?;
+        record_withdrawn(connection, *key, *tenant, prev, outcome, now)?;
+    }
+    Ok(keys.len())
+}
+
+/// Attempts that waited for a worker. Says how many.
+fn withdraw_ready(
+    connection: &Connection,
+    no: i64,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<usize> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/order_withdraw_ready.sql"))?;
+    let mut rows = statement.query([no])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let prev = link(row.get("prev_at")?, row.get("prev_sequence")?);
+        found.push((key_from(row)?, TenantNo(row.get("tenant_no")?), prev));
+    }
+    for (key, tenant, prev) in &found {
+        record_withdrawn(connection, *key, *tenant, *prev, outcome, now)?;
+    }
+    Ok(found.len())
+}
+
+pub(crate) fn record_withdrawn(
+    connection: &Connection,
+    key: RunKey,
+    tenant: TenantNo,
+    prev: Option<RunLink>,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Answer<()> {
+    let (scheduled_at, job_no, sequence, attempt) = key_params(key);
+    let (prev_at, prev_sequence) = link_columns(prev);
+    connection.prepare_cached(include_str!("../queries/order_record_withdrawn.sql"))?.execute(
+        params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            tenant.0,
+            prev_at,
+            prev_sequence,
+            now.as_micros(),
+            RunStatus::from(outcome).code(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Follows the job's chains from the newest until `count` that run were found, or as many as are
+/// live.
+pub(crate) fn find_running(
+    connection: &Connection,
+    job: JobNo,
+    count: u32,
+) -> Answer<Vec<(i32, RunKey)>> {
+    let state = connection
+        .prepare_cached("SELECT live, head_at, head_sequence FROM job_state WHERE job_no = ?1")?
+        .query_row([job.0], |row| Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?))))
+        .optional()?;
+    let Some((live, mut next)) = state else { return Ok(Vec::new()) };
+    let count = live.min(count) as usize;
+    let mut attempts =
+        connection.prepare_cached(include_str!("../queries/order_find_running.sql"))?;
+    let (mut running, mut searched) = (Vec::new(), 0);
+    while let Some(chain) = next
+        && running.len() < count
+        && searched < SEARCHED_MAX
+    {
+        searched += 1;
+        next = None;
+        let (at, sequence) = (chain.scheduled_at.as_micros(), chain.sequence.bits());
+        let mut rows = attempts.query(params![at, job.0, sequence])?;
+        while let Some(row) = rows.next()? {
+            let attempt: i16 = row.get("attempt")?;
+            let node: Option<i32> = row.get("node_no")?;
+            if row.get::<_, i16>("status")? == RunStatus::Running.code()
+                && let Some(node) = node
+            {
+                let key = run_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
+                running.push((node, key));
+            }
+            if attempt == Attempt::FIRST.0.cast_signed() {
+                next = next.or(link(row.get("prev_at")?, row.get("prev_sequence")?));
+            }
+        }
+    }
+    if running.len() < count {
+        add_long_runs(connection, job, &mut running)?;
+    }
+    Ok(running)
+}
+
+/// An attempt that has run for very long may lie behind chains that retention has cut away.
+fn add_long_runs(
+    connection: &Connection,
+    job: JobNo,
+    running: &mut Vec<(i32, RunKey)>,
+) -> Answer<()> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/order_find_long_runs.sql"))?;
+    let mut rows = statement.query([job.0])?;
+    while let Some(row) = rows.next()? {
+        let found = (row.get("node_no")?, key_from(row)?);
+        if !running.contains(&found) {
+            running.push(found);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What people ask of jobs that exist.
+
+use evenkeel_core::run::Outcome;
+use evenkeel_core::status::Effect;
+use evenkeel_core::{RunKey, Slot, TenantNo, Timestamp};
+use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing};
+use rusqlite::{Connection, params};
+
+use crate::clock::resolve;
+use crate::ends::{ask_to_end, find_running, withdraw};
+use crate::error::Answer;
+use crate::jobs::{find_namesake, get, tell_scheduler};
+use crate::rows::{json, micros};
+use crate::{openings, trigger, watch};
+
+/// By how much the tenant's counts change.
+#[derive(Default)]
+struct Counted {
+    deleted: i64,
+    paused: i64,
+    cancelled: i64,
+}
+
+impl Counted {
+    fn change(&mut self, from: Standing, to: Standing) {
+        for (standing, by) in [(from, -1), (to, 1)] {
+            match standing {
+                Standing::Active => {}
+                Standing::Paused => self.paused += by,
+                Standing::Cancelled => self.cancelled += by,
+                Standing::Deleted => self.deleted += by,
+            }
+        }
+    }
+}
+
+pub(crate) fn order(
+    connection: &Connection,
+    tenant: TenantNo,
+    orders: &[Order],
+    now: Now,
+) -> Answer<Vec<Obeyed>> {
+    let now = resolve(now);
+    let mut counted = Counted::default();
+    let mut answers = Vec::with_capacity(orders.len());
+    for order in orders {
+        answers.push(order_one(connection, tenant, order, &mut counted, now)?);
+    }
+    let Counted { deleted, paused, cancelled } = counted;
+    if (deleted, paused, cancelled) != (0, 0, 0) {
+        connection
+            .prepare_cached(include_str!("../queries/order_count.sql"))?
+            .execute(params![tenant.0, deleted, paused, cancelled])?;
+    }
+    Ok(answers)
+}
+
+fn order_one(
+    connection: &Connection,
+    tenant: TenantNo,
+    order: &Order,
+    counted: &mut Counted,
+    now: Timestamp,
+) -> Answer<Obeyed> {
+    let Some(job) = get(connection, tenant, order.id)? else { return Ok(Obeyed::NotFound) };
+    let effect = match job.facts().obey(order.action.command()) {
+        Ok(effect) => effect,
+        Err(refusal) => return Ok(Obeyed::NotAllowed(refusal)),
+    };
+    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation);
+    let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
+    if is_other || goes_back {
+        return Ok(Obeyed::Stale(Box::new(job)));
+    }
+    if let Action::Change(change) = &order.action
+        && let Some(about) = &change.about
+        && let Some(other) = find_namesake(connection, tenant, about, job.no)?
+    {
+        return Ok(Obeyed::NameTaken(other));
+    }
+    counted.change(job.standing, effect.standing);
+    stand(connection, &job, effect, now)?;
+    let run = act(connection, &job, &order.action, now)?;
+    let running = end(connection, &job, effect, now)?;
+    let after = get(connection, tenant, order.id)?;
+    tell_scheduler(connection, job.no, after.as_ref().and_then(|job| job.next_at), now)?;
+    Ok(Obeyed::Done(Box::new(Done { job: after, running, run })))
+}
+
+/// What the job is from here on.
+fn stand(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> Answer<()> {
+    let stopped_at = match effect.standing {
+        Standing::Active => None,
+        Standing::Paused => Some(micros(job.stopped_at).unwrap_or(now.as_micros())),
+        Standing::Cancelled | Standing::Deleted => Some(i64::MAX),
+    };
+    let active = effect.standing == Standing::Active;
+    connection.prepare_cached(include_str!("../queries/order_job.sql"))?.execute(params![
+        job.no.0,
+        effect.standing as u8,
+        now.as_micros()
+    ])?;
+    connection
+        .prepare_cached(include_str!("../queries/order_job_state.sql"))?
+        .execute(params![job.no.0, active, stopped_at])?;
+    Ok(())
+}
+
+/// What else the order says. Gives the run that it begins.
+fn act(
+    connection: &Connection,
+    job: &Job,
+    action: &Action,
+    now: Timestamp,
+) -> Answer<Option<RunKey>> {
+    match action {
+        Action::Pause | Action::Cancel | Action::Delete => {}
+        Action::Resume { next_at } => place(connection, job, *next_at, now)?,
+        Action::Retry { n, next_at } => {
+            if job.next_at.is_none() && next_at.is_some() {
+                place(connection, job, *next_at, now)?;
+            }
+            return Ok(Some(trigger::begin(connection, job, *n, now)?));
+        }
+        Action::Change(changed) => change(connection, job, changed, now)?,
+    }
+    Ok(None)
+}
+
+fn place(
+    connection: &Connection,
+    job: &Job,
+    next_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Answer<()> {
+    let slot = next_at.map(|at| Slot::of(at).0);
+    connection.prepare_cached(include_str!("../queries/order_place.sql"))?.execute(params![
+        job.no.0,
+        micros(next_at),
+        slot,
+        now.as_micros()
+    ])?;
+    Ok(())
+}
+
+fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp) -> Answer<()> {
+    let about = change.about.as_ref().unwrap_or(&job.about);
+    let definition = change.definition.as_ref().unwrap_or(&job.definition);
+    connection.prepare_cached(include_str!("../queries/order_change_job.sql"))?.execute(
+        params![
+            job.no.0,
+            about.name,
+            about.configuration.as_deref().unwrap_or_default(),
+            about.source_id,
+            json(about)?,
+            json(definition)?,
+        ],
+    )?;
+    if let Some(next_at) = change.next_at {
+        // One that is paused gets its next time when it is resumed.
+        let next_at = next_at.filter(|_| job.standing == Standing::Active);
+        place(connection, job, next_at, now)?;
+    }
+    if change.definition.is_some() {
+        connection
+            .prepare_cached(include_str!("../queries/order_by_end.sql"))?
+            .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
+        let seen = job.history.average_good_duration;
+        openings::open_anew(connection, job.no, definition, seen, now)?;
+    }
+    Ok(())
+}
+
+/// Ends what the order ends, and says what still runs.
+fn end(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> Answer<Vec<RunKey>> {
+    let mut withdrawn = 0;
+    if effect.withdraws {
+        withdrawn = withdraw(connection, job.no, Outcome::Cancelled, now)?;
+    }
+    let running = match job.live.saturating_sub(job.waiting) {
+        0 => Vec::new(),
+        count => find_running(connection, job.no, count)?,
+    };
+    if effect.ends_running {
+        for (node, key) in &running {
+            ask_to_end(connection, *node, *key, false)?;
+        }
+        watch::forget(connection, job.no)?;
+        connection
+            .prepare_cached(include_str!("../queries/order_unwatch.sql"))?
+            .execute([job.no.0])?;
+    } else if withdrawn > 0 {
+        watch::tell_of_end(connection, job.no)?;
+    } else {
+        watch::touch(connection, job.no)?;
+    }
+    let mut keys: Vec<RunKey> = running.into_iter().map(|(_, key)| key).collect();
+    keys.sort_unstable();
+    Ok(keys)
+}

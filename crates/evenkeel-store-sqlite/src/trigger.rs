@@ -1,0 +1,66 @@
+//! Runs that somebody asks for.
+
+use evenkeel_core::status::Command;
+use evenkeel_core::{JobId, JobNo, Origin, RunKey, Sequence, Shard, Span, TenantNo, Timestamp};
+use evenkeel_store::{Job, Now, StoreError, Triggered};
+use rusqlite::{Connection, params};
+
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::{jobs, watch};
+
+pub(crate) fn trigger(
+    connection: &Connection,
+    tenant: TenantNo,
+    id: JobId,
+    n: u32,
+    now: Now,
+) -> Answer<Triggered> {
+    let Some(job) = jobs::get(connection, tenant, id)? else { return Ok(Triggered::NotFound) };
+    if let Err(refusal) = job.facts().obey(Command::Trigger) {
+        return Ok(Triggered::NotAllowed(refusal));
+    }
+    if !job.definition.overlap.may_start(job.live) {
+        return Ok(Triggered::Busy);
+    }
+    let key = begin(connection, &job, n, resolve(now))?;
+    watch::touch(connection, job.no)?;
+    Ok(Triggered::Accepted(key))
+}
+
+/// Opens a chain that waits to be fired now. Of a paused job it is for a moment after the pause,
+/// so that it is not stopped with what was before.
+pub(crate) fn begin(connection: &Connection, job: &Job, n: u32, now: Timestamp) -> Answer<RunKey> {
+    let tick = Span::from_micros(1);
+    let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
+    let sequence = free_sequence(connection, job.no, n, at)?;
+    let key = RunKey { sequence, ..RunKey::regular(job.no, at) };
+    connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
+        Shard::of(job.no).0,
+        at.as_micros(),
+        at.as_micros(),
+        job.no.0,
+        sequence.bits(),
+        key.attempt.0,
+        job.tenant.0,
+    ])?;
+    connection
+        .prepare_cached("UPDATE job_state SET live = live + 1 WHERE job_no = ?1")?
+        .execute([job.no.0])?;
+    Ok(key)
+}
+
+/// The trigger number `n` of this microsecond, or the next one that nobody has.
+fn free_sequence(connection: &Connection, job: JobNo, n: u32, now: Timestamp) -> Answer<Sequence> {
+    let mut is_taken =
+        connection.prepare_cached(include_str!("../queries/trigger_is_taken.sql"))?;
+    for step in 0..Sequence::NUMBERS {
+        let sequence = Sequence::new(Origin::Trigger, n.wrapping_add(step));
+        let taken: bool = is_taken
+            .query_row(params![now.as_micros(), job.0, sequence.bits()], |row| row.get(0))?;
+        if !taken {
+            return Ok(sequence);
+        }
+    }
+    Err(StoreError::Refused("every trigger number of this microsecond is taken".into()).into())
+}

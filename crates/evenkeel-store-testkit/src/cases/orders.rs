@@ -1,0 +1,147 @@
+//! What is true of all orders, and of many at once.
+
+use evenkeel_core::status::JobStatus;
+use evenkeel_store::{Action, JobChange, Obeyed, Order, Registered};
+
+use crate::Opened;
+use crate::fixtures::{at, fresh_id, new_job, now};
+use crate::orders::{Orders, done, gone, job_after, resume};
+use crate::rig::{Known, Rig};
+
+fn order(job: Known, action: Action) -> Order {
+    Order { id: job.id, if_generation: None, action }
+}
+
+fn renamed(name: &str) -> Action {
+    let about = Some(new_job(name).build().about);
+    Action::Change(Box::new(JobChange { about, ..JobChange::default() }))
+}
+
+async fn jobs(rig: &Rig, count: usize) -> Vec<Known> {
+    rig.add_all((0..count).map(|n| new_job(&format!("job {n}")).build()).collect()).await
+}
+
+pub async fn each_is_answered_in_its_place_and_spoils_no_other(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = jobs(&rig, 6).await;
+    let nobody = Known { id: fresh_id(), ..jobs[0] };
+    let stale = Order { if_generation: Some(9), ..order(jobs[4], Action::Pause) };
+    let answers = rig
+        .store
+        .order(
+            &rig.scope,
+            vec![
+                order(jobs[5], Action::Pause),
+                order(nobody, Action::Pause),
+                order(jobs[1], resume(None)),
+                order(jobs[0], Action::Delete),
+                stale,
+                order(jobs[2], renamed("job 3")),
+                order(jobs[3], Action::Cancel),
+            ],
+            now(10),
+        )
+        .await
+        .unwrap();
+    assert_eq!(answers.len(), 7);
+    assert_eq!(job_after(answers[0].clone()).status(), JobStatus::Paused);
+    assert_eq!(answers[1], Obeyed::NotFound);
+    assert!(matches!(answers[2], Obeyed::NotAllowed(_)));
+    assert_eq!(answers[3], gone(Vec::new()));
+    assert_eq!(answers[4], Obeyed::Stale(Box::new(rig.job(jobs[4]).await)));
+    assert_eq!(answers[5], Obeyed::NameTaken(jobs[3].id));
+    assert_eq!(job_after(answers[6].clone()).status(), JobStatus::Cancelled);
+    for untouched in [jobs[1], jobs[2], jobs[4]] {
+        assert_eq!(rig.job(untouched).await.generation, 1);
+    }
+}
+
+pub async fn of_two_that_want_one_name_the_first_gets_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = jobs(&rig, 2).await;
+    let batch = vec![order(jobs[0], renamed("new")), order(jobs[1], renamed("new"))];
+    let answers = rig.store.order(&rig.scope, batch, now(10)).await.unwrap();
+    assert!(matches!(answers[0], Obeyed::Done(_)));
+    assert_eq!(answers[1], Obeyed::NameTaken(jobs[0].id));
+    let taken = rig.register(vec![new_job("new").build()]).await;
+    assert_eq!(taken, [Registered::NameTaken(jobs[0].id)]);
+}
+
+pub async fn each_that_is_obeyed_raises_the_generation(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = jobs(&rig, 1).await[0];
+    let actions = [Action::Pause, resume(Some(at(90))), renamed("other"), Action::Cancel];
+    for (nth, action) in actions.into_iter().enumerate() {
+        let answer = rig.store.act(&rig.scope, job.id, action, now(10)).await.unwrap();
+        assert_eq!(job_after(answer).generation, nth as i32 + 2);
+    }
+}
+
+pub async fn each_may_ask_for_the_generation(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (nth, action) in
+        [Action::Pause, Action::Cancel, Action::Delete, renamed("other")].into_iter().enumerate()
+    {
+        let job = rig.add(new_job(&format!("one {nth}")).build()).await;
+        let before = rig.job(job).await;
+        let other = Order { if_generation: Some(2), ..order(job, action.clone()) };
+        let answer = rig.store.order_one(&rig.scope, other, now(10)).await.unwrap();
+        assert_eq!(answer, Obeyed::Stale(Box::new(before.clone())));
+        assert_eq!(rig.job(job).await, before);
+        let this = Order { if_generation: Some(1), ..order(job, action) };
+        done(rig.store.order_one(&rig.scope, this, now(10)).await.unwrap());
+    }
+}
+
+pub async fn what_the_state_forbids_is_told_before_another_generation(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = jobs(&rig, 1).await[0];
+    let wrong = Order { if_generation: Some(9), ..order(job, resume(None)) };
+    let answer = rig.store.order_one(&rig.scope, wrong, now(10)).await.unwrap();
+    assert!(matches!(answer, Obeyed::NotAllowed(_)), "{answer:?}");
+}
+
+pub async fn jobs_of_another_tenant_are_not_found(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = jobs(&rig, 1).await[0];
+    let before = rig.job(job).await;
+    let stranger = rig.tenant("stranger").await;
+    for action in [
+        Action::Pause,
+        resume(None),
+        Action::Cancel,
+        Action::Retry { n: 0, next_at: None },
+        Action::Delete,
+        renamed("theirs"),
+    ] {
+        let answer = rig.store.act(&stranger, job.id, action, now(1)).await.unwrap();
+        assert_eq!(answer, Obeyed::NotFound);
+    }
+    assert_eq!(rig.job(job).await, before);
+    assert_eq!(rig.store.get_jobs(&stranger, &[job.id]).await.unwrap(), []);
+}
+
+pub async fn a_thousand_are_obeyed_at_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = jobs(&rig, evenkeel_store::ORDERS_MAX).await;
+    let batch = |action: Action| jobs.iter().map(|job| order(*job, action.clone())).collect();
+    let all_done = |answers: &[Obeyed]| answers.iter().all(|it| matches!(it, Obeyed::Done(_)));
+    let answers = rig.store.order(&rig.scope, batch(Action::Pause), now(10)).await.unwrap();
+    assert!(all_done(&answers));
+    let answers = rig.store.order(&rig.scope, batch(resume(Some(at(90)))), now(20)).await.unwrap();
+    assert!(all_done(&answers));
+    assert_eq!(job_after(answers[999].clone()), rig.job(jobs[999]).await);
+    let answers = rig.store.order(&rig.scope, batch(Action::Delete), now(30)).await.unwrap();
+    assert!(all_done(&answers));
+    assert_eq!(rig.census().await.jobs, 0);
+}
+
+pub async fn those_of_many_that_exist_are_read(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = jobs(&rig, 3).await;
+    rig.store.delete(&rig.scope, jobs[1].id, now(1)).await.unwrap();
+    let ids = [jobs[2].id, fresh_id(), jobs[1].id, jobs[0].id];
+    let mut found = rig.store.get_jobs(&rig.scope, &ids).await.unwrap();
+    found.sort_by_key(|job| job.no);
+    assert_eq!(found, [rig.job(jobs[0]).await, rig.job(jobs[2]).await]);
+}

@@ -1,0 +1,90 @@
+//! What deleted jobs leave, forgotten at once.
+
+use evenkeel_core::run::RunStatus;
+use evenkeel_store::{FireResult, PageRequest, Prune};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now};
+use crate::orders::Orders;
+use crate::rig::{Known, Rig, next_attempt};
+
+async fn purge(rig: &Rig, job: Known, limit: u32) -> u64 {
+    rig.store.purge(&rig.scope, job.id, limit).await.unwrap()
+}
+
+pub async fn all_of_a_deleted_job_is_forgotten_in_steps(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let other = rig.add(new_job("other").build()).await;
+    for minute in 1..=7 {
+        rig.run_well(job, minute * 60).await;
+        rig.run_well(other, minute * 60).await;
+    }
+    rig.store.delete(&rig.scope, job.id, now(500)).await.unwrap();
+    assert_eq!(purge(&rig, job, 3).await, 3);
+    assert_eq!(rig.times_of(job).await, [(240, 0), (180, 0), (120, 0), (60, 0)]);
+    assert_eq!(purge(&rig, job, 3).await, 3);
+    assert_eq!(purge(&rig, job, 3).await, 1);
+    assert_eq!(purge(&rig, job, 3).await, 0);
+    assert_eq!(rig.runs_of(job).await.len(), 0);
+    assert_eq!(rig.runs_of(other).await.len(), 7);
+    assert_eq!(rig.runs_page(None, PageRequest::first(99)).await.items.len(), 7);
+}
+
+pub async fn a_run_is_forgotten_whole(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    let held = rig.start(job, 120).await;
+    rig.finish(rig.retry(held, at(130))).await;
+    rig.store.delete(&rig.scope, job.id, now(140)).await.unwrap();
+    assert_eq!(purge(&rig, job, 1).await, 2);
+    assert_eq!(rig.times_of(job).await, [(60, 0)]);
+}
+
+pub async fn what_still_runs_is_left(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let allow = evenkeel_core::overlap::OverlapPolicy::Allow;
+    let job = rig.add(new_job("crawl").overlap(allow).build()).await;
+    let first = rig.start(job, 60).await;
+    rig.run_well(job, 120).await;
+    let held = rig.start(job, 180).await;
+    rig.finish(rig.retry(held, at(190))).await;
+    let fired = rig.fire_wakes(&rig.wakes(190).await, Begin::Claimed, 190).await;
+    assert!(matches!(fired[..], [FireResult::Fired(_)]));
+    rig.store.delete(&rig.scope, job.id, now(200)).await.unwrap();
+    assert_eq!(purge(&rig, job, 10).await, 1);
+    let second = next_attempt(held.key);
+    assert_eq!(rig.run(second).await.status, RunStatus::Running);
+    assert_eq!(rig.times_of(job).await, [(180, 1), (180, 0), (60, 0)]);
+    rig.finish(rig.good_end(first)).await;
+    assert_eq!(purge(&rig, job, 10).await, 1);
+    assert_eq!(rig.times_of(job).await, [(180, 1), (180, 0)]);
+}
+
+pub async fn what_retention_keeps_is_forgotten_too(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.end(held, evenkeel_core::run::Outcome::Failed, crate::rig::OVER)).await;
+    for minute in 2..=9 {
+        rig.run_well(job, minute * 60).await;
+    }
+    let all_but_two = Prune { after: None, limit: 100, keep_per_job: 2, keep_since: at(0) };
+    rig.store.prune(all_but_two).await.unwrap();
+    assert_eq!(rig.times_of(job).await, [(540, 0), (480, 0), (60, 0)]);
+    rig.store.delete(&rig.scope, job.id, now(600)).await.unwrap();
+    assert_eq!(purge(&rig, job, 100).await, 3);
+    assert_eq!(rig.census().await.runs, 0);
+}
+
+pub async fn only_ones_own_deleted_jobs_are_purged(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    assert_eq!(purge(&rig, job, 10).await, 0, "it is not deleted");
+    rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
+    let stranger = rig.tenant("stranger").await;
+    assert_eq!(rig.store.purge(&stranger, job.id, 10).await.unwrap(), 0);
+    assert_eq!(rig.runs_of(job).await.len(), 1);
+}

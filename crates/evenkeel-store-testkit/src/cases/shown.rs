@@ -1,0 +1,93 @@
+//! What is shown of a job beside its definition.
+
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::run::Outcome;
+use evenkeel_store::{Finish, FinishResult, FireResult, LAST_ERROR_MAX, Results, RunCancelled};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now};
+use crate::rig::{Held, OVER, Rig, next_attempt};
+
+fn failed(rig: &Rig, held: Held, error: &str) -> Finish {
+    let results = Results { error: Some(error.into()), ..Results::default() };
+    Finish { results, ..rig.end(held, Outcome::Failed, OVER) }
+}
+
+pub async fn the_attempt_that_runs_is_named(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    assert_eq!(rig.job(job).await.running, None);
+    let first = rig.start(job, 60).await;
+    assert_eq!(rig.job(job).await.running, Some(first.key));
+    rig.queue(job, 120).await;
+    let shown = rig.job(job).await;
+    assert_eq!((shown.running, shown.running_since), (Some(first.key), Some(at(60))));
+    let second = rig.claim_one(121).await;
+    assert_eq!(rig.job(job).await.running, Some(second.key));
+}
+
+pub async fn retries_are_counted_until_the_chain_is_over(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    assert_eq!(rig.job(job).await.retry_count, 0);
+    rig.finish(rig.retry(held, at(70))).await;
+    assert_eq!(rig.job(job).await.retry_count, 1);
+    let fired = rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    assert!(matches!(fired[..], [FireResult::Fired(_)]));
+    assert_eq!(rig.job(job).await.retry_count, 1);
+    let second = rig.claim_one(71).await;
+    let shown = rig.job(job).await;
+    assert_eq!((shown.retry_count, shown.running), (1, Some(next_attempt(held.key))));
+    rig.finish(rig.good_end(second)).await;
+    assert_eq!(rig.job(job).await.retry_count, 0);
+}
+
+pub async fn good_and_bad_ends_are_counted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let outcomes = Outcome::ALL.into_iter().chain([Outcome::Completed]);
+    for (nth, outcome) in outcomes.enumerate() {
+        let held = rig.start(job, 60 * (nth as i64 + 1)).await;
+        assert_eq!(rig.finish(rig.end(held, outcome, OVER)).await, FinishResult::Done);
+    }
+    let shown = rig.job(job).await;
+    assert_eq!((shown.good_runs, shown.bad_runs, shown.executions), (3, 2, 7));
+}
+
+pub async fn the_last_error_is_shown_until_a_run_ends_otherwise(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(failed(&rig, held, "no route")).await;
+    assert_eq!(rig.job(job).await.last_error.as_deref(), Some("no route"));
+    let held = rig.start(job, 120).await;
+    assert_eq!(rig.job(job).await.last_error.as_deref(), Some("no route"));
+    rig.finish(rig.good_end(held)).await;
+    assert_eq!(rig.job(job).await.last_error, None);
+    let held = rig.start(job, 180).await;
+    rig.finish(rig.end(held, Outcome::TimedOut, OVER)).await;
+    assert_eq!(rig.job(job).await.last_error, None, "nobody said why");
+}
+
+pub async fn a_long_error_is_cut_where_a_job_is_shown(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let long = "ü".repeat(LAST_ERROR_MAX + 1);
+    rig.finish(failed(&rig, held, &long)).await;
+    let shown = rig.job(job).await.last_error.unwrap();
+    assert_eq!(shown.chars().count(), LAST_ERROR_MAX);
+    assert_eq!(rig.run(held.key).await.results.error, Some(long));
+}
+
+pub async fn what_is_withdrawn_is_how_the_last_one_ended(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").once_at(60).build()).await;
+    let key = rig.queue(job, 60).await;
+    let answer = rig.store.cancel_run(&rig.scope, key, now(61)).await.unwrap();
+    assert_eq!(answer, RunCancelled::Withdrawn(key));
+    let shown = rig.job(job).await;
+    assert_eq!(shown.last_outcome, Some(Outcome::Cancelled));
+    assert_eq!(shown.status(), evenkeel_core::status::JobStatus::Cancelled);
+}

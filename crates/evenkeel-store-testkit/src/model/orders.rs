@@ -1,0 +1,156 @@
+//! What people ask of jobs that exist.
+
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{Attempt, JobId, JobNo, RunKey, Shard, Timestamp};
+use evenkeel_store::{Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError};
+
+use super::data::{Data, attempts_of, count};
+use super::jobs::{name_key, stored};
+
+impl Data {
+    pub fn order(
+        &mut self,
+        scope: &Scope,
+        orders: Vec<Order>,
+        now: Timestamp,
+    ) -> Result<Vec<Obeyed>, StoreError> {
+        orders.into_iter().map(|order| self.order_one(scope, order, now)).collect()
+    }
+
+    fn order_one(
+        &mut self,
+        scope: &Scope,
+        order: Order,
+        now: Timestamp,
+    ) -> Result<Obeyed, StoreError> {
+        let Some(job) = self.get(scope, order.id) else { return Ok(Obeyed::NotFound) };
+        let no = job.no;
+        let effect = match job.facts().obey(order.action.command()) {
+            Ok(effect) => effect,
+            Err(refusal) => return Ok(Obeyed::NotAllowed(refusal)),
+        };
+        let is_other = order.if_generation.is_some_and(|one| one != job.generation);
+        let too_early = order.action.next_at().is_some_and(|next| Some(next) <= job.last_fired_at);
+        if is_other || too_early {
+            return Ok(Obeyed::Stale(Box::new(job)));
+        }
+        let mut run = None;
+        match order.action {
+            Action::Pause | Action::Cancel | Action::Delete => {
+                self.stop(no, effect.standing, now);
+            }
+            Action::Resume { next_at } => {
+                let job = self.job(no);
+                (job.standing, job.stopped_at) = (effect.standing, None);
+                (job.next_at, job.since) = (next_at, now);
+            }
+            Action::Retry { n, next_at } => {
+                let job = self.job(no);
+                if job.next_at.is_none() && next_at.is_some() {
+                    (job.next_at, job.since) = (next_at, now);
+                }
+                run = Some(self.begin_run(no, n, now));
+            }
+            Action::Change(change) => {
+                if let Some(other) = self.change(scope, no, *change, now)? {
+                    return Ok(Obeyed::NameTaken(other));
+                }
+            }
+        }
+        let job = self.job(no);
+        job.generation += 1;
+        job.updated_at = now;
+        self.place(no);
+        self.tell_if_soon(no, now);
+        if effect.withdraws {
+            let waiting: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
+            for key in &waiting {
+                self.withdraw(*key, Outcome::Cancelled, now);
+            }
+            if !waiting.is_empty() {
+                self.tell_of_end(no);
+            }
+        }
+        let running = self.running_of(no);
+        if effect.ends_running {
+            for running in &running {
+                self.cancellations.entry(*running).or_insert(false);
+            }
+            self.changed.remove(&(Shard::of(no), no));
+            self.watch.forget(no);
+        }
+        self.touch(no);
+        let running = running.into_iter().map(|(_, key)| key).collect();
+        Ok(Obeyed::Done(Box::new(Done { job: self.get(scope, order.id), running, run })))
+    }
+
+    fn stop(&mut self, no: JobNo, standing: Standing, now: Timestamp) {
+        let job = self.job(no);
+        job.standing = standing;
+        job.stopped_at = Some(now);
+        job.next_at = None;
+        let name = name_key(job.tenant, &job.about).filter(|_| standing == Standing::Deleted);
+        name.map(|name| self.names.remove(&name));
+    }
+
+    /// Says which job has the name already, if one has.
+    fn change(
+        &mut self,
+        scope: &Scope,
+        no: JobNo,
+        change: JobChange,
+        now: Timestamp,
+    ) -> Result<Option<JobId>, StoreError> {
+        let text = change.definition.as_ref().map(stored).transpose()?;
+        if let Some(about) = change.about {
+            let old = name_key(scope.tenant, &self.job(no).about);
+            let new = name_key(scope.tenant, &about);
+            let taken = new.as_ref().and_then(|name| self.names.get(name)).copied();
+            if let Some(other) = taken.filter(|other| *other != no) {
+                return Ok(Some(self.job(other).id));
+            }
+            old.map(|name| self.names.remove(&name));
+            new.map(|name| self.names.insert(name, no));
+            self.job(no).about = about;
+        }
+        let job = self.job(no);
+        if let Some(next_at) = change.next_at {
+            job.next_at = next_at.filter(|_| job.standing == Standing::Active);
+            job.since = now;
+        }
+        if let (Some(definition), Some(text)) = (change.definition, text) {
+            job.definition = definition;
+            job.text = text;
+            self.open_anew(no, now);
+        }
+        Ok(None)
+    }
+
+    pub fn purge(&mut self, scope: &Scope, id: JobId, limit: u32) -> u64 {
+        let deleted = self.ids.get(&id).and_then(|no| self.find(*no));
+        let deleted = deleted.filter(|job| job.tenant == scope.tenant && job.is_deleted());
+        let Some(job) = deleted else { return 0 };
+        let (no, chains) = (job.no, job.chains.clone());
+        let mut forgotten = 0;
+        for chain in chains.iter().rev() {
+            if forgotten >= u64::from(limit) {
+                break;
+            }
+            let attempt = Attempt::FIRST;
+            let (scheduled_at, sequence) = (chain.scheduled_at, chain.sequence);
+            let first = RunKey { scheduled_at, job_no: no, sequence, attempt };
+            let attempts: Vec<RunKey> =
+                self.runs.range(attempts_of(first)).map(|(key, _)| *key).collect();
+            let goes_on = |key: &RunKey| self.runs[key].status == RunStatus::Running;
+            if attempts.iter().any(goes_on) {
+                continue;
+            }
+            for key in &attempts {
+                self.runs.remove(key);
+                self.forget_leftovers(*key);
+            }
+            forgotten += count(attempts.len());
+        }
+        forgotten
+    }
+}

@@ -1,0 +1,82 @@
+//! Orders in the short forms that cases use.
+
+use std::future::Future;
+
+use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_store::{
+    Action, Done, Job, JobChange, JobStore, Now, Obeyed, Order, Scope, StoreError,
+};
+
+/// One order at a time, whatever the job's generation is.
+pub trait Orders {
+    /// Any of them.
+    fn order_one(
+        &self,
+        scope: &Scope,
+        order: Order,
+        now: Now,
+    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send;
+
+    /// Without a condition.
+    fn act(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        action: Action,
+        now: Now,
+    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
+        self.order_one(scope, Order { id, if_generation: None, action }, now)
+    }
+
+    /// Changes a job.
+    fn update(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        change: JobChange,
+        now: Now,
+    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
+        self.act(scope, id, Action::Change(Box::new(change)), now)
+    }
+
+    /// Deletes a job.
+    fn delete(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        now: Now,
+    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
+        self.act(scope, id, Action::Delete, now)
+    }
+}
+
+impl<S: JobStore + ?Sized> Orders for S {
+    async fn order_one(&self, scope: &Scope, order: Order, now: Now) -> Result<Obeyed, StoreError> {
+        let mut answers = self.order(scope, vec![order], now).await?;
+        assert_eq!(answers.len(), 1, "one order has one answer");
+        Ok(answers.remove(0))
+    }
+}
+
+/// It was deleted, and these attempts were asked to end.
+pub fn gone(running: Vec<RunKey>) -> Obeyed {
+    Obeyed::Done(Box::new(Done { job: None, running, run: None }))
+}
+
+/// What an order did that must have been obeyed.
+pub fn done(obeyed: Obeyed) -> Done {
+    match obeyed {
+        Obeyed::Done(done) => *done,
+        other => panic!("not obeyed: {other:?}"),
+    }
+}
+
+/// The job after an order that must have been obeyed.
+pub fn job_after(obeyed: Obeyed) -> Job {
+    done(obeyed).job.expect("the job is there")
+}
+
+/// It goes on, from this next time on.
+pub const fn resume(next_at: Option<Timestamp>) -> Action {
+    Action::Resume { next_at }
+}
