@@ -11,6 +11,17 @@ use crate::problem::{Problem, ProblemType};
 /// Bodies longer than this are not read.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
+/// Bodies with many jobs may be this long.
+pub const BULK_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The route that takes many jobs.
+pub(crate) const BULK_PATH: &str = "/api/v1/jobs/bulk";
+
+/// How long the body of a request to a route may be.
+pub(crate) fn body_limit(path: Option<&str>) -> usize {
+    if path == Some(BULK_PATH) { BULK_BYTES_MAX } else { BODY_BYTES_MAX }
+}
+
 /// Any JSON, from a body that says it is JSON.
 pub(crate) struct JsonBody(pub(crate) Value);
 
@@ -68,20 +79,34 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     }
 }
 
-fn says_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = value.and_then(|value| value.split(';').next()).map(|text| text.trim());
-    essence.is_some_and(|essence| {
-        let essence = essence.to_ascii_lowercase();
+pub(crate) fn says_json(headers: &HeaderMap) -> bool {
+    essence(headers).is_some_and(|essence| {
         essence == "application/json"
             || (essence.starts_with("application/") && essence.ends_with("+json"))
     })
 }
 
-fn unread(rejection: BytesRejection) -> Problem {
+/// What a body is said to be, without parameters.
+fn essence(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    value.split(';').next().map(|text| text.trim().to_ascii_lowercase())
+}
+
+/// A body that is one JSON document after the other, each on a line.
+pub(crate) fn says_ndjson(headers: &HeaderMap) -> bool {
+    essence(headers).is_some_and(|essence| {
+        ["application/x-ndjson", "application/ndjson", "application/jsonl"]
+            .contains(&essence.as_str())
+    })
+}
+
+pub(crate) fn too_large(limit: usize) -> Problem {
+    Problem::new(ProblemType::BodyTooLarge, format!("at most {limit} bytes are read"))
+}
+
+pub(crate) fn unread(rejection: BytesRejection) -> Problem {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let detail = format!("at most {BODY_BYTES_MAX} bytes are read");
-        Problem::new(ProblemType::BodyTooLarge, detail)
+        too_large(BODY_BYTES_MAX)
     } else {
         Problem::new(ProblemType::MalformedJson, "the body could not be read to its end")
     }

@@ -8,10 +8,12 @@ mod body;
 mod conditions;
 mod docs;
 mod events;
+mod etag;
 mod executions;
 mod guard;
 mod health;
 mod jobs;
+mod keyed;
 mod metrics;
 mod observe;
 mod openapi;
@@ -28,7 +30,7 @@ mod tenants;
 mod tokens;
 
 pub use auth::Caller;
-pub use body::BODY_BYTES_MAX;
+pub use body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
 pub use events::EventView;
 pub use executions::{
@@ -36,8 +38,10 @@ pub use executions::{
 };
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
-    BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
-    JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView, TriggeredView,
+    BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
+    CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView,
+    JobDocument, JobList, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
+    ScheduleForm, ScheduleView, TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::http::header;
 use axum::response::IntoResponse;
-use utoipa::openapi::path::Operation;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, RefOr, Response, ResponseBuilder, schema::Ref};
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Ref, Type};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{Modify, OpenApi as _, ToSchema as _};
 
 use crate::problem::{FieldError, Problem, ProblemType};
@@ -84,10 +85,43 @@ pub(crate) fn complete(document: &mut OpenApi) {
         for operation in item.get.iter_mut() {
             add_refusals(operation, false);
         }
+        for operation in item.post.iter_mut().filter(|operation| takes_token(operation)) {
+            add_key(operation);
+        }
         let changes = [&mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         for operation in changes.into_iter().flatten() {
             add_refusals(operation, true);
         }
+    }
+}
+
+/// Is it behind the guard, for those with a token of their own?
+fn takes_token(operation: &Operation) -> bool {
+    let bearer = SecurityRequirement::new("bearer", Vec::<String>::new());
+    operation.security.iter().flatten().any(|needed| *needed == bearer)
+}
+
+/// What `keyed` takes and answers.
+fn add_key(operation: &mut Operation) {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some("^[!-~]+$"));
+    let key = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("Names this request for 24 hours: sent again, it is not done again"))
+        .schema(Some(schema))
+        .build();
+    operation.parameters.get_or_insert_default().push(RefOr::T(key));
+    for (status, description) in [
+        ("409", "A request with the same Idempotency-Key is under way"),
+        ("422", "Another request had the same Idempotency-Key, or it is none"),
+    ] {
+        let responses = &mut operation.responses.responses;
+        responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
     }
 }
 

@@ -126,7 +126,8 @@ pub(crate) fn encode<C: CursorKey>(key: C) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
+/// The key that a cursor goes on after, if it is one of this list.
+pub(crate) fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
     let bytes: [u8; 17] = URL_SAFE_NO_PAD.decode(cursor).ok()?.try_into().ok()?;
     let [tag, bits @ ..] = bytes;
     if tag == C::TAG { C::from_bits(u128::from_be_bytes(bits)) } else { None }

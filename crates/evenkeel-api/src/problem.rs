@@ -10,6 +10,8 @@ use evenkeel_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::etag::etag;
+
 /// The types of problems: a closed list, so that programs can rely on it.
 ///
 /// | type | status | when |
@@ -22,12 +24,15 @@ use utoipa::ToSchema;
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
+/// | `request-under-way` | 409 | a request with the same key is under way; ask again |
+/// | `answer-not-kept` | 409 | the request was done before; its answer is not there any more |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
 /// | `job-changed` | 412 | the job is no longer what it was to be; read it again |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
 /// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
+/// | `idempotency-key-reused` | 422 | another request had this `Idempotency-Key` |
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
 /// | `internal` | 500 | a fault of the server's |
 /// | `too-many-streams` | 503 | no more streams can be open at once; try again |
@@ -62,6 +67,15 @@ pub enum ProblemType {
     /// The job is no longer what it was to be.
     #[serde(rename = "/problems/job-changed")]
     JobChanged,
+    /// A request with the same key is under way.
+    #[serde(rename = "/problems/request-under-way")]
+    RequestUnderWay,
+    /// The request was done before, and its answer is not there any more.
+    #[serde(rename = "/problems/answer-not-kept")]
+    AnswerNotKept,
+    /// Another request had the same key.
+    #[serde(rename = "/problems/idempotency-key-reused")]
+    IdempotencyKeyReused,
     /// The run or attempt has ended, or was taken over.
     #[serde(rename = "/problems/run-over")]
     RunOver,
@@ -106,7 +120,9 @@ impl ProblemType {
             Self::NameTaken | Self::JobBusy | Self::JobState | Self::RunOver => {
                 StatusCode::CONFLICT
             }
+            Self::RequestUnderWay | Self::AnswerNotKept => StatusCode::CONFLICT,
             Self::JobChanged => StatusCode::PRECONDITION_FAILED,
+            Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InvalidJob | Self::InvalidSchedule | Self::InvalidParameter => {
@@ -131,6 +147,9 @@ impl ProblemType {
             Self::JobBusy => "The job is busy",
             Self::JobState => "The state of the job does not allow this",
             Self::JobChanged => "The job was changed meanwhile",
+            Self::RequestUnderWay => "The request is under way",
+            Self::AnswerNotKept => "The request was done before",
+            Self::IdempotencyKeyReused => "The key was used for another request",
             Self::RunOver => "The run has ended or was taken over",
             Self::BodyTooLarge => "The body is too large",
             Self::UnsupportedMediaType => "The body must be application/json",
@@ -168,28 +187,34 @@ pub struct Problem {
     /// The HTTP status.
     pub status: u16,
     /// What it is this time.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// The first field or parameter to blame, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub field: Option<Box<str>>,
     /// The character of its text that the fault begins at, counted from 0, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
     /// All that is wrong with the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "is_none")]
+    #[schema(required = false, value_type = Vec<FieldError>)]
+    pub errors: Box<[FieldError]>,
     /// The job that is in the way, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub existing_id: Option<JobId>,
+    /// The version the job has now, if another was meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i32>,
     /// The state of the job, if that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub job_status: Option<JobStatus>,
     /// What the job would allow instead.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<Vec<&'static str>>,
+    #[schema(value_type = Option<Vec<String>>)]
+    pub allowed: Option<Box<[&'static str]>>,
 }
 
 impl Problem {
@@ -202,11 +227,12 @@ impl Problem {
             kind,
             title: kind.title(),
             status: kind.status().as_u16(),
-            detail: detail.into(),
+            detail: detail.into().into_boxed_str(),
             field: None,
             position: None,
-            errors: Vec::new(),
+            errors: Box::default(),
             existing_id: None,
+            generation: None,
             job_status: None,
             allowed: None,
         }
@@ -220,7 +246,7 @@ impl Problem {
             [fault, others @ ..] => format!("{fault} (and {} more, see errors)", others.len()),
         };
         Self {
-            field: faults.first().map(|fault| fault.field.clone()),
+            field: faults.first().map(|fault| fault.field.as_str().into()),
             position: faults.first().and_then(place),
             errors: faults
                 .into_iter()
@@ -238,6 +264,10 @@ impl Problem {
     pub(crate) fn parameter(name: &str, message: impl Into<String>) -> Self {
         Self::of_fields(ProblemType::InvalidParameter, vec![Fault::new(name, message)])
     }
+}
+
+fn is_none(errors: &[FieldError]) -> bool {
+    errors.is_empty()
 }
 
 fn place(fault: &Fault) -> Option<u32> {
@@ -281,7 +311,9 @@ impl From<CommandError> for Problem {
                 allowed: Some(refusal.allowed.iter().map(|command| command.as_str()).collect()),
                 ..Self::new(ProblemType::JobState, detail)
             },
-            CommandError::Stale { .. } => Self::new(ProblemType::JobChanged, detail),
+            CommandError::Stale { generation } => {
+                Self { generation: Some(generation), ..Self::new(ProblemType::JobChanged, detail) }
+            }
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }
@@ -293,7 +325,7 @@ impl From<CommandError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let kind = self.kind;
+        let (kind, generation) = (self.kind, self.generation);
         let mut response = (kind.status(), Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -302,7 +334,13 @@ impl IntoResponse for Problem {
                 let challenge = HeaderValue::from_static("Bearer realm=\"evenkeel\"");
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
-            ProblemType::TooManyStreams | ProblemType::StoreUnavailable | ProblemType::Timeout => {
+            ProblemType::JobChanged => {
+                headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
+            }
+            ProblemType::TooManyStreams
+            | ProblemType::StoreUnavailable
+            | ProblemType::Timeout
+            | ProblemType::RequestUnderWay => {
                 let wait = HeaderValue::from_static(Self::RETRY_AFTER_SECONDS);
                 headers.insert(header::RETRY_AFTER, wait);
             }

@@ -7,12 +7,12 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::body::BODY_BYTES_MAX;
+use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
 use crate::{
-    auth, conditions, events, executions, guard, health, jobs, metrics, observe, pages, runs,
+    auth, conditions, events, executions, guard, health, jobs, keyed, metrics, observe, pages, runs,
     schedules,
 };
 
@@ -22,9 +22,10 @@ pub fn router(app: App) -> Router {
     let page = DocsPage::new(&openapi);
     let document = Document(to_text(&openapi).into());
     let token = middleware::from_fn_with_state(app.clone(), auth::require_token);
+    let once = middleware::from_fn_with_state(app.clone(), keyed::once);
     // From the inside out; what is added last sees a request first.
     Router::new()
-        .merge(closed.route_layer(token))
+        .merge(closed.route_layer(once).route_layer(token))
         .merge(public)
         .fallback(guard::no_such_path)
         .method_not_allowed_fallback(guard::no_such_method)
@@ -55,7 +56,13 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(runs::progress));
     let mut closed = OpenApiRouter::with_openapi(crate::openapi::frame())
         .routes(routes!(jobs::list, jobs::create))
-        .routes(routes!(jobs::get, jobs::delete))
+        .routes(routes!(jobs::get, jobs::put, jobs::patch, jobs::delete))
+        .merge(
+            OpenApiRouter::new()
+                .routes(routes!(jobs::bulk))
+                .layer(DefaultBodyLimit::max(BULK_BYTES_MAX)),
+        )
+        .routes(routes!(jobs::commands))
         .routes(routes!(jobs::trigger))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))

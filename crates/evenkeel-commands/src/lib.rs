@@ -5,6 +5,7 @@
 
 mod callbacks;
 mod describe;
+mod document;
 mod error;
 mod executors;
 mod fault;
@@ -17,22 +18,26 @@ mod preview;
 mod read;
 mod runs;
 mod starts;
+mod update;
 mod words;
 
 pub use callbacks::{Callbacks, Ending};
 pub use describe::describe;
+pub use document::document_of;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use fault::Fault;
 pub use feed::{EventFilter, Feed, Listening, News};
 pub use jobs::{
-    Accepted, Ask, Created, Foreseen, Forgotten, JobCondition, JobExplanation, Jobs,
-    LOAD_COUNTED_MAX, SlotLoad, condition_of,
+    Accepted, Ask, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit, Foreseen,
+    Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, REFUSALS_TOLD_MAX, Refusal,
+    SlotLoad, Which, condition_of,
 };
 pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
-pub use read::{JobSpec, Misread, Said, limits, read_job, read_schedule};
+pub use read::{JobSpec, Misread, Said, limits, read_bulk_command, read_job, read_schedule};
 pub use runs::Runs;
 pub use starts::NextTime;
+pub use update::Manner;
 pub use words::{condition_words, why_words};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::RunKey;
+use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{Prune, StoreError};
 use tracing::{info, warn};
 
@@ -14,6 +14,12 @@ const BREATH: Duration = Duration::from_millis(20);
 
 /// Pages forgotten in one step: they are larger than runs.
 const PAGES_STEP: u32 = 100;
+
+/// Answers of requests with a key are kept this long.
+const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
+
+/// Requests forgotten in one step: their answers may be long.
+const REQUESTS_STEP: u32 = 100;
 
 /// Goes round the history again and again.
 pub struct Pruner {
@@ -44,8 +50,21 @@ impl Pruner {
         let is_over = pruned.next.is_none();
         if is_over {
             self.clear_pages().await?;
+            self.forget_requests().await?;
         }
         Ok(is_over)
+    }
+
+    /// Forgets how requests with a key were answered, once nobody can be waiting for that.
+    async fn forget_requests(&self) -> Result<(), StoreError> {
+        loop {
+            let before = self.life.db_now().saturating_sub(REQUESTS_KEPT);
+            let forgotten = self.life.store.forget_requests(before, REQUESTS_STEP).await?;
+            metrics::counter!("evenkeel_requests_forgotten_total").increment(forgotten);
+            if forgotten < u64::from(REQUESTS_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
     }
 
     /// Forgets what crawls of deleted jobs have kept.

@@ -16,6 +16,7 @@ mod notes;
 mod options;
 mod pages;
 mod pool;
+mod requests;
 mod rounds;
 mod runs;
 mod schedules;

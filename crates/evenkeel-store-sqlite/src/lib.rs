@@ -22,6 +22,7 @@ mod pages;
 mod purge;
 mod queue;
 mod readers;
+mod requests;
 mod rows;
 mod runs;
 mod schedules;

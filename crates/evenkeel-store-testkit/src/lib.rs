@@ -13,6 +13,7 @@ pub mod cases;
 pub mod fixtures;
 mod list;
 mod list_events;
+mod list_changes;
 mod list_control;
 mod list_promises;
 pub mod model;

@@ -415,6 +415,7 @@ macro_rules! store_conformance {
         $crate::__control_conformance! { $open }
         $crate::__promise_conformance! { $open }
         $crate::__event_conformance! { $open }
+        $crate::__change_conformance! { $open }
     };
 }
 

@@ -30,8 +30,9 @@ pub struct Answered {
 /// What is known of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Begun {
-    /// Nothing: do it, then end it.
-    Fresh,
+    /// Nothing, or it was given up: do it, then end it with this, which tells whoever began it now
+    /// from whoever did before.
+    Fresh(Timestamp),
     /// It is under way elsewhere.
     UnderWay,
     /// It was answered like this.
@@ -43,7 +44,8 @@ pub enum Begun {
 /// Remembers requests by their keys.
 #[async_trait]
 pub trait RequestStore: Send + Sync {
-    /// Begins a request, unless it is known. Of several at once exactly one begins.
+    /// Begins a request, unless it is known. Of several at once exactly one begins. What was begun
+    /// with the same key and another fingerprint is `Other`, however it stands.
     async fn begin_request(
         &self,
         scope: &Scope,
@@ -51,12 +53,14 @@ pub trait RequestStore: Send + Sync {
         now: Now,
     ) -> Result<Begun, StoreError>;
 
-    /// Ends a request that was begun: with its answer, or with none if it came to nothing and may
-    /// be sent again.
+    /// Ends a request that was begun at `begun_at`: with its answer, or with none if it came to
+    /// nothing and may be sent again. Whoever was given up meanwhile, or has ended it before,
+    /// changes nothing.
     async fn end_request(
         &self,
         scope: &Scope,
         key: &str,
+        begun_at: Timestamp,
         answer: Option<Answered>,
     ) -> Result<(), StoreError>;
 

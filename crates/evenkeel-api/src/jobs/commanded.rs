@@ -1,5 +1,7 @@
 //! What commands on one job answer.
 
+use axum::Json;
+use axum::http::{HeaderName, HeaderValue, header};
 use evenkeel_commands::Ask;
 use evenkeel_core::{JobId, RunId, Timestamp};
 use evenkeel_store::Done;
@@ -8,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::JobView;
 use crate::auth::Caller;
+use crate::etag::etag;
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -26,17 +29,21 @@ pub struct CommandedView {
     pub run_id: Option<RunId>,
 }
 
+/// The same with its tag.
+pub(super) type Commanded = ([(HeaderName, HeaderValue); 1], Json<CommandedView>);
+
 /// Has a job do what is asked, and shows it.
 pub(super) async fn command(
     app: &App,
     caller: &Caller,
     id: JobId,
     ask: Ask,
-) -> Result<CommandedView, Problem> {
+) -> Result<Commanded, Problem> {
     // Asked for first: once the command is obeyed, nothing must go wrong any more.
     let now = app.jobs.now().await?;
     let done = app.jobs.ask_one(&caller.scope, id, ask, None).await?;
-    view(caller, done, now)
+    let view = view(caller, done, now)?;
+    Ok(([(header::ETAG, etag(view.job.generation))], Json(view)))
 }
 
 fn view(caller: &Caller, done: Done, now: Timestamp) -> Result<CommandedView, Problem> {

@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 
 use super::{JobDocument, JobView};
 use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::etag::etag;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -21,7 +22,8 @@ use crate::state::App;
     request_body = JobDocument,
     responses(
         (status = 201, description = "The job", body = JobView,
-         headers(("Location" = String, description = "Where it is"))),
+         headers(("Location" = String, description = "Where it is"),
+                 ("ETag" = String, description = "Names this version of the job"))),
         (status = 409, description = "Another job has the name", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "The document is wrong; all that is wrong is in `errors`",
@@ -36,9 +38,10 @@ pub(crate) async fn create(
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    // Asked for first: once the job is there, nothing must go wrong any more.
-    let now = app.jobs.now().await?;
     let job = app.jobs.create(&caller.scope, &document).await?;
-    let place = format!("/api/v1/jobs/{}", job.id);
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(JobView::new(job, now))))
+    let place = HeaderValue::try_from(format!("/api/v1/jobs/{}", job.id))
+        .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/jobs"));
+    let headers = [(header::LOCATION, place), (header::ETAG, etag(job.generation))];
+    let now = job.created_at;
+    Ok((StatusCode::CREATED, headers, Json(JobView::new(job, now))))
 }

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use evenkeel_core::{JobId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,6 +10,7 @@ use utoipa::ToSchema;
 use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
+use crate::etag::if_match_one;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -40,11 +42,15 @@ pub struct DeletedView {
     params(
         ("id" = uuid::Uuid, Path, description = "Which job"),
         ("purge" = Option<bool>, Query, description = "Forget its history, too"),
+        ("If-Match" = Option<String>, Header,
+         description = "Only if the job has this ETag still; * for any"),
     ),
     responses(
         (status = 200, description = "It is gone", body = DeletedView),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
+         body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),
     ),
@@ -55,12 +61,13 @@ pub(crate) async fn delete(
     caller: Caller,
     PathId(id): PathId,
     mut params: Params,
+    headers: HeaderMap,
     _: NoBody,
 ) -> Result<Json<DeletedView>, Problem> {
     let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
     let id = read_id(&id)?;
-    let gone = app.jobs.delete(&caller.scope, id, purges, None).await?;
+    let gone = app.jobs.delete(&caller.scope, id, purges, if_match_one(&headers)).await?;
     let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();
     Ok(Json(DeletedView { id, deleted: true, still_running, purged: gone.purged }))
 }

@@ -2,9 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
 
 use super::{JobView, read_id};
 use crate::auth::Caller;
+use crate::etag::etag;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -17,7 +20,8 @@ use crate::state::App;
     tag = "jobs",
     params(("id" = uuid::Uuid, Path, description = "Which job")),
     responses(
-        (status = 200, description = "The job", body = JobView),
+        (status = 200, description = "The job", body = JobView,
+         headers(("ETag" = String, description = "Names this version of the job"))),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
@@ -30,9 +34,10 @@ pub(crate) async fn get(
     caller: Caller,
     PathId(id): PathId,
     params: Params,
-) -> Result<Json<JobView>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
     let job = app.jobs.get(&caller.scope, read_id(&id)?).await?;
     let now = app.jobs.now().await?;
-    Ok(Json(JobView::new(job, now).for_role(caller.scope.role)))
+    let tag = etag(job.generation);
+    Ok(([(header::ETAG, tag)], Json(JobView::new(job, now).for_role(caller.scope.role))))
 }

@@ -1,7 +1,9 @@
 //! `/api/v1/jobs…`, a file per endpoint.
 
+mod bulk;
 mod cancel;
 mod commanded;
+mod commands;
 mod condition;
 mod create;
 mod delete;
@@ -17,6 +19,7 @@ mod resume;
 mod retry;
 mod schedule;
 mod trigger;
+mod update;
 mod veil;
 mod view;
 
@@ -24,7 +27,9 @@ use evenkeel_core::JobId;
 
 use crate::problem::{Problem, ProblemType};
 
+pub use bulk::{BulkDocument, BulkResultView, BulkView};
 pub use commanded::CommandedView;
+pub use commands::{BulkCommandDocument, BulkOutcomeView, FilterDocument, RefusalView};
 pub use condition::{ConditionView, HistoryView};
 pub use delete::DeletedView;
 pub use document::JobDocument;
@@ -35,7 +40,9 @@ pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
 pub use trigger::TriggeredView;
 pub use view::JobView;
 
+pub(crate) use bulk::*;
 pub(crate) use cancel::*;
+pub(crate) use commands::*;
 pub(crate) use condition::*;
 pub(crate) use create::*;
 pub(crate) use delete::*;
@@ -47,6 +54,7 @@ pub(crate) use pause::*;
 pub(crate) use resume::*;
 pub(crate) use retry::*;
 pub(crate) use trigger::*;
+pub(crate) use update::*;
 
 /// The id of a job in a path. What can't be an id is the id of no job.
 pub(crate) fn read_id(text: &str) -> Result<JobId, Problem> {

@@ -1,10 +1,9 @@
 //! `POST /api/v1/jobs/{id}/retry`
 
-use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::Ask;
 
-use super::commanded::{CommandedView, command};
+use super::commanded::{Commanded, CommandedView, command};
 use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
@@ -21,7 +20,8 @@ use crate::state::App;
     tag = "jobs",
     params(("id" = uuid::Uuid, Path, description = "Which job")),
     responses(
-        (status = 200, description = "It will run", body = CommandedView),
+        (status = 200, description = "It will run", body = CommandedView,
+         headers(("ETag" = String, description = "Names this version of the job"))),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
         (status = 409, description = "Its last run did not fail, or one goes on", body = Problem,
@@ -37,7 +37,7 @@ pub(crate) async fn retry(
     PathId(id): PathId,
     params: Params,
     _: NoBody,
-) -> Result<Json<CommandedView>, Problem> {
+) -> Result<Commanded, Problem> {
     params.finish()?;
-    Ok(Json(command(&app, &caller, read_id(&id)?, Ask::Retry).await?))
+    command(&app, &caller, read_id(&id)?, Ask::Retry).await
 }

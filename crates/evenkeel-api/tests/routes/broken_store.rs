@@ -126,7 +126,7 @@ broken!(TallyStore {
 
 broken!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
-    end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
+    end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
 });
 

@@ -4,12 +4,15 @@
 
 mod auth;
 mod broken_store;
+mod bulk;
 mod callbacks;
+mod changes;
 mod conditions;
 mod events;
 mod control;
 mod executions;
 mod jobs;
+mod keys;
 mod limits;
 mod lists;
 mod logs;

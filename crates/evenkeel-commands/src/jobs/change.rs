@@ -3,10 +3,11 @@
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
-use evenkeel_store::{EventKind, Job, NewJob, Now, Registered, Scope, Signal, Triggered};
+use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
+use super::create::settled;
 use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
 
 /// What became of one job of a batch.
@@ -28,16 +29,12 @@ pub struct Accepted {
 }
 
 impl Jobs {
-    /// Creates the job that `document` describes.
+    /// Creates the job that `document` describes, in one transaction with all others that are
+    /// created at the time. Answers with the job as it was then.
     pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
         let spec =
             read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
-        let created = self.create_many(scope, vec![spec]).await?;
-        match created.first() {
-            Some(Created::New(id)) => self.get(scope, *id).await,
-            Some(Created::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
-            None => Err(CommandError::NotFound),
-        }
+        self.creator.create(scope, spec).await
     }
 
     /// Creates several jobs in one transaction, and answers in their order. One whose name is
@@ -50,15 +47,10 @@ impl Jobs {
         let now = self.store.now().await?;
         let mut ids = Vec::with_capacity(specs.len());
         let mut jobs = Vec::with_capacity(specs.len());
-        for JobSpec { about, definition, exact } in specs {
-            let id = self.fresh_id(now);
-            let schedule = definition.schedule.settled(id, now, exact);
-            let definition = Definition { schedule, ..definition };
-            let Some(next_at) = definition.timetable().first_after(now) else {
-                return Err(CommandError::Invalid(vec![no_time_left(&definition, now)]));
-            };
-            ids.push(id);
-            jobs.push(NewJob { id, about, definition, next_at: Some(next_at) });
+        for spec in specs {
+            let job = settled(spec, self.fresh_id(now), now)?;
+            ids.push(job.id);
+            jobs.push(job);
         }
         let registered = self.store.register(scope, jobs, Now::Database).await?;
         self.announce(Signal::Jobs).await;
@@ -91,21 +83,25 @@ impl Jobs {
         }
     }
 
-    /// Wakes whoever waits. What was committed stays committed if nobody hears it, because those
-    /// who wait also poll; so a failure here is no failure of the command.
     pub(super) async fn announce(&self, signal: Signal) {
-        if let Err(error) = self.store.announce(signal).await {
-            tracing::warn!(
-                signal.name = signal.as_str(),
-                error = &error as &dyn std::error::Error,
-                "nobody was woken; they will find the change by polling",
-            );
-        }
+        announce(&*self.store, signal).await;
+    }
+}
+
+/// Wakes whoever waits. What was committed stays committed if nobody hears it, because those
+/// who wait also poll; so a failure here is no failure of the command.
+pub(super) async fn announce(store: &dyn Store, signal: Signal) {
+    if let Err(error) = store.announce(signal).await {
+        tracing::warn!(
+            signal.name = signal.as_str(),
+            error = &error as &dyn std::error::Error,
+            "nobody was woken; they will find the change by polling",
+        );
     }
 }
 
 /// Why a job that is created at `now` would never run.
-fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
+pub(crate) fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
     let endless = Timetable {
         bounds: Bounds { end_at: None, ..definition.bounds },
         ..definition.timetable()

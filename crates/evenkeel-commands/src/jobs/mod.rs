@@ -1,12 +1,16 @@
 //! Commands on jobs, and questions about them.
 
 mod ask;
+mod bulk;
 mod change;
 mod conditions;
 mod control;
+mod create;
 mod explain;
 mod foresee;
 mod tell;
+mod many;
+mod update;
 
 use std::sync::Arc;
 
@@ -15,12 +19,19 @@ use evenkeel_core::chance::Chance;
 use evenkeel_store::Store;
 
 use crate::ExecutorCheck;
+use create::Creator;
+#[cfg(test)]
+pub(crate) use create::{new_job, settled};
 
+pub use bulk::BULK_BATCH;
+pub(crate) use change::no_time_left;
 pub use change::{Accepted, Created};
 pub use conditions::{JobCondition, condition_of};
 pub use control::{Ask, Forgotten};
 pub use explain::JobExplanation;
 pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
+pub use many::{BulkAction, BulkCommand, BulkOutcome, REFUSALS_TOLD_MAX, Refusal, Which};
+pub use update::Edit;
 
 /// What people do with jobs.
 #[derive(Clone)]
@@ -28,6 +39,7 @@ pub struct Jobs {
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     executors: Arc<dyn ExecutorCheck>,
+    creator: Arc<Creator>,
 }
 
 impl Jobs {
@@ -37,7 +49,8 @@ impl Jobs {
         chance: Arc<dyn Chance>,
         executors: Arc<dyn ExecutorCheck>,
     ) -> Self {
-        Self { store, chance, executors }
+        let creator = Arc::new(Creator::new(Arc::clone(&store), Arc::clone(&chance)));
+        Self { store, chance, executors, creator }
     }
 
     /// The executors jobs may name.

@@ -1,7 +1,7 @@
 //! Tells those who listen what was done to jobs.
 
 use evenkeel_core::{JobId, RunKey, Timestamp};
-use evenkeel_store::{EventJob, EventKind, NewEvent, Scope};
+use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
 
 use super::Jobs;
 
@@ -10,8 +10,7 @@ impl Jobs {
     /// that goes wrong with it is a failure of the command.
     pub(super) async fn tell(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
         if let Some(at) = self.listened_at().await {
-            let event = |id: &JobId| event(scope, kind, *id, at);
-            self.store.events().tell(jobs.iter().map(event));
+            tell_at(&*self.store, scope, kind, jobs.iter().copied(), at);
         }
     }
 
@@ -36,6 +35,17 @@ impl Jobs {
         }
         now.ok()
     }
+}
+
+/// Tells what was done to some jobs at a time that is known.
+pub(super) fn tell_at(
+    store: &dyn Store,
+    scope: &Scope,
+    kind: EventKind,
+    jobs: impl Iterator<Item = JobId>,
+    at: Timestamp,
+) {
+    store.events().tell(jobs.map(|id| event(scope, kind, id, at)));
 }
 
 fn event(scope: &Scope, kind: EventKind, job: JobId, at: Timestamp) -> NewEvent {

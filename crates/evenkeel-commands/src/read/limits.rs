@@ -40,5 +40,11 @@ pub const EXPRESSION_CHARS_MAX: usize = 1000;
 pub const BLACKOUTS_MAX: usize = 48;
 /// Nodes a job may stay away from.
 pub const NODES_MAX: usize = 100;
+/// Jobs that one command may name.
+pub const BULK_IDS_MAX: usize = 10_000;
+/// Jobs that one request may create.
+pub const BULK_JOBS_MAX: usize = 10_000;
+/// Keys of metadata in a filter.
+pub const FILTER_LABELS_MAX: usize = 10;
 /// Runs after which a job may stop.
 pub const RUNS_MAX: u64 = 1_000_000_000_000;

@@ -1,6 +1,7 @@
 //! From the JSON of a job to what it means. All that is wrong is said at once.
 
 mod about;
+mod bulk;
 mod executor;
 mod expression;
 mod fields;
@@ -23,9 +24,11 @@ use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
 
 pub(crate) use expression::read_cron;
+pub use bulk::read_bulk_command;
 pub use expression::{Said, read_schedule};
 pub(crate) use fields::Fields;
 pub use misread::Misread;
+pub(crate) use strangers::is_set_by_the_server;
 pub(crate) use timing::{Timing, read as read_timing};
 
 /// What a document says about a job.

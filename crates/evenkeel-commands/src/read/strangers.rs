@@ -1,9 +1,10 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 28] = [
+const SET_BY_THE_SERVER: [&str; 31] = [
     "average_duration_ms",
     "average_good_duration",
+    "cancelled_at",
     "completed_at",
     "condition",
     "condition_reason",
@@ -24,6 +25,8 @@ const SET_BY_THE_SERVER: [&str; 28] = [
     "last_run_at",
     "last_scheduled_at",
     "last_start_at",
+    "lock_acquired_at",
+    "lock_token",
     "next_run_at",
     "paused_at",
     "run_count",
@@ -42,9 +45,14 @@ const NOT_YET: [(&str, &str); 5] = [
     ("target", "use source_id, source_name and url"),
 ];
 
+/// Is it something that the server says about a job?
+pub(crate) fn is_set_by_the_server(field: &str) -> bool {
+    SET_BY_THE_SERVER.contains(&field)
+}
+
 /// Why a field is not taken, if it is one of these.
 pub(super) fn reason(field: &str) -> Option<String> {
-    if SET_BY_THE_SERVER.contains(&field) {
+    if is_set_by_the_server(field) {
         return Some("is set by the server; leave it out".into());
     }
     let (_, instead) = NOT_YET.iter().find(|(name, _)| *name == field)?;

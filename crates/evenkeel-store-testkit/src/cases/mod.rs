@@ -117,6 +117,7 @@ pub mod prune;
 pub mod purge;
 pub mod races;
 pub mod register;
+pub mod requests;
 pub mod requeue;
 pub mod retry;
 pub mod runs;

@@ -49,6 +49,8 @@ pub(super) struct Data {
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
     pub watch: WatchList,
+    /// By tenant and key.
+    pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.

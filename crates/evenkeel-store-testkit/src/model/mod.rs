@@ -19,6 +19,7 @@ mod orders;
 mod pages;
 mod prune;
 mod queue;
+mod requests;
 mod stubs;
 mod verbs;
 mod watch;

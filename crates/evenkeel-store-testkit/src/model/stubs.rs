@@ -26,12 +26,6 @@ stub!(TallyStore {
     forget_failures(before: Timestamp, limit: u32) -> u64;
 });
 
-stub!(RequestStore {
-    begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
-    end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
-    forget_requests(before: Timestamp, limit: u32) -> u64;
-});
-
 stub!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

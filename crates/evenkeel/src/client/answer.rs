@@ -44,7 +44,7 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
     let title = field("title").map_or_else(|| format!("the server answered {status}"), Into::into);
     let what = match (status, field("detail").filter(|detail| !detail.is_empty())) {
         // Here the detail says it all.
-        (404 | 409, Some(detail)) => detail.to_owned(),
+        (404 | 409 | 412, Some(detail)) => detail.to_owned(),
         // Here the way out does, line by line.
         (422, Some(_)) if all_errors(problem.as_ref()).is_some() => title,
         (_, Some(detail)) => format!("{title}: {detail}"),
@@ -61,6 +61,10 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
             Some("`evenkeel job list`, `run list` and `page list` show what there is".into()),
         ),
         409 => (Exit::Conflict, taken(problem.as_ref())),
+        412 => (
+            Exit::Conflict,
+            Some("look at it with `evenkeel job show`, then change it again".into()),
+        ),
         422 => (Exit::Failed, all_errors(problem.as_ref())),
         500..=599 => {
             (Exit::Failed, Some("do it again in a moment; the server's log says more".into()))

@@ -65,6 +65,20 @@ impl Client {
         .await
     }
 
+    /// Wants something changed, if it still has the tag.
+    pub async fn patch(
+        &self,
+        path: &[&str],
+        body: &Value,
+        if_match: Option<&str>,
+    ) -> Result<Answer, Failure> {
+        let mut request = with_json(self.request(Method::PATCH, path, &[]), body);
+        if let Some(tag) = if_match {
+            request = request.header(reqwest::header::IF_MATCH, tag);
+        }
+        self.send(request).await
+    }
+
     /// Sends documents, one on each line, under a key, and gives what is answered to each.
     pub async fn post_lines(
         &self,
@@ -126,12 +140,7 @@ impl Client {
         Ok((status, text))
     }
 
-    fn request(
-        &self,
-        method: Method,
-        path: &[&str],
-        query: &[(&str, &str)],
-    ) -> RequestBuilder {
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.place.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Piece by piece, so that nobody's name of a job becomes a path.

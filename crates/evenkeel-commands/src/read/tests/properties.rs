@@ -142,4 +142,83 @@ proptest! {
             prop_assert_eq!(taken, (0..=1000).contains(&number));
         }
     }
+
+    #[test]
+    fn the_document_of_a_stored_job_makes_the_same_job(
+        fields in prop::collection::vec(a_good_field(), 0..10), seed in any::<[u8; 10]>(),
+    ) {
+        let now = "2026-03-28T12:00:00Z".parse().unwrap();
+        let document = noop(Value::Object(fields.into_iter().collect()));
+        if let Ok(spec) = read(&document)
+            && let Ok(job) = crate::jobs::settled(spec, evenkeel_core::JobId::new(now, seed), now)
+        {
+            let written = Value::Object(crate::document_of(&job.about, &job.definition));
+            let spec = read(&written).unwrap();
+            // Later, and it is still settled as it was.
+            let later = now.saturating_add(Span::from_secs(7));
+            let again = crate::jobs::settled(spec, job.id, later).unwrap();
+            prop_assert_eq!((&again.about, &again.definition), (&job.about, &job.definition));
+            let twice = crate::document_of(&again.about, &again.definition);
+            prop_assert_eq!(Value::Object(twice), written);
+        }
+    }
+}
+
+/// A field with a value it may have, if it goes with the others.
+fn a_good_field() -> impl Strategy<Value = (String, Value)> {
+    prop::sample::select(vec![
+        ("name", json!("a")),
+        ("configuration", json!("b")),
+        ("description", json!("two\nlines")),
+        ("source_id", json!("s")),
+        ("source_name", json!("example.com")),
+        ("url", json!("https://example.com/")),
+        ("metadata", json!({"a": {"b": [1, 2.5, null]}})),
+        ("schedule", json!("@every 90s")),
+        ("schedule", json!("P1M")),
+        ("schedule", json!("R5/2026-04-01T00:00:00Z/PT30M")),
+        ("schedule", json!({"kind": "once", "at": "2026-05-01T00:00:00Z", "tolerance": "5m"})),
+        (
+            "schedule",
+            json!({"kind": "interval", "every": "1h", "tolerance": "10m",
+                            "anchor": "2026-01-01T00:00:00.000001Z"}),
+        ),
+        ("interval_minutes", json!(30)),
+        ("cron_expression", json!("H H * * *")),
+        ("cron_schedule", json!("0 9 * * MON")),
+        ("cron_schedule", json!("@every 30m")),
+        ("cron_max_schedule_duration", json!("6h")),
+        ("scheduling_period", json!("24h")),
+        ("cooldown_duration", json!("1h")),
+        ("exact", json!(false)),
+        ("timezone", json!("America/Toronto")),
+        ("dst_gap", json!("skip")),
+        ("dst_overlap", json!("both")),
+        ("start_at", json!("2026-04-01T00:00:00Z")),
+        ("max_runs", json!(7)),
+        ("blackout_periods", json!([{"start": "22:00", "end": "06:00:30"}])),
+        ("avoid_blackout", json!(true)),
+        ("average_duration_override", json!("1500ms")),
+        ("dont_run_on_nodes", json!(["crawler-3"])),
+        ("payload", json!([1, {"a": null}])),
+        ("executor_config", json!({"sleep": "1s"})),
+        ("max_retries", json!(5)),
+        ("retry_backoff", json!("stages")),
+        ("retry_backoff", json!("fixed")),
+        ("retry_backoff_seconds", json!(300)),
+        ("retry_jitter_percent", json!(0)),
+        ("timeout_sec", json!(10)),
+        ("max_expected_duration", json!("10m")),
+        ("max_allowed_duration", json!("1h")),
+        ("priority", json!(9)),
+        ("lane", json!("batch")),
+        ("pool", json!("eu.west-1")),
+        ("misfire", json!("all")),
+        ("misfire_after", json!("5m")),
+        ("overlap", json!("replace")),
+        ("on_lost_worker", json!("fail")),
+        ("max_crashes", json!(0)),
+        ("on_exhausted", json!("stop")),
+    ])
+    .prop_map(|(name, value)| (name.to_owned(), value))
 }

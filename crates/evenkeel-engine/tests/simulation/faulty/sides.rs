@@ -27,7 +27,7 @@ straight!(TallyStore {
 
 straight!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
-    end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
+    end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
 });
 

@@ -18,7 +18,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    const fn path(self) -> &'static str {
+    pub(super) const fn path(self) -> &'static str {
         match self {
             Self::Pause => "pause",
             Self::Resume => "resume",

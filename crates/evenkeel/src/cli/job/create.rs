@@ -26,6 +26,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --name backup --schedule '@every 24h' --shell -- tar -czf /tmp/b.tgz /etc
   evenkeel job create --name later --at +10m --http https://example.com/hook --payload '{\"a\": 1}'
   evenkeel job create --file job.json
+  evenkeel job create --file jobs.ndjson
   echo '{\"name\": \"x\", \"executor_type\": \"noop\"}' | evenkeel job create --file -";
 
 /// The job to create.
@@ -78,9 +79,14 @@ pub(super) struct CreateArgs {
     /// Pass this JSON on, or that of a file with @PATH
     #[arg(long, value_name = "JSON", conflicts_with = "file", help_heading = "What")]
     payload: Option<String>,
-    /// Create the job that this JSON file describes, or standard input with -
+    /// Create the job that this JSON file describes, or standard input with -; all jobs of a file
+    /// that ends in .ndjson or .jsonl, one on each line
     #[arg(long, value_name = "FILE", help_heading = "What")]
     file: Option<PathBuf>,
+    /// The file has a job on each line, whatever it is called
+    #[arg(long, requires = "file", help_heading = "What")]
+    #[arg(conflicts_with_all = ["noop", "http", "crawl", "shell"])]
+    lines: bool,
 
     /// Try again so often after a failure
     #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
@@ -121,6 +127,14 @@ pub(super) struct CreateArgs {
 }
 
 impl CreateArgs {
+    /// The file with a job on each line, if there is one.
+    pub(super) fn lines(&self) -> Option<&Path> {
+        let path = self.file.as_deref()?;
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let has_lines = self.lines || ending.is_some_and(|it| ["ndjson", "jsonl"].contains(&it));
+        has_lines.then_some(path)
+    }
+
     /// The job as a document.
     pub(super) fn document(&self, now: Timestamp) -> Result<Value, Failure> {
         if let Some(path) = &self.file {
@@ -181,7 +195,7 @@ impl CreateArgs {
     }
 }
 
-fn read_document(path: &Path) -> Result<Value, Failure> {
+pub(super) fn read_document(path: &Path) -> Result<Value, Failure> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map(|_| text)
@@ -224,7 +238,7 @@ fn read_headers(headers: &[String]) -> Result<Map<String, Value>, Failure> {
     headers.iter().map(one).collect()
 }
 
-fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Value>, Failure> {
+pub(super) fn whole_seconds(flag: &str, span: Option<Span>) -> Result<Option<Value>, Failure> {
     let Some(span) = span else { return Ok(None) };
     if span.as_millis() % 1000 != 0 {
         return Err(Failure::usage(format!("{flag}: {span} is not in whole seconds"))
@@ -260,7 +274,7 @@ pub(super) async fn run(
 }
 
 /// A refusal with a caret under the fault, if the server says where it is.
-fn pointed(failure: Failure, document: &Value) -> Failure {
+pub(super) fn pointed(failure: Failure, document: &Value) -> Failure {
     let problem = failure.problem.clone().unwrap_or_default();
     let position = problem["position"].as_u64().and_then(|it| usize::try_from(it).ok());
     point_at(failure, document, problem["field"].as_str().unwrap_or_default(), position)

@@ -3,11 +3,14 @@
 mod conditions;
 mod control;
 mod create;
+mod lines;
+mod many;
 mod show;
+mod update;
 mod when;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::client::Client;
@@ -46,6 +49,9 @@ enum JobCommand {
         /// Its name or id
         job: String,
     },
+    /// Change a job; what is not said stays, and only another schedule moves its next time
+    #[command(after_help = update::EXAMPLES)]
+    Update(Box<update::UpdateArgs>),
     /// Tell why a job does not run now, and when it may
     #[command(after_help = "Examples:
   evenkeel job explain hello
@@ -71,72 +77,115 @@ enum JobCommand {
     /// Stop a job until it is resumed; what runs goes on to its end
     #[command(after_help = "Examples:
   evenkeel job pause hello
-  evenkeel job pause hello --json | jq .still_running")]
-    Pause {
-        /// Its name or id
-        job: String,
-    },
+  evenkeel job pause hello --json | jq .still_running
+  evenkeel job pause --all --status scheduled --metadata category=news --dry-run")]
+    Pause(Box<many::ManyArgs>),
     /// Set a paused job going again, from a fresh next time on
     #[command(after_help = "Examples:
   evenkeel job resume hello
   evenkeel job resume hello --json | jq -r .next_run_at")]
-    Resume {
-        /// Its name or id
-        job: String,
-    },
+    Resume(Box<many::ManyArgs>),
     /// End a job for good; what runs of it is ended, it stays to be seen
     #[command(after_help = "Examples:
   evenkeel job cancel hello
   evenkeel run cancel 0006442d-7b2b-8640-8000-000000040000   # one run only; the job goes on")]
-    Cancel {
-        /// Its name or id
-        job: String,
-    },
+    Cancel(Box<many::ManyArgs>),
     /// Try the last run of a job again, which failed
     #[command(after_help = "Examples:
   evenkeel job retry hello
   evenkeel run watch $(evenkeel job retry hello --json | jq -r .run_id)")]
-    Retry {
-        /// Its name or id
-        job: String,
-    },
+    Retry(Box<many::ManyArgs>),
     /// Delete a job; what runs of it is ended, its history stays for a while
     #[command(after_help = "Examples:
   evenkeel job delete hello
   evenkeel job delete hello --purge   # and its history at once")]
     Delete {
-        /// Its name or id
-        job: String,
-        /// Forget its history, too
-        #[arg(long)]
+        #[command(flatten)]
+        which: Box<many::ManyArgs>,
+        /// Forget its history, too; of one job
+        #[arg(long, conflicts_with_all = ["all", "dry_run"])]
         purge: bool,
+    },
+    /// Give jobs another weight in their lanes
+    #[command(after_help = "Examples:
+  evenkeel job set-priority 50 news weather
+  evenkeel job set-priority 0 --all --lane batch --dry-run")]
+    SetPriority {
+        /// The weight, from 0 to 100
+        priority: u8,
+        #[command(flatten)]
+        which: Box<many::ManyArgs>,
     },
 }
 
 pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
     // What was written wrong is told before a server is looked for.
     let document = match &args.command {
+        JobCommand::Create(args) if args.lines().is_some() => Value::Null,
         JobCommand::Create(args) => args.document(context.now())?,
-        _ => Value::Null,
+        JobCommand::Update(args) => args.change(context.now())?,
+        command => {
+            command.which().map_or(Ok(()), many::ManyArgs::check)?;
+            Value::Null
+        }
     };
     let client = context.client(args.client)?;
     context.runtime()?.block_on(async {
         match args.command {
-            JobCommand::Create(_) => create::run(context, &client, &document).await,
+            JobCommand::Create(args) => match args.lines() {
+                Some(path) => lines::run(context, &client, path).await,
+                None => create::run(context, &client, &document).await,
+            },
+            JobCommand::Update(args) => update::run(context, &client, &args, &document).await,
             JobCommand::List(args) => show::list(context, &client, args).await,
             JobCommand::Show { job } => show::show(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
             JobCommand::Trigger { job } => trigger(context, &client, &job).await,
-            JobCommand::Pause { job } => control::run(context, &client, Verb::Pause, &job).await,
-            JobCommand::Resume { job } => control::run(context, &client, Verb::Resume, &job).await,
-            JobCommand::Cancel { job } => control::run(context, &client, Verb::Cancel, &job).await,
-            JobCommand::Retry { job } => control::run(context, &client, Verb::Retry, &job).await,
-            JobCommand::Delete { job, purge } => {
-                control::delete(context, &client, &job, purge).await
+            JobCommand::Pause(which) => command(context, &client, Verb::Pause, &which).await,
+            JobCommand::Resume(which) => command(context, &client, Verb::Resume, &which).await,
+            JobCommand::Cancel(which) => command(context, &client, Verb::Cancel, &which).await,
+            JobCommand::Retry(which) => command(context, &client, Verb::Retry, &which).await,
+            JobCommand::Delete { which, purge } => match which.single() {
+                Some(job) => control::delete(context, &client, job, purge).await,
+                None if purge => Err(Failure::usage("--purge is for one job at a time")
+                    .or_else("leave it out: retention takes the history of the others in time")),
+                None => many::run(context, &client, &which, "delete", Value::Null).await,
+            },
+            JobCommand::SetPriority { priority, which } => {
+                let more = json!({"priority": priority});
+                many::run(context, &client, &which, "set_priority", more).await
             }
         }
     })
+}
+
+impl JobCommand {
+    /// The jobs it is for, if it can be for many.
+    fn which(&self) -> Option<&many::ManyArgs> {
+        match self {
+            Self::Pause(which)
+            | Self::Resume(which)
+            | Self::Cancel(which)
+            | Self::Retry(which)
+            | Self::Delete { which, .. }
+            | Self::SetPriority { which, .. } => Some(which),
+            _ => None,
+        }
+    }
+}
+
+/// One job says more about itself than many.
+async fn command(
+    context: &Context,
+    client: &Client,
+    verb: Verb,
+    which: &many::ManyArgs,
+) -> Result<(), Failure> {
+    match which.single() {
+        Some(job) => control::run(context, client, verb, job).await,
+        None => many::run(context, client, which, verb.path(), Value::Null).await,
+    }
 }
 
 async fn trigger(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {

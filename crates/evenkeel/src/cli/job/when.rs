@@ -99,6 +99,13 @@ impl WhenArgs {
         Ok(())
     }
 
+    /// Is a tolerance said, and nothing it could belong to?
+    pub(super) fn is_tolerance_alone(&self) -> bool {
+        let has_schedule =
+            self.every.is_some() || self.cron.is_some() || self.at.is_some() || self.now;
+        self.tolerance.is_some() && !has_schedule
+    }
+
     fn schedule(&self, now: Timestamp) -> Result<Option<Value>, Failure> {
         let (mut schedule, tolerance) = if let Some(every) = &self.every {
             check("--every", every)?;

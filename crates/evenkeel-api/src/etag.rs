@@ -1,0 +1,60 @@
+//! `ETag` and `If-Match`: which version of a job is meant.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+/// The tag of a job's generation.
+pub(crate) fn etag(generation: i32) -> HeaderValue {
+    HeaderValue::try_from(format!("\"g{generation}\""))
+        .unwrap_or_else(|_| HeaderValue::from_static("\"\""))
+}
+
+/// The generations that a request is meant for; `None` if it does not mind.
+pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i32>> {
+    let mut wanted = None;
+    for value in headers.get_all(header::IF_MATCH) {
+        let wanted: &mut Vec<i32> = wanted.get_or_insert_default();
+        for tag in value.to_str().unwrap_or_default().split(',').map(|tag| tag.trim()) {
+            if tag == "*" {
+                return None;
+            }
+            // What is no tag of ours is that of no job: it matches nothing.
+            let number = tag.strip_prefix("\"g").and_then(|tag| tag.strip_suffix('"'));
+            wanted.extend(number.and_then(|number| number.parse::<i32>().ok()));
+        }
+    }
+    wanted
+}
+
+/// The same where only one can be meant.
+pub(crate) fn if_match_one(headers: &HeaderMap) -> Option<i32> {
+    // No job has a negative one: what matches nothing goes on to match nothing.
+    if_match(headers).map(|wanted| if let [one] = wanted[..] { one } else { -1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[&'static str]) -> Option<Vec<i32>> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::IF_MATCH, HeaderValue::from_static(value));
+        }
+        if_match(&headers)
+    }
+
+    #[test]
+    fn tags_are_read_wherever_they_stand() {
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&["*"]), None);
+        assert_eq!(read(&["\"g7\""]), Some(vec![7]));
+        assert_eq!(read(&["\"g7\", \"g8\"", "\"g9\""]), Some(vec![7, 8, 9]));
+    }
+
+    #[test]
+    fn what_is_no_tag_of_ours_matches_nothing() {
+        for text in ["W/\"g7\"", "g7", "\"7\"", "\"g\"", ""] {
+            assert_eq!(read(&[text]), Some(vec![]), "{text}");
+        }
+    }
+}

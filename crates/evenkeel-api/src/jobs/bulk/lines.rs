@@ -1,0 +1,160 @@
+//! A body cut into lines, and lines into batches.
+
+use std::ops::Range;
+
+use axum::body::{BodyDataStream, Bytes};
+use evenkeel_commands::BULK_BATCH;
+use futures::StreamExt as _;
+
+use crate::body::BODY_BYTES_MAX;
+
+/// Bytes of a batch at most, or a batch of the longest lines would fill the memory.
+const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A line of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Line {
+    /// Which one of all, counted from 1.
+    pub number: u64,
+    /// Where in the batch it is; `None` if it was too long to be kept.
+    pub place: Option<Range<usize>>,
+}
+
+/// Some lines, one after the other. The same body is always cut into the same batches.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Batch {
+    /// Their bytes.
+    pub bytes: Vec<u8>,
+    /// Where each is.
+    pub lines: Vec<Line>,
+}
+
+/// The body broke off.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Broken;
+
+/// Cuts a body into lines.
+pub(super) struct Lines {
+    body: BodyDataStream,
+    /// What was received and not yet looked at.
+    rest: Bytes,
+    number: u64,
+}
+
+impl Lines {
+    pub(super) fn new(body: axum::body::Body) -> Self {
+        Self { body: body.into_data_stream(), rest: Bytes::new(), number: 0 }
+    }
+
+    /// The next lines; none if the body has ended. Blank ones are counted and left out.
+    pub(super) async fn batch(&mut self) -> Result<Batch, Broken> {
+        let mut batch = Batch::default();
+        let mut begin = 0;
+        let mut too_long = false;
+        while batch.lines.len() < BULK_BATCH && batch.bytes.len() < BATCH_BYTES_MAX {
+            if self.rest.is_empty() {
+                match self.body.next().await {
+                    Some(Ok(bytes)) => self.rest = bytes,
+                    Some(Err(_)) => return Err(Broken),
+                    None => {
+                        // The last line needs no end.
+                        self.end_line(&mut batch, &mut begin, &mut too_long);
+                        return Ok(batch);
+                    }
+                }
+                continue;
+            }
+            let end = self.rest.iter().position(|byte| *byte == b'\n');
+            let piece = self.rest.split_to(end.unwrap_or(self.rest.len()));
+            if batch.bytes.len() - begin + piece.len() > BODY_BYTES_MAX {
+                too_long = true;
+                batch.bytes.truncate(begin);
+            }
+            if !too_long {
+                batch.bytes.extend_from_slice(&piece);
+            }
+            if end.is_some() {
+                drop(self.rest.split_to(1));
+                self.end_line(&mut batch, &mut begin, &mut too_long);
+            }
+        }
+        Ok(batch)
+    }
+
+    fn end_line(&mut self, batch: &mut Batch, begin: &mut usize, too_long: &mut bool) {
+        self.number += 1;
+        let place = *begin..batch.bytes.len();
+        let is_blank = batch.bytes[place.clone()].trim_ascii().is_empty();
+        if *too_long {
+            batch.lines.push(Line { number: self.number, place: None });
+        } else if is_blank {
+            batch.bytes.truncate(*begin);
+        } else {
+            batch.lines.push(Line { number: self.number, place: Some(place) });
+        }
+        *begin = batch.bytes.len();
+        *too_long = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use futures::stream;
+
+    use super::*;
+
+    /// All batches of a body that comes in these pieces, as numbers and texts.
+    async fn cut(pieces: Vec<Vec<u8>>) -> Vec<Vec<(u64, Option<Vec<u8>>)>> {
+        let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
+        let mut lines = Lines::new(Body::from_stream(stream::iter(pieces)));
+        let mut batches = Vec::new();
+        loop {
+            let batch = lines.batch().await.unwrap();
+            if batch.lines.is_empty() {
+                return batches;
+            }
+            let text = |line: &Line| line.place.clone().map(|place| batch.bytes[place].to_vec());
+            batches.push(batch.lines.iter().map(|line| (line.number, text(line))).collect());
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_are_found_however_the_body_comes() {
+        let body = b"{\"a\": 1}\n\n  \r\n{\"b\": 2}\r\nlast";
+        let expected = vec![vec![
+            (1, Some(b"{\"a\": 1}".to_vec())),
+            (4, Some(b"{\"b\": 2}\r".to_vec())),
+            (5, Some(b"last".to_vec())),
+        ]];
+        assert_eq!(cut(vec![body.to_vec()]).await, expected);
+        assert_eq!(cut(body.iter().map(|byte| vec![*byte]).collect()).await, expected);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_left_out_alone() {
+        let mut body = b"1\n".to_vec();
+        body.extend(std::iter::repeat_n(b'x', BODY_BYTES_MAX + 1));
+        body.extend(b"\n3\n");
+        let expected = vec![vec![(1, Some(b"1".to_vec())), (2, None), (3, Some(b"3".to_vec()))]];
+        for size in [usize::MAX, 65_536] {
+            let pieces = body.chunks(size.min(body.len())).map(<[u8]>::to_vec).collect();
+            assert_eq!(cut(pieces).await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn batches_are_the_same_however_the_body_comes() {
+        let body: Vec<u8> = (0..2500).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        let whole = cut(vec![body.clone()]).await;
+        assert_eq!(whole.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000, 500]);
+        assert_eq!(cut(body.chunks(777).map(<[u8]>::to_vec).collect()).await, whole);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_gives_no_half_batch() {
+        let pieces = [Ok(b"1\n2\n".to_vec()), Err(std::io::Error::other("gone"))];
+        let mut lines = Lines::new(Body::from_stream(stream::iter(pieces)));
+        assert_eq!(lines.batch().await, Err(Broken));
+    }
+}

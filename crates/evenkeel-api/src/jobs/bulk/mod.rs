@@ -1,0 +1,255 @@
+//! `POST /api/v1/jobs/bulk`: many new jobs, in one document or as a stream of lines.
+
+mod lines;
+mod stream;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse, Response};
+use evenkeel_commands::limits::BULK_JOBS_MAX;
+use evenkeel_commands::{BULK_BATCH, CommandError, JobSpec};
+use evenkeel_core::JobId;
+use evenkeel_store::{Scope, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::JobDocument;
+use crate::auth::Caller;
+use crate::body::{BULK_BYTES_MAX, says_json, says_ndjson, too_large, unread};
+use crate::params::Params;
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// Many jobs to be created.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkDocument {
+    /// The jobs, at most 10,000.
+    #[schema(max_items = 10_000)]
+    pub jobs: Vec<JobDocument>,
+}
+
+/// What became of one job of many.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct BulkResultView {
+    /// Which one, counted from 1: its place in `jobs`, or its line.
+    pub line: u64,
+    /// As if it had been created alone: 201, 400, 409, 413, 422, or 503 if that is unknown.
+    pub status: u16,
+    /// The job that was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<uuid::Uuid>)]
+    pub id: Option<JobId>,
+    /// Why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Problem>,
+}
+
+/// What became of many jobs.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct BulkView {
+    /// How many were created.
+    pub created: u64,
+    /// How many were not.
+    pub refused: u64,
+    /// Each of them, in order.
+    pub results: Vec<BulkResultView>,
+}
+
+/// Creates many jobs; none keeps another from being created.
+///
+/// As `application/json`: `{"jobs": […]}`, up to 10,000 in 64 MiB, all answered at once. As
+/// `application/x-ndjson`: a job on each line, any number of lines of up to 1 MiB; they are created
+/// a thousand at a time, and each is answered with a line as soon as it is: read the answer while
+/// you send.
+#[utoipa::path(
+    post,
+    path = "/api/v1/jobs/bulk",
+    operation_id = "create_jobs",
+    tag = "jobs",
+    request_body(content(
+        (BulkDocument = "application/json"),
+        (String = "application/x-ndjson"),
+    )),
+    responses(
+        (status = 200, description = "What became of each", content(
+            (BulkView = "application/json"),
+            (BulkResultView = "application/x-ndjson"),
+        )),
+        (status = 422, description = "There is no list of jobs, or it is too long", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn bulk(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    headers: HeaderMap,
+    uri: Uri,
+    request: Request,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    if says_ndjson(&headers) {
+        let key = crate::keyed::read_key(&headers)?;
+        return Ok(stream::answer(app, caller.scope, key, uri, request.into_body()));
+    }
+    if !says_json(&headers) {
+        let detail = "send the header Content-Type: application/json, or application/x-ndjson";
+        return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
+    }
+    let body = Bytes::from_request(request, &app).await.map_err(|rejection| {
+        let problem = unread(rejection);
+        match problem.kind {
+            ProblemType::BodyTooLarge => too_large(BULK_BYTES_MAX),
+            _ => problem,
+        }
+    })?;
+    let view = create_all(&app, caller.scope, body).await?;
+    Ok(Json(view).into_response())
+}
+
+/// The documents as they came, so that no more than a batch of them is taken apart at a time.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Documents {
+    jobs: Vec<Box<RawValue>>,
+}
+
+async fn create_all(app: &App, scope: Scope, body: Bytes) -> Result<BulkView, Problem> {
+    let documents = off_the_async_threads(move || split(&body)).await??;
+    let mut documents = documents.into_iter();
+    let mut view = BulkView { created: 0, refused: 0, results: Vec::new() };
+    let mut batch = begin_reading(app, scope, documents.by_ref().take(BULK_BATCH).collect());
+    loop {
+        let specs = batch.await.map_err(panicked)?;
+        if specs.is_empty() {
+            return Ok(view);
+        }
+        // The next ones are read while these are stored.
+        batch = begin_reading(app, scope, documents.by_ref().take(BULK_BATCH).collect());
+        let results = create(app, scope, specs).await;
+        for (status, answer) in results {
+            view.created += u64::from(answer.is_ok());
+            view.refused += u64::from(answer.is_err());
+            let line = view.results.len() as u64 + 1;
+            view.results.push(BulkResultView::new(line, status, answer));
+        }
+    }
+}
+
+/// Takes the list apart, but not what is in it.
+fn split(body: &Bytes) -> Result<Vec<Box<RawValue>>, Problem> {
+    let documents: Documents = serde_json::from_slice(body).map_err(|error| {
+        // Whether it is no JSON, or JSON of another shape, is for its sender to see.
+        match error.classify() {
+            serde_json::error::Category::Data => Problem::parameter(
+                "jobs",
+                format!("the body is not {{\"jobs\": […]}} with a list of jobs: {error}"),
+            ),
+            _ => Problem::new(ProblemType::MalformedJson, error.to_string()),
+        }
+    })?;
+    let count = documents.jobs.len();
+    if count > BULK_JOBS_MAX {
+        let message = format!(
+            "has {count} jobs; at most {BULK_JOBS_MAX} are taken at once, and any number as \
+             application/x-ndjson"
+        );
+        return Err(Problem::parameter("jobs", message));
+    }
+    Ok(documents.jobs)
+}
+
+/// What was read of a document.
+type Read = Result<JobSpec, Problem>;
+
+fn begin_reading(
+    app: &App,
+    scope: Scope,
+    documents: Vec<Box<RawValue>>,
+) -> tokio::task::JoinHandle<Vec<Read>> {
+    let jobs = app.jobs.clone();
+    tokio::task::spawn_blocking(move || {
+        let read = |document: Box<RawValue>| read(&jobs, scope, document.get().as_bytes());
+        documents.into_iter().map(read).collect()
+    })
+}
+
+/// Reads one document.
+fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
+    let document: Value = serde_json::from_slice(text)
+        .map_err(|error| Problem::new(ProblemType::MalformedJson, error.to_string()))?;
+    jobs.read(&scope, &document).map_err(|faults| CommandError::Invalid(faults).into())
+}
+
+/// Creates what could be read, and answers for all in order, each with its status.
+async fn create(app: &App, scope: Scope, reads: Vec<Read>) -> Vec<(u16, Result<JobId, Problem>)> {
+    let mut specs = Vec::with_capacity(reads.len());
+    let mut answers: Vec<Result<(), Problem>> = Vec::with_capacity(reads.len());
+    for read in reads {
+        answers.push(read.map(|spec| specs.push(spec)));
+    }
+    let mut created = if specs.is_empty() {
+        Vec::new().into_iter()
+    } else {
+        let count = specs.len();
+        let created = app.jobs.create_each(&scope, specs).await;
+        created.unwrap_or_else(|error| unknown(error, count)).into_iter()
+    };
+    let answers = answers.into_iter().map(|read| match read {
+        Ok(()) => match created.next() {
+            Some(created) => created.map_err(Problem::from),
+            None => Err(Problem::new(ProblemType::Internal, "the store gave no answer")),
+        },
+        Err(problem) => Err(problem),
+    });
+    answers
+        .map(|answer| match answer {
+            Ok(id) => (201, Ok(id)),
+            Err(problem) => (problem.status, Err(problem)),
+        })
+        .collect()
+}
+
+/// The store failed for all of a batch: none of them knows whether it was created.
+fn unknown(error: StoreError, count: usize) -> Vec<Result<JobId, CommandError>> {
+    let is_outage = error.is_outage();
+    tracing::warn!(error = &error as &dyn std::error::Error, "a batch of new jobs failed");
+    let again = || {
+        let why = "it failed for the whole batch";
+        let refused = StoreError::Refused(why.into());
+        Err(if is_outage { StoreError::Unavailable(why.into()) } else { refused }.into())
+    };
+    (0..count).map(|_| again()).collect()
+}
+
+impl BulkResultView {
+    fn new(line: u64, status: u16, answer: Result<JobId, Problem>) -> Self {
+        let (id, error) = match answer {
+            Ok(id) => (Some(id), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Self { line, status, id, error }
+    }
+}
+
+async fn off_the_async_threads<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(panicked)
+}
+
+fn panicked(panic: tokio::task::JoinError) -> Problem {
+    tracing::error!(error = &panic as &dyn std::error::Error, "reading jobs panicked");
+    Problem::new(ProblemType::Internal, "the log of the server says more")
+}
+
+/// A body of lines.
+fn ndjson(body: Body) -> Response {
+    ([(axum::http::header::CONTENT_TYPE, "application/x-ndjson")], body).into_response()
+}

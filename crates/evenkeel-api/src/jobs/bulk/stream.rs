@@ -1,0 +1,136 @@
+//! Jobs as a stream of lines, answered as a stream of lines.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use evenkeel_core::JobId;
+use evenkeel_store::Scope;
+use futures::stream;
+use tokio::sync::mpsc;
+use tracing::Instrument as _;
+
+use super::lines::{Batch, Line, Lines};
+use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read};
+use crate::body::BODY_BYTES_MAX;
+use crate::keyed::{self, Beginning};
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// A request that came as a stream.
+struct Stream {
+    app: App,
+    scope: Scope,
+    key: Option<String>,
+    uri: Uri,
+}
+
+/// A batch that was read.
+struct Prepared {
+    batch: Batch,
+    reads: Vec<Read>,
+}
+
+/// Answers line by line, as far as the sender reads.
+pub(super) fn answer(
+    app: App,
+    scope: Scope,
+    key: Option<String>,
+    uri: Uri,
+    body: Body,
+) -> Response {
+    let (sender, receiver) = mpsc::channel::<Bytes>(1);
+    let stream = Stream { app, scope, key, uri };
+    let work = stream.work(Lines::new(body), sender).instrument(tracing::Span::current());
+    tokio::spawn(work);
+    let lines = stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|bytes| (Ok::<_, Infallible>(bytes), receiver))
+    });
+    ndjson(Body::from_stream(lines))
+}
+
+impl Stream {
+    async fn work(self, lines: Lines, sender: mpsc::Sender<Bytes>) {
+        // The next batch is received and read while this one is stored.
+        let (ready, mut prepared) = mpsc::channel(1);
+        let preparing = tokio::spawn(prepare(self.app.clone(), self.scope, lines, ready));
+        let mut nth = 0;
+        while let Some(Prepared { batch, reads }) = prepared.recv().await {
+            nth += 1;
+            let (bytes, goes_on) = self.batch(nth, &batch, reads).await;
+            if sender.send(bytes).await.is_err() || !goes_on {
+                break;
+            }
+        }
+        preparing.abort();
+    }
+
+    /// The answers for a batch, and whether the next one makes sense.
+    async fn batch(&self, nth: u64, batch: &Batch, reads: Vec<Read>) -> (Bytes, bool) {
+        let Some(key) = &self.key else {
+            return self.create(batch, reads).await;
+        };
+        // No key of a client has a space in it.
+        let key = format!("{key} #{nth}");
+        match keyed::begin(&self.app, self.scope, key, &self.uri, &batch.bytes).await {
+            Ok(Beginning::Theirs(answer)) => (Bytes::from(answer.body), true),
+            Ok(Beginning::Ours(claim)) => {
+                let (bytes, goes_on) = self.create(batch, reads).await;
+                let status = if goes_on { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+                claim.end(keyed::kept(status, &HeaderMap::new(), &bytes, false)).await;
+                (bytes, goes_on)
+            }
+            Err(problem) => {
+                let lines = batch.lines.iter().map(|line| (line, Err(problem.clone())));
+                (written(lines), false)
+            }
+        }
+    }
+
+    async fn create(&self, batch: &Batch, reads: Vec<Read>) -> (Bytes, bool) {
+        let answers = create(&self.app, self.scope, reads).await;
+        let is_out = answers.iter().any(|(status, _)| *status >= 500);
+        let lines = batch.lines.iter().zip(answers.into_iter().map(|(_, answer)| answer));
+        (written(lines), !is_out)
+    }
+}
+
+/// Receives and reads batches, one ahead.
+async fn prepare(app: App, scope: Scope, mut lines: Lines, ready: mpsc::Sender<Prepared>) {
+    while let Ok(batch) = lines.batch().await {
+        if batch.lines.is_empty() {
+            return;
+        }
+        let jobs = app.jobs.clone();
+        let reading = move || {
+            let one = |line: &Line| match &line.place {
+                Some(place) => read(&jobs, scope, &batch.bytes[place.clone()]),
+                None => {
+                    let detail = format!("a line may have {BODY_BYTES_MAX} bytes at most");
+                    Err(Problem::new(ProblemType::BodyTooLarge, detail))
+                }
+            };
+            let reads = batch.lines.iter().map(one).collect();
+            Prepared { batch, reads }
+        };
+        let Ok(prepared) = off_the_async_threads(reading).await else { return };
+        if ready.send(prepared).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers as lines.
+fn written<'a>(answers: impl Iterator<Item = (&'a Line, Result<JobId, Problem>)>) -> Bytes {
+    let mut text = Vec::new();
+    for (line, answer) in answers {
+        let status = answer.as_ref().err().map_or(201, |problem| problem.status);
+        let view = BulkResultView::new(line.number, status, answer);
+        // It is made of plain texts and numbers, which can always be written.
+        if serde_json::to_writer(&mut text, &view).is_ok() {
+            text.push(b'\n');
+        }
+    }
+    Bytes::from(text)
+}

@@ -1,0 +1,122 @@
+//! `PUT /api/v1/jobs/{id}` and `PATCH /api/v1/jobs/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::IntoResponse;
+use evenkeel_commands::{Edit, Manner};
+use evenkeel_core::Timestamp;
+use evenkeel_store::Job;
+use serde_json::{Map, Value};
+
+use super::{JobView, read_id};
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::etag::{etag, if_match};
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Changes a job. Send what was shown, edited, or some fields of it: what is left out stays, null
+/// takes away, and what only the server can say is not heeded. Only another schedule gives the job
+/// another next time.
+#[utoipa::path(
+    put,
+    path = "/api/v1/jobs/{id}",
+    operation_id = "update_job",
+    tag = "jobs",
+    params(
+        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("If-Match" = Option<String>, Header,
+         description = "Only if the job has this ETag still; * for any"),
+    ),
+    request_body(content = Object, description = "Fields of a job, as they are shown or as in a \
+        new job",
+        example = json!({"max_retries": 5, "retry_backoff_seconds": 120})),
+    responses(
+        (status = 200, description = "The job as it is now", body = JobView,
+         headers(("ETag" = String, description = "Names this version of the job"))),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 409, description = "Another job has the name, or the job was cancelled",
+         body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
+         body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The change is wrong; all that is wrong is in `errors`",
+         body = Problem, content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    headers: HeaderMap,
+    JsonBody(sent): JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    params.finish()?;
+    update(&app, &caller, &id, &headers, sent, Manner::Put).await
+}
+
+/// Changes some fields of a job, as JSON merge patches do (RFC 7396): null takes away, and objects
+/// like `metadata` are changed inside. Only another schedule gives the job another next time.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/jobs/{id}",
+    operation_id = "patch_job",
+    tag = "jobs",
+    params(
+        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("If-Match" = Option<String>, Header,
+         description = "Only if the job has this ETag still; * for any"),
+    ),
+    request_body(content = Object, description = "The fields to change",
+        example = json!({"priority": 50, "metadata": {"owner": "ann"}})),
+    responses(
+        (status = 200, description = "The job as it is now", body = JobView,
+         headers(("ETag" = String, description = "Names this version of the job"))),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 409, description = "Another job has the name, or the job was cancelled",
+         body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
+         body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The change is wrong; all that is wrong is in `errors`",
+         body = Problem, content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+)]
+pub(crate) async fn patch(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    headers: HeaderMap,
+    JsonBody(sent): JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    params.finish()?;
+    update(&app, &caller, &id, &headers, sent, Manner::Patch).await
+}
+
+async fn update(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    headers: &HeaderMap,
+    sent: Value,
+    manner: Manner,
+) -> Result<impl IntoResponse + use<>, Problem> {
+    let edit = Edit { sent, manner, if_generation: if_match(headers) };
+    let (job, now) = app.jobs.update(&caller.scope, read_id(id)?, &edit, &shown).await?;
+    let tag = etag(job.generation);
+    Ok(([(header::ETAG, tag)], Json(JobView::new(job, now))))
+}
+
+/// What people see of a job.
+fn shown(job: &Job, now: Timestamp) -> Map<String, Value> {
+    match serde_json::to_value(JobView::new(job.clone(), now)) {
+        Ok(Value::Object(shown)) => shown,
+        _ => Map::new(),
+    }
+}

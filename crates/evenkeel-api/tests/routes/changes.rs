@@ -1,0 +1,205 @@
+//! Jobs that are changed: PUT, PATCH, If-Match, and commands for many.
+
+use axum::http::{Method, header};
+use evenkeel_store::Role;
+use serde_json::{Value, json};
+
+use super::world::{Answer, World, noop, request, token};
+
+const COMMANDS: &str = "/api/v1/jobs/commands";
+
+fn path(job: &Value) -> String {
+    format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())
+}
+
+async fn change(world: &World, method: Method, job: &Value, sent: Value) -> Answer {
+    world.ask_as(Role::Operator, method, &path(job), Some(sent)).await
+}
+
+async fn put(world: &World, job: &Value, sent: Value) -> Answer {
+    change(world, Method::PUT, job, sent).await
+}
+
+async fn patch(world: &World, job: &Value, sent: Value) -> Answer {
+    change(world, Method::PATCH, job, sent).await
+}
+
+async fn patch_if(world: &World, job: &Value, tags: &str, sent: Value) -> Answer {
+    let token = token(Role::Operator, "main");
+    let mut request = request(Method::PATCH, &path(job), Some(&token), Some(sent));
+    request.headers_mut().insert(header::IF_MATCH, tags.parse().unwrap());
+    world.send(request).await
+}
+
+async fn command(world: &World, document: Value) -> Value {
+    world.post(COMMANDS, Some(document)).await.expect(200)
+}
+
+#[tokio::test]
+async fn what_was_shown_can_be_put_back_and_nothing_is_written() {
+    let world = World::new().await;
+    for more in [
+        json!({"schedule": "30m", "name": "a", "metadata": {"a": 1}, "payload": [1]}),
+        json!({"cron_schedule": "H 9 * * *", "cron_max_schedule_duration": "6h", "tz": "Asia/Tokyo"}),
+        json!({"cron_expression": "@daily", "exact": false}),
+        json!({"scheduling_period": "24h", "source_name": "example.com"}),
+        json!({"schedule": "P1M", "blackout_periods": [{"start": "22:00", "end": "06:00"}]}),
+        json!({"schedule": {"kind": "once", "at": "2031-01-01T00:00:00Z"}}),
+        json!({"schedule_enabled": false, "executor_type": "crawl", "url": "https://example.com/"}),
+    ] {
+        let job = world.create(more.clone()).await;
+        let shown = world.ask_as(Role::Operator, Method::GET, &path(&job), None).await.expect(200);
+        for method in [Method::PUT, Method::PATCH] {
+            let answer = change(&world, method, &job, shown.clone()).await;
+            assert_eq!(answer.expect(200), shown, "{more}");
+            assert_eq!(answer.header(header::ETAG), Some("\"g1\""));
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_fields_are_put_and_the_rhythm_stays() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30, "name": "news"})).await;
+    world.pass(600);
+    let answer = put(&world, &job, json!({"max_retries": 5, "retry_backoff_seconds": 120})).await;
+    let changed = answer.expect(200);
+    assert_eq!(changed["max_retries"], 5);
+    assert_eq!(changed["retry_backoff_seconds"], 120);
+    for field in ["next_run_at", "name", "schedule", "created_at"] {
+        assert_eq!(changed[field], job[field], "{field}");
+    }
+    assert_eq!(changed["generation"], 2);
+    assert_eq!(answer.header(header::ETAG), Some("\"g2\""));
+    assert_ne!(changed["updated_at"], job["updated_at"]);
+    assert_eq!(world.get(&path(&job)).await.expect(200), changed);
+}
+
+#[tokio::test]
+async fn another_interval_gives_another_next_time() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    world.pass(600);
+    let sent = json!({"interval_minutes": 6, "interval_type": "hours"});
+    let changed = put(&world, &job, sent).await.expect(200);
+    assert_eq!(changed["schedule"]["every"], "6h");
+    assert_eq!(changed["next_run_at"], "2030-03-17T23:55:00.000000Z");
+    // The same again in other words is no change.
+    let same = patch(&world, &job, json!({"schedule": {"every": "360m"}})).await.expect(200);
+    assert_eq!(same["generation"], changed["generation"]);
+}
+
+#[tokio::test]
+async fn a_change_is_made_only_of_the_version_that_was_meant() {
+    let world = World::new().await;
+    let job = world.create(json!({"schedule": "30m"})).await;
+    patch_if(&world, &job, "\"g1\"", json!({"priority": 1})).await.expect(200);
+    let late = patch_if(&world, &job, "\"g1\"", json!({"priority": 2})).await;
+    assert_eq!(late.problem(412, "job-changed")["generation"], 2);
+    assert_eq!(late.header(header::ETAG), Some("\"g2\""));
+    patch_if(&world, &job, "\"g9\", \"g2\"", json!({"priority": 3})).await.expect(200);
+    patch_if(&world, &job, "*", json!({"priority": 4})).await.expect(200);
+    patch_if(&world, &job, "W/\"g4\"", json!({"priority": 5})).await.problem(412, "job-changed");
+    assert_eq!(world.get(&path(&job)).await.expect(200)["priority"], 4);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_change_is_said() {
+    let world = World::new().await;
+    let taken = world.create(json!({"name": "taken"})).await;
+    let job = world.create(json!({"schedule": "30m"})).await;
+    let wrong = patch(&world, &job, json!({"priority": 500, "lnae": "batch"})).await;
+    let problem = wrong.problem(422, "invalid-job");
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 2);
+    let read_only = patch(&world, &job, json!({"status": "paused"})).await;
+    assert_eq!(read_only.problem(422, "invalid-job")["field"], "status");
+    put(&world, &job, json!({"status": "paused"})).await.expect(200);
+    let name = patch(&world, &job, json!({"name": "taken"})).await.problem(409, "name-taken");
+    assert_eq!(name["existing_id"], taken["id"]);
+    put(&world, &job, json!([])).await.problem(422, "invalid-job");
+    let nobody = json!({"id": "0190163d-8694-739b-aea5-966c26f8ad91"});
+    put(&world, &nobody, json!({})).await.problem(404, "not-found");
+    let viewer = world.ask_as(Role::Viewer, Method::PUT, &path(&job), Some(json!({}))).await;
+    viewer.problem(403, "forbidden");
+    assert_eq!(world.get(&path(&job)).await.expect(200)["generation"], 1);
+}
+
+#[tokio::test]
+async fn another_tenants_job_cannot_be_changed() {
+    let world = World::new().await;
+    let job = world.create(json!({"schedule": "30m"})).await;
+    let token = token(Role::Admin, "other");
+    for method in [Method::PUT, Method::PATCH] {
+        let asked = request(method, &path(&job), Some(&token), Some(json!({"priority": 5})));
+        world.send(asked).await.problem(404, "not-found");
+    }
+    let document = json!({"action": "delete", "ids": [job["id"]]});
+    let asked = request(Method::POST, COMMANDS, Some(&token), Some(document));
+    assert_eq!(world.send(asked).await.expect(200)["refused"], json!({"not_found": 1}));
+    let all = json!({"action": "delete", "filter": {}});
+    let asked = request(Method::POST, COMMANDS, Some(&token), Some(all));
+    assert_eq!(world.send(asked).await.expect(200)["matched"], 0);
+    world.get(&path(&job)).await.expect(200);
+}
+
+#[tokio::test]
+async fn many_jobs_obey_one_command() {
+    let world = World::new().await;
+    let jobs: Vec<Value> =
+        (0..1203).map(|n| noop(json!({"name": format!("job {n}"), "schedule": "30m"}))).collect();
+    let made = world.post("/api/v1/jobs/bulk", Some(json!({"jobs": jobs}))).await.expect(200);
+    let first = made["results"][0]["id"].clone();
+    let filter = json!({"name_prefix": "job "});
+    let counted =
+        command(&world, json!({"action": "pause", "filter": filter, "dry_run": true})).await;
+    assert_eq!((&counted["matched"], &counted["done"]), (&json!(1203), &json!(1203)));
+    assert_eq!(counted["dry_run"], true);
+    let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
+    assert_eq!(shown["status"], "scheduled", "nothing was done");
+    let paused = command(&world, json!({"action": "pause", "filter": filter})).await;
+    assert_eq!((&paused["done"], &paused["next_cursor"]), (&json!(1203), &Value::Null));
+    let again = command(&world, json!({"action": "pause", "filter": {}})).await;
+    assert_eq!(again["refused"], json!({"not_allowed_while_paused": 1203}));
+    assert_eq!(again["refusals"].as_array().unwrap().len(), 100);
+    world.pass(60);
+    let resumed = command(&world, json!({"action": "resume", "ids": [first, first]})).await;
+    assert_eq!((&resumed["matched"], &resumed["done"]), (&json!(1), &json!(1)));
+    let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
+    assert_eq!(shown["next_run_at"], "2030-03-17T18:16:00.000000Z");
+    let weighed =
+        command(&world, json!({"action": "set_priority", "priority": 7, "ids": [first]})).await;
+    assert_eq!(weighed["done"], 1);
+    let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
+    assert_eq!((&shown["priority"], &shown["next_run_at"]), (&json!(7), &shown["next_run_at"]));
+    let retried = command(&world, json!({"action": "retry", "ids": [first]})).await;
+    assert_eq!(retried["refused"], json!({"not_allowed_while_scheduled": 1}));
+    assert_eq!(command(&world, json!({"action": "cancel", "ids": [first]})).await["done"], 1);
+    let gone = command(&world, json!({"action": "delete", "filter": {}})).await;
+    assert_eq!(gone["done"], 1203);
+    world.get(&path(&json!({"id": first}))).await.problem(404, "not-found");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_command_is_said() {
+    let world = World::new().await;
+    for (document, field) in [
+        (json!({"ids": []}), "action"),
+        (json!({"action": "dance", "ids": []}), "action"),
+        (json!({"action": "pause"}), "ids"),
+        (json!({"action": "pause", "ids": ["x"]}), "ids[0]"),
+        (json!({"action": "pause", "ids": [], "filter": {}}), "filter"),
+        (json!({"action": "pause", "filter": {"state": "failed"}}), "filter.state"),
+        (json!({"action": "pause", "filter": {"status": "asleep"}}), "filter.status"),
+        (json!({"action": "pause", "filter": {"metadata": {"a": [1]}}}), "filter.metadata"),
+        (json!({"action": "pause", "filter": {}, "cursor": "x"}), "cursor"),
+        (json!({"action": "pause", "ids": [], "priority": 5}), "priority"),
+        (json!({"action": "set_priority", "ids": []}), "priority"),
+        (json!({"action": "set_priority", "ids": [], "priority": 101}), "priority"),
+        (json!({"action": "pause", "ids": [], "dryrun": true}), "dryrun"),
+        (json!([]), ""),
+    ] {
+        let problem = world.post(COMMANDS, Some(document.clone())).await;
+        let problem = problem.problem(422, "invalid-parameter");
+        assert_eq!(problem["field"], field, "{document}: {problem}");
+    }
+}

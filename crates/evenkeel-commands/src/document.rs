@@ -1,0 +1,134 @@
+//! From a stored job back to the document that makes one like it.
+
+use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::retry::{Backoff, Jitter};
+use evenkeel_core::schedule::Periodic;
+use evenkeel_core::{About, Definition, Schedule, Span};
+use serde_json::{Map, Value, json};
+
+/// The document of a job: read by [`read_job`](crate::read_job), it is this job again. What is as
+/// by default, or follows from something else, is left out, so that it goes on to follow.
+pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value> {
+    let mut document = Map::new();
+    let mut put = |name: &str, value: Value| {
+        if !value.is_null() {
+            document.insert(name.into(), value);
+        }
+    };
+    put("name", json!(about.name));
+    put("configuration", json!(about.configuration));
+    put("description", json!(about.description));
+    put("source_id", json!(about.source_id));
+    put("source_name", json!(about.source_name));
+    put("url", json!(about.url));
+    put("metadata", about.metadata.clone());
+    put("schedule", schedule_document(&definition.schedule));
+    if let Schedule::Cron(by) = &definition.schedule
+        && !by.cron.is_exact()
+    {
+        put("exact", false.into());
+    }
+    put("timezone", definition.timezone.name().into());
+    put("dst_gap", json!(definition.dst.gap));
+    put("dst_overlap", json!(definition.dst.overlap));
+    put("start_at", json!(definition.bounds.start_at));
+    put("end_at", json!(definition.bounds.end_at));
+    put("max_runs", json!(definition.bounds.max_runs));
+    let blackouts = definition
+        .blackout_periods
+        .iter()
+        .map(|period| json!({"start": period.start.to_string(), "end": period.end.to_string()}));
+    put("blackout_periods", blackouts.collect::<Vec<_>>().into());
+    put("avoid_blackout", definition.avoid_blackout.into());
+    put("average_duration_override", json!(definition.average_override));
+    put("dont_run_on_nodes", json!(definition.dont_run_on_nodes));
+    put("executor_type", definition.executor.kind.clone().into());
+    put("executor_config", executor_config(about, definition));
+    put("payload", definition.payload.clone());
+    let (growth, wait) = match &definition.retry.backoff {
+        Backoff::Exponential { base, .. } => ("exponential", *base),
+        Backoff::Fixed { delay } => ("fixed", *delay),
+        Backoff::Stages { delays } => ("stages", delays.first().copied().unwrap_or(Span::ZERO)),
+    };
+    put("max_retries", definition.retry.max_retries.into());
+    put("retry_backoff", growth.into());
+    put("retry_backoff_seconds", seconds(wait).into());
+    let jitter = match definition.retry.jitter {
+        Jitter::None => 0,
+        Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
+    };
+    put("retry_jitter_percent", jitter.into());
+    put("timeout_sec", seconds(definition.timeout).into());
+    put("max_expected_duration", json!(definition.max_expected_duration));
+    put("max_allowed_duration", json!(definition.max_allowed_duration));
+    put("priority", definition.priority.get().into());
+    put("lane", json!(definition.lane));
+    if definition.pool != DEFAULT_POOL {
+        put("pool", definition.pool.clone().into());
+    }
+    put("misfire", json!(definition.misfire));
+    put("misfire_after", json!(definition.misfire_after));
+    put("overlap", json!(definition.overlap));
+    put("on_lost_worker", json!(definition.on_lost_worker));
+    put("max_crashes", definition.max_crashes.into());
+    put("on_exhausted", json!(definition.on_exhausted));
+    document
+}
+
+/// A schedule in its canonical form.
+fn schedule_document(schedule: &Schedule) -> Value {
+    let mut fields = match schedule {
+        Schedule::Once(once) => {
+            json!({"kind": "once", "at": once.at, "tolerance": once.tolerance})
+        }
+        Schedule::Interval(every) => json!({
+            "kind": "interval",
+            "every": every.every().to_string(),
+            "anchor": every.anchor(),
+            "tolerance": every.stated_tolerance(),
+        }),
+        Schedule::Calendar(every) => json!({
+            "kind": "interval",
+            "every": every.every.to_string(),
+            "anchor": every.anchor,
+            "tolerance": every.tolerance,
+        }),
+        Schedule::Cron(by) => json!({
+            "kind": "cron",
+            "expression": by.cron.expression(),
+            "max_duration": by.max_duration,
+        }),
+        Schedule::Periodic(periodic) => {
+            // Whoever left it open has it follow the period.
+            let open = Periodic::new(periodic.period(), None);
+            let is_open = open.is_ok_and(|open| open.cooldown() == periodic.cooldown());
+            let cooldown = (!is_open).then(|| periodic.cooldown());
+            json!({"kind": "periodic", "period": periodic.period(), "cooldown": cooldown})
+        }
+    };
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    fields
+}
+
+/// A crawl that starts at what the job is about goes on to do so.
+fn executor_config(about: &About, definition: &Definition) -> Value {
+    let mut config = definition.executor.config.clone();
+    if definition.executor.kind == "crawl"
+        && let Some(fields) = config.as_object_mut()
+    {
+        let url = fields.get("url").and_then(Value::as_str);
+        if url.is_some() && url == about.url.as_deref() && !fields.contains_key("start_urls") {
+            fields.remove("url");
+        }
+    }
+    match config.as_object() {
+        Some(fields) if fields.is_empty() => Value::Null,
+        _ => config,
+    }
+}
+
+fn seconds(span: Span) -> u64 {
+    span.as_micros() / 1_000_000
+}

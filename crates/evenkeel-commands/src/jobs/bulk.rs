@@ -1,0 +1,72 @@
+//! Many new jobs at once.
+
+use evenkeel_core::JobId;
+use evenkeel_store::{EventKind, NewJob, Now, Registered, Scope, Signal, StoreError};
+use serde_json::Value;
+
+use super::Jobs;
+use super::tell::tell_at;
+use super::create::settled;
+use crate::{CommandError, Fault, JobSpec, read_job};
+
+/// Jobs that are created in one transaction when many come at once.
+pub const BULK_BATCH: usize = 1000;
+
+impl Jobs {
+    /// Reads the document of a new job.
+    pub fn read(&self, scope: &Scope, document: &Value) -> Result<JobSpec, Vec<Fault>> {
+        read_job(document, scope.tenant, &*self.executors)
+    }
+
+    /// Creates several jobs in one transaction, and answers in their order. None of them keeps
+    /// another from being created.
+    pub async fn create_each(
+        &self,
+        scope: &Scope,
+        specs: Vec<JobSpec>,
+    ) -> Result<Vec<Result<JobId, CommandError>>, StoreError> {
+        let now = self.store.now().await?;
+        let mut answers: Vec<Result<JobId, CommandError>> = Vec::with_capacity(specs.len());
+        let mut jobs: Vec<NewJob> = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let job = settled(spec, self.fresh_id(now), now);
+            answers.push(job.map(|job| {
+                let id = job.id;
+                jobs.push(job);
+                id
+            }));
+        }
+        if jobs.is_empty() {
+            return Ok(answers);
+        }
+        let made = answers.iter_mut().filter(|answer| answer.is_ok());
+        match self.store.register(scope, jobs.clone(), Now::At(now)).await {
+            Ok(registered) => {
+                for (answer, registered) in made.zip(registered) {
+                    if let Registered::NameTaken(id) = registered {
+                        *answer = Err(CommandError::NameTaken { id });
+                    }
+                }
+            }
+            // One of them may have spoilt it for the others.
+            Err(error) if !error.is_outage() && jobs.len() > 1 => {
+                for (answer, job) in made.zip(jobs) {
+                    match self.store.register(scope, vec![job], Now::At(now)).await {
+                        Ok(registered) => {
+                            if let Some(Registered::NameTaken(id)) = registered.first() {
+                                *answer = Err(CommandError::NameTaken { id: *id });
+                            }
+                        }
+                        Err(error) if error.is_outage() => return Err(error),
+                        Err(error) => *answer = Err(error.into()),
+                    }
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        self.announce(Signal::Jobs).await;
+        let made = answers.iter().filter_map(|answer| answer.as_ref().ok().copied());
+        tell_at(&*self.store, scope, EventKind::JobCreated, made, now);
+        Ok(answers)
+    }
+}

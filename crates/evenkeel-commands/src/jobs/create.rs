@@ -1,0 +1,221 @@
+//! Single creates, many of which share a transaction.
+//!
+//! Whoever comes while nothing is under way is served at once. Whoever comes meanwhile waits for
+//! that to end and goes with all others that came: under load a commit serves many, and nobody
+//! waits for company.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use evenkeel_core::chance::Chance;
+use evenkeel_core::{Definition, History, JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{EventKind, Job, NewJob, Now, Registered, Scope, Signal, Standing, Store, StoreError};
+use tokio::sync::oneshot;
+
+use super::change::{announce, no_time_left};
+use super::tell::tell_at;
+use crate::{CommandError, JobSpec};
+
+/// Jobs in one transaction at most: more would keep the first ones waiting.
+const TOGETHER_MAX: usize = 500;
+
+/// A job that was created, as it was then.
+type Made = Result<Job, CommandError>;
+
+/// Somebody who waits for a job.
+struct Wish {
+    scope: Scope,
+    spec: JobSpec,
+    reply: oneshot::Sender<Made>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    wishes: VecDeque<Wish>,
+    /// Somebody serves them, until there are none.
+    is_served: bool,
+}
+
+/// Creates jobs one by one, together.
+pub(super) struct Creator {
+    store: Arc<dyn Store>,
+    chance: Arc<dyn Chance>,
+    waiting: Mutex<Waiting>,
+}
+
+impl Creator {
+    pub(super) fn new(store: Arc<dyn Store>, chance: Arc<dyn Chance>) -> Self {
+        Self { store, chance, waiting: Mutex::default() }
+    }
+
+    /// Creates a job. Once asked for, it is created even if nobody waits for the answer.
+    pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> Made {
+        let (reply, answer) = oneshot::channel();
+        let is_first = {
+            let mut waiting = self.lock();
+            waiting.wishes.push_back(Wish { scope: *scope, spec, reply });
+            !std::mem::replace(&mut waiting.is_served, true)
+        };
+        if is_first {
+            // In a task of its own: whoever came first may go away while the others wait.
+            tokio::spawn(Arc::clone(self).serve());
+        }
+        answer.await.unwrap_or_else(|_| Err(given_up("the server gave it up").into()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn serve(self: Arc<Self>) {
+        let _guard = Serving(&self);
+        loop {
+            let mut wishes: Vec<Wish> = {
+                let mut waiting = self.lock();
+                let count = waiting.wishes.len().min(TOGETHER_MAX);
+                // In the same breath: whoever comes later must find that nobody serves.
+                waiting.is_served = count > 0;
+                waiting.wishes.drain(..count).collect()
+            };
+            if wishes.is_empty() {
+                return;
+            }
+            wishes.sort_by_key(|wish| wish.scope.tenant);
+            while let Some(tenant) = wishes.last().map(|wish| wish.scope.tenant) {
+                let first = wishes.partition_point(|wish| wish.scope.tenant < tenant);
+                self.make(wishes.split_off(first)).await;
+            }
+        }
+    }
+
+    /// Creates jobs of one tenant and tells each who waits for it.
+    async fn make(&self, wishes: Vec<Wish>) {
+        let now = match self.store.now().await {
+            Ok(now) => now,
+            Err(error) => return refuse_all(wishes.into_iter().map(|wish| wish.reply), &error),
+        };
+        let (mut jobs, mut replies, mut scope) = (Vec::new(), Vec::new(), None);
+        for wish in wishes {
+            let id = JobId::new(now, self.chance.ten_bytes());
+            match settled(wish.spec, id, now) {
+                Ok(job) => {
+                    scope = Some(wish.scope);
+                    jobs.push(job);
+                    replies.push(wish.reply);
+                }
+                // Whoever is gone needs no answer, here and below.
+                Err(error) => drop(wish.reply.send(Err(error))),
+            }
+        }
+        let Some(scope) = scope else { return };
+        match self.store.register(&scope, jobs.clone(), Now::At(now)).await {
+            Ok(answers) => {
+                for ((job, reply), answer) in jobs.into_iter().zip(replies).zip(answers) {
+                    self.reply(&scope, reply, made(job, answer, scope.tenant, now), now);
+                }
+            }
+            // One of them may have spoilt it for the others.
+            Err(error) if !error.is_outage() && jobs.len() > 1 => {
+                for (job, reply) in jobs.into_iter().zip(replies) {
+                    let made = self.make_alone(&scope, job, now).await;
+                    self.reply(&scope, reply, made, now);
+                }
+            }
+            Err(error) => refuse_all(replies.into_iter(), &error),
+        }
+        announce(&*self.store, Signal::Jobs).await;
+    }
+
+    fn reply(&self, scope: &Scope, reply: oneshot::Sender<Made>, made: Made, now: Timestamp) {
+        let id = made.as_ref().ok().map(|job| job.id);
+        tell_at(&*self.store, scope, EventKind::JobCreated, id.into_iter(), now);
+        let _ = reply.send(made);
+    }
+
+    async fn make_alone(&self, scope: &Scope, job: NewJob, now: Timestamp) -> Made {
+        let answers = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
+        match answers.into_iter().next() {
+            Some(answer) => made(job, answer, scope.tenant, now),
+            None => Err(given_up("the store gave no answer").into()),
+        }
+    }
+}
+
+/// If serving ends by a panic, whoever waits is told, and the next one begins anew.
+struct Serving<'a>(&'a Creator);
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0.lock() = Waiting::default();
+        }
+    }
+}
+
+/// A job that is to be created under `id` at `now`, with its first time.
+pub(crate) fn settled(spec: JobSpec, id: JobId, now: Timestamp) -> Result<NewJob, CommandError> {
+    let JobSpec { about, definition, exact } = spec;
+    let schedule = definition.schedule.settled(id, now, exact);
+    let definition = Definition { schedule, ..definition };
+    match definition.timetable().first_after(now) {
+        Some(next_at) => Ok(NewJob { id, about, definition, next_at: Some(next_at) }),
+        None => Err(CommandError::Invalid(vec![no_time_left(&definition, now)])),
+    }
+}
+
+/// The job as it is in the store now that it was registered at `now`: nothing has become of it, so
+/// nobody needs to look.
+fn made(job: NewJob, answer: Registered, tenant: TenantNo, now: Timestamp) -> Made {
+    match answer {
+        Registered::Created(no) => Ok(new_job(job, no, tenant, now)),
+        Registered::NameTaken(id) => Err(CommandError::NameTaken { id }),
+    }
+}
+
+pub(crate) fn new_job(job: NewJob, no: JobNo, tenant: TenantNo, now: Timestamp) -> Job {
+    let NewJob { id, about, definition, next_at } = job;
+    Job {
+        no,
+        id,
+        tenant,
+        about,
+        definition,
+        standing: Standing::Active,
+        generation: 1,
+        created_at: now,
+        updated_at: now,
+        next_at,
+        last_fired_at: None,
+        live: 0,
+        waiting: 0,
+        executions: 0,
+        last_outcome: None,
+        history: History::default(),
+        since: now,
+        fired: 0,
+        running_since: None,
+        running: None,
+        retry_count: 0,
+        stopped_at: None,
+        good_runs: 0,
+        bad_runs: 0,
+        last_error: None,
+    }
+}
+
+fn refuse_all(replies: impl Iterator<Item = oneshot::Sender<Made>>, error: &StoreError) {
+    let why = std::error::Error::source(error).map(ToString::to_string);
+    let why = why.unwrap_or_else(|| error.to_string());
+    for reply in replies {
+        let error = if error.is_outage() {
+            given_up(&why)
+        } else {
+            StoreError::Refused(why.clone().into())
+        };
+        let _ = reply.send(Err(error.into()));
+    }
+}
+
+fn given_up(why: &str) -> StoreError {
+    StoreError::Unavailable(why.into())
+}

@@ -1,0 +1,78 @@
+//! Changing jobs that exist.
+
+use evenkeel_core::{JobId, Timestamp};
+use evenkeel_store::{Action, EventKind, Job, Now, Obeyed, Order, Scope, Signal};
+use serde_json::{Map, Value};
+
+use super::Jobs;
+use crate::CommandError;
+use crate::update::{Manner, read_change};
+
+/// So often a change is read anew because something else changed the job meanwhile.
+const TRIES: usize = 8;
+
+/// A change of a job, as somebody sends it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Edit {
+    /// Some fields of a job, or all that was shown, edited.
+    pub sent: Value,
+    /// How that is meant.
+    pub manner: Manner,
+    /// Only if the job's generation is one of these.
+    pub if_generation: Option<Vec<i32>>,
+}
+
+impl Edit {
+    /// May a job of this generation be changed?
+    fn allows(&self, generation: i32) -> Result<(), CommandError> {
+        match &self.if_generation {
+            Some(wanted) if !wanted.contains(&generation) => {
+                Err(CommandError::Stale { generation })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Jobs {
+    /// Changes a job. What equals what `show` shows of it is no change; if nothing else is sent,
+    /// nothing is written. Answers with the job and the moment it is like that.
+    pub async fn update(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        edit: &Edit,
+        show: &(dyn Fn(&Job, Timestamp) -> Map<String, Value> + Send + Sync),
+    ) -> Result<(Job, Timestamp), CommandError> {
+        let mut job = self.get(scope, id).await?;
+        for _ in 0..TRIES {
+            edit.allows(job.generation)?;
+            let now = self.store.now().await?;
+            let seen = show(&job, now);
+            let change = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
+                .map_err(CommandError::Invalid)?;
+            let Some(change) = change else { return Ok((job, now)) };
+            let order = Order {
+                id,
+                if_generation: Some(job.generation),
+                action: Action::Change(Box::new(change)),
+            };
+            let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
+            match obeyed.into_iter().next() {
+                Some(Obeyed::Done(done)) => {
+                    self.announce(Signal::Jobs).await;
+                    self.tell(scope, EventKind::JobUpdated, &[id]).await;
+                    let job = done.job.ok_or(CommandError::NotFound)?;
+                    return Ok((job, now));
+                }
+                Some(Obeyed::Stale(present)) => job = *present,
+                Some(Obeyed::NotAllowed(refusal)) => {
+                    return Err(CommandError::NotAllowed(refusal));
+                }
+                Some(Obeyed::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
+                Some(Obeyed::NotFound) | None => return Err(CommandError::NotFound),
+            }
+        }
+        Err(CommandError::Stale { generation: job.generation })
+    }
+}

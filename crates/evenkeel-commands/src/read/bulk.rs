@@ -1,0 +1,177 @@
+//! The document of a command for many jobs.
+
+use std::collections::BTreeSet;
+
+use evenkeel_core::JobId;
+use evenkeel_core::condition::Level;
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::status::JobStatus;
+use evenkeel_store::{JobCursor, JobFilter};
+use serde_json::{Map, Value};
+
+use super::fields::Fields;
+use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX};
+use crate::fault::{Faults, shown};
+use crate::{BulkAction, BulkCommand, Fault, Which};
+
+/// Reads a command for many jobs. `cursor` reads a place where an earlier one stopped.
+pub fn read_bulk_command(
+    document: &Value,
+    cursor: impl Fn(&str) -> Option<JobCursor>,
+) -> Result<BulkCommand, Vec<Fault>> {
+    let Some(object) = document.as_object() else {
+        let message = format!("a command is an object with an action, not {}", shown(document));
+        return Err(vec![Fault::new("", message)]);
+    };
+    let mut fields = Fields::new(object, "", Faults::default());
+    let action = action(&mut fields);
+    let which = which(&mut fields, cursor);
+    let dry_run = fields.flag("dry_run").unwrap_or(false);
+    let faults = fields.finish(|_| None);
+    let command = action.zip(which).map(|(action, which)| BulkCommand { action, which, dry_run });
+    faults.or(command)
+}
+
+fn action(fields: &mut Fields<'_>) -> Option<BulkAction> {
+    let priority = fields
+        .number("priority", 0..=u64::from(Priority::MAX.get()))
+        .and_then(|number| Priority::try_from(u8::try_from(number).ok()?).ok());
+    let has_priority = fields.value("priority").is_some();
+    let words = [
+        ("pause", Some(BulkAction::Pause)),
+        ("resume", Some(BulkAction::Resume)),
+        ("cancel", Some(BulkAction::Cancel)),
+        ("retry", Some(BulkAction::Retry)),
+        ("delete", Some(BulkAction::Delete)),
+        ("set_priority", None),
+    ];
+    if fields.value("action").is_none() {
+        let known = words.map(|(word, _)| word).join(", ");
+        fields.fault("action", format!("is missing; write one of {known}"));
+    }
+    let action = fields.word("action", &words)?;
+    match (action, priority) {
+        (Some(_), _) if has_priority => {
+            fields.fault("priority", "goes with the action set_priority only; leave it out");
+            None
+        }
+        (Some(action), _) => Some(action),
+        (None, Some(priority)) => Some(BulkAction::SetPriority(priority)),
+        (None, None) => {
+            if !has_priority {
+                let message =
+                    format!("is missing; write a number from 0 to {}", Priority::MAX.get());
+                fields.fault("priority", message);
+            }
+            None
+        }
+    }
+}
+
+fn which(fields: &mut Fields<'_>, cursor: impl Fn(&str) -> Option<JobCursor>) -> Option<Which> {
+    let has_ids = fields.value("ids").is_some();
+    let ids = ids(fields);
+    let filter = fields.value("filter");
+    let place = fields.text("cursor").map(cursor);
+    if place == Some(None) {
+        fields.fault("cursor", "is not a cursor; send a next_cursor as it was");
+    }
+    match (has_ids, filter) {
+        (true, None) => {
+            if place.is_some() {
+                fields.fault("cursor", "goes with a filter only; leave it out");
+            }
+            ids.map(Which::Ids)
+        }
+        (false, Some(filter)) => {
+            read_filter(fields, filter).map(|filter| Which::Filter(filter, place.flatten()))
+        }
+        (true, Some(_)) => {
+            fields.fault("filter", "goes with no ids; leave one of them out");
+            None
+        }
+        (false, None) => {
+            let message = "is missing; name jobs by ids, or by a filter like {\"status\": \
+                           \"scheduled\"}; the empty one means all jobs";
+            fields.fault("ids", message);
+            None
+        }
+    }
+}
+
+/// The ids, each once.
+fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
+    let faults_before = fields.faults.count();
+    let (mut seen, mut ids) = (BTreeSet::new(), Vec::new());
+    for (index, item) in fields.items("ids", BULK_IDS_MAX).iter().enumerate() {
+        match item.as_str().and_then(|text| text.parse::<JobId>().ok()) {
+            Some(id) => {
+                if seen.insert(id) {
+                    ids.push(id);
+                }
+            }
+            None => {
+                let message = format!("{} is not the id of a job", shown(item));
+                fields.fault(&format!("ids[{index}]"), message);
+            }
+        }
+    }
+    (fields.faults.count() == faults_before).then_some(ids)
+}
+
+fn read_filter(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
+    let Some(object) = filter.as_object() else {
+        let message = format!("{} is not an object", shown(filter));
+        fields.fault("filter", message);
+        return None;
+    };
+    let faults_before = fields.faults.count();
+    let faults = std::mem::take(&mut fields.faults);
+    let mut inner = Fields::new(object, "filter.", faults);
+    let text = |inner: &mut Fields<'_>, name| inner.text(name).map(str::to_owned);
+    let statuses = JobStatus::ALL.map(|status| (status.as_str(), status));
+    let levels = Level::ALL.map(|level| (level.as_str(), level));
+    let lanes =
+        [("critical", Lane::Critical), ("standard", Lane::Standard), ("batch", Lane::Batch)];
+    let filter = JobFilter {
+        name_prefix: text(&mut inner, "name_prefix"),
+        source_id: text(&mut inner, "source_id"),
+        source_prefix: text(&mut inner, "source_prefix"),
+        status: inner.word("status", &statuses),
+        condition: inner.word("condition", &levels),
+        executor: text(&mut inner, "executor"),
+        lane: inner.word("lane", &lanes),
+        metadata: labels(&mut inner),
+        next_from: inner.moment("next_run_after"),
+        next_before: inner.moment("next_run_before"),
+    };
+    fields.faults = inner.finish(|_| None);
+    (fields.faults.count() == faults_before).then_some(filter)
+}
+
+/// `{"key": value}`, with plain values as JSON writes them.
+fn labels(fields: &mut Fields<'_>) -> Vec<(String, String)> {
+    let Some(value) = fields.value("metadata") else { return Vec::new() };
+    let empty = Map::new();
+    let object = value.as_object().unwrap_or(&empty);
+    if !value.is_object() {
+        fields.fault("metadata", format!("{} is not an object", shown(value)));
+    }
+    if object.len() > FILTER_LABELS_MAX {
+        let message = format!("has {} keys; at most {FILTER_LABELS_MAX} are read", object.len());
+        fields.fault("metadata", message);
+    }
+    let mut labels = Vec::new();
+    for (key, value) in object {
+        match value {
+            Value::String(text) => labels.push((key.clone(), text.clone())),
+            Value::Number(_) | Value::Bool(_) => labels.push((key.clone(), value.to_string())),
+            _ => {
+                let message =
+                    format!("{key} is {}; only plain values are looked for", shown(value));
+                fields.fault("metadata", message);
+            }
+        }
+    }
+    labels
+}

@@ -1,0 +1,80 @@
+//! What of a document differs from what is shown.
+
+use serde_json::{Map, Value};
+
+use super::Manner;
+use crate::Fault;
+use crate::read::is_set_by_the_server;
+
+/// The fields of `sent` that are no longer what was `seen`, with what they are to be; null takes
+/// away.
+pub(super) fn difference(
+    sent: &Map<String, Value>,
+    seen: &Map<String, Value>,
+    manner: Manner,
+) -> Result<Map<String, Value>, Vec<Fault>> {
+    let mut changed = Map::new();
+    let mut faults = Vec::new();
+    for (field, value) in sent {
+        let before = seen.get(field);
+        let value = match (manner, before) {
+            (Manner::Patch, Some(before)) => patched(field, before, value),
+            _ => value.clone(),
+        };
+        if before.is_some_and(|before| same(before, &value)) {
+            continue;
+        }
+        match (is_set_by_the_server(field), manner) {
+            (false, _) => drop(changed.insert(field.clone(), value)),
+            (true, Manner::Put) => {}
+            (true, Manner::Patch) => {
+                let message = "is set by the server and can't be changed; leave it out";
+                faults.push(Fault::new(field, message));
+            }
+        }
+    }
+    if faults.is_empty() { Ok(changed) } else { Err(faults) }
+}
+
+/// An object with the changes of another laid over it. A schedule of another kind is another one.
+fn patched(field: &str, before: &Value, change: &Value) -> Value {
+    let other_kind = || {
+        let kind = change.get("kind");
+        kind.is_some() && kind != before.get("kind")
+    };
+    if field == "schedule" && other_kind() {
+        return change.clone();
+    }
+    match (before, change) {
+        (Value::Object(before), Value::Object(change)) => {
+            let mut merged = before.clone();
+            for (name, value) in change {
+                let value = match merged.get(name) {
+                    Some(old) => patched(name, old, value),
+                    None => value.clone(),
+                };
+                if value.is_null() {
+                    merged.remove(name);
+                } else {
+                    merged.insert(name.clone(), value);
+                }
+            }
+            Value::Object(merged)
+        }
+        _ => change.clone(),
+    }
+}
+
+/// The same JSON, however its numbers are written.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => one == other,
+    }
+}

@@ -1,0 +1,136 @@
+//! Changes of jobs that exist, read as a difference to what they are.
+//!
+//! Whoever changes a job sends some fields of it, or all that was shown, edited. What equals what
+//! is shown is no change. The rest is laid over the document that would make the job as it is, and
+//! that is read like the document of any new job, so that both have the same rules.
+
+mod difference;
+mod overlay;
+mod place;
+
+use evenkeel_core::retry::RetryPolicy;
+use evenkeel_core::{Definition, TenantNo, Timestamp};
+use evenkeel_store::{Job, JobChange};
+use serde_json::{Map, Value};
+
+use crate::document::document_of;
+use crate::fault::shown;
+use crate::read::JobSpec;
+use crate::{ExecutorCheck, Fault, read_job};
+
+use place::placed;
+
+/// How what is sent is meant.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Manner {
+    /// What was shown, edited: what only the server can say is not heeded.
+    Put,
+    /// Changes and nothing else, as RFC 7396 has them: inside objects as well, and saying what only
+    /// the server can say is a mistake.
+    Patch,
+}
+
+/// What is to be changed of `job`, which is shown to people as `seen`, at `now`; `None` if nothing
+/// is.
+pub(crate) fn read_change(
+    job: &Job,
+    seen: &Map<String, Value>,
+    sent: &Value,
+    manner: Manner,
+    now: Timestamp,
+    executors: &dyn ExecutorCheck,
+) -> Result<Option<JobChange>, Vec<Fault>> {
+    let Some(sent) = sent.as_object() else {
+        let message = format!("a change is an object with fields of a job, not {}", shown(sent));
+        return Err(vec![Fault::new("", message)]);
+    };
+    let changed = difference::difference(sent, seen, manner)?;
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    let document = overlay::overlay(document_of(&job.about, &job.definition), &changed, seen)?;
+    let as_before = AsBefore { job, executors };
+    let spec = read_job(&Value::Object(document), job.tenant, &as_before)?;
+    let about = spec.about.clone();
+    let definition = redefined(job, spec, &changed, now);
+    let next_at = placed(job, &definition, now)?;
+    let about = (about != job.about).then_some(about);
+    let definition = (definition != job.definition).then_some(definition);
+    if about.is_none() && definition.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(JobChange { about, definition, next_at }))
+}
+
+/// What was read, but that what was not spoken of stays as it is, also where no document could have
+/// said it.
+fn redefined(job: &Job, spec: JobSpec, changed: &Map<String, Value>, now: Timestamp) -> Definition {
+    let speaks_of = |fields: &[&str]| fields.iter().any(|field| changed.contains_key(*field));
+    let JobSpec { definition: new, exact, .. } = spec;
+    let old = &job.definition;
+    let schedule = if speaks_of(&overlay::SCHEDULE_FIELDS) || speaks_of(&["exact"]) {
+        new.schedule.settled(job.id, now, exact)
+    } else {
+        old.schedule.clone()
+    };
+    let retry = RetryPolicy {
+        max_retries: if speaks_of(&["max_retries"]) {
+            new.retry.max_retries
+        } else {
+            old.retry.max_retries
+        },
+        backoff: if speaks_of(&["retry_backoff", "retry_backoff_seconds"]) {
+            new.retry.backoff
+        } else {
+            old.retry.backoff.clone()
+        },
+        jitter: if speaks_of(&["retry_jitter_percent"]) {
+            new.retry.jitter
+        } else {
+            old.retry.jitter
+        },
+    };
+    Definition {
+        schedule,
+        retry,
+        // No document can say these yet.
+        dedup_key: old.dedup_key.clone(),
+        concurrency_key: old.concurrency_key.clone(),
+        concurrency_limit: old.concurrency_limit,
+        ..new
+    }
+}
+
+/// An executor that a job has is not checked again as long as nothing about it changes: a server
+/// that has it no more must not keep anybody from changing the rest.
+struct AsBefore<'a> {
+    job: &'a Job,
+    executors: &'a dyn ExecutorCheck,
+}
+
+impl ExecutorCheck for AsBefore<'_> {
+    fn check(
+        &self,
+        tenant: TenantNo,
+        kind: &str,
+        config: &Value,
+        payload: &Value,
+    ) -> Result<(), (String, String)> {
+        let old = &self.job.definition;
+        let is_same =
+            old.executor.kind == kind && old.executor.config == *config && old.payload == *payload;
+        if is_same { Ok(()) } else { self.executors.check(tenant, kind, config, payload) }
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        let mut kinds = self.executors.kinds();
+        let kind = &self.job.definition.executor.kind;
+        if !kinds.contains(kind) {
+            kinds.push(kind.clone());
+        }
+        kinds
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! Changes and what they make of a job.
+
+use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Interval};
+use evenkeel_core::{JobId, Schedule, Span};
+use serde_json::json;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+struct Executors;
+
+impl ExecutorCheck for Executors {
+    fn check(
+        &self,
+        _: TenantNo,
+        kind: &str,
+        config: &Value,
+        _: &Value,
+    ) -> Result<(), (String, String)> {
+        match (kind, config.get("url")) {
+            ("http", None) => Err(("executor_config.url".into(), "is missing".into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        ["crawl", "http", "noop"].map(String::from).to_vec()
+    }
+}
+
+/// The job that a document makes, created at [`NOW`] and never run.
+fn job(document: Value) -> Job {
+    let spec = read_job(&document, TenantNo(1), &Executors).unwrap();
+    let id = JobId::new(NOW, [7; 10]);
+    let new = crate::jobs::settled(spec, id, NOW).unwrap();
+    crate::jobs::new_job(new, evenkeel_core::JobNo(1), TenantNo(1), NOW)
+}
+
+fn noop(more: Value) -> Job {
+    let mut document = json!({"executor_type": "noop"});
+    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    job(document)
+}
+
+/// About what people see of a job: its document, the short forms of its schedule, and a few fields
+/// that only the server can say.
+fn seen(job: &Job) -> Map<String, Value> {
+    let mut seen = document_of(&job.about, &job.definition);
+    let null = |fields: &[&str], seen: &mut Map<String, Value>| {
+        fields.iter().for_each(|field| drop(seen.insert((*field).into(), Value::Null)));
+    };
+    null(&overlay::SCHEDULE_FIELDS[1..], &mut seen);
+    null(&["start_at", "end_at", "max_runs", "exact", "description", "name"], &mut seen);
+    seen.extend(document_of(&job.about, &job.definition));
+    seen.insert("tz".into(), job.definition.timezone.name().into());
+    seen.insert("generation".into(), job.generation.into());
+    seen.insert("status".into(), "scheduled".into());
+    seen.insert("schedule_enabled".into(), true.into());
+    match &job.definition.schedule {
+        Schedule::Interval(every) => {
+            let minutes = every.every().as_micros() / 60_000_000;
+            let (number, unit) = if minutes.is_multiple_of(60) {
+                (minutes / 60, "hours")
+            } else {
+                (minutes, "minutes")
+            };
+            seen.insert("interval_minutes".into(), number.into());
+            seen.insert("interval_type".into(), unit.into());
+        }
+        Schedule::Cron(by) => {
+            for field in ["cron_expression", "cron_schedule", "schedule_time"] {
+                seen.insert(field.into(), by.cron.expression().into());
+            }
+            seen.insert("cron_max_schedule_duration".into(), json!(by.max_duration));
+            seen.insert("exact".into(), by.cron.is_exact().into());
+        }
+        Schedule::Periodic(periodic) => {
+            seen.insert("scheduling_period".into(), json!(periodic.period()));
+            seen.insert("cooldown_duration".into(), json!(periodic.cooldown()));
+        }
+        _ => {}
+    }
+    seen
+}
+
+/// An hour later, so that a new place is another.
+fn later() -> Timestamp {
+    NOW.saturating_add(Span::from_secs(600))
+}
+
+fn change(job: &Job, manner: Manner, sent: Value) -> Result<Option<JobChange>, Vec<Fault>> {
+    read_change(job, &seen(job), &sent, manner, later(), &Executors)
+}
+
+fn put(job: &Job, sent: Value) -> JobChange {
+    change(job, Manner::Put, sent).unwrap().expect("something changes")
+}
+
+fn patch(job: &Job, sent: Value) -> JobChange {
+    change(job, Manner::Patch, sent).unwrap().expect("something changes")
+}
+
+fn blamed(job: &Job, manner: Manner, sent: Value) -> Vec<String> {
+    change(job, manner, sent).unwrap_err().into_iter().map(|fault| fault.field).collect()
+}
+
+fn every(secs: u64) -> Schedule {
+    Schedule::Interval(Interval::new(Span::from_secs(secs), None).unwrap())
+}
+
+#[test]
+fn what_was_shown_and_put_back_is_no_change() {
+    for document in [
+        json!({"schedule": "@every 30m", "name": "a", "metadata": {"a": [1, 2.5]}}),
+        json!({"cron_schedule": "H 9 * * *", "cron_max_schedule_duration": "6h"}),
+        json!({"cron_expression": "0 9 * * *", "exact": false, "tz": "America/Toronto"}),
+        json!({"scheduling_period": "24h"}),
+        json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"}}),
+        json!({"schedule": "P1M"}),
+        json!({"schedule": "R5/2027-03-01T00:00:00Z/PT30M"}),
+        json!({"schedule": {"kind": "once", "at": "2027-03-01T00:00:00Z"}}),
+        json!({}),
+    ] {
+        let job = noop(document.clone());
+        let shown = Value::Object(seen(&job));
+        for manner in [Manner::Put, Manner::Patch] {
+            assert_eq!(change(&job, manner, shown.clone()), Ok(None), "{document}");
+        }
+    }
+}
+
+#[test]
+fn two_fields_change_and_the_rhythm_stays() {
+    let job = noop(json!({"interval_minutes": 30, "name": "news"}));
+    let changed = put(&job, json!({"max_retries": 5, "retry_backoff_seconds": 120}));
+    assert_eq!((changed.next_at, changed.about), (None, None));
+    let definition = changed.definition.unwrap();
+    assert_eq!(definition.retry.max_retries, 5);
+    assert_eq!(definition.schedule, job.definition.schedule);
+    let expected = evenkeel_core::retry::Backoff::Exponential {
+        base: Span::from_secs(120),
+        cap: Span::from_secs(3600),
+    };
+    assert_eq!(
+        (definition.retry.backoff, definition.retry.jitter),
+        (expected, job.definition.retry.jitter)
+    );
+}
+
+#[test]
+fn what_only_the_server_can_say_is_ignored_or_refused() {
+    let job = noop(json!({"schedule": "30m"}));
+    assert_eq!(change(&job, Manner::Put, json!({"generation": 9, "status": "paused"})), Ok(None));
+    let sent = json!({"generation": 9, "status": "scheduled", "lock_token": "x"});
+    assert_eq!(blamed(&job, Manner::Patch, sent), ["generation", "lock_token"]);
+}
+
+#[test]
+fn what_is_not_known_is_refused_with_a_hint() {
+    let job = noop(json!({"schedule": "30m"}));
+    for manner in [Manner::Put, Manner::Patch] {
+        let faults = change(&job, manner, json!({"priorty": 5})).unwrap_err();
+        assert!(faults[0].message.contains("did you mean priority?"), "{faults:?}");
+        assert_eq!(blamed(&job, manner, json!({"priorty": null})), ["priorty"]);
+    }
+    assert_eq!(blamed(&job, Manner::Patch, json!([1])), [""]);
+    assert_eq!(blamed(&job, Manner::Patch, json!({"priority": 101})), ["priority"]);
+}
+
+#[test]
+fn a_short_form_takes_the_place_of_the_schedule() {
+    let hourly = noop(json!({"schedule": "1h"}));
+    let interval = put(&hourly, json!({"interval_minutes": 30, "interval_type": "minutes"}));
+    assert_eq!(interval.definition.unwrap().schedule, every(1800));
+    assert_eq!(interval.next_at, Some(Some(later().saturating_add(Span::from_secs(1800)))));
+    let cron = patch(&hourly, json!({"cron_expression": "0 9 * * *"}));
+    assert!(matches!(cron.definition.unwrap().schedule, Schedule::Cron(_)));
+    let periodic = patch(&hourly, json!({"scheduling_period": "24h", "cooldown_duration": "1h"}));
+    assert!(matches!(periodic.definition.unwrap().schedule, Schedule::Periodic(_)));
+    let daily = noop(json!({"cron_schedule": "0 9 * * *"}));
+    let shown_and_edited = {
+        let mut shown = seen(&daily);
+        shown.insert("interval_minutes".into(), 45.into());
+        shown.insert("interval_type".into(), "minutes".into());
+        Value::Object(shown)
+    };
+    assert_eq!(put(&daily, shown_and_edited).definition.unwrap().schedule, every(2700));
+}
+
+#[test]
+fn a_unit_that_could_be_mistaken_must_be_said() {
+    let hourly = noop(json!({"schedule": "2h"}));
+    assert_eq!(blamed(&hourly, Manner::Patch, json!({"interval_minutes": 90})), ["interval_type"]);
+    let by_unit = patch(&hourly, json!({"interval_type": "days"}));
+    assert_eq!(by_unit.definition.unwrap().schedule, every(2 * 86_400));
+    let half = noop(json!({"schedule": "30m"}));
+    let minutes = patch(&half, json!({"interval_minutes": 45}));
+    assert_eq!(minutes.definition.unwrap().schedule, every(2700));
+}
+
+#[test]
+fn limits_and_pauses_change_without_the_rest() {
+    let daily = noop(json!({"cron_schedule": "0 9 * * *", "cron_max_schedule_duration": "6h"}));
+    let limit = |job: &Job| match &job.definition.schedule {
+        Schedule::Cron(CronSchedule { max_duration, .. }) => *max_duration,
+        other => panic!("{other:?}"),
+    };
+    let of = |change: JobChange| Job { definition: change.definition.unwrap(), ..daily.clone() };
+    let longer = patch(&daily, json!({"cron_max_schedule_duration": "7h"}));
+    assert_eq!(longer.next_at, None);
+    assert_eq!(limit(&of(longer)), Some(Span::from_secs(7 * 3600)));
+    assert_eq!(limit(&of(patch(&daily, json!({"cron_max_schedule_duration": null})))), None);
+    let moved = of(patch(&daily, json!({"cron_expression": "0 10 * * *"})));
+    assert_eq!(limit(&moved), limit(&daily));
+    // What the retries of such jobs are by default stays, too.
+    assert_eq!(moved.definition.retry, daily.definition.retry);
+    let stale = noop(json!({"scheduling_period": "24h", "cooldown_duration": "1h"}));
+    let period = patch(&stale, json!({"scheduling_period": "48h"})).definition.unwrap().schedule;
+    let Schedule::Periodic(period) = period else { panic!("{period:?}") };
+    assert_eq!(period.cooldown(), Span::from_secs(3600));
+}
+
+#[test]
+fn a_schedule_is_not_taken_away_by_accident() {
+    let daily = noop(json!({"cron_schedule": "0 9 * * *"}));
+    for field in ["schedule", "cron_schedule"] {
+        assert_eq!(blamed(&daily, Manner::Patch, json!({field: null})), [field]);
+    }
+    let now = put(&daily, json!({"schedule_enabled": false}));
+    assert_eq!(now.next_at, Some(Some(later())));
+}
+
+#[test]
+fn what_does_not_change_the_times_keeps_the_rhythm() {
+    let job = noop(json!({"schedule": "30m"}));
+    for sent in [
+        json!({"schedule": {"tolerance": "5m"}}),
+        json!({"timezone": "Europe/Berlin"}),
+        json!({"end_at": "2028-01-01T00:00:00Z"}),
+        json!({"blackout_periods": [{"start": "22:00", "end": "23:00"}]}),
+        json!({"priority": 7}),
+    ] {
+        assert_eq!(patch(&job, sent.clone()).next_at, None, "{sent}");
+    }
+    let zoned = noop(json!({"schedule": "0 9 * * *"}));
+    assert!(matches!(patch(&zoned, json!({"tz": "Europe/Berlin"})).next_at, Some(Some(_))));
+    let over = patch(&job, json!({"end_at": "2027-01-15T08:05:00Z"}));
+    assert_eq!(over.next_at, Some(None), "its end has passed");
+}
+
+#[test]
+fn a_paused_job_is_placed_by_who_resumes_it() {
+    let job = Job {
+        standing: evenkeel_store::Standing::Paused,
+        next_at: None,
+        ..noop(json!({"schedule": "30m"}))
+    };
+    assert_eq!(patch(&job, json!({"schedule": "1h"})).next_at, None);
+}
+
+#[test]
+fn a_patch_goes_into_objects_and_a_put_replaces_them() {
+    let job = noop(json!({"metadata": {"a": 1, "b": {"c": 2, "d": 3}}}));
+    let sent = json!({"metadata": {"b": {"c": null, "e": 5}}});
+    let metadata = |change: JobChange| change.about.unwrap().metadata;
+    assert_eq!(metadata(patch(&job, sent)), json!({"a": 1, "b": {"d": 3, "e": 5}}));
+    assert_eq!(metadata(put(&job, json!({"metadata": {"z": 1}}))), json!({"z": 1}));
+    assert_eq!(metadata(patch(&job, json!({"metadata": null}))), Value::Null);
+    let interval = patch(&noop(json!({"schedule": "30m"})), json!({"schedule": {"every": "1h"}}));
+    assert_eq!(interval.definition.unwrap().schedule, every(3600));
+    let cron = json!({"schedule": {"kind": "cron", "expression": "@daily"}});
+    assert!(patch(&noop(json!({"schedule": "30m"})), cron).definition.is_some());
+}
+
+#[test]
+fn a_crawl_follows_its_address() {
+    let crawl = job(json!({"url": "https://example.com/", "schedule": "1d"}));
+    let moved = patch(&crawl, json!({"url": "https://example.org/"}));
+    assert_eq!(moved.definition.unwrap().executor.config["url"], "https://example.org/");
+    let pinned = job(json!({"url": "https://example.com/", "schedule": "1d",
+        "executor_config": {"url": "https://example.com/news"}}));
+    let moved = patch(&pinned, json!({"url": "https://example.org/"}));
+    assert_eq!(moved.definition, None);
+}
+
+#[test]
+fn an_executor_that_is_no_more_keeps_nobody_from_changing_the_rest() {
+    let mut job = noop(json!({"schedule": "30m"}));
+    job.definition.executor.kind = "shell".into();
+    assert!(patch(&job, json!({"description": "old"})).about.is_some());
+    assert_eq!(
+        blamed(&noop(json!({})), Manner::Patch, json!({"executor_type": "shell"})),
+        ["executor_type"]
+    );
+}
+
+#[test]
+fn a_month_counts_from_its_change() {
+    let monthly = noop(json!({"schedule": "P1M"}));
+    let changed = patch(&monthly, json!({"schedule": "P2M"})).definition.unwrap().schedule;
+    let Schedule::Calendar(CalendarInterval { anchor, .. }) = changed else {
+        panic!("{changed:?}")
+    };
+    assert_eq!(anchor, Some(later()));
+}

@@ -1,0 +1,98 @@
+//! Requests that come with a key.
+
+use async_trait::async_trait;
+use evenkeel_core::Timestamp;
+use evenkeel_store::{Answered, Begun, KeyedRequest, Now, RequestStore, Scope, StoreError};
+
+use crate::PostgresStore;
+use crate::columns::{get, micros, span_micros, time};
+use crate::error::{Failure, Tried};
+use crate::pool::Connection;
+
+#[async_trait]
+impl RequestStore for PostgresStore {
+    async fn begin_request(
+        &self,
+        scope: &Scope,
+        request: &KeyedRequest,
+        now: Now,
+    ) -> Result<Begun, StoreError> {
+        let args = (scope.tenant.0, request.clone(), micros(now.literal()));
+        self.api
+            .run(args, |connection, args| async move {
+                let (tenant, request, now) = &*args;
+                begin(&connection, *tenant, request, *now).await
+            })
+            .await
+    }
+
+    async fn end_request(
+        &self,
+        scope: &Scope,
+        key: &str,
+        begun_at: Timestamp,
+        answer: Option<Answered>,
+    ) -> Result<(), StoreError> {
+        let args = (scope.tenant.0, key.to_owned(), begun_at.as_micros(), answer);
+        self.api
+            .run(args, |connection, args| async move {
+                let (tenant, key, begun_at, answer) = &*args;
+                match answer {
+                    Some(Answered { status, headers, body }) => {
+                        let sql = include_str!("../queries/end_request.sql");
+                        // At most 599.
+                        let status = status.cast_signed();
+                        connection
+                            .change(sql, &[tenant, key, begun_at, &status, headers, body])
+                            .await?
+                    }
+                    None => {
+                        let sql = include_str!("../queries/end_request_drop.sql");
+                        connection.change(sql, &[tenant, key, begun_at]).await?
+                    }
+                };
+                Ok(())
+            })
+            .await
+    }
+
+    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.hot
+            .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
+                let (before, limit) = &*args;
+                let sql = include_str!("../queries/forget_requests.sql");
+                connection.change(sql, &[before, limit]).await
+            })
+            .await
+    }
+}
+
+async fn begin(
+    connection: &Connection,
+    tenant: i32,
+    request: &KeyedRequest,
+    now: Option<i64>,
+) -> Tried<Begun> {
+    let fingerprint = request.fingerprint.as_slice();
+    let sql = include_str!("../queries/begin_request.sql");
+    let patience = span_micros(request.patience);
+    let begun =
+        connection.maybe_row(sql, &[&now, &tenant, &request.key, &fingerprint, &patience]).await?;
+    if let Some(row) = begun {
+        return Ok(Begun::Fresh(time(&row, 0)?));
+    }
+    let sql = include_str!("../queries/begin_request_find.sql");
+    // If it is gone, it was ended without an answer or forgotten since.
+    let row = connection.maybe_row(sql, &[&tenant, &request.key]).await?.ok_or(Failure::Again)?;
+    if get::<&[u8]>(&row, 0)? != fingerprint {
+        return Ok(Begun::Other);
+    }
+    Ok(match get::<Option<i16>>(&row, 1)? {
+        None => Begun::UnderWay,
+        Some(status) => Begun::Ended(Answered {
+            status: status.cast_unsigned(),
+            headers: get(&row, 2)?,
+            body: get(&row, 3)?,
+        }),
+    })
+}

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM request WHERE begun_at < ?1);

@@ -1,0 +1,153 @@
+//! Requests that come with a key: sent twice, done once.
+
+use evenkeel_core::Span;
+use evenkeel_store::{Answered, Begun, KeyedRequest, Scope};
+
+use super::races::at_once;
+use crate::Opened;
+use crate::fixtures::{at, now};
+use crate::rig::Rig;
+
+/// A request that is given up after a minute.
+fn request(key: &str, about: u8) -> KeyedRequest {
+    KeyedRequest { key: key.into(), fingerprint: [about; 32], patience: Span::from_secs(60) }
+}
+
+fn answer(status: u16) -> Answered {
+    // What is no text must come back as it was, too.
+    let body = vec![0, 159, 146, 150, b'{'];
+    Answered { status, headers: r#"{"location":"/api/v1/jobs/7"}"#.into(), body }
+}
+
+async fn begin(rig: &Rig, scope: &Scope, key: &str, secs: i64) -> Begun {
+    rig.store.begin_request(scope, &request(key, 1), now(secs)).await.unwrap()
+}
+
+pub async fn a_request_is_begun_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert_eq!(begin(&rig, &rig.scope, "a", 0).await, Begun::Fresh(at(0)));
+    assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "b", 1).await, Begun::Fresh(at(1)));
+}
+
+pub async fn an_ended_request_gives_its_answer_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
+    // However long ago, as long as it is not forgotten.
+    for secs in [1, 61, 100_000] {
+        assert_eq!(begin(&rig, &rig.scope, "a", secs).await, Begun::Ended(answer(201)));
+    }
+}
+
+pub async fn a_request_that_came_to_nothing_may_be_sent_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
+    assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Fresh(at(1)));
+    // Even another one.
+    rig.store.end_request(&rig.scope, "a", at(1), None).await.unwrap();
+    let other = rig.store.begin_request(&rig.scope, &request("a", 2), now(2)).await.unwrap();
+    assert_eq!(other, Begun::Fresh(at(2)));
+}
+
+pub async fn another_request_with_the_key_is_told_apart_however_it_stands(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = async |secs| {
+        rig.store.begin_request(&rig.scope, &request("a", 2), now(secs)).await.unwrap()
+    };
+    begin(&rig, &rig.scope, "a", 0).await;
+    assert_eq!(other(1).await, Begun::Other);
+    assert_eq!(other(61).await, Begun::Other);
+    rig.store.end_request(&rig.scope, "a", at(0), Some(answer(200))).await.unwrap();
+    assert_eq!(other(2).await, Begun::Other);
+}
+
+pub async fn a_request_that_was_given_up_is_begun_by_somebody_else(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    assert_eq!(begin(&rig, &rig.scope, "a", 59).await, Begun::UnderWay);
+    assert_eq!(begin(&rig, &rig.scope, "a", 60).await, Begun::Fresh(at(60)));
+    // Who has it now has its own time.
+    assert_eq!(begin(&rig, &rig.scope, "a", 119).await, Begun::UnderWay);
+}
+
+pub async fn whoever_was_given_up_changes_nothing(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    begin(&rig, &rig.scope, "a", 60).await;
+    rig.store.end_request(&rig.scope, "a", at(0), Some(answer(500))).await.unwrap();
+    rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
+    assert_eq!(begin(&rig, &rig.scope, "a", 61).await, Begun::UnderWay);
+    rig.store.end_request(&rig.scope, "a", at(60), Some(answer(201))).await.unwrap();
+    assert_eq!(begin(&rig, &rig.scope, "a", 62).await, Begun::Ended(answer(201)));
+}
+
+pub async fn an_answer_is_given_once_and_stays(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
+    rig.store.end_request(&rig.scope, "a", at(0), Some(answer(409))).await.unwrap();
+    rig.store.end_request(&rig.scope, "a", at(0), None).await.unwrap();
+    assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Ended(answer(201)));
+    // One that nobody began is no fault.
+    rig.store.end_request(&rig.scope, "b", at(0), Some(answer(201))).await.unwrap();
+    assert_eq!(begin(&rig, &rig.scope, "b", 1).await, Begun::Fresh(at(1)));
+}
+
+pub async fn each_tenant_has_its_own_keys(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    assert_eq!(begin(&rig, &other, "a", 1).await, Begun::Fresh(at(1)));
+    rig.store.end_request(&other, "a", at(0), None).await.unwrap();
+    rig.store.end_request(&other, "a", at(1), Some(answer(201))).await.unwrap();
+    assert_eq!(begin(&rig, &rig.scope, "a", 2).await, Begun::UnderWay);
+}
+
+pub async fn of_many_at_once_one_begins(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert_eq!(how_many_begin(&rig, 0).await, 1);
+}
+
+pub async fn of_many_who_find_it_given_up_one_begins(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    assert_eq!(how_many_begin(&rig, 60).await, 1);
+}
+
+/// Of a dozen with the same request; the others find it under way.
+async fn how_many_begin(rig: &Rig, secs: i64) -> usize {
+    let scope = rig.scope;
+    let answers = at_once(rig, 12, |_, store| async move {
+        store.begin_request(&scope, &request("a", 1), now(secs)).await.unwrap()
+    })
+    .await;
+    let fresh = answers.iter().filter(|begun| matches!(begun, Begun::Fresh(_))).count();
+    let under_way = answers.iter().filter(|begun| **begun == Begun::UnderWay).count();
+    assert_eq!(fresh + under_way, 12, "{answers:?}");
+    fresh
+}
+
+pub async fn old_ones_are_forgotten_oldest_first_up_to_the_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (key, secs) in [("c", 2), ("a", 0), ("b", 1), ("d", 3)] {
+        begin(&rig, &rig.scope, key, secs).await;
+        rig.store.end_request(&rig.scope, key, at(secs), Some(answer(200))).await.unwrap();
+    }
+    assert_eq!(rig.store.forget_requests(at(0), 10).await.unwrap(), 0);
+    assert_eq!(rig.store.forget_requests(at(3), 2).await.unwrap(), 2);
+    assert_eq!(begin(&rig, &rig.scope, "c", 9).await, Begun::Ended(answer(200)));
+    assert_eq!(begin(&rig, &rig.scope, "a", 9).await, Begun::Fresh(at(9)));
+    assert_eq!(rig.store.forget_requests(at(3), 10).await.unwrap(), 1);
+    assert_eq!(rig.store.forget_requests(at(3), 10).await.unwrap(), 0);
+    assert_eq!(begin(&rig, &rig.scope, "d", 9).await, Begun::Ended(answer(200)));
+}
+
+pub async fn answers_are_there_after_a_restart(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    begin(&rig, &rig.scope, "a", 0).await;
+    rig.store.end_request(&rig.scope, "a", at(0), Some(answer(201))).await.unwrap();
+    let rig = rig.restart().await;
+    assert_eq!(begin(&rig, &rig.scope, "a", 1).await, Begun::Ended(answer(201)));
+}

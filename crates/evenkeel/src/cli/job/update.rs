@@ -1,0 +1,220 @@
+//! `evenkeel job update`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use evenkeel_core::{Span, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::super::Context;
+use super::super::run::moment;
+use super::create::{pointed, read_document, whole_seconds};
+use super::find_id;
+use super::show::schedule;
+use super::when::WhenArgs;
+use crate::Failure;
+use crate::client::Client;
+use crate::output::{ago, clean};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  evenkeel job update news --every 1h
+  evenkeel job update news --max-retries 5 --retry-backoff 2m
+  evenkeel job update news --priority 50 --set metadata.owner='\"ann\"'
+  evenkeel job update news --unset description --unset end_at
+  evenkeel job update news --file change.json
+  evenkeel job update news --lane batch --if-match g7";
+
+/// The job and what to change.
+#[derive(Args, Clone)]
+pub(super) struct UpdateArgs {
+    /// Its name or id
+    job: String,
+    /// What people call it from now on
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    name: Option<String>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    description: Option<String>,
+    /// Any field, with a JSON value or a plain text; FIELD.KEY goes inside; repeatable
+    #[arg(long, value_name = "FIELD=VALUE", conflicts_with = "file")]
+    set: Vec<String>,
+    /// Take a field away; FIELD.KEY goes inside; repeatable
+    #[arg(long, value_name = "FIELD", conflicts_with = "file")]
+    unset: Vec<String>,
+    /// Make the changes of this JSON file, or of standard input with -
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Only if nobody has changed it since: the generation or tag that it was shown with
+    #[arg(long, value_name = "TAG")]
+    if_match: Option<String>,
+
+    #[command(flatten)]
+    when: WhenArgs,
+
+    /// Try again so often after a failure
+    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
+    max_retries: Option<u32>,
+    /// Wait so long before the first retry
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    retry_backoff: Option<Span>,
+    /// Give up after so long without a sign of life
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    timeout: Option<Span>,
+    /// End a run that takes longer
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
+    max_allowed_duration: Option<Span>,
+    /// If it is due while it runs: skip, queue, allow or replace
+    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
+    overlap: Option<String>,
+    /// If times were missed: last, skip or all
+    #[arg(long, value_name = "POLICY", conflicts_with = "file", help_heading = "How")]
+    misfire: Option<String>,
+    /// Its lane: critical, standard or batch
+    #[arg(long, value_name = "LANE", conflicts_with = "file", help_heading = "How")]
+    lane: Option<String>,
+    /// Its weight in its lane
+    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
+    priority: Option<u32>,
+}
+
+impl UpdateArgs {
+    /// The fields to change.
+    pub(super) fn change(&self, now: Timestamp) -> Result<Value, Failure> {
+        if let Some(path) = &self.file {
+            return read_document(path);
+        }
+        if self.when.is_tolerance_alone() {
+            return Err(Failure::usage("--tolerance alone does not say what it belongs to")
+                .or_else("repeat the schedule: --every 1h --tolerance 10m"));
+        }
+        let mut change = Map::new();
+        let mut put = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                change.insert(field.into(), value);
+            }
+        };
+        put("name", self.name.clone().map(Value::from));
+        put("description", self.description.clone().map(Value::from));
+        put("max_retries", self.max_retries.map(Value::from));
+        put("retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
+        put("timeout_sec", whole_seconds("--timeout", self.timeout)?);
+        put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
+        put("overlap", self.overlap.clone().map(Value::from));
+        put("misfire", self.misfire.clone().map(Value::from));
+        put("lane", self.lane.clone().map(Value::from));
+        put("priority", self.priority.map(Value::from));
+        self.when.add_to(&mut change, now)?;
+        for setting in &self.set {
+            let Some((field, value)) = setting.split_once('=') else {
+                return Err(Failure::usage(format!("--set {setting:?} has no ="))
+                    .or_else("write it like --set priority=5"));
+            };
+            // What is no JSON is a text, as people write it.
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            insert(&mut change, field, value);
+        }
+        for field in &self.unset {
+            insert(&mut change, field, Value::Null);
+        }
+        if change.is_empty() {
+            return Err(Failure::usage("nothing is said that should change")
+                .or_else("say what: --every 1h, --priority 5, --set description=news"));
+        }
+        Ok(Value::Object(change))
+    }
+}
+
+/// Puts a value where a path like `metadata.owner` leads.
+fn insert(change: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => drop(change.insert(path.into(), value)),
+        Some((first, rest)) => {
+            let inner = change.entry(first).or_insert_with(|| json!({}));
+            if !inner.is_object() {
+                *inner = json!({});
+            }
+            if let Some(inner) = inner.as_object_mut() {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A tag as the server writes it.
+fn tag(text: &str) -> String {
+    let number = text.trim_matches('"').trim_start_matches('g');
+    if number.parse::<i32>().is_ok() { format!("\"g{number}\"") } else { text.into() }
+}
+
+pub(super) async fn run(
+    context: &Context,
+    client: &Client,
+    args: &UpdateArgs,
+    change: &Value,
+) -> Result<(), Failure> {
+    let id = find_id(client, &args.job).await?;
+    let if_match = args.if_match.as_deref().map(tag);
+    let answer = client.patch(&["jobs", &id], change, if_match.as_deref()).await;
+    let answer = answer.map_err(|failure| pointed(failure, change))?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let job = &answer.value;
+    let next = moment(&job["next_run_at"])
+        .map_or_else(String::new, |at| format!(", next run {}", ago(at, context.now())));
+    let name = job["name"].as_str().unwrap_or(&id);
+    let text = format!(
+        "Updated job {name}, now at generation {}.\n  runs: {}{next}",
+        job["generation"],
+        schedule(&job["schedule"]),
+    );
+    let text: Vec<String> = text.lines().map(clean).collect();
+    context.output.line(&text.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: UpdateArgs,
+    }
+
+    fn change(words: &[&str]) -> Result<Value, Failure> {
+        let words = ["update", "news"].iter().chain(words);
+        Only::try_parse_from(words).unwrap().args.change(Timestamp::from_micros(0))
+    }
+
+    #[test]
+    fn flags_become_the_change_they_stand_for() {
+        assert_eq!(
+            change(&["--every", "1h", "--priority", "5", "--retry-backoff", "2m"]).unwrap(),
+            json!({"schedule": {"kind": "interval", "every": "1h"}, "priority": 5,
+                   "retry_backoff_seconds": 120})
+        );
+        assert_eq!(
+            change(&["--set", "metadata.owner=ann", "--set", "metadata.n=5", "--unset", "end_at"])
+                .unwrap(),
+            json!({"metadata": {"owner": "ann", "n": 5}, "end_at": null})
+        );
+    }
+
+    #[test]
+    fn a_change_that_says_nothing_is_refused() {
+        for words in [&[][..], &["--tolerance", "5m"], &["--set", "priority"]] {
+            assert_eq!(change(words).unwrap_err().exit, crate::Exit::Usage, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_taken_in_every_form_it_is_shown_in() {
+        for text in ["7", "g7", "\"g7\""] {
+            assert_eq!(tag(text), "\"g7\"");
+        }
+        assert_eq!(tag("*"), "*");
+    }
+}

@@ -1,0 +1,69 @@
+//! Jobs that are changed, and many at once.
+
+use serde_json::json;
+
+use crate::support::Server;
+
+#[test]
+fn a_file_of_jobs_is_created_and_its_faults_are_told_by_line() {
+    let server = Server::start(&[]);
+    let lines: String = (0..6001)
+        .map(|n| match n {
+            5500 => "\n".into(),
+            6000 => "{\"executor_type\": \"noop\", \"priority\": 500}".into(),
+            n => format!(
+                "{}\n",
+                json!({"name": format!("job {n}"), "executor_type": "noop",
+                                        "schedule": "24h"})
+            ),
+        })
+        .collect();
+    std::fs::write(server.folder.path().join("jobs.ndjson"), lines).unwrap();
+    let said = server.run(&["job", "create", "--file", "jobs.ndjson"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.out.contains("Created 5999 jobs."), "{}", said.out);
+    assert!(said.err.contains("line 6001: priority"), "{}", said.err);
+    let listed = server.json(&["job", "list", "-n", "1"]);
+    assert_eq!(listed["total"], 5999);
+    let said = server.run(&["job", "create", "--file", "nowhere.ndjson"]);
+    assert_eq!(said.code, 2, "{said:?}");
+}
+
+#[test]
+fn a_job_is_updated_and_keeps_its_rhythm() {
+    let server = Server::start(&[]);
+    let before = server.json(&["job", "create", "--name", "news", "--every", "6h", "--noop"]);
+    let said = server.run(&["job", "update", "news", "--priority", "9", "--set", "metadata.a=b"]);
+    assert!(said.code == 0 && said.out.contains("generation 2"), "{said:?}");
+    let after = server.json(&["job", "show", "news"]);
+    assert_eq!((&after["priority"], &after["metadata"]), (&json!(9), &json!({"a": "b"})));
+    assert_eq!(after["next_run_at"], before["next_run_at"]);
+    let late = server.run(&["job", "update", "news", "--every", "1h", "--if-match", "1"]);
+    assert_eq!(late.code, 4, "{late:?}");
+    let changed = server.json(&["job", "update", "news", "--every", "1h", "--if-match", "2"]);
+    assert_ne!(changed["next_run_at"], before["next_run_at"]);
+    let wrong = server.run(&["job", "update", "news", "--lane", "fast"]);
+    assert!(wrong.code == 1 && wrong.err.contains("lane"), "{wrong:?}");
+}
+
+#[test]
+fn many_jobs_are_commanded_by_name_and_by_filter() {
+    let server = Server::start(&[]);
+    for name in ["a", "b", "c"] {
+        server.json(&["job", "create", "--name", name, "--every", "6h", "--noop"]);
+    }
+    let counted = server.json(&["job", "pause", "--all", "--name-prefix", "a", "--dry-run"]);
+    assert_eq!((&counted["matched"], &counted["dry_run"]), (&json!(1), &json!(true)));
+    assert_eq!(server.json(&["job", "show", "a"])["status"], "scheduled");
+    let said = server.run(&["job", "pause", "a", "b"]);
+    assert!(said.code == 0 && said.out.contains("2 of 2"), "{said:?}");
+    let said = server.run(&["job", "pause", "--all"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    assert!(said.out.contains("1 of 3") && said.err.contains("not_allowed_while_paused"));
+    assert_eq!(server.json(&["job", "resume", "--all"])["done"], 3);
+    assert_eq!(server.json(&["job", "set-priority", "7", "--all"])["done"], 3);
+    assert_eq!(server.json(&["job", "show", "c"])["priority"], 7);
+    assert_eq!(server.run(&["job", "pause"]).code, 2);
+    assert_eq!(server.json(&["job", "delete", "--all"])["done"], 3);
+    assert_eq!(server.json(&["job", "list"])["total"], 0);
+}
