@@ -9,7 +9,7 @@ use crate::clock::resolve;
 use crate::error::Answer;
 use crate::fire::link_in;
 use crate::rows::{key_from, key_params, link, link_columns};
-use crate::watch;
+use crate::{labels, watch};
 
 /// So many chains are searched for running attempts, however many the job says are live.
 const SEARCHED_MAX: u32 = 10_000;
@@ -32,6 +32,7 @@ pub(crate) fn delete(
     connection.prepare_cached(include_str!("../queries/delete_job_state.sql"))?.execute([no])?;
     crate::jobs::count_jobs(connection, tenant, -1)?;
     watch::forget(connection, JobNo(no))?;
+    labels::forget(connection, JobNo(no))?;
     Ok(Deleted::Done(end_all(connection, JobNo(no), Outcome::Cancelled, now)?.running))
 }
 

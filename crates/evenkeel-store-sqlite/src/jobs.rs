@@ -4,18 +4,14 @@ use evenkeel_core::{
     About, Definition, JobId, JobNo, Origin, RunKey, Sequence, Shard, Slot, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    Changed, Job, JobChange, JobFilter, NewJob, Now, Page, PageRequest, Registered, Standing,
-    StoreError, Triggered,
+    Changed, Job, JobChange, NewJob, Now, Registered, Standing, StoreError, Triggered,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{job_from, job_id, json, micros};
-use crate::{openings, watch};
-
-/// A filtered list is counted exactly up to here.
-const COUNTED_MAX: i64 = 10_000;
+use crate::{labels, openings, watch};
 
 pub(crate) fn register(
     connection: &Connection,
@@ -52,8 +48,11 @@ fn register_one(
         json(about)?,
         json(&job.definition)?,
         now.as_micros(),
+        job.definition.executor.kind,
+        job.definition.lane as u8,
     ])?;
     let no = JobNo(connection.last_insert_rowid());
+    labels::write(connection, tenant, no, about)?;
     connection.prepare_cached(include_str!("../queries/register_job_state.sql"))?.execute(
         params![
             no.0,
@@ -148,6 +147,7 @@ pub(crate) fn update(
         json(&definition)?,
         now.as_micros(),
     ])?;
+    labels::write_anew(connection, tenant, job.no, &about, &definition)?;
     connection
         .prepare_cached(include_str!("../queries/update_job_state.sql"))?
         .execute(params![job.no.0, definition.schedule.follows_its_end()])?;
@@ -220,65 +220,4 @@ fn free_sequence(connection: &Connection, job: JobNo, n: u32, now: Timestamp) ->
         }
     }
     Err(StoreError::Refused("every trigger number of this microsecond is taken".into()).into())
-}
-
-pub(crate) fn list(
-    connection: &Connection,
-    tenant: TenantNo,
-    filter: &JobFilter,
-    page: PageRequest<JobNo>,
-) -> Answer<Page<Job, JobNo>> {
-    let after = page.after.map_or(0, |no| no.0);
-    // One more than asked for tells whether there is a next page.
-    let limit = i64::from(page.limit) + 1;
-    let (prefix, source) = (&filter.name_prefix, &filter.source_id);
-    let (total, total_is_estimate) = count(connection, tenant, filter)?;
-    let (sql, parameters) = match (source, prefix) {
-        (None, None) => {
-            (include_str!("../queries/list_jobs.sql"), params![tenant.0, after, limit, page.offset])
-        }
-        (None, Some(_)) => (
-            include_str!("../queries/list_jobs_by_name.sql"),
-            params![tenant.0, after, limit, page.offset, prefix],
-        ),
-        (Some(_), _) => (
-            include_str!("../queries/list_jobs_by_source.sql"),
-            params![tenant.0, after, limit, page.offset, prefix, source],
-        ),
-    };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(job_from(connection, row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().map(|job| job.no).filter(|_| has_more);
-    Ok(Page { items, total, total_is_estimate, next })
-}
-
-fn count(connection: &Connection, tenant: TenantNo, filter: &JobFilter) -> Answer<(u64, bool)> {
-    let all: Option<i64> = connection
-        .prepare_cached("SELECT job_count FROM tenant WHERE tenant_no = ?1")?
-        .query_row([tenant.0], |row| row.get(0))
-        .optional()?;
-    let all = all.unwrap_or(0);
-    let (prefix, source) = (&filter.name_prefix, &filter.source_id);
-    if prefix.is_none() && source.is_none() {
-        return Ok((all.unsigned_abs(), false));
-    }
-    let most = COUNTED_MAX + 1;
-    let found: i64 = if source.is_some() {
-        connection
-            .prepare_cached(include_str!("../queries/list_jobs_count_by_source.sql"))?
-            .query_row(params![tenant.0, prefix, source, most], |row| row.get(0))?
-    } else {
-        connection
-            .prepare_cached(include_str!("../queries/list_jobs_count_by_name.sql"))?
-            .query_row(params![tenant.0, prefix, Option::<&str>::None, most], |row| row.get(0))?
-    };
-    // Beyond that nobody counts; it is somewhere between there and all jobs.
-    let is_estimate = found > COUNTED_MAX;
-    Ok((if is_estimate { all } else { found }.unsigned_abs(), is_estimate))
 }

@@ -10,6 +10,8 @@ mod delete;
 mod error;
 mod fire;
 mod jobs;
+mod labels;
+mod lists;
 mod log;
 mod nodes;
 mod notes;

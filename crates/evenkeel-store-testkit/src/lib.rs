@@ -12,8 +12,10 @@
 pub mod cases;
 pub mod fixtures;
 mod list;
+mod list_lists;
 mod list_promises;
 pub mod model;
+mod paging;
 pub mod rig;
 
 use std::any::Any;

@@ -12,6 +12,7 @@ mod access;
 mod error;
 mod events;
 mod jobs;
+mod listing;
 mod lists;
 mod nodes;
 mod notes;
@@ -37,6 +38,7 @@ pub use events::{
 pub use jobs::{
     Changed, Deleted, Job, JobChange, JobStore, NewJob, Registered, SlotLoad, Triggered,
 };
+pub use listing::{LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of};
 pub use lists::{COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};

@@ -48,6 +48,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Deleted> {
     close(connection, &mut chains, withdrawn, RunStatus::Cancelled, now).await?;
     let running = ask(connection, &chains[0]).await?;
     connection.change(include_str!("../../queries/delete_forget_change.sql"), &[&job_no]).await?;
+    super::labels::forget(connection, job_no).await?;
     let sql = include_str!("../../queries/delete_count.sql");
     connection.change(sql, &[&job_no, &args.tenant]).await?;
     Ok(Deleted::Done(running))

@@ -5,6 +5,7 @@ use evenkeel_store::{Changed, Job, JobChange, Now, Opening, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
+use super::labels::write_anew;
 use super::read::get_job;
 use crate::PostgresStore;
 use crate::columns::{get, maybe_time, micros, name_list, slot, span};
@@ -131,6 +132,9 @@ async fn write(connection: &Connection, args: &Args, job_no: i64) -> Tried<i64> 
         )
         .await?;
     let now: i64 = get(&row, 0)?;
+    let change = &args.change;
+    let (about, definition) = (change.about.as_ref(), change.definition.as_ref());
+    write_anew(connection, args.tenant, job_no, about, definition).await?;
     let next_at = args.change.next_at.flatten();
     let definition = args.change.definition.as_ref();
     let by_end = definition.map(|definition| definition.schedule.follows_its_end());

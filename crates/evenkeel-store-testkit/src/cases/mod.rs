@@ -91,6 +91,8 @@ pub mod fire;
 pub mod history;
 pub mod letters;
 pub mod list;
+pub mod list_filters;
+pub mod list_walks;
 pub mod look_ahead;
 pub mod node_races;
 pub mod nodes;

@@ -9,6 +9,7 @@ mod cancel;
 mod data;
 mod ends;
 mod fires;
+mod job_lists;
 mod jobs;
 mod lists;
 mod nodes;
