@@ -7,6 +7,7 @@ mod auth;
 mod body;
 mod conditions;
 mod executions;
+mod failures;
 mod guard;
 mod health;
 mod jobs;
@@ -19,6 +20,7 @@ mod params;
 mod problem;
 mod routes;
 mod runs;
+mod scheduler;
 mod schedules;
 mod state;
 mod tenants;
@@ -28,16 +30,19 @@ pub use auth::Caller;
 pub use body::BODY_BYTES_MAX;
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
 pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
+pub use failures::{FailureList, FailureView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
-    JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView, TriggeredView,
+    JobStats, JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView,
+    TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
+pub use scheduler::{ExecutionFigures, JobFigures, SchedulerMetrics};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{App, Clock, RenderMetrics, Settings};
 pub use tenants::{DEFAULT_TENANT, Tenants};

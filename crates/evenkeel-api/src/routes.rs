@@ -11,7 +11,8 @@ use crate::body::BODY_BYTES_MAX;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
 use crate::{
-    auth, conditions, executions, guard, health, jobs, metrics, observe, pages, runs, schedules,
+    auth, conditions, executions, failures, guard, health, jobs, metrics, observe, pages, runs,
+    scheduler, schedules,
 };
 
 /// All of the HTTP interface.
@@ -56,6 +57,9 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(jobs::next))
         .routes(routes!(jobs::condition))
         .routes(routes!(jobs::explain))
+        .routes(routes!(jobs::stats))
+        .routes(routes!(scheduler::metrics))
+        .routes(routes!(failures::list))
         .routes(routes!(conditions::list))
         .routes(routes!(schedules::preview))
         .routes(routes!(executions::list_of_job))

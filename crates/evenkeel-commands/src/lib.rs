@@ -8,6 +8,8 @@ mod describe;
 mod error;
 mod executors;
 mod fault;
+mod figures;
+mod filter;
 mod jobs;
 mod pages;
 mod preview;
@@ -21,6 +23,8 @@ pub use describe::describe;
 pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use fault::Fault;
+pub use figures::{Figures, RunSearch};
+pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
     Accepted, Created, Foreseen, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, SlotLoad,
     condition_of,

@@ -33,6 +33,7 @@ mod scheduler;
 mod settings;
 mod slots;
 mod suspects;
+mod tallier;
 mod worker;
 
 pub use chance::RandomChance;

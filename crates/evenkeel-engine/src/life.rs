@@ -32,6 +32,7 @@ use crate::recorder::{Recorder, Unsaved, store_last};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
+use crate::tallier::{Tallier, Tallies};
 use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
@@ -70,6 +71,7 @@ impl Life {
         let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
         db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
+        let tallies = Arc::new(Tallies::default());
         let worker = Worker::new(
             Arc::new(Slots::new(settings.workers)),
             Arc::clone(registry),
@@ -78,6 +80,7 @@ impl Life {
             Arc::clone(&db_clock),
             Arc::clone(chance),
             ended_in,
+            Arc::clone(&tallies),
         );
         let shared = Arc::new(Incarnation {
             node: joined.node,
@@ -90,6 +93,7 @@ impl Life {
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
             awaited: Awaited::default(),
+            tallies,
             meters: Meters::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),
@@ -111,6 +115,7 @@ impl Life {
         always.spawn(Canceller::new(share()).run());
         always.spawn(Postman::new(share()).run());
         always.spawn(Recorder::new(share()).run());
+        always.spawn(Tallier::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
         let side_by_side = life.store.appetite().side_by_side.max(1);
         for _ in 0..side_by_side {
@@ -152,6 +157,7 @@ impl Life {
         life.worker.cancel_all(CancelReason::ShuttingDown);
         let last = instant_now() + LAST_WORDS;
         wait_until(last, || life.worker.busy_count() == 0).await;
+        Tallier::new(Arc::clone(&life)).run_last(LAST_WORDS / 2).await;
         self.hand_back(last).await;
     }
 

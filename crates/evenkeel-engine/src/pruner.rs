@@ -15,6 +15,9 @@ const BREATH: Duration = Duration::from_millis(20);
 /// Pages forgotten in one step: they are larger than runs.
 const PAGES_STEP: u32 = 100;
 
+/// Groups of failures forgotten in one step.
+const FAILURES_STEP: u32 = 500;
+
 /// Goes round the history again and again.
 pub struct Pruner {
     life: Arc<Incarnation>,
@@ -44,6 +47,7 @@ impl Pruner {
         let is_over = pruned.next.is_none();
         if is_over {
             self.clear_pages().await?;
+            self.forget_failures().await?;
         }
         Ok(is_over)
     }
@@ -54,6 +58,17 @@ impl Pruner {
             let cleared = self.life.store.clear_pages(PAGES_STEP).await?;
             metrics::counter!("evenkeel_pages_forgotten_total").increment(cleared);
             if cleared < u64::from(PAGES_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets failures that have not happened again for as long as runs are kept.
+    async fn forget_failures(&self) -> Result<(), StoreError> {
+        let before = self.life.db_now().saturating_sub(self.life.settings.retention.age);
+        loop {
+            let forgotten = self.life.store.forget_failures(before, FAILURES_STEP).await?;
+            if forgotten < u64::from(FAILURES_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::chain::end_of_failed;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
 use evenkeel_core::run::{Event, RunState, step};
-use evenkeel_core::{Definition, NodeNo, Timestamp};
+use evenkeel_core::{Definition, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Member, NodeState, Owned, Requeue, Signal, StoreError};
 use tracing::{error, info, warn};
 
@@ -99,8 +99,19 @@ impl Reaper {
                 break;
             }
             let (requeues, finishes) = self.decide(dead, owned);
+            let tenants: Vec<TenantNo> = requeues.iter().map(|requeue| requeue.tenant).collect();
             let back = store.requeue(dead.node, requeues, Incarnation::NOW).await?;
-            let ended = store.finish(dead.node, finishes, self.life.settings.alpha).await?;
+            let alpha = self.life.settings.alpha;
+            let ended = store.finish(dead.node, finishes.clone(), alpha).await?;
+            for (tenant, _) in tenants.iter().zip(&back).filter(|(_, back)| **back) {
+                self.life.tallies.stolen(*tenant);
+            }
+            self.life.tallies.ended(&finishes, &ended);
+            for (finish, _) in
+                finishes.iter().zip(&ended).filter(|(_, end)| **end == FinishResult::Done)
+            {
+                self.life.tallies.stolen(finish.tenant);
+            }
             let done = back.into_iter().filter(|back| *back).count()
                 + ended.into_iter().filter(|end| *end == FinishResult::Done).count();
             if done == 0 {

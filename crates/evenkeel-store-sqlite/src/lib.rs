@@ -27,6 +27,7 @@ mod schedules;
 mod session;
 mod stubs;
 mod supersede;
+mod tally;
 mod verbs;
 mod watch;
 mod writer;

@@ -317,8 +317,8 @@ impl List<'_> {
         let wanted = match (cursor, falls) {
             (None, false) => first,
             (None, true) => last,
-            (Some(cursor), false) => (cursor.slot().0 + 1).max(first),
-            (Some(cursor), true) => (cursor.slot().0 - 1).min(last),
+            (Some(cursor), false) => cursor.slot().0.saturating_add(1).max(first),
+            (Some(cursor), true) => cursor.slot().0.saturating_sub(1).min(last),
         };
         let sql = match falls {
             false => include_str!("../queries/list_jobs_next_slot.sql"),

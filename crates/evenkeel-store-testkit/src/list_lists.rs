@@ -18,5 +18,14 @@ macro_rules! __list_conformance {
             a_rare_job_in_a_long_list_is_found_page_by_page,
             a_crowded_quarter_of_an_hour_is_walked_once,
         }
+        $crate::__conformance_module! { $open => tally:
+            what_nodes_have_seen_adds_up,
+            what_ran_is_forgotten_when_a_node_mentions_it_no_more,
+            what_ran_on_a_lost_node_does_not_count,
+            failures_are_grouped_by_what_they_have_in_common,
+            failures_of_a_deleted_job_stay_without_it,
+            failures_are_listed_newest_first_page_by_page,
+            old_failures_are_forgotten_in_steps,
+        }
     };
 }

@@ -11,6 +11,7 @@ mod list;
 #[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod next;
 mod schedule;
+mod stats;
 mod trigger;
 mod veil;
 mod view;
@@ -26,6 +27,7 @@ pub use explain::{ExplainView, ReasonView};
 pub use list::JobList;
 pub use next::{NextTimeView, NextTimesView};
 pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
+pub use stats::JobStats;
 pub use trigger::TriggeredView;
 pub use view::JobView;
 
@@ -36,6 +38,7 @@ pub(crate) use explain::*;
 pub(crate) use get::*;
 pub(crate) use list::*;
 pub(crate) use next::*;
+pub(crate) use stats::*;
 pub(crate) use trigger::*;
 
 /// The id of a job in a path. What can't be an id is the id of no job.

@@ -22,7 +22,7 @@ pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
 /// What people do with jobs.
 #[derive(Clone)]
 pub struct Jobs {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     executors: Arc<dyn ExecutorCheck>,
 }

@@ -344,8 +344,8 @@ impl List {
         let wanted = match (cursor, falls) {
             (None, false) => first,
             (None, true) => last,
-            (Some(cursor), false) => (cursor.slot().0 + 1).max(first),
-            (Some(cursor), true) => (cursor.slot().0 - 1).min(last),
+            (Some(cursor), false) => cursor.slot().0.saturating_add(1).max(first),
+            (Some(cursor), true) => cursor.slot().0.saturating_sub(1).min(last),
         };
         let sql = if falls {
             include_str!("../../queries/list_jobs_next_slot_back.sql")

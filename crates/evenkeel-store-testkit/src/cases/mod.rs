@@ -112,6 +112,7 @@ pub mod requeue;
 pub mod runs;
 pub mod steal;
 pub mod supersede;
+pub mod tally;
 pub mod tenants;
 pub mod trigger;
 pub mod update;

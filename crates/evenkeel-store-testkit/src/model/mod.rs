@@ -19,6 +19,7 @@ mod pages;
 mod prune;
 mod queue;
 mod stubs;
+mod tally;
 mod verbs;
 mod watch;
 
