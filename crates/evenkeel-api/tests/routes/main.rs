@@ -7,6 +7,7 @@ mod broken_store;
 mod callbacks;
 mod conditions;
 mod executions;
+mod figures;
 mod jobs;
 mod limits;
 mod lists;

@@ -3,6 +3,7 @@
 mod bench;
 mod completions;
 mod context;
+mod failures;
 mod job;
 mod migrate;
 mod next;
@@ -48,6 +49,12 @@ pub enum Command {
     Job(job::JobArgs),
     /// See what has run, runs and will run
     Run(run::RunArgs),
+    /// Show what goes wrong, equal failures as one
+    #[command(after_help = "Examples:
+  evenkeel failures
+  evenkeel failures --job hello
+  evenkeel failures --json | jq '.failures[0].error_message'")]
+    Failures(failures::FailuresArgs),
     /// Search and read the pages that crawls have kept
     Page(page::PageArgs),
     /// Show the next times of a schedule; needs no server
@@ -72,6 +79,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(&context, *args),
         Command::Job(args) => job::run(&context, args),
         Command::Run(args) => run::run(&context, args),
+        Command::Failures(args) => failures::run(&context, args),
         Command::Page(args) => page::run(&context, args),
         Command::Next(args) => next::run(&context, &args),
         Command::Token(args) => token::run(&context, args),

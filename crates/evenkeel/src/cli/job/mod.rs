@@ -2,7 +2,9 @@
 
 mod conditions;
 mod create;
+mod filter;
 mod show;
+mod stats;
 mod when;
 
 use clap::{Args, Subcommand};
@@ -30,16 +32,27 @@ enum JobCommand {
     /// Create a job; without a schedule it runs once, now
     #[command(after_help = create::EXAMPLES)]
     Create(Box<create::CreateArgs>),
-    /// List jobs, oldest first
+    /// List jobs, oldest first unless --sort says otherwise
     #[command(after_help = "Examples:
   evenkeel job list
   evenkeel job list --name-prefix news- -n 200
+  evenkeel job list --status failed --sort -updated_at
+  evenkeel job list --metadata team=red --condition error
+  evenkeel job list --next-run-before 2026-12-01T10:00:00Z --sort next_run_at
   evenkeel job list --json | jq '.jobs[].next_run_at'")]
     List(show::ListArgs),
     /// Show one job
     #[command(after_help = "Examples:
   evenkeel job show hello")]
     Show {
+        /// Its name or id
+        job: String,
+    },
+    /// Show how a job has done: how many runs, how many good, how long they take
+    #[command(after_help = "Examples:
+  evenkeel job stats hello
+  evenkeel job stats hello --json | jq .success_rate")]
+    Stats {
         /// Its name or id
         job: String,
     },
@@ -86,6 +99,7 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Create(_) => create::run(context, &client, &document).await,
             JobCommand::List(args) => show::list(context, &client, args).await,
             JobCommand::Show { job } => show::show(context, &client, &job).await,
+            JobCommand::Stats { job } => stats::stats(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
             JobCommand::Trigger { job } => trigger(context, &client, &job).await,
