@@ -7,9 +7,10 @@ mod auth;
 mod body;
 mod conditions;
 mod docs;
-mod events;
 mod etag;
+mod events;
 mod executions;
+mod failures;
 mod guard;
 mod health;
 mod jobs;
@@ -23,6 +24,7 @@ mod params;
 mod problem;
 mod routes;
 mod runs;
+mod scheduler;
 mod schedules;
 mod state;
 mod streams;
@@ -36,11 +38,12 @@ pub use events::EventView;
 pub use executions::{
     CancelledView, ExecutionList, ExecutionView, LogView, ProgressView, SkippedView,
 };
+pub use failures::{FailureList, FailureView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
     CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView,
-    JobDocument, JobList, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
+    JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
     ScheduleForm, ScheduleView, TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
@@ -48,6 +51,7 @@ pub use pages::{PageHitView, PageList, PageView};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
+pub use scheduler::{ExecutionFigures, JobFigures, SchedulerMetrics};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{App, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, Streams};

@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{JobNo, RunId, RunKey, Timestamp};
-use evenkeel_store::{JobCursor, PageNo, PageRequest, RiskCursor};
+use evenkeel_store::{FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor};
 use utoipa::IntoParams;
 
 use crate::params::Params;
@@ -118,6 +119,20 @@ impl CursorKey for RiskCursor {
     }
 }
 
+impl CursorKey for FailureCursor {
+    const TAG: u8 = b'f';
+
+    fn bits(self) -> u128 {
+        let (at, fingerprint) = self;
+        u128::from(at.as_micros().cast_unsigned()) << 64 | u128::from(fingerprint.0)
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        let at = Timestamp::from_micros(((bits >> 64) as u64).cast_signed());
+        Some((at, Fingerprint(bits as u64)))
+    }
+}
+
 /// A cursor that goes on after `key`.
 pub(crate) fn encode<C: CursorKey>(key: C) -> String {
     let mut bytes = [0; 17];
@@ -157,6 +172,8 @@ mod tests {
             prop_assert_eq!(decode(&encode(key)), Some(key));
             let risk: RiskCursor = (Timestamp::from_micros(time), job);
             prop_assert_eq!(decode(&encode(risk)), Some(risk));
+            let failure: FailureCursor = (Timestamp::from_micros(time), Fingerprint(n.into()));
+            prop_assert_eq!(decode(&encode(failure)), Some(failure));
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);
             prop_assert_eq!(decode::<RunKey>(&encode(place)), None);

@@ -2,7 +2,8 @@
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use evenkeel_commands::Fault;
+use evenkeel_commands::{Fault, read_time};
+use evenkeel_core::{JobId, Timestamp};
 
 use crate::problem::{Problem, ProblemType};
 
@@ -52,6 +53,58 @@ impl Params {
             self.fault(name, "holds a NUL character; take it out");
         }
         Some(value)
+    }
+
+    /// All parameters whose names start with `prefix`.
+    pub(crate) fn starting(
+        &mut self,
+        prefix: &str,
+        shown_as: &'static str,
+    ) -> Vec<(String, String)> {
+        self.known.push(shown_as);
+        let (taken, left) = std::mem::take(&mut self.left)
+            .into_iter()
+            .partition(|(name, _)| name.starts_with(prefix));
+        self.left = left;
+        taken
+    }
+
+    /// One of some words.
+    pub(crate) fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(name)?;
+        let known = words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant);
+        if known.is_none() {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.fault(name, format!("{text:?} is not one of {}", words.join(", ")));
+        }
+        known
+    }
+
+    /// A moment.
+    pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        let text = self.text(name)?;
+        match read_time(&text) {
+            Ok(moment) => Some(moment),
+            Err(message) => {
+                self.fault(name, message);
+                None
+            }
+        }
+    }
+
+    /// The id of a job.
+    pub(crate) fn job_id(&mut self, name: &'static str) -> Option<JobId> {
+        let text = self.text(name)?;
+        let id = text.parse().ok();
+        if id.is_none() {
+            self.fault(name, format!("{text:?} is not a UUID"));
+        }
+        id
+    }
+
+    /// Notes a fault that was found elsewhere.
+    pub(crate) fn add_fault(&mut self, fault: Fault) {
+        self.faults.push(fault);
     }
 
     /// A whole number in a range.

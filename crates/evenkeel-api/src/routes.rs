@@ -12,8 +12,8 @@ use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::state::{App, Settings};
 use crate::{
-    auth, conditions, events, executions, guard, health, jobs, keyed, metrics, observe, pages, runs,
-    schedules,
+    auth, conditions, events, executions, failures, guard, health, jobs, keyed, metrics, observe,
+    pages, runs, scheduler, schedules,
 };
 
 /// All of the HTTP interface.
@@ -71,6 +71,9 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(jobs::next))
         .routes(routes!(jobs::condition))
         .routes(routes!(jobs::explain))
+        .routes(routes!(jobs::stats))
+        .routes(routes!(scheduler::metrics))
+        .routes(routes!(failures::list))
         .routes(routes!(conditions::list))
         .routes(routes!(schedules::preview))
         .routes(routes!(executions::list_of_job))

@@ -9,8 +9,10 @@ mod document;
 mod error;
 mod executors;
 mod fault;
-pub mod import;
 mod feed;
+mod figures;
+mod filter;
+pub mod import;
 mod jobs;
 mod new_lines;
 mod pages;
@@ -28,6 +30,8 @@ pub use error::{CommandError, Conflict};
 pub use executors::ExecutorCheck;
 pub use fault::Fault;
 pub use feed::{EventFilter, Feed, Listening, News};
+pub use figures::{Figures, RunSearch};
+pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
     Accepted, Ask, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit, Foreseen,
     Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, REFUSALS_TOLD_MAX, Refusal,

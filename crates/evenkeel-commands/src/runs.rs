@@ -12,7 +12,7 @@ use crate::{CommandError, Conflict};
 /// What people ask about runs.
 #[derive(Clone)]
 pub struct Runs {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
 }
 
 impl Runs {

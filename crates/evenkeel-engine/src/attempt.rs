@@ -81,6 +81,11 @@ impl Open {
         }
     }
 
+    /// Whose it is.
+    pub fn tenant(&self) -> TenantNo {
+        self.tenant
+    }
+
     /// What becomes of what its body has said, when `then` follows.
     fn traces(&self, then: Then) -> Traces {
         let noted = self.wire.was_taken();

@@ -36,6 +36,7 @@ mod scheduler;
 mod settings;
 mod slots;
 mod suspects;
+mod tallier;
 mod worker;
 
 pub use chance::RandomChance;

@@ -34,6 +34,7 @@ use crate::reporter::{Notices, Reporter};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
+use crate::tallier::{Tallier, Tallies};
 use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
@@ -76,6 +77,7 @@ impl Life {
         let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
         db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
+        let tallies = Arc::new(Tallies::default());
         let worker = Worker::new(
             Arc::new(Slots::new(settings.workers)),
             Arc::clone(registry),
@@ -84,6 +86,7 @@ impl Life {
             Arc::clone(&db_clock),
             Arc::clone(chance),
             ended_in,
+            Arc::clone(&tallies),
         );
         let shared = Arc::new(Incarnation {
             node: joined.node,
@@ -96,6 +99,7 @@ impl Life {
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
             awaited: Awaited::default(),
+            tallies,
             meters: Meters::default(),
             events: store.events().clone(),
             notices: Notices::default(),
@@ -121,6 +125,7 @@ impl Life {
         always.spawn(Recorder::new(share()).run());
         always.spawn(Relay::new(share()).run());
         always.spawn(Reporter::new(share()).run());
+        always.spawn(Tallier::new(share()).run());
         let ended = Arc::new(tokio::sync::Mutex::new(ended));
         let side_by_side = life.store.appetite().side_by_side.max(1);
         for _ in 0..side_by_side {
@@ -162,6 +167,7 @@ impl Life {
         life.worker.cancel_all(CancelReason::ShuttingDown);
         let last = instant_now() + LAST_WORDS;
         wait_until(last, || life.worker.busy_count() == 0).await;
+        Tallier::new(Arc::clone(&life)).run_last(LAST_WORDS / 2).await;
         self.hand_back(last).await;
         pass_on_last(&life).await;
     }

@@ -49,8 +49,6 @@ macro_rules! metered {
 
 metered!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
-    update(scope: &Scope, id: JobId, change: JobChange, now: Now) -> Changed;
-    delete(scope: &Scope, id: JobId, now: Now) -> Deleted;
     get(scope: &Scope, id: JobId) -> Option<Job>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;
@@ -137,7 +135,7 @@ metered!(TallyStore {
 
 metered!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
-    end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
+    end_request(scope: &Scope, key: &str, begun: Timestamp, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
 });
 

@@ -20,6 +20,8 @@ const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
 /// Requests forgotten in one step: their answers may be long.
 const REQUESTS_STEP: u32 = 100;
+/// Groups of failures forgotten in one step.
+const FAILURES_STEP: u32 = 500;
 
 /// Goes round the history again and again.
 pub struct Pruner {
@@ -51,6 +53,7 @@ impl Pruner {
         if is_over {
             self.clear_pages().await?;
             self.forget_requests().await?;
+            self.forget_failures().await?;
         }
         Ok(is_over)
     }
@@ -73,6 +76,17 @@ impl Pruner {
             let cleared = self.life.store.clear_pages(PAGES_STEP).await?;
             metrics::counter!("evenkeel_pages_forgotten_total").increment(cleared);
             if cleared < u64::from(PAGES_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets failures that have not happened again for as long as runs are kept.
+    async fn forget_failures(&self) -> Result<(), StoreError> {
+        let before = self.life.db_now().saturating_sub(self.life.settings.retention.age);
+        loop {
+            let forgotten = self.life.store.forget_failures(before, FAILURES_STEP).await?;
+            if forgotten < u64::from(FAILURES_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
             }
         }

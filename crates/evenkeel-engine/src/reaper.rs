@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::chain::end_of_failed;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
 use evenkeel_core::run::{Event, RunState, step};
-use evenkeel_core::{Definition, NodeNo, RunKey, Timestamp};
+use evenkeel_core::{Definition, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
     Finish, FinishResult, Member, NewEvent, NodeState, Owned, Requeue, Signal, StoreError,
 };
@@ -102,12 +102,20 @@ impl Reaper {
             }
             let (requeues, finishes) = self.decide(dead, owned);
             let lock_age = self.life.db_now().since(dead.last_ping_at);
-            let taken_over: Vec<RunKey> = requeues.iter().map(|requeue| requeue.key).collect();
+            let taken_over: Vec<(RunKey, TenantNo)> =
+                requeues.iter().map(|requeue| (requeue.key, requeue.tenant)).collect();
             let given_up = finishes.clone();
             let back = store.requeue(dead.node, requeues, Incarnation::NOW).await?;
             let ended = store.finish(dead.node, finishes, self.life.settings.alpha).await?;
-            for (key, _) in taken_over.iter().zip(&back).filter(|(_, back)| **back) {
+            for ((key, tenant), _) in taken_over.iter().zip(&back).filter(|(_, back)| **back) {
                 self.life.notices.taken_over(*key, lock_age);
+                self.life.tallies.stolen(*tenant);
+            }
+            self.life.tallies.ended(&given_up, &ended);
+            for (finish, _) in
+                given_up.iter().zip(&ended).filter(|(_, end)| **end == FinishResult::Done)
+            {
+                self.life.tallies.stolen(finish.tenant);
             }
             self.tell_given_up(&given_up, &ended);
             let done = back.into_iter().filter(|back| *back).count()

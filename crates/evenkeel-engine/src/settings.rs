@@ -36,6 +36,8 @@ pub struct Settings {
     pub alpha: f64,
     /// What bodies say while they run is stored this often.
     pub note_every: Duration,
+    /// Sums over runs are written down this often.
+    pub metrics_interval: Duration,
     /// An attempt that runs for longer is written down as a long one.
     pub long_run_after: Duration,
     /// What history is kept.
@@ -82,6 +84,7 @@ impl Settings {
             stall: Duration::from_millis(50),
             alpha: DEFAULT_ALPHA,
             note_every: Duration::from_secs(1),
+            metrics_interval: Duration::from_secs(5),
             long_run_after: Duration::from_secs(30),
             retention: Retention::default(),
         }

@@ -44,6 +44,4 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
             ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
        END AS last_error
   FROM job j JOIN job_state s USING (job_no)
- WHERE j.tenant_no = $1 AND j.standing <> 3 AND j.job_no > $2
-   AND ($3::text IS NULL OR starts_with(j.name, $3)) AND ($4::text IS NULL OR j.source_id = $4)
- ORDER BY j.job_no OFFSET $5 LIMIT $6;
+ WHERE j.job_no = ANY ($1::int8[]) AND j.standing <> 3;

@@ -2,13 +2,14 @@ WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), d AS MATERIALIZED (
     SELECT * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::int8[], $10::int4[], $11::bool[]) WITH ORDINALITY
+                         $9::int8[], $10::int4[], $11::bool[], $12::text[], $13::int2[])
+                  WITH ORDINALITY
                   AS d(id, name, configuration, source_id, about, definition, next_at, slot, by_end,
-                       nth)
+                       executor, lane, nth)
 ), made AS (
     INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
-                     updated_at)
-    SELECT id, $2, name, configuration, source_id, about, definition, now, now
+                     updated_at, executor, lane)
+    SELECT id, $2, name, configuration, source_id, about, definition, now, now, executor, lane
       FROM d, clock ORDER BY nth
         ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
  RETURNING job_no, id

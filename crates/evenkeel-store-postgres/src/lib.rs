@@ -21,6 +21,7 @@ mod rounds;
 mod runs;
 mod schedules;
 mod stubs;
+mod tally;
 mod tls;
 mod watch;
 mod withdraw;

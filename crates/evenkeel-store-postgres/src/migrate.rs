@@ -7,13 +7,14 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 9] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
     include_str!("../migrations/0004_cancel.sql"),
     include_str!("../migrations/0005_schedules.sql"),
     include_str!("../migrations/0006_control.sql"),
+    include_str!("../migrations/0007_lists.sql"),
     include_str!("../migrations/0008_requests.sql"),
     include_str!("../migrations/0010_events.sql"),
 ];

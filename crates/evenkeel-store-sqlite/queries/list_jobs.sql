@@ -6,5 +6,4 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, j.created
        (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
            + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting
 FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.tenant_no = ?1 AND j.standing <> 3 AND j.job_no > ?2
-ORDER BY j.job_no LIMIT ?3 OFFSET ?4
+WHERE j.job_no = ?1 AND j.standing <> 3

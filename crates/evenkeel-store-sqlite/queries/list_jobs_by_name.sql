@@ -1,12 +1,3 @@
-SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, j.created_at, j.updated_at,
-       s.generation, s.next_at, s.last_fired_at, s.live, s.executions, s.last_status, s.failures,
-       s.last_start_at, s.last_end_at, s.last_good_start_at, s.last_good_end_at,
-       s.average_us, s.variance, coalesce(s.placed_at, j.created_at) AS since, s.fired,
-       s.head_at, s.head_sequence, s.stopped_at, s.good_runs, s.bad_runs, s.failed_at,
-       (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
-           + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting
-FROM job j JOIN job_state s ON s.job_no = j.job_no
-WHERE j.tenant_no = ?1 AND j.standing <> 3 AND j.job_no > ?2
-  -- No text is above its prefix followed by the last character there is.
-  AND j.name >= ?5 AND j.name < ?5 || char(1114111)
-ORDER BY j.job_no LIMIT ?3 OFFSET ?4
+SELECT job_no FROM job
+WHERE tenant_no = ?1 AND standing <> 3 AND (name, configuration) >= (?15, ?16)
+ORDER BY name ASC, configuration ASC LIMIT ?17 OFFSET ?18

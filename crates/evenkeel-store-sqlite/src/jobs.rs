@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Job, JobFilter, NewJob, Now, Page, PageRequest, Registered};
+use evenkeel_store::{Job, NewJob, Now, Registered};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::clock::resolve;
 use crate::error::Answer;
+use crate::labels;
 use crate::rows::{job_from, job_id, json, micros};
-
-/// A filtered list is counted exactly up to here.
-const COUNTED_MAX: i64 = 10_000;
 
 pub(crate) fn register(
     connection: &Connection,
@@ -48,8 +46,11 @@ fn register_one(
         json(about)?,
         json(&job.definition)?,
         now.as_micros(),
+        job.definition.executor.kind,
+        job.definition.lane as u8,
     ])?;
     let no = JobNo(connection.last_insert_rowid());
+    labels::write(connection, tenant, no, about)?;
     connection.prepare_cached(include_str!("../queries/register_job_state.sql"))?.execute(
         params![
             no.0,
@@ -123,65 +124,4 @@ pub(crate) fn get_jobs(
     let ids: BTreeSet<&JobId> = ids.iter().collect();
     let found = ids.into_iter().map(|id| get(connection, tenant, *id));
     found.filter_map(Result::transpose).collect()
-}
-
-pub(crate) fn list(
-    connection: &Connection,
-    tenant: TenantNo,
-    filter: &JobFilter,
-    page: PageRequest<JobNo>,
-) -> Answer<Page<Job, JobNo>> {
-    let after = page.after.map_or(0, |no| no.0);
-    // One more than asked for tells whether there is a next page.
-    let limit = i64::from(page.limit) + 1;
-    let (prefix, source) = (&filter.name_prefix, &filter.source_id);
-    let (total, total_is_estimate) = count(connection, tenant, filter)?;
-    let (sql, parameters) = match (source, prefix) {
-        (None, None) => {
-            (include_str!("../queries/list_jobs.sql"), params![tenant.0, after, limit, page.offset])
-        }
-        (None, Some(_)) => (
-            include_str!("../queries/list_jobs_by_name.sql"),
-            params![tenant.0, after, limit, page.offset, prefix],
-        ),
-        (Some(_), _) => (
-            include_str!("../queries/list_jobs_by_source.sql"),
-            params![tenant.0, after, limit, page.offset, prefix, source],
-        ),
-    };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut items = Vec::new();
-    while let Some(row) = rows.next()? {
-        items.push(job_from(connection, row)?);
-    }
-    let has_more = items.len() > page.limit as usize;
-    items.truncate(page.limit as usize);
-    let next = items.last().map(|job| job.no).filter(|_| has_more);
-    Ok(Page { items, total, total_is_estimate, next })
-}
-
-fn count(connection: &Connection, tenant: TenantNo, filter: &JobFilter) -> Answer<(u64, bool)> {
-    let all: Option<i64> = connection
-        .prepare_cached("SELECT job_count FROM tenant WHERE tenant_no = ?1")?
-        .query_row([tenant.0], |row| row.get(0))
-        .optional()?;
-    let all = all.unwrap_or(0);
-    let (prefix, source) = (&filter.name_prefix, &filter.source_id);
-    if prefix.is_none() && source.is_none() {
-        return Ok((all.unsigned_abs(), false));
-    }
-    let most = COUNTED_MAX + 1;
-    let found: i64 = if source.is_some() {
-        connection
-            .prepare_cached(include_str!("../queries/list_jobs_count_by_source.sql"))?
-            .query_row(params![tenant.0, prefix, source, most], |row| row.get(0))?
-    } else {
-        connection
-            .prepare_cached(include_str!("../queries/list_jobs_count_by_name.sql"))?
-            .query_row(params![tenant.0, prefix, Option::<&str>::None, most], |row| row.get(0))?
-    };
-    // Beyond that nobody counts; it is somewhere between there and all jobs.
-    let is_estimate = found > COUNTED_MAX;
-    Ok((if is_estimate { all } else { found }.unsigned_abs(), is_estimate))
 }

@@ -11,7 +11,7 @@ use crate::ends::{ask_to_end, find_running, withdraw};
 use crate::error::Answer;
 use crate::jobs::{find_namesake, get, tell_scheduler};
 use crate::rows::{json, micros};
-use crate::{openings, trigger, watch};
+use crate::{labels, openings, trigger, watch};
 
 /// By how much the tenant's counts change.
 #[derive(Default)]
@@ -114,7 +114,8 @@ fn act(
     now: Timestamp,
 ) -> Answer<Option<RunKey>> {
     match action {
-        Action::Pause | Action::Cancel | Action::Delete => {}
+        Action::Pause | Action::Cancel => {}
+        Action::Delete => labels::forget(connection, job.no)?,
         Action::Resume { next_at } => place(connection, job, *next_at, now)?,
         Action::Retry { n, next_at } => {
             if job.next_at.is_none() && next_at.is_some() {
@@ -156,6 +157,7 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
             json(definition)?,
         ],
     )?;
+    labels::write_anew(connection, job.tenant, job.no, about, definition)?;
     if let Some(next_at) = change.next_at {
         // One that is paused gets its next time when it is resumed.
         let next_at = next_at.filter(|_| job.standing == Standing::Active);

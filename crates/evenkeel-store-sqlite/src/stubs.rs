@@ -1,7 +1,7 @@
 //! To be replaced.
 
 use async_trait::async_trait;
-use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_core::Timestamp;
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -18,13 +18,6 @@ macro_rules! stub {
         }
     };
 }
-
-stub!(TallyStore {
-    tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
-    tallied(scope: &Scope) -> Tallied;
-    list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
-    forget_failures(before: Timestamp, limit: u32) -> u64;
-});
 
 stub!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;

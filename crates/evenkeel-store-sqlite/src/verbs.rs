@@ -4,16 +4,17 @@ use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
-    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore,
-    Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
-    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
-    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
+    NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
+    Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore,
+    Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
 use crate::queue::Urgency::{Batch, Command, End};
 use crate::{
-    SqliteStore, fire, jobs, nodes, openings, orders, purge, runs, schedules, supersede, trigger,
+    SqliteStore, fire, jobs, lists, nodes, openings, orders, purge, runs, schedules, supersede,
+    trigger,
 };
 
 #[async_trait]
@@ -44,21 +45,8 @@ impl JobStore for SqliteStore {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Result<Page<Job, JobCursor>, StoreError> {
-        let _ = sort;
-        let page = PageRequest {
-            limit: page.limit,
-            offset: page.offset,
-            after: page.after.map(|after| after.no),
-        };
         let (tenant, filter) = (scope.tenant, filter.clone());
-        self.readers.read(move |db| jobs::list(db, tenant, &filter, page)).await.map(
-            |page: Page<Job, JobNo>| Page {
-                items: page.items,
-                total: page.total,
-                total_is_estimate: page.total_is_estimate,
-                next: page.next.map(|no| JobCursor { at: 0, no }),
-            },
-        )
+        self.readers.read(move |db| lists::list(db, tenant, &filter, sort, page)).await
     }
 
     async fn order(
@@ -89,8 +77,9 @@ impl JobStore for SqliteStore {
         self.readers.read(move |db| jobs::get_jobs(db, tenant, &ids)).await
     }
 
-    async fn job_counts(&self, _: &Scope) -> Result<evenkeel_store::JobCounts, StoreError> {
-        unimplemented!()
+    async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| lists::job_counts(db, tenant)).await
     }
 
     async fn trigger(

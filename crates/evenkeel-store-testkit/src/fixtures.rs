@@ -149,6 +149,20 @@ impl JobBuilder {
         self
     }
 
+    /// Run by this executor.
+    #[must_use]
+    pub fn executor(mut self, kind: &str) -> Self {
+        self.definition.executor.kind = kind.into();
+        self
+    }
+
+    /// With these metadata.
+    #[must_use]
+    pub fn metadata(mut self, metadata: serde_json::Value) -> Self {
+        self.about.metadata = metadata;
+        self
+    }
+
     /// The job, with an id of its own.
     pub fn build(self) -> NewJob {
         let Self { about, definition, next_at } = self;

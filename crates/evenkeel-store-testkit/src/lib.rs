@@ -12,12 +12,14 @@
 pub mod cases;
 pub mod fixtures;
 mod list;
-mod list_events;
 mod list_changes;
 mod list_control;
+mod list_events;
+mod list_lists;
 mod list_promises;
 pub mod model;
 pub mod orders;
+mod paging;
 pub mod rig;
 
 use std::any::Any;

@@ -416,6 +416,7 @@ macro_rules! store_conformance {
         $crate::__promise_conformance! { $open }
         $crate::__event_conformance! { $open }
         $crate::__change_conformance! { $open }
+        $crate::__list_conformance! { $open }
     };
 }
 

@@ -181,13 +181,16 @@ pub trait JobStore: Send + Sync {
     /// Those of these jobs that exist, in any order; at most [`ORDERS_MAX`] are asked for.
     async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError>;
 
-    /// The scope's jobs that pass the filter, in the order of `sort`, then of their creation.
+    /// The scope's jobs that pass the filter, in the order of `sort`, then of their creation (by
+    /// name, of their configurations); falling, all that the other way round.
     ///
-    /// A page costs no more the deeper it is, nor the more jobs there are: it is found along an
-    /// index where there is one for the filter, and looks at no more than [`LOOKED_AT_MAX`] jobs
-    /// otherwise. Then it may have fewer jobs than were asked for, even none, and still a next
-    /// page. Without a filter the total is a kept count; with one it is exact up to
-    /// [`COUNTED_MAX`] and an estimate beyond.
+    /// A page costs no more the deeper it is, nor the more jobs there are. If an index leads from
+    /// the filter to [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) jobs at most, all of those are looked
+    /// at, and the total is exact. Else the list is walked in its order, so many jobs for a page at
+    /// most: then it may have fewer jobs than were asked for, even none, and still a next page; an
+    /// offset reaches no further; and the total is an estimate. Without a filter it is a kept
+    /// count. By next times, jobs of one quarter of an hour are in their order unless more than
+    /// [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) have theirs in it.
     async fn list_jobs(
         &self,
         scope: &Scope,

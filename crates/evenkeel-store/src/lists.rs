@@ -9,7 +9,7 @@ use evenkeel_core::status::JobStatus;
 /// Jobs that a page looks at, at most, where no index leads to what passes the filter.
 pub const LOOKED_AT_MAX: u32 = 10_000;
 
-/// A filtered list is counted exactly up to here.
+/// Jobs in a state are counted one by one up to here.
 pub const COUNTED_MAX: u32 = 10_000;
 
 /// Which jobs to list: those that pass all that is said.
@@ -30,8 +30,7 @@ pub struct JobFilter {
     pub executor: Option<String>,
     /// Those in this lane.
     pub lane: Option<Lane>,
-    /// Those whose metadata hold all of these at the top, numbers and truth values as JSON
-    /// writes them.
+    /// Those whose metadata hold all of these at the top, as by [`labels_of`](crate::labels_of).
     pub metadata: Vec<(String, String)>,
     /// Those whose next time is this or later.
     pub next_from: Option<Timestamp>,
@@ -67,11 +66,12 @@ pub struct JobSort {
 pub struct JobCursor {
     /// What the list is ordered by, if that is a time; else 0.
     pub at: i64,
-    /// The job itself. Where the order is by name, its name says the rest.
+    /// The job itself. Where the order is by name, its name says the rest: if it has lost that,
+    /// nothing follows.
     pub no: JobNo,
 }
 
-/// How many jobs are in which state. Those that run are counted every few seconds.
+/// How many jobs are in which state.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobCounts {
     /// All that are not deleted: a kept count.
@@ -93,4 +93,19 @@ pub struct JobCounts {
     /// Some states were counted only up to a bound: there may be more in them, and fewer that are
     /// scheduled.
     pub is_estimate: bool,
+}
+
+impl JobCounts {
+    /// Those in one state.
+    pub fn of_mut(&mut self, status: JobStatus) -> &mut u64 {
+        match status {
+            JobStatus::Pending => &mut self.pending,
+            JobStatus::Scheduled => &mut self.scheduled,
+            JobStatus::Running => &mut self.running,
+            JobStatus::Paused => &mut self.paused,
+            JobStatus::Completed => &mut self.completed,
+            JobStatus::Failed => &mut self.failed,
+            JobStatus::Cancelled => &mut self.cancelled,
+        }
+    }
 }

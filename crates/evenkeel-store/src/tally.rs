@@ -33,6 +33,19 @@ pub struct Tally {
     pub running: u32,
 }
 
+impl Tally {
+    /// Adds the sums of another of the same tenant. What runs is no sum.
+    pub fn merge(&mut self, other: &Self) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        self.cancelled += other.cancelled;
+        self.retries += other.retries;
+        self.stolen += other.stolen;
+        self.good_duration = self.good_duration.saturating_add(other.good_duration);
+    }
+}
+
 /// Equal failures that a node has seen since it last said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failures {
@@ -98,7 +111,7 @@ pub type FailureCursor = (Timestamp, Fingerprint);
 /// What is added up over runs.
 #[async_trait]
 pub trait TallyStore: Send + Sync {
-    /// Adds what `node` has seen. A tenant that is not mentioned has nothing that runs on it.
+    /// Adds what `node` has seen; no tenant and no group is in it twice. A tenant that is not mentioned has nothing that runs on it.
     async fn tally(
         &self,
         node: NodeNo,

@@ -2,10 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_core::RunKey;
+use evenkeel_commands::RunSearch;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{JobId, RunKey, Timestamp};
 use evenkeel_store::{Page, PageRequest, Run};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::ExecutionView;
 use crate::auth::Caller;
@@ -45,13 +47,42 @@ impl ExecutionList {
     }
 }
 
-/// The executions of all jobs, newest first.
+/// Which executions.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExecutionQuery {
+    /// Only those that stand so.
+    #[param(value_type = Option<String>, example = "failed", pattern =
+        "^(pending|running|completed|failed|cancelled|timed_out|skipped|partly_failed|superseded)$")]
+    status: Option<RunStatus>,
+    /// Only those for this time or a later one.
+    #[param(value_type = Option<String>, format = DateTime, example = "2026-12-01T00:00:00Z")]
+    from: Option<Timestamp>,
+    /// Only those for an earlier time.
+    #[param(value_type = Option<String>, format = DateTime, example = "2026-12-02T00:00:00Z")]
+    before: Option<Timestamp>,
+}
+
+impl ExecutionQuery {
+    fn take(params: &mut Params, job: Option<JobId>) -> RunSearch {
+        let words = RunStatus::ALL.map(|status| (status.as_str(), status));
+        let query = Self {
+            status: params.word("status", &words),
+            from: params.time("from"),
+            before: params.time("before"),
+        };
+        RunSearch { job, status: query.status, from: query.from, before: query.before }
+    }
+}
+
+/// The executions of all jobs, newest first. With a filter, a page looks at a bounded number of
+/// executions: it may have fewer than were asked for and still a `next_cursor`.
 #[utoipa::path(
     get,
     path = "/api/v1/executions",
     operation_id = "list_executions",
     tag = "executions",
-    params(PageQuery),
+    params(PageQuery, ExecutionQuery),
     responses(
         (status = 200, description = "A part of the list", body = ExecutionList),
         (status = 422, description = "A parameter is wrong", body = Problem,
@@ -65,8 +96,9 @@ pub(crate) async fn list(
     mut params: Params,
 ) -> Result<Json<ExecutionList>, Problem> {
     let request = PageQuery::take(&mut params);
+    let search = ExecutionQuery::take(&mut params, None);
     params.finish()?;
-    let page = app.runs.list(&caller.scope, request).await?;
+    let page = app.runs.search(&caller.scope, search, request).await?;
     Ok(Json(ExecutionList::new(page, request)))
 }
 
@@ -76,7 +108,7 @@ pub(crate) async fn list(
     path = "/api/v1/jobs/{id}/executions",
     operation_id = "list_job_executions",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "Which job"), PageQuery),
+    params(("id" = uuid::Uuid, Path, description = "Which job"), PageQuery, ExecutionQuery),
     responses(
         (status = 200, description = "A part of the list", body = ExecutionList),
         (status = 404, description = "There is no such job", body = Problem,
@@ -92,8 +124,10 @@ pub(crate) async fn list_of_job(
     PathId(id): PathId,
     mut params: Params,
 ) -> Result<Json<ExecutionList>, Problem> {
+    let job = read_id(&id)?;
     let request = PageQuery::take(&mut params);
+    let search = ExecutionQuery::take(&mut params, Some(job));
     params.finish()?;
-    let page = app.runs.list_of_job(&caller.scope, read_id(&id)?, request).await?;
+    let page = app.runs.search(&caller.scope, search, request).await?;
     Ok(Json(ExecutionList::new(page, request)))
 }

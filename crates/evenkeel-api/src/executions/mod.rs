@@ -2,6 +2,7 @@
 
 mod cancel;
 mod get;
+#[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod list;
 mod logs;
 mod view;

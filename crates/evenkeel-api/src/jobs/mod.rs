@@ -18,6 +18,7 @@ mod pause;
 mod resume;
 mod retry;
 mod schedule;
+mod stats;
 mod trigger;
 mod update;
 mod veil;
@@ -37,6 +38,7 @@ pub use explain::{ExplainView, ReasonView};
 pub use list::JobList;
 pub use next::{NextTimeView, NextTimesView};
 pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
+pub use stats::JobStats;
 pub use trigger::TriggeredView;
 pub use view::JobView;
 
@@ -53,6 +55,7 @@ pub(crate) use next::*;
 pub(crate) use pause::*;
 pub(crate) use resume::*;
 pub(crate) use retry::*;
+pub(crate) use stats::*;
 pub(crate) use trigger::*;
 pub(crate) use update::*;
 

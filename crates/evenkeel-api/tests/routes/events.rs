@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request};
 use evenkeel_api::{STREAMS_MAX_PER_TENANT, Streams};
-use evenkeel_store::{Role, Store};
+use evenkeel_store::Role;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

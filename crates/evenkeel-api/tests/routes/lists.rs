@@ -74,7 +74,16 @@ async fn a_parameter_that_can_not_be_is_refused_by_name() {
         (&format!("cursor={runs_cursor}"), "cursor"),
         ("cursor=", "cursor"),
         ("name_prefix=%00", "name_prefix"),
-        ("status=running", "status"),
+        ("status=dead", "status"),
+        ("status=", "status"),
+        ("condition=fine", "condition"),
+        ("lane=fast", "lane"),
+        ("sort=status", "sort"),
+        ("sort=", "sort"),
+        ("next_run_after=tomorrow", "next_run_after"),
+        ("tenant=other", "tenant"),
+        ("metadata.=x", "metadata."),
+        ("metadata=x", "metadata"),
         ("page=2", "page"),
     ] {
         let answer = world.get(&format!("/api/v1/jobs?{query}")).await;

@@ -5,8 +5,8 @@ use evenkeel_store::{EventKind, NewJob, Now, Registered, Scope, Signal, StoreErr
 use serde_json::Value;
 
 use super::Jobs;
-use super::tell::tell_at;
 use super::create::settled;
+use super::tell::tell_at;
 use crate::{CommandError, Fault, JobSpec, read_job};
 
 /// Jobs that are created in one transaction when many come at once.

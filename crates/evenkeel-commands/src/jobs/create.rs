@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{Definition, History, JobId, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{EventKind, Job, NewJob, Now, Registered, Scope, Signal, Standing, Store, StoreError};
+use evenkeel_store::{
+    EventKind, Job, NewJob, Now, Registered, Scope, Signal, Standing, Store, StoreError,
+};
 use tokio::sync::oneshot;
 
 use super::change::{announce, no_time_left};

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::{Command, NotAllowed};
 use evenkeel_core::{Definition, JobId};
-use evenkeel_store::{Action, EventKind, Job, JobChange, JobCursor, JobFilter, JobSort, Now, Obeyed, Order, PageRequest, Scope, Signal};
+use evenkeel_store::{
+    Action, EventKind, Job, JobChange, JobCursor, JobFilter, JobSort, Now, Obeyed, Order,
+    PageRequest, Scope, Signal,
+};
 
 use super::{Ask, Jobs};
 use crate::CommandError;

@@ -8,8 +8,8 @@ mod control;
 mod create;
 mod explain;
 mod foresee;
-mod tell;
 mod many;
+mod tell;
 mod update;
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub use update::Edit;
 /// What people do with jobs.
 #[derive(Clone)]
 pub struct Jobs {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     executors: Arc<dyn ExecutorCheck>,
     creator: Arc<Creator>,

@@ -23,8 +23,8 @@ use serde_json::Value;
 use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
 
-pub(crate) use expression::read_cron;
 pub use bulk::read_bulk_command;
+pub(crate) use expression::read_cron;
 pub use expression::{Said, read_schedule};
 pub(crate) use fields::Fields;
 pub use misread::Misread;

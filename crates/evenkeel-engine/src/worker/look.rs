@@ -1,9 +1,10 @@
 //! What a worker has, for those who look after it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{RunKey, TenantNo, Timestamp};
 use evenkeel_store::{LongRun, Note};
 
 use super::{Worker, lock};
@@ -49,6 +50,15 @@ impl Worker {
     /// Attempts with a body, or with an end that is not stored.
     pub fn open_count(&self) -> usize {
         lock(&self.open).len()
+    }
+
+    /// How many bodies run for whom.
+    pub fn running_by_tenant(&self) -> BTreeMap<TenantNo, u32> {
+        let mut running = BTreeMap::new();
+        for open in lock(&self.open).values().filter(|open| open.stage == Stage::Running) {
+            *running.entry(open.tenant()).or_default() += 1;
+        }
+        running
     }
 
     /// Those of them that this node still has something to do for.

@@ -25,6 +25,7 @@ use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
 use crate::db_clock::DbClock;
 use crate::slots::Slots;
+use crate::tallier::Tallies;
 
 /// Ended bodies that the store may not know of before no more are started.
 const UNSTORED_MAX: usize = 8192;
@@ -49,6 +50,7 @@ pub struct Worker {
     db_clock: Arc<DbClock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
+    tallies: Arc<Tallies>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -65,6 +67,7 @@ impl Worker {
         db_clock: Arc<DbClock>,
         chance: Arc<dyn Chance>,
         ended: mpsc::UnboundedSender<Finish>,
+        tallies: Arc<Tallies>,
     ) -> Self {
         Self {
             slots,
@@ -81,6 +84,7 @@ impl Worker {
             db_clock,
             chance,
             ended,
+            tallies,
         }
     }
 
@@ -151,6 +155,7 @@ impl Worker {
                 self.doubt.store(true, Ordering::Release);
             }
             Some(CancelReason::Settled) => {
+                self.tallies.settled(open.tenant(), key);
                 all.remove(&key);
             }
             Some(CancelReason::ShuttingDown) if was_ended => {

@@ -1,59 +1,409 @@
 //! Lists of jobs.
 
-use evenkeel_core::JobNo;
-use evenkeel_store::{Job, JobFilter, Page, PageRequest, Scope, StoreError};
-use futures::future::try_join;
+use std::collections::HashMap;
 
+use evenkeel_core::status::JobStatus;
+use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
+use evenkeel_store::{
+    Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page, PageRequest, Piece, Place,
+    Route, Scope, SortBy, StoreError, Walk,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::list_statements::{counting, gathering, turned, walking};
 use super::read::read_job;
 use crate::PostgresStore;
-use crate::columns::count;
+use crate::columns::{count, get, micros};
 use crate::error::Tried;
+use crate::pool::Connection;
 
-/// Jobs that fit a filter are counted one by one up to here.
-const COUNT_MAX: i64 = 10_000;
+/// A filtered walk looks at so many jobs at a time.
+const STEP: i64 = 1_000;
+
+/// A walk by next times looks at so many slots, or parts of slots, for a page.
+const PIECES_MAX: u32 = 64;
+
+/// No text is above its beginning followed by this.
+const LAST_CHARACTER: char = char::MAX;
+
+type Param<'a> = &'a (dyn ToSql + Sync);
 
 pub(super) async fn list_jobs(
     store: &PostgresStore,
     scope: &Scope,
     filter: &JobFilter,
-    page: PageRequest<JobNo>,
-) -> Result<Page<Job, JobNo>, StoreError> {
-    let args = (scope.tenant.0, filter.clone(), page);
+    sort: JobSort,
+    page: PageRequest<JobCursor>,
+) -> Result<Page<Job, JobCursor>, StoreError> {
+    let args = (List::new(scope.tenant.0, filter.clone(), sort), page);
     store
         .api
         .run(args, |connection, args| async move {
-            let (tenant, JobFilter { name_prefix, source_id, .. }, page) = &*args;
-            let after = page.after.map_or(i64::MIN, |job| job.0);
-            // One more than asked for tells whether there is another page.
-            let (offset, limit) = (i64::from(page.offset), i64::from(page.limit) + 1);
-            let is_filtered = name_prefix.is_some() || source_id.is_some();
-            let total = async {
-                if is_filtered {
-                    let sql = include_str!("../../queries/list_jobs_count.sql");
-                    connection.row(sql, &[tenant, name_prefix, source_id, &COUNT_MAX]).await
-                } else {
-                    let sql = include_str!("../../queries/list_jobs_total.sql");
-                    connection.row(sql, &[tenant]).await
-                }
-            };
-            let (rows, total) = try_join(
-                connection.rows(
-                    include_str!("../../queries/list_jobs.sql"),
-                    &[tenant, &after, name_prefix, source_id, &offset, &limit],
-                ),
-                total,
-            )
-            .await?;
-            let total = count(&total, 0)?;
-            let mut items = rows.iter().map(read_job).collect::<Tried<Vec<Job>>>()?;
-            let is_last = items.len() <= page.limit as usize;
-            items.truncate(page.limit as usize);
-            Ok(Page {
-                next: if is_last { None } else { items.last().map(|job| job.no) },
-                total_is_estimate: is_filtered && total >= COUNT_MAX.cast_unsigned(),
-                total,
-                items,
-            })
+            let (list, page) = &*args;
+            list.page(&connection, *page).await
         })
         .await
+}
+
+/// How many jobs are in which state. Those that only wait for their next time are what the others
+/// leave.
+pub(super) async fn job_counts(
+    store: &PostgresStore,
+    scope: &Scope,
+) -> Result<JobCounts, StoreError> {
+    store
+        .api
+        .run(scope.tenant.0, |connection, tenant| async move {
+            let total = kept_count(&connection, *tenant).await?;
+            let mut counts = JobCounts { total, ..JobCounts::default() };
+            let rows = connection.rows(&counting(), &[&*tenant]).await?;
+            let mut others = 0;
+            for row in &rows {
+                counts.is_estimate |= get::<bool>(row, 0)?;
+                // Without a job in any of these states there is only the first column.
+                let Some(status) = get::<Option<i32>>(row, 1)? else { continue };
+                let status = usize::try_from(status).ok().and_then(|code| JobStatus::ALL.get(code));
+                let Some(status) = status.filter(|status| **status != JobStatus::Scheduled) else {
+                    continue;
+                };
+                *counts.of_mut(*status) = count(row, 2)?;
+                others += count(row, 2)?;
+            }
+            counts.scheduled = counts.total.saturating_sub(others);
+            Ok(counts)
+        })
+        .await
+}
+
+async fn kept_count(connection: &Connection, tenant: i32) -> Tried<u64> {
+    let sql = include_str!("../../queries/list_jobs_total.sql");
+    let row = connection.maybe_row(sql, &[&tenant]).await?;
+    Ok(row.map(|row| count(&row, 0)).transpose()?.unwrap_or(0))
+}
+
+/// A filter and an order, as parameters 1 to 13 of all statements that ask what passes.
+struct List {
+    filter: JobFilter,
+    sort: JobSort,
+    tenant: i32,
+    status: Option<i16>,
+    level: Option<i16>,
+    lane: Option<i16>,
+    keys: Vec<String>,
+    values: Vec<String>,
+    next_from: Option<i64>,
+    next_before: Option<i64>,
+    by: i16,
+}
+
+impl List {
+    fn new(tenant: i32, filter: JobFilter, sort: JobSort) -> Self {
+        let (keys, values) = filter.metadata.iter().cloned().unzip();
+        Self {
+            sort,
+            tenant,
+            status: filter.status.map(|status| status as i16),
+            level: filter.condition.map(|level| level as i16),
+            lane: filter.lane.map(|lane| lane as i16),
+            keys,
+            values,
+            next_from: micros(filter.next_from),
+            next_before: micros(filter.next_before),
+            by: sort.by as i16,
+            filter,
+        }
+    }
+
+    fn params<'a>(&'a self, more: &[Param<'a>]) -> Vec<Param<'a>> {
+        let mut params: Vec<Param<'a>> = vec![
+            &self.tenant,
+            &self.filter.name_prefix,
+            &self.filter.source_id,
+            &self.filter.source_prefix,
+            &self.status,
+            &self.level,
+            &self.filter.executor,
+            &self.lane,
+            &self.keys,
+            &self.values,
+            &self.next_from,
+            &self.next_before,
+            &self.by,
+        ];
+        params.extend(more);
+        params
+    }
+
+    async fn page(
+        &self,
+        connection: &Connection,
+        page: PageRequest<JobCursor>,
+    ) -> Tried<Page<Job, JobCursor>> {
+        let all = kept_count(connection, self.tenant).await?;
+        let after = match page.after {
+            None => None,
+            Some(cursor) => match self.place_of(connection, cursor).await? {
+                Some(place) => Some(place),
+                // The job has lost the name that said where the list goes on.
+                None => {
+                    let items = Vec::new();
+                    return Ok(Page { items, total: all, total_is_estimate: true, next: None });
+                }
+            },
+        };
+        let is_whole = self.filter.is_open() && self.sort.has_all();
+        if !is_whole && let Some(passing) = self.gather(connection, all).await? {
+            let total = passing.len() as u64;
+            let (places, next) = self.sort.cut(passing, after.as_ref(), page);
+            let items = load(connection, &places).await?;
+            return Ok(Page { items, total, total_is_estimate: false, next });
+        }
+        let (walk, is_at_end) = match self.sort.by {
+            SortBy::NextRun => self.walk_by_next_time(connection, page).await?,
+            SortBy::Created | SortBy::Updated | SortBy::Name => {
+                self.walk_by_index(connection, page, after, is_whole).await?
+            }
+        };
+        Ok(Page {
+            items: load(connection, &walk.items).await?,
+            total: if is_whole { all } else { walk.estimate(all) },
+            total_is_estimate: !is_whole,
+            next: walk.next(is_at_end),
+        })
+    }
+
+    /// Where in the list a cursor stands.
+    async fn place_of(&self, connection: &Connection, cursor: JobCursor) -> Tried<Option<Place>> {
+        if self.sort.by != SortBy::Name {
+            return Ok(Some(Place { at: cursor.at, name: None, no: cursor.no }));
+        }
+        let sql = include_str!("../../queries/list_jobs_name_of.sql");
+        let row = connection.maybe_row(sql, &[&self.tenant, &cursor.no.0]).await?;
+        let name =
+            row.map(|row| Ok::<_, StoreError>((get(&row, 0)?, get(&row, 1)?))).transpose()?;
+        Ok(name.map(|name| Place { at: 0, name: Some(name), no: cursor.no }))
+    }
+
+    /// All that pass, if an index leads to few enough.
+    async fn gather(&self, connection: &Connection, all: u64) -> Tried<Option<Vec<Place>>> {
+        for route in self.filter.routes() {
+            if route == Route::All && all > u64::from(LOOKED_AT_MAX) {
+                continue;
+            }
+            let rows = connection.rows(&gathering(route), &self.params(&[])).await?;
+            let looked_at = rows.first().map(|row| get::<i64>(row, 6)).transpose()?.unwrap_or(0);
+            if looked_at > i64::from(LOOKED_AT_MAX) {
+                continue;
+            }
+            // If none passes there is still a row, which only says how many were looked at.
+            let found = rows.iter().filter(|row| !matches!(get(row, 0), Ok(None::<i64>)));
+            return Ok(Some(found.map(|row| self.read_place(row)).collect::<Tried<Vec<_>>>()?));
+        }
+        Ok(None)
+    }
+
+    fn read_place(&self, row: &Row) -> Tried<Place> {
+        let at: Option<i64> = match self.sort.by {
+            SortBy::Updated => get(row, 1)?,
+            SortBy::NextRun => get(row, 2)?,
+            SortBy::Created | SortBy::Name => None,
+        };
+        let name: Option<String> = get(row, 3)?;
+        let configuration: Option<String> = get(row, 4)?;
+        Ok(Place {
+            at: at.unwrap_or(0),
+            name: name.map(|name| (name, configuration.unwrap_or_default())),
+            no: JobNo(get(row, 0)?),
+        })
+    }
+
+    /// Where the jobs stand that a statement leads to after `after`, in order, and whether they
+    /// pass; and how many it led to.
+    async fn look(
+        &self,
+        connection: &Connection,
+        sql: &str,
+        more: &[Param<'_>],
+        after: Option<&Place>,
+    ) -> Tried<(Vec<(Place, bool)>, usize)> {
+        let rows = connection.rows(sql, &self.params(more)).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let place = self.read_place(row)?;
+            if after.is_none_or(|after| self.sort.compare(&place, after).is_gt()) {
+                found.push((place, get::<Option<bool>>(row, 5)? == Some(true)));
+            }
+        }
+        found.sort_unstable_by(|(one, _), (other, _)| self.sort.compare(one, other));
+        Ok((found, rows.len()))
+    }
+
+    /// Walks along the index of the list's order. Also says whether it came to the end.
+    async fn walk_by_index(
+        &self,
+        connection: &Connection,
+        page: PageRequest<JobCursor>,
+        mut after: Option<Place>,
+        is_whole: bool,
+    ) -> Tried<(Walk, bool)> {
+        let from = match self.sort.by {
+            SortBy::Updated => include_str!("../../queries/list_jobs_by_updated.sql"),
+            SortBy::Name => include_str!("../../queries/list_jobs_by_name.sql"),
+            SortBy::Created | SortBy::NextRun => {
+                include_str!("../../queries/list_jobs_by_created.sql")
+            }
+        };
+        let from = if self.sort.descending { turned(from) } else { from.to_owned() };
+        let sql = walking(&from);
+        // Where all pass, those to be left out need not be seen.
+        let (mut offset, left_out) =
+            if is_whole { (i64::from(page.offset), 0) } else { (0, page.offset) };
+        let mut walk = Walk::new(PageRequest { offset: left_out, ..page });
+        let step = if is_whole { i64::from(page.limit) + 1 } else { STEP };
+        let limit = step + 1;
+        for _ in 0..i64::from(LOOKED_AT_MAX) / STEP {
+            let start = Start::new(&self.filter, self.sort.descending, after.as_ref());
+            let more: Vec<Param<'_>> = match self.sort.by {
+                SortBy::Updated => vec![&start.no, &limit, &offset, &start.at],
+                SortBy::Name => vec![&start.name, &limit, &offset, &start.configuration],
+                SortBy::Created | SortBy::NextRun => vec![&start.no, &limit, &offset],
+            };
+            let (found, count) = self.look(connection, &sql, &more, after.as_ref()).await?;
+            let is_at_end = (count as i64) < limit;
+            after = found.last().map(|(place, _)| place.clone()).or(after);
+            for (place, passes) in found {
+                if self.is_beyond(&place) {
+                    return Ok((walk, true));
+                }
+                walk.look(place, passes);
+            }
+            if walk.is_full() || is_at_end {
+                return Ok((walk, is_at_end));
+            }
+            offset = 0;
+        }
+        Ok((walk, false))
+    }
+
+    /// By name, all that follows starts otherwise than those that are asked for.
+    fn is_beyond(&self, place: &Place) -> bool {
+        match (&self.filter.name_prefix, &place.name) {
+            (Some(prefix), Some((name, _))) => !name.starts_with(prefix),
+            _ => false,
+        }
+    }
+
+    /// Walks slot by slot.
+    async fn walk_by_next_time(
+        &self,
+        connection: &Connection,
+        page: PageRequest<JobCursor>,
+    ) -> Tried<(Walk, bool)> {
+        let sql = walking(include_str!("../../queries/list_jobs_in_slot.sql"));
+        let mut walk = Walk::new(page);
+        let (mut looked_at, mut cursor) = (0, page.after);
+        for _ in 0..PIECES_MAX {
+            let Some(piece) = self.next_piece(connection, cursor).await? else {
+                return Ok((walk, true));
+            };
+            let after = cursor.filter(|cursor| piece.holds(*cursor));
+            let after = after.map(|after| Place { at: after.at, name: None, no: after.no });
+            let shard = piece.shard.map(|shard| i32::from(shard.0));
+            let more: [Param<'_>; 2] = [&piece.slot.0, &shard];
+            for (place, passes) in self.look(connection, &sql, &more, after.as_ref()).await?.0 {
+                walk.look(place, passes);
+            }
+            let end = piece.end(self.sort.descending);
+            walk.pass_by(end);
+            looked_at += size_of(connection, piece).await?;
+            if walk.is_full() || looked_at >= i64::from(LOOKED_AT_MAX) {
+                break;
+            }
+            cursor = Some(end);
+        }
+        Ok((walk, false))
+    }
+
+    /// What a walk by next times looks at after `cursor`.
+    async fn next_piece(
+        &self,
+        connection: &Connection,
+        cursor: Option<JobCursor>,
+    ) -> Tried<Option<Piece>> {
+        let falls = self.sort.descending;
+        if let Some(cursor) = cursor {
+            let is_crowded = is_crowded(connection, cursor.slot()).await?;
+            if let Some(rest) = Piece::rest_of_slot(cursor, is_crowded, falls) {
+                return Ok(Some(rest));
+            }
+        }
+        let bound = |at: Option<Timestamp>, open: i32| at.map_or(open, |at| Slot::of(at).0);
+        let first = bound(self.filter.next_from, i32::MIN);
+        let last = bound(self.filter.next_before, i32::MAX);
+        let wanted = match (cursor, falls) {
+            (None, false) => first,
+            (None, true) => last,
+            (Some(cursor), false) => cursor.slot().0.saturating_add(1).max(first),
+            (Some(cursor), true) => cursor.slot().0.saturating_sub(1).min(last),
+        };
+        let sql = if falls {
+            include_str!("../../queries/list_jobs_next_slot_back.sql")
+        } else {
+            include_str!("../../queries/list_jobs_next_slot.sql")
+        };
+        let slot: Option<i32> = get(&connection.row(sql, &[&wanted]).await?, 0)?;
+        let Some(slot) = slot.filter(|slot| (first..=last).contains(slot)).map(Slot) else {
+            return Ok(None);
+        };
+        let is_crowded = is_crowded(connection, slot).await?;
+        let shard = is_crowded.then_some(Shard(if falls { u8::MAX } else { 0 }));
+        Ok(Some(Piece { slot, shard }))
+    }
+}
+
+/// Where a walk along an index goes on.
+struct Start {
+    at: i64,
+    no: i64,
+    name: String,
+    configuration: String,
+}
+
+impl Start {
+    fn new(filter: &JobFilter, descending: bool, after: Option<&Place>) -> Self {
+        let first = if descending { i64::MAX } else { i64::MIN };
+        let (at, no) = after.map_or((first, first), |place| (place.at, place.no.0));
+        let prefix = filter.name_prefix.clone().unwrap_or_default();
+        let first = if descending {
+            (format!("{prefix}{LAST_CHARACTER}"), LAST_CHARACTER.to_string())
+        } else {
+            (prefix, String::new())
+        };
+        let (name, configuration) = after.and_then(|place| place.name.clone()).unwrap_or(first);
+        Self { at, no, name, configuration }
+    }
+}
+
+async fn is_crowded(connection: &Connection, slot: Slot) -> Tried<bool> {
+    Ok(size_of(connection, Piece { slot, shard: None }).await? > i64::from(LOOKED_AT_MAX))
+}
+
+/// How many jobs, whoever's they are, have their next time in it; counted up to one too many.
+async fn size_of(connection: &Connection, piece: Piece) -> Tried<i64> {
+    let sql = include_str!("../../queries/list_jobs_slot_size.sql");
+    let shard = piece.shard.map(|shard| i32::from(shard.0));
+    Ok(get(&connection.row(sql, &[&piece.slot.0, &shard]).await?, 0)?)
+}
+
+/// The jobs in these places, in their order.
+async fn load(connection: &Connection, places: &[Place]) -> Tried<Vec<Job>> {
+    let numbers: Vec<i64> = places.iter().map(|place| place.no.0).collect();
+    let rows = connection.rows(include_str!("../../queries/list_jobs.sql"), &[&numbers]).await?;
+    let mut jobs = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let job = read_job(row)?;
+        jobs.insert(job.no, job);
+    }
+    Ok(places.iter().filter_map(|place| jobs.remove(&place.no)).collect())
 }

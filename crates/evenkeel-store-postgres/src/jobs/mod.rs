@@ -1,6 +1,8 @@
 //! The verbs of users on jobs.
 
+mod labels;
 mod list;
+mod list_statements;
 mod loads;
 mod order;
 mod plan;
@@ -10,10 +12,10 @@ mod register;
 mod trigger;
 
 use async_trait::async_trait;
-use evenkeel_core::{Definition, JobId, JobNo, Slot};
+use evenkeel_core::{Definition, JobId, Slot};
 use evenkeel_store::{
-    Job, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Obeyed, Order, Page, PageRequest,
-    Registered, Scope, SlotLoad, StoreError, Triggered,
+    Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Obeyed, Order, Page,
+    PageRequest, Registered, Scope, SlotLoad, StoreError, Triggered,
 };
 use uuid::Uuid;
 
@@ -47,18 +49,7 @@ impl JobStore for PostgresStore {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Result<Page<Job, JobCursor>, StoreError> {
-        let _ = sort;
-        let page = PageRequest {
-            limit: page.limit,
-            offset: page.offset,
-            after: page.after.map(|after| after.no),
-        };
-        list::list_jobs(self, scope, filter, page).await.map(|page: Page<Job, JobNo>| Page {
-            items: page.items,
-            total: page.total,
-            total_is_estimate: page.total_is_estimate,
-            next: page.next.map(|no| JobCursor { at: 0, no }),
-        })
+        list::list_jobs(self, scope, filter, sort, page).await
     }
 
     async fn order(
@@ -85,8 +76,8 @@ impl JobStore for PostgresStore {
             .await
     }
 
-    async fn job_counts(&self, _: &Scope) -> Result<evenkeel_store::JobCounts, StoreError> {
-        unimplemented!()
+    async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
+        list::job_counts(self, scope).await
     }
 
     async fn trigger(

@@ -13,6 +13,7 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
+use super::labels;
 use super::plan::Plan;
 use super::read::get_jobs;
 use super::trigger::free_key;
@@ -177,8 +178,15 @@ async fn end(
         close(connection, chains, withdrawn, RunStatus::Cancelled, now).await?;
     }
     for plan in plans {
-        if let Action::Change(change) = &plan.order.action {
-            open_anew(connection, plan.job, change, now).await?;
+        match &plan.order.action {
+            Action::Change(change) => {
+                open_anew(connection, plan.job, change, now).await?;
+                let (about, definition) = (change.about.as_ref(), change.definition.as_ref());
+                let (tenant, no) = (plan.job.tenant.0, plan.job.no.0);
+                labels::write_anew(connection, tenant, no, about, definition).await?;
+            }
+            Action::Delete => labels::forget(connection, plan.job.no.0).await?,
+            _ => {}
         }
     }
     Ok(())

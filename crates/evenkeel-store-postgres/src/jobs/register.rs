@@ -7,6 +7,7 @@ use evenkeel_store::{NewJob, Now, Registered, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
+use super::labels::Labels;
 use crate::PostgresStore;
 use crate::columns::{get, micros, slot};
 use crate::error::{Failure, Tried};
@@ -33,6 +34,8 @@ struct Columns {
     next_at: Vec<Option<i64>>,
     slot: Vec<Option<i32>>,
     by_end: Vec<bool>,
+    executor: Vec<String>,
+    lane: Vec<i16>,
 }
 
 pub(super) async fn register(
@@ -63,6 +66,13 @@ pub(super) async fn register(
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     let made = insert(connection, args).await?;
+    let mut labels = Labels::default();
+    for job in &args.jobs {
+        if let Some(no) = made.get(&job.id) {
+            labels.push(no.0, &job.about);
+        }
+    }
+    labels.write(connection, args.tenant).await?;
     let mut answers: Vec<Registered> = Vec::with_capacity(args.jobs.len());
     let holders = if made.len() == args.columns.id.len() {
         HashMap::new()
@@ -102,6 +112,8 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, Jo
                 &columns.next_at,
                 &columns.slot,
                 &columns.by_end,
+                &columns.executor,
+                &columns.lane,
             ],
         )
         .await?;
@@ -158,6 +170,8 @@ impl Columns {
         self.next_at.push(micros(job.next_at));
         self.slot.push(slot(job.next_at));
         self.by_end.push(job.definition.schedule.follows_its_end());
+        self.executor.push(job.definition.executor.kind.clone());
+        self.lane.push(job.definition.lane as i16);
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ use evenkeel_store::{
 
 use crate::Opened;
 use crate::fixtures::{at, fresh_id, new_job};
+use crate::orders::Orders as _;
 use crate::rig::Rig;
 
 fn event(tenant: TenantNo, secs: i64) -> NewEvent {

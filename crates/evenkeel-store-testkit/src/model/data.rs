@@ -51,6 +51,7 @@ pub(super) struct Data {
     pub watch: WatchList,
     /// By tenant and key.
     pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
+    pub sums: super::tally::Sums,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.

@@ -3,34 +3,11 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, JobNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{Job, JobFilter, Page, PageRequest, Results, Run, RunFilter, Scope};
+use evenkeel_store::{Page, PageRequest, Results, Run, RunFilter, Scope};
 
 use super::data::{Data, Waiting, attempts_of, count};
 
 impl Data {
-    pub fn list_jobs(
-        &self,
-        scope: &Scope,
-        filter: &JobFilter,
-        page: PageRequest<JobNo>,
-    ) -> Page<Job, JobNo> {
-        let fits =
-            |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
-        let starts = |wanted: &Option<String>, found: &Option<String>| match (wanted, found) {
-            (Some(prefix), Some(name)) => name.starts_with(prefix),
-            (wanted, _) => wanted.is_none(),
-        };
-        let seen = self.jobs.iter().filter(|job| {
-            job.tenant == scope.tenant
-                && !job.is_deleted()
-                && starts(&filter.name_prefix, &job.about.name)
-                && fits(&filter.source_id, &job.about.source_id)
-        });
-        let page = cut(seen.map(|job| job.no).collect(), page, |no, after| no > after);
-        let view = |no: &JobNo| self.find(*no).map(|job| self.view(job));
-        with_items(page, view)
-    }
-
     pub fn list_runs(
         &self,
         scope: &Scope,

@@ -10,6 +10,7 @@ mod data;
 mod ends;
 mod events;
 mod fires;
+mod job_lists;
 mod jobs;
 mod lists;
 mod nodes;
@@ -21,6 +22,7 @@ mod prune;
 mod queue;
 mod requests;
 mod stubs;
+mod tally;
 mod verbs;
 mod watch;
 

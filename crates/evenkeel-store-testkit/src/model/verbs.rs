@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
-    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode, NodeStore,
-    Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
-    Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore, Scope, SlotLoad,
-    StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
+    NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
+    Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore,
+    Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -36,19 +36,7 @@ impl JobStore for ModelStore {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Answer<Page<Job, JobCursor>> {
-        let page = PageRequest {
-            limit: page.limit,
-            offset: page.offset,
-            after: page.after.map(|after| after.no),
-        };
-        let _ = sort;
-        let page = self.lock().list_jobs(scope, filter, page);
-        Ok(Page {
-            items: page.items,
-            total: page.total,
-            total_is_estimate: page.total_is_estimate,
-            next: page.next.map(|no| JobCursor { at: 0, no }),
-        })
+        Ok(self.lock().list_jobs(scope, filter, sort, page))
     }
 
     async fn order(&self, scope: &Scope, orders: Vec<Order>, now: Now) -> Answer<Vec<Obeyed>> {
@@ -63,8 +51,8 @@ impl JobStore for ModelStore {
         Ok(self.lock().get_jobs(scope, ids))
     }
 
-    async fn job_counts(&self, _: &Scope) -> Answer<evenkeel_store::JobCounts> {
-        unimplemented!()
+    async fn job_counts(&self, scope: &Scope) -> Answer<JobCounts> {
+        Ok(self.lock().job_counts(scope))
     }
 
     async fn trigger(&self, scope: &Scope, id: JobId, n: u32, now: Now) -> Answer<Triggered> {

@@ -47,6 +47,11 @@ impl WatchList {
         count(self.rows.len())
     }
 
+    /// How a job was judged last.
+    pub fn level(&self, no: JobNo) -> Option<Level> {
+        self.rows.get(&no)?.judged.map(|judged| judged.reason.level())
+    }
+
     pub fn forget(&mut self, no: JobNo) {
         if let Some(row) = self.rows.remove(&no) {
             self.due.remove(&(Shard::of(no), row.judge_at, no));

@@ -3,8 +3,9 @@
 mod bench;
 mod completions;
 mod context;
-mod import;
 mod events;
+mod failures;
+mod import;
 mod job;
 mod migrate;
 mod next;
@@ -50,6 +51,12 @@ pub enum Command {
     Job(job::JobArgs),
     /// See what has run, runs and will run
     Run(run::RunArgs),
+    /// Show what goes wrong, equal failures as one
+    #[command(after_help = "Examples:
+  evenkeel failures
+  evenkeel failures --job hello
+  evenkeel failures --json | jq '.failures[0].error_message'")]
+    Failures(failures::FailuresArgs),
     /// Search and read the pages that crawls have kept
     Page(page::PageArgs),
     /// Show what happens, as it happens
@@ -79,6 +86,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(&context, *args),
         Command::Job(args) => job::run(&context, args),
         Command::Run(args) => run::run(&context, args),
+        Command::Failures(args) => failures::run(&context, args),
         Command::Page(args) => page::run(&context, args),
         Command::Events(args) => events::run(&context, args),
         Command::Next(args) => next::run(&context, &args),

@@ -160,6 +160,11 @@ pub struct RawEngine {
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub grace_seconds: Option<u64>,
 
+    /// Sums over runs are written every so many seconds [default: 5]
+    #[arg(long, env = "EVENKEEL_METRICS_INTERVAL_SECONDS", value_name = "SECONDS")]
+    #[arg(hide_short_help = true, help_heading = "Engine")]
+    pub metrics_interval_seconds: Option<u64>,
+
     /// A run of more than so many seconds is shown with its owner [default: 30]
     #[arg(long, env = "EVENKEEL_LONG_RUN_SECONDS", value_name = "SECONDS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
@@ -255,6 +260,7 @@ impl RawEngine {
             lease_seconds,
             ping_seconds,
             grace_seconds,
+            metrics_interval_seconds,
             long_run_seconds,
             retention_per_job,
             retention_days,

@@ -56,6 +56,8 @@ pub struct ServeConfig {
     pub leases: LeaseTimings,
     /// A lost wake-up costs no more than this.
     pub poll: Duration,
+    /// Sums over runs are written this often.
+    pub metrics_interval: Duration,
     /// Longer runs are shown with their owner.
     pub long_run_after: Duration,
     /// What history is kept.
@@ -124,6 +126,12 @@ pub fn resolve(
             engine.check_interval_ms,
             1000,
             10..=60_000,
+        )?),
+        metrics_interval: Duration::from_secs(number(
+            "[engine] metrics_interval_seconds",
+            engine.metrics_interval_seconds,
+            5,
+            1..=3600,
         )?),
         long_run_after: seconds("long_run_seconds", engine.long_run_seconds, 30)?.into(),
         retention: Retention {

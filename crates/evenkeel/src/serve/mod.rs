@@ -147,6 +147,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         pools: config.pools.clone(),
         leases: config.leases,
         poll: config.poll,
+        metrics_interval: config.metrics_interval,
         long_run_after: config.long_run_after,
         retention: config.retention,
         alpha: config.average_alpha,

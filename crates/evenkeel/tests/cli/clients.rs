@@ -165,7 +165,10 @@ fn a_failed_job_is_tried_again_on_demand() {
     );
     server.wait_for_run("fails", "failed");
     let retried = server.json(&["job", "retry", "fails"]);
-    assert_eq!((&retried["status"], &retried["current_retry_count"]), (&json!("pending"), &json!(0)));
+    assert_eq!(
+        (&retried["status"], &retried["current_retry_count"]),
+        (&json!("pending"), &json!(0))
+    );
     let run = retried["run_id"].as_str().unwrap().to_owned();
     wait_for("the retried run", || {
         let said = server.run(&["run", "show", &run, "--json"]);

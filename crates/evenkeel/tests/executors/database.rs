@@ -6,25 +6,6 @@ use evenkeel_private_postgres::{Options, PrivatePostgres};
 
 use crate::support::Server;
 
-/// Makes a test of each function on each store.
-macro_rules! on_both_stores {
-    ($($name:ident),* $(,)?) => {
-        mod on_sqlite {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::database::Database::sqlite());
-            })*
-        }
-        mod on_postgres {
-            $(#[test]
-            fn $name() {
-                super::$name(&crate::database::Database::postgres());
-            })*
-        }
-    };
-}
-pub(crate) use on_both_stores;
-
 /// A server for this process, unless there is one for all.
 static SERVER: LazyLock<PrivatePostgres> =
     LazyLock::new(|| PrivatePostgres::start(Options::unit_test()).unwrap());

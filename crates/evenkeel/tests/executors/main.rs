@@ -9,8 +9,9 @@ mod http;
 mod http_later;
 mod receiver;
 mod shell;
+mod stores;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "shared with the tests of the command line")]
 mod support;
 
-pub(crate) use database::on_both_stores;
+pub(crate) use stores::on_both_stores;

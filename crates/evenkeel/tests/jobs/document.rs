@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::database::{Database, on_both_stores};
+use crate::database::Database;
 use crate::receiver::{Receiver, Reply};
+use crate::stores::on_both_stores;
 use crate::support::{Server, request, wait_for};
 
 /// A server, and somebody who may do everything on it.

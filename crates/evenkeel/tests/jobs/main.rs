@@ -10,6 +10,8 @@ mod document;
 #[path = "../executors/receiver.rs"]
 #[expect(dead_code, reason = "shared with the tests of the executors")]
 mod receiver;
+#[path = "../executors/stores.rs"]
+mod stores;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "shared with the tests of the command line")]
 mod support;

@@ -3,9 +3,11 @@
 mod conditions;
 mod control;
 mod create;
+mod filter;
 mod lines;
 mod many;
 mod show;
+mod stats;
 mod update;
 mod when;
 
@@ -36,10 +38,13 @@ enum JobCommand {
     /// Create a job; without a schedule it runs once, now
     #[command(after_help = create::EXAMPLES)]
     Create(Box<create::CreateArgs>),
-    /// List jobs, oldest first
+    /// List jobs, oldest first unless --sort says otherwise
     #[command(after_help = "Examples:
   evenkeel job list
   evenkeel job list --name-prefix news- -n 200
+  evenkeel job list --status failed --sort -updated_at
+  evenkeel job list --metadata team=red --condition error
+  evenkeel job list --next-run-before 2026-12-01T10:00:00Z --sort next_run_at
   evenkeel job list --json | jq '.jobs[].next_run_at'")]
     List(show::ListArgs),
     /// Show one job
@@ -52,6 +57,14 @@ enum JobCommand {
     /// Change a job; what is not said stays, and only another schedule moves its next time
     #[command(after_help = update::EXAMPLES)]
     Update(Box<update::UpdateArgs>),
+    /// Show how a job has done: how many runs, how many good, how long they take
+    #[command(after_help = "Examples:
+  evenkeel job stats hello
+  evenkeel job stats hello --json | jq .success_rate")]
+    Stats {
+        /// Its name or id
+        job: String,
+    },
     /// Tell why a job does not run now, and when it may
     #[command(after_help = "Examples:
   evenkeel job explain hello
@@ -139,6 +152,7 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Update(args) => update::run(context, &client, &args, &document).await,
             JobCommand::List(args) => show::list(context, &client, args).await,
             JobCommand::Show { job } => show::show(context, &client, &job).await,
+            JobCommand::Stats { job } => stats::stats(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
             JobCommand::Trigger { job } => trigger(context, &client, &job).await,

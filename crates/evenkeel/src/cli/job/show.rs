@@ -7,17 +7,24 @@ use serde_json::Value;
 use super::super::Context;
 use super::super::run::moment;
 use super::conditions::tone_of_condition;
+use super::filter::FilterArgs;
 use super::find_id;
 use crate::Failure;
 use crate::client::Client;
-use crate::output::{Table, Tone, ago, clean, duration_ms, quoted, tone_of};
+use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
 
 /// Which jobs.
 #[derive(Args, Clone)]
 pub(super) struct ListArgs {
-    /// Only those whose name starts with this
-    #[arg(long, value_name = "TEXT")]
-    name_prefix: Option<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// By created_at, updated_at, name or next_run_at; with - before it, the largest first
+    #[arg(long, value_name = "ORDER", allow_hyphen_values = true)]
+    #[arg(value_parser = [
+        "created_at", "updated_at", "name", "next_run_at", "-created_at", "-updated_at", "-name",
+        "-next_run_at",
+    ])]
+    sort: Option<String>,
     /// At most so many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -32,15 +39,21 @@ pub(super) async fn list(
     args: ListArgs,
 ) -> Result<(), Failure> {
     let limit = args.limit.to_string();
+    let filter = args.filter.query();
     let mut query = vec![("limit", limit.as_str())];
     query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
-    query.extend(args.name_prefix.as_deref().map(|prefix| ("name_prefix", prefix)));
+    query.extend(args.sort.as_deref().map(|sort| ("sort", sort)));
+    query.extend(filter.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let answer = client.get(&["jobs"], &query).await?;
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
     let jobs = answer.list_of("jobs");
-    if jobs.is_empty() {
+    let next = answer.value["next_cursor"].as_str();
+    if jobs.is_empty() && next.is_none() && !args.filter.is_open() {
+        return context.output.line("No job is like that. All of them: evenkeel job list");
+    }
+    if jobs.is_empty() && next.is_none() {
         return context.output.line(
             "There are no jobs. Create one: evenkeel job create --name hello --every 10s --noop",
         );
@@ -52,13 +65,14 @@ pub(super) async fn list(
         table.row(row(job, context.now()));
     }
     let mut text = table.render();
-    if let Some(cursor) = answer.value["next_cursor"].as_str() {
-        let total = &answer.value["total"];
-        let named = args.name_prefix.as_deref().map(quoted);
-        let named = named.map_or_else(String::new, |prefix| format!(" --name-prefix {prefix}"));
+    if let Some(cursor) = next {
+        let about = if answer.value["total_is_estimate"] == true { "about " } else { "" };
+        let sort = args.sort.map_or_else(String::new, |sort| format!(" --sort {sort}"));
         text.push_str(&format!(
-            "\n{} of {total}; more with: evenkeel job list{named} --cursor {}",
+            "\n{} of {about}{}; more with: evenkeel job list{}{sort} --cursor {}",
             jobs.len(),
+            answer.value["total"],
+            args.filter.flags(),
             clean(cursor)
         ));
     }

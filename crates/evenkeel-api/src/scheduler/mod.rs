@@ -1,0 +1,7 @@
+//! `/api/v1/scheduler…`
+
+mod metrics;
+
+pub use metrics::{ExecutionFigures, JobFigures, SchedulerMetrics};
+
+pub(crate) use metrics::*;

@@ -1,0 +1,212 @@
+//! Figures over jobs and runs, and failures by what they have in common.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use evenkeel_core::fingerprint::Fingerprint;
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_store::{
+    FailureCursor, FailureGroup, JobCounts, NodeState, Page, PageRequest, Run, RunFilter, Scope,
+    Tallied,
+};
+
+use crate::{CommandError, Jobs, Runs};
+
+/// Of one job, so many runs are looked at for what its failures have in common.
+const RUNS_GROUPED_MAX: usize = 2_000;
+
+/// So many runs are read at a time: each may hold a long text.
+const RUNS_STEP: u32 = 200;
+
+/// Runs that a page of a filtered list looks at.
+const RUNS_LOOKED_AT_MAX: usize = 2_000;
+
+/// How it all goes, for one tenant.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Figures {
+    /// Jobs by state.
+    pub jobs: JobCounts,
+    /// Sums over runs.
+    pub runs: Tallied,
+    /// When a scheduler last said that it is at work.
+    pub last_check_at: Option<Timestamp>,
+}
+
+impl Jobs {
+    /// How it all goes.
+    pub async fn figures(&self, scope: &Scope) -> Result<Figures, CommandError> {
+        let jobs = self.store.job_counts(scope).await?;
+        let runs = self.store.tallied(scope).await?;
+        let (_, members) = self.store.members().await?;
+        let schedulers = members
+            .iter()
+            .filter(|member| member.roles.scheduler && member.state == NodeState::Live);
+        let last_check_at = schedulers.map(|member| member.last_ping_at).max();
+        Ok(Figures { jobs, runs, last_check_at })
+    }
+}
+
+/// Which runs to list.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunSearch {
+    /// Those of this job.
+    pub job: Option<JobId>,
+    /// Those that stand so.
+    pub status: Option<RunStatus>,
+    /// Those for this time or a later one.
+    pub from: Option<Timestamp>,
+    /// Those for an earlier time.
+    pub before: Option<Timestamp>,
+}
+
+impl RunSearch {
+    fn passes(&self, run: &Run) -> bool {
+        let at = run.key.scheduled_at;
+        self.status.is_none_or(|status| status == run.status)
+            && self.from.is_none_or(|from| at >= from)
+            && self.before.is_none_or(|before| at < before)
+    }
+
+    fn is_open(&self) -> bool {
+        self.status.is_none() && self.from.is_none() && self.before.is_none()
+    }
+}
+
+impl Runs {
+    /// The runs that are searched for, newest first. Where there is a filter, a page looks at a
+    /// bounded number of runs: it may have fewer than were asked for, even none, and still a next
+    /// page; an offset reaches no further.
+    pub async fn search(
+        &self,
+        scope: &Scope,
+        search: RunSearch,
+        page: PageRequest<RunKey>,
+    ) -> Result<Page<Run, RunKey>, CommandError> {
+        match search.job {
+            Some(job) if search.is_open() => return self.list_of_job(scope, job, page).await,
+            None if search.is_open() => return self.list(scope, page).await,
+            Some(job) if self.store.get(scope, job).await?.is_none() => {
+                return Err(CommandError::NotFound);
+            }
+            Some(_) | None => {}
+        }
+        let mut left_out = page.offset;
+        let (mut items, mut looked_at) = (Vec::new(), 0);
+        let mut after = page.after.or_else(|| search.start());
+        loop {
+            let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
+            let filter = RunFilter { job: search.job };
+            let found = self.store.list_runs(scope, filter, step).await?;
+            let is_last = found.next.is_none();
+            for run in found.items {
+                looked_at += 1;
+                // By time, nothing follows that is not older still.
+                let is_over = search.job.is_none()
+                    && search.from.is_some_and(|from| run.key.scheduled_at < from);
+                if is_over {
+                    return Ok(searched(items, None));
+                }
+                if !search.passes(&run) {
+                    after = Some(run.key);
+                } else if left_out > 0 {
+                    left_out -= 1;
+                    after = Some(run.key);
+                } else if items.len() == page.limit as usize {
+                    return Ok(searched(items, after));
+                } else {
+                    after = Some(run.key);
+                    items.push(run);
+                }
+            }
+            if is_last {
+                return Ok(searched(items, None));
+            }
+            if looked_at >= RUNS_LOOKED_AT_MAX {
+                return Ok(searched(items, after));
+            }
+        }
+    }
+
+    /// Failures, grouped, newest first: of all jobs since they are counted, or of the runs that
+    /// are kept of one job.
+    pub async fn failures(
+        &self,
+        scope: &Scope,
+        job: Option<JobId>,
+        page: PageRequest<FailureCursor>,
+    ) -> Result<Page<FailureGroup, FailureCursor>, CommandError> {
+        let Some(job) = job else { return Ok(self.store.list_failures(scope, page).await?) };
+        let mut after = None;
+        let mut groups = BTreeMap::new();
+        let mut looked_at = 0;
+        let is_cut = loop {
+            let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
+            let found = self.list_of_job(scope, job, step).await?;
+            looked_at += found.items.len();
+            found.items.iter().for_each(|run| add_to_group(&mut groups, run));
+            after = found.next;
+            if after.is_none() {
+                break false;
+            }
+            if looked_at >= RUNS_GROUPED_MAX {
+                break true;
+            }
+        };
+        Ok(page_of(groups.into_values().collect(), page, is_cut))
+    }
+}
+
+impl RunSearch {
+    /// Where a list by time may begin: all that is not before `before` is passed over.
+    fn start(&self) -> Option<RunKey> {
+        let before = self.before.filter(|_| self.job.is_none())?;
+        Some(RunKey::regular(evenkeel_core::JobNo(0), before))
+    }
+}
+
+/// How many there are on all pages nobody counts: at least those on this one.
+fn searched(items: Vec<Run>, next: Option<RunKey>) -> Page<Run, RunKey> {
+    let total = items.len() as u64 + u64::from(next.is_some());
+    Page { items, total, total_is_estimate: true, next }
+}
+
+fn add_to_group(groups: &mut BTreeMap<Fingerprint, FailureGroup>, run: &Run) {
+    let what = match run.status {
+        RunStatus::Failed => "it failed without a word",
+        RunStatus::TimedOut => "it took too long",
+        _ => return,
+    };
+    let error = run.results.error.as_deref().unwrap_or(what);
+    let at = run.finished_at.unwrap_or(run.key.scheduled_at);
+    let fingerprint = Fingerprint::of(error);
+    let group = groups.entry(fingerprint).or_insert_with(|| FailureGroup {
+        fingerprint,
+        count: 0,
+        first_at: at,
+        last_at: at,
+        error: error.to_owned(),
+        newest: run.key,
+        job: Some(run.job),
+    });
+    group.count += 1;
+    group.first_at = group.first_at.min(at);
+    if at > group.last_at {
+        (group.last_at, group.newest, group.error) = (at, run.key, error.to_owned());
+    }
+}
+
+fn page_of(
+    mut groups: Vec<FailureGroup>,
+    page: PageRequest<FailureCursor>,
+    total_is_estimate: bool,
+) -> Page<FailureGroup, FailureCursor> {
+    let place = |group: &FailureGroup| (group.last_at, group.fingerprint);
+    let total = groups.len() as u64;
+    groups.sort_unstable_by_key(|group| Reverse(place(group)));
+    let follows = |group: &FailureGroup| page.after.is_none_or(|after| place(group) < after);
+    let mut rest = groups.into_iter().filter(follows).skip(page.offset as usize);
+    let items: Vec<FailureGroup> = rest.by_ref().take(page.limit as usize).collect();
+    let next = rest.next().and_then(|_| items.last().map(place));
+    Page { items, total, total_is_estimate, next }
+}

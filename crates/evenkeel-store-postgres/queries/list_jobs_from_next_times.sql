@@ -1,0 +1,10 @@
+SELECT job_no
+  FROM (SELECT s.job_no, s.tenant_no
+          FROM generate_series(0, 255) AS h(shard)
+         CROSS JOIN LATERAL (SELECT job_no, tenant_no FROM job_state
+                              WHERE shard = h.shard
+                                AND slot BETWEEN coalesce(($11::int8 / 900000000)::int4, -2147483648)
+                                             AND coalesce(($12::int8 / 900000000)::int4, 2147483647)
+                              LIMIT 10001) AS s
+         LIMIT 10001) AS s
+ WHERE tenant_no = $1::int4

@@ -1,0 +1,1 @@
+SELECT job_no FROM job WHERE tenant_no = $1::int4 AND standing = 1 LIMIT 10001

@@ -1,0 +1,3 @@
+SELECT job_no FROM job
+WHERE tenant_no = ?1 AND standing <> 3 AND (updated_at, job_no) > (?13, ?14)
+ORDER BY updated_at ASC, job_no ASC LIMIT ?17 OFFSET ?18

@@ -1,0 +1,6 @@
+SELECT job_no FROM (SELECT job_no, tenant_no FROM ready LIMIT 10001) WHERE tenant_no = ?1
+UNION
+SELECT job_no FROM (SELECT job_no, tenant_no FROM wake LIMIT 10001) WHERE tenant_no = ?1
+UNION
+SELECT job_no FROM (
+    SELECT job_no FROM job_state WHERE tenant_no = ?1 AND slot IS NULL AND active = 1 LIMIT 10001)

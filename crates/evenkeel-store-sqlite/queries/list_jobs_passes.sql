@@ -1,0 +1,20 @@
+-- Does job `c.job_no` pass the filter? The states are numbered as in JobStatus::ALL.
+SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
+       (?2 IS NULL OR substr(j.name, 1, length(?2)) = ?2)
+   AND (?3 IS NULL OR j.source_id = ?3)
+   AND (?4 IS NULL OR substr(j.source_id, 1, length(?4)) = ?4)
+   AND (?5 IS NULL OR ?5 = {status})
+   AND (?6 IS NULL OR ?6 = coalesce((SELECT level FROM watch v WHERE v.job_no = j.job_no), 0))
+   AND (?7 IS NULL OR j.executor = ?7)
+   AND (?8 IS NULL OR j.lane = ?8)
+   AND (?9 IS NULL OR NOT EXISTS (
+            SELECT 1 FROM json_each(?9) l
+            WHERE NOT EXISTS (SELECT 1 FROM job_label b
+                              WHERE b.job_no = j.job_no AND b.key = l.value ->> 0
+                                AND b.value = l.value ->> 1)))
+   AND (?10 IS NULL OR s.next_at >= ?10)
+   AND (?11 IS NULL OR s.next_at < ?11)
+   AND (?12 <> 2 OR j.name IS NOT NULL)
+   AND (?12 <> 3 OR s.next_at IS NOT NULL) AS passes
+FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no
+WHERE j.tenant_no = ?1 AND j.standing <> 3

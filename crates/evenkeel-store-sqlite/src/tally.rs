@@ -1,0 +1,168 @@
+//! Sums over runs, and failures by what they have in common.
+
+use async_trait::async_trait;
+use evenkeel_core::fingerprint::Fingerprint;
+use evenkeel_core::{NodeNo, Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, Scope, StoreError,
+    Tallied, Tally, TallyStore, sql_time,
+};
+use rusqlite::{Connection, Row, params};
+
+use crate::SqliteStore;
+use crate::error::Answer;
+use crate::queue::Urgency::Batch;
+use crate::rows::{job_id, key_from, key_params};
+
+fn tally(
+    connection: &Connection,
+    node: NodeNo,
+    tallies: &[Tally],
+    failures: &[Failures],
+    at: Timestamp,
+) -> Answer<()> {
+    connection
+        .prepare_cached(include_str!("../queries/tally_said.sql"))?
+        .execute(params![node.0, at.as_micros()])?;
+    connection
+        .prepare_cached(include_str!("../queries/tally_forget_running.sql"))?
+        .execute([node.0])?;
+    for tally in tallies {
+        connection.prepare_cached(include_str!("../queries/tally.sql"))?.execute(params![
+            tally.tenant.0,
+            number(tally.completed),
+            number(tally.failed),
+            number(tally.timed_out),
+            number(tally.cancelled),
+            number(tally.retries),
+            number(tally.stolen),
+            number(tally.good_duration.as_micros()),
+        ])?;
+        if tally.running > 0 {
+            connection
+                .prepare_cached(include_str!("../queries/tally_running.sql"))?
+                .execute(params![node.0, tally.tenant.0, tally.running])?;
+        }
+    }
+    for failure in failures {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(failure.newest);
+        connection.prepare_cached(include_str!("../queries/tally_failure.sql"))?.execute(
+            params![
+                failure.tenant.0,
+                failure.fingerprint.0.cast_signed(),
+                number(failure.count),
+                at.as_micros(),
+                failure.at.as_micros(),
+                scheduled_at,
+                job_no,
+                sequence,
+                attempt,
+                failure.error,
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn tallied(connection: &Connection, tenant: TenantNo) -> Answer<Tallied> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/tallied.sql"))?;
+    Ok(statement.query_row([tenant.0], |row| {
+        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(Tallied {
+            completed: count(0)?,
+            failed: count(1)?,
+            timed_out: count(2)?,
+            cancelled: count(3)?,
+            retries: count(4)?,
+            stolen: count(5)?,
+            good_duration: Span::from_micros(count(6)?),
+            running: count(7)?,
+            at: sql_time(row.get(8)?),
+        })
+    })?)
+}
+
+fn list_failures(
+    connection: &Connection,
+    tenant: TenantNo,
+    page: PageRequest<FailureCursor>,
+) -> Answer<Page<FailureGroup, FailureCursor>> {
+    let most = i64::from(COUNTED_MAX);
+    let total: i64 = connection
+        .prepare_cached(include_str!("../queries/list_failures_count.sql"))?
+        .query_row(params![tenant.0, most + 1], |row| row.get(0))?;
+    let (at, fingerprint) = page.after.map_or((i64::MAX, i64::MAX), |(at, fingerprint)| {
+        (at.as_micros(), fingerprint.0.cast_signed())
+    });
+    // One more than asked for tells whether there is a next page.
+    let limit = i64::from(page.limit) + 1;
+    let mut statement = connection.prepare_cached(include_str!("../queries/list_failures.sql"))?;
+    let mut rows = statement.query(params![tenant.0, at, fingerprint, limit, page.offset])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(group_from(row)?);
+    }
+    let has_more = items.len() > page.limit as usize;
+    items.truncate(page.limit as usize);
+    let next = items.last().map(|item| (item.last_at, item.fingerprint)).filter(|_| has_more);
+    let total_is_estimate = total > most;
+    Ok(Page { items, total: total.min(most).unsigned_abs(), total_is_estimate, next })
+}
+
+fn group_from(row: &Row<'_>) -> Answer<FailureGroup> {
+    let job: Option<Vec<u8>> = row.get("id")?;
+    Ok(FailureGroup {
+        fingerprint: Fingerprint(row.get::<_, i64>("fingerprint")?.cast_unsigned()),
+        count: row.get::<_, i64>("count")?.unsigned_abs(),
+        first_at: Timestamp::from_micros(row.get("first_at")?),
+        last_at: Timestamp::from_micros(row.get("last_at")?),
+        error: row.get("error")?,
+        newest: key_from(row)?,
+        job: job.map(job_id).transpose()?,
+    })
+}
+
+#[async_trait]
+impl TallyStore for SqliteStore {
+    async fn tally(
+        &self,
+        node: NodeNo,
+        tallies: Vec<Tally>,
+        failures: Vec<Failures>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.writer
+            .write(Batch, tallies.len() + failures.len() + 1, move |session| {
+                tally(session.connection(), node, &tallies, &failures, at)
+            })
+            .await
+    }
+
+    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| tallied(db, tenant)).await
+    }
+
+    async fn list_failures(
+        &self,
+        scope: &Scope,
+        page: PageRequest<FailureCursor>,
+    ) -> Result<Page<FailureGroup, FailureCursor>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| list_failures(db, tenant, page)).await
+    }
+
+    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.writer
+            .write(Batch, limit as usize, move |session| {
+                let sql = include_str!("../queries/forget_failures.sql");
+                let mut statement = session.connection().prepare_cached(sql)?;
+                Ok(statement.execute(params![before.as_micros(), limit])? as u64)
+            })
+            .await
+    }
+}

@@ -1,0 +1,174 @@
+//! Sums over runs, and failures by what they have in common.
+
+use evenkeel_core::fingerprint::Fingerprint;
+use evenkeel_core::{RunKey, Span, TenantNo};
+use evenkeel_store::{FailureGroup, Failures, PageRequest, Scope, Tallied, Tally};
+
+use crate::Opened;
+use crate::fixtures::{at, new_job, new_node, now};
+use crate::orders::Orders as _;
+use crate::rig::{Known, Rig};
+
+fn one_of_each(tenant: TenantNo, running: u32) -> Tally {
+    Tally {
+        tenant,
+        completed: 1,
+        failed: 2,
+        timed_out: 3,
+        cancelled: 4,
+        retries: 5,
+        stolen: 6,
+        good_duration: Span::from_secs(7),
+        running,
+    }
+}
+
+fn failures(scope: &Scope, error: &str, count: u64, job: Known, secs: i64) -> Failures {
+    Failures {
+        tenant: scope.tenant,
+        fingerprint: Fingerprint::of(error),
+        count,
+        newest: RunKey::regular(job.no, at(secs)),
+        at: at(secs + 5),
+        error: error.into(),
+    }
+}
+
+async fn tallied(rig: &Rig, scope: &Scope) -> Tallied {
+    rig.store.tallied(scope).await.unwrap()
+}
+
+async fn list(rig: &Rig, scope: &Scope, limit: u32) -> Vec<FailureGroup> {
+    let (mut groups, mut after) = (Vec::new(), None);
+    loop {
+        let page = PageRequest { after, ..PageRequest::first(limit) };
+        let page = rig.store.list_failures(scope, page).await.unwrap();
+        groups.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            assert_eq!(page.total, groups.len() as u64);
+            return groups;
+        }
+    }
+}
+
+pub async fn what_nodes_have_seen_adds_up(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    assert_eq!(tallied(&rig, &rig.scope).await, Tallied::default());
+    let second = rig.join("node-2", 0).await;
+    let mine = one_of_each(rig.scope.tenant, 1);
+    let theirs = one_of_each(other.tenant, 9);
+    rig.store.tally(rig.node, vec![mine, theirs], vec![], at(1)).await.unwrap();
+    rig.store.tally(second, vec![one_of_each(rig.scope.tenant, 2)], vec![], at(3)).await.unwrap();
+    rig.store.tally(rig.node, vec![mine], vec![], at(2)).await.unwrap();
+    let expected = Tallied {
+        completed: 3,
+        failed: 6,
+        timed_out: 9,
+        cancelled: 12,
+        retries: 15,
+        stolen: 18,
+        good_duration: Span::from_secs(21),
+        running: 3,
+        at: Some(at(3)),
+    };
+    assert_eq!(tallied(&rig, &rig.scope).await, expected);
+    let theirs = tallied(&rig, &other).await;
+    assert_eq!((theirs.completed, theirs.good_duration), (1, Span::from_secs(7)));
+}
+
+pub async fn what_ran_is_forgotten_when_a_node_mentions_it_no_more(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    rig.store.tally(rig.node, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1)).await.unwrap();
+    assert_eq!(tallied(&rig, &rig.scope).await.running, 5);
+    rig.store.tally(rig.node, vec![], vec![], at(2)).await.unwrap();
+    let left = tallied(&rig, &rig.scope).await;
+    assert_eq!((left.running, left.completed, left.at), (0, 1, Some(at(2))));
+}
+
+pub async fn what_ran_on_a_lost_node_does_not_count(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let lost = rig.join("node-2", 0).await;
+    rig.store.tally(lost, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1)).await.unwrap();
+    assert_eq!(tallied(&rig, &rig.scope).await.running, 5);
+    // It comes back, so that its former life is over.
+    rig.store.join(&new_node("node-2"), now(2)).await.unwrap();
+    let left = tallied(&rig, &rig.scope).await;
+    assert_eq!((left.running, left.completed), (0, 1));
+}
+
+pub async fn failures_are_grouped_by_what_they_have_in_common(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = rig.add_all(vec![new_job("a").build(), new_job("b").build()]).await;
+    let first = vec![
+        failures(&rig.scope, "no route to 10.0.0.1", 2, jobs[0], 60),
+        failures(&rig.scope, "out of memory", 1, jobs[0], 90),
+    ];
+    rig.store.tally(rig.node, vec![], first, at(100)).await.unwrap();
+    let second = vec![failures(&rig.scope, "no route to 10.0.0.2", 3, jobs[1], 120)];
+    rig.store.tally(rig.node, vec![], second, at(200)).await.unwrap();
+    // A node that was slow to say so changes the count alone.
+    let late = vec![failures(&rig.scope, "no route to 10.0.0.3", 1, jobs[0], 70)];
+    rig.store.tally(rig.node, vec![], late, at(300)).await.unwrap();
+    let expected = FailureGroup {
+        fingerprint: Fingerprint::of("no route to 1.1.1.1"),
+        count: 6,
+        first_at: at(100),
+        last_at: at(125),
+        error: "no route to 10.0.0.2".into(),
+        newest: RunKey::regular(jobs[1].no, at(120)),
+        job: Some(jobs[1].id),
+    };
+    let listed = list(&rig, &rig.scope, 10).await;
+    assert_eq!(listed[0], expected);
+    assert_eq!((listed[1].error.as_str(), listed[1].count), ("out of memory", 1));
+}
+
+pub async fn failures_of_a_deleted_job_stay_without_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("a").build()).await;
+    let failed = vec![failures(&rig.scope, "oh", 1, job, 60)];
+    rig.store.tally(rig.node, vec![], failed, at(100)).await.unwrap();
+    rig.store.delete(&rig.scope, job.id, now(110)).await.unwrap();
+    let listed = list(&rig, &rig.scope, 10).await;
+    assert_eq!((listed.len(), listed[0].job), (1, None));
+}
+
+pub async fn failures_are_listed_newest_first_page_by_page(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let job = rig.add(new_job("a").build()).await;
+    // No digits: those do not count.
+    let name = |n: u8| format!("error {}", char::from(b'a' + n).to_string().repeat(3));
+    let all: Vec<Failures> =
+        (0..20).map(|n| failures(&rig.scope, &name(n), 1, job, i64::from(n / 4))).collect();
+    let theirs = failures(&other, "error zzz", 1, job, 3);
+    let batch = all.iter().cloned().chain([theirs]).collect();
+    rig.store.tally(rig.node, vec![], batch, at(100)).await.unwrap();
+    for limit in [1, 3, 20, 100] {
+        let listed = list(&rig, &rig.scope, limit).await;
+        assert_eq!(listed.len(), 20, "pages of {limit}");
+        assert!(listed.is_sorted_by(|one, other| one.last_at >= other.last_at));
+    }
+    let page = PageRequest { offset: 18, ..PageRequest::first(9) };
+    let page = rig.store.list_failures(&rig.scope, page).await.unwrap();
+    assert_eq!((page.items.len(), page.total, page.next), (2, 20, None));
+    assert_eq!(list(&rig, &other, 9).await[0].job, None);
+}
+
+pub async fn old_failures_are_forgotten_in_steps(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("a").build()).await;
+    let batch = (0..5).map(|n| {
+        let name = "x".repeat(n + 1);
+        failures(&rig.scope, &name, 1, job, 10 * n as i64)
+    });
+    rig.store.tally(rig.node, vec![], batch.collect(), at(100)).await.unwrap();
+    let before = at(35);
+    assert_eq!(rig.store.forget_failures(before, 2).await.unwrap(), 2);
+    assert_eq!(list(&rig, &rig.scope, 9).await.len(), 3);
+    assert_eq!(rig.store.forget_failures(before, 2).await.unwrap(), 1);
+    assert_eq!(rig.store.forget_failures(before, 2).await.unwrap(), 0);
+    assert_eq!(list(&rig, &rig.scope, 9).await.len(), 2);
+}

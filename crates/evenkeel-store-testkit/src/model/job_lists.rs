@@ -1,0 +1,100 @@
+//! Lists of jobs, and how many there are in which state: everything is looked at.
+
+use evenkeel_core::condition::Level;
+use evenkeel_store::{
+    Job, JobCounts, JobCursor, JobFilter, JobSort, Page, PageRequest, Place, Scope, SortBy,
+    labels_of,
+};
+
+use super::data::{Data, count};
+
+impl Data {
+    pub fn list_jobs(
+        &self,
+        scope: &Scope,
+        filter: &JobFilter,
+        sort: JobSort,
+        page: PageRequest<JobCursor>,
+    ) -> Page<Job, JobCursor> {
+        let passing: Vec<Place> = self
+            .jobs_of(scope)
+            .filter(|job| self.passes(job, filter))
+            .filter_map(|job| place_of(&job, sort.by))
+            .collect();
+        let total = count(passing.len());
+        let after = match page.after {
+            None => None,
+            Some(after) => {
+                let Some(place) = self.place_after(scope, sort, after) else {
+                    return Page { items: Vec::new(), total, total_is_estimate: false, next: None };
+                };
+                Some(place)
+            }
+        };
+        let (places, next) = sort.cut(passing, after.as_ref(), page);
+        let items = places.iter().filter_map(|place| self.find(place.no)).map(|job| self.view(job));
+        Page { items: items.collect(), total, total_is_estimate: false, next }
+    }
+
+    fn jobs_of(&self, scope: &Scope) -> impl Iterator<Item = Job> {
+        let is_seen = |job: &&super::data::JobRow| job.tenant == scope.tenant && !job.is_deleted();
+        self.jobs.iter().filter(is_seen).map(|job| self.view(job))
+    }
+
+    fn place_after(&self, scope: &Scope, sort: JobSort, after: JobCursor) -> Option<Place> {
+        let mut place = Place { at: after.at, name: None, no: after.no };
+        if sort.by == SortBy::Name {
+            let job = self.find(after.no).filter(|job| job.tenant == scope.tenant)?;
+            place.name = place_of(&self.view(job), sort.by)?.name;
+        }
+        Some(place)
+    }
+
+    fn passes(&self, job: &Job, filter: &JobFilter) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == found
+        };
+        let starts = |prefix: &Option<String>, found: Option<&str>| match (prefix, found) {
+            (Some(prefix), Some(text)) => text.starts_with(prefix),
+            (prefix, None) => prefix.is_none(),
+            (None, Some(_)) => true,
+        };
+        let about = &job.about;
+        let labels = labels_of(about);
+        let level = self.watch.level(job.no).unwrap_or(Level::Ok);
+        starts(&filter.name_prefix, about.name.as_deref())
+            && is(&filter.source_id, about.source_id.as_deref())
+            && starts(&filter.source_prefix, about.source_id.as_deref())
+            && filter.status.is_none_or(|status| status == job.status())
+            && filter.condition.is_none_or(|wanted| wanted == level)
+            && is(&filter.executor, Some(&job.definition.executor.kind))
+            && filter.lane.is_none_or(|lane| lane == job.definition.lane)
+            && filter.metadata.iter().all(|label| labels.contains(label))
+            && filter.next_from.is_none_or(|from| job.next_at.is_some_and(|at| at >= from))
+            && filter.next_before.is_none_or(|before| job.next_at.is_some_and(|at| at < before))
+    }
+
+    pub fn job_counts(&self, scope: &Scope) -> JobCounts {
+        let mut counts = JobCounts::default();
+        for job in self.jobs_of(scope) {
+            counts.total += 1;
+            *counts.of_mut(job.status()) += 1;
+        }
+        counts
+    }
+}
+
+/// Where a job stands in a list by `by`, if it is in it.
+fn place_of(job: &Job, by: SortBy) -> Option<Place> {
+    let mut place = Place { at: 0, name: None, no: job.no };
+    match by {
+        SortBy::Created => {}
+        SortBy::Updated => place.at = job.updated_at.as_micros(),
+        SortBy::NextRun => place.at = job.next_at?.as_micros(),
+        SortBy::Name => {
+            let configuration = job.about.configuration.clone().unwrap_or_default();
+            place.name = Some((job.about.name.clone()?, configuration));
+        }
+    }
+    Some(place)
+}

@@ -1,0 +1,133 @@
+//! Sums over runs.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use evenkeel_core::fingerprint::Fingerprint;
+use evenkeel_core::{NodeNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    FailureCursor, FailureGroup, Failures, NodeState, Page, PageRequest, Scope, StoreError,
+    Tallied, Tally, TallyStore,
+};
+
+use super::ModelStore;
+use super::data::{Data, count};
+use super::lists::{cut, with_items};
+
+/// All sums.
+#[derive(Default)]
+pub(super) struct Sums {
+    tenants: BTreeMap<TenantNo, Tallied>,
+    running: BTreeMap<NodeNo, BTreeMap<TenantNo, u64>>,
+    said_at: Option<Timestamp>,
+    failures: BTreeMap<(TenantNo, Fingerprint), FailureGroup>,
+}
+
+impl Data {
+    fn tally(&mut self, node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) {
+        let sums = &mut self.sums;
+        sums.said_at = sums.said_at.max(Some(at));
+        let running = tallies.iter().map(|tally| (tally.tenant, u64::from(tally.running)));
+        sums.running.insert(node, running.collect());
+        for tally in tallies {
+            let sum = sums.tenants.entry(tally.tenant).or_default();
+            sum.completed += tally.completed;
+            sum.failed += tally.failed;
+            sum.timed_out += tally.timed_out;
+            sum.cancelled += tally.cancelled;
+            sum.retries += tally.retries;
+            sum.stolen += tally.stolen;
+            sum.good_duration = sum.good_duration.saturating_add(tally.good_duration);
+        }
+        for failure in failures {
+            let key = (failure.tenant, failure.fingerprint);
+            let group = sums.failures.entry(key).or_insert_with(|| FailureGroup {
+                fingerprint: failure.fingerprint,
+                count: 0,
+                first_at: at,
+                last_at: failure.at,
+                error: failure.error.clone(),
+                newest: failure.newest,
+                job: None,
+            });
+            group.count += failure.count;
+            if failure.at >= group.last_at {
+                group.last_at = failure.at;
+                group.error = failure.error;
+                group.newest = failure.newest;
+            }
+        }
+    }
+
+    fn tallied(&self, scope: &Scope) -> Tallied {
+        let is_alive = |node: &NodeNo| {
+            let state = self.node(*node).map(|node| node.state);
+            matches!(state, Some(NodeState::Live | NodeState::Draining))
+        };
+        let alive = self.sums.running.iter().filter(|(node, _)| is_alive(node));
+        let running = alive.filter_map(|(_, tenants)| tenants.get(&scope.tenant)).sum();
+        let sum = self.sums.tenants.get(&scope.tenant).copied().unwrap_or_default();
+        Tallied { running, at: self.sums.said_at, ..sum }
+    }
+
+    fn list_failures(
+        &self,
+        scope: &Scope,
+        page: PageRequest<FailureCursor>,
+    ) -> Page<FailureGroup, FailureCursor> {
+        let groups = self.sums.failures.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
+        let mut keys: Vec<FailureCursor> =
+            groups.map(|((_, fingerprint), group)| (group.last_at, *fingerprint)).collect();
+        // As the databases order them: by what is stored, which has a sign.
+        let order = |(at, fingerprint): &FailureCursor| (*at, fingerprint.0.cast_signed());
+        keys.sort_unstable_by_key(|key| std::cmp::Reverse(order(key)));
+        let page = cut(keys, page, |key, after| order(key) < order(after));
+        with_items(page, |(_, fingerprint)| {
+            let group = self.sums.failures.get(&(scope.tenant, *fingerprint))?;
+            let job = self.find(group.newest.job_no).filter(|job| !job.is_deleted());
+            let job = job.filter(|job| job.tenant == scope.tenant).map(|job| job.id);
+            Some(FailureGroup { job, ..group.clone() })
+        })
+    }
+
+    fn forget_failures(&mut self, before: Timestamp, limit: u32) -> u64 {
+        let old = self.sums.failures.iter().filter(|(_, group)| group.last_at < before);
+        let mut old: Vec<_> = old.map(|(key, group)| (group.last_at, *key)).collect();
+        old.sort_unstable();
+        old.truncate(limit as usize);
+        for (_, key) in &old {
+            self.sums.failures.remove(key);
+        }
+        count(old.len())
+    }
+}
+
+#[async_trait]
+impl TallyStore for ModelStore {
+    async fn tally(
+        &self,
+        node: NodeNo,
+        tallies: Vec<Tally>,
+        failures: Vec<Failures>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.lock().tally(node, tallies, failures, at);
+        Ok(())
+    }
+
+    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError> {
+        Ok(self.lock().tallied(scope))
+    }
+
+    async fn list_failures(
+        &self,
+        scope: &Scope,
+        page: PageRequest<FailureCursor>,
+    ) -> Result<Page<FailureGroup, FailureCursor>, StoreError> {
+        Ok(self.lock().list_failures(scope, page))
+    }
+
+    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        Ok(self.lock().forget_failures(before, limit))
+    }
+}

@@ -1,0 +1,69 @@
+//! Whole lists, to compare with the model's.
+
+use std::sync::Arc;
+
+use evenkeel_core::JobId;
+use evenkeel_store::{Job, JobFilter, JobSort, PageRequest, SortBy};
+
+use crate::Opened;
+use crate::fixtures::START;
+use crate::model::ModelStore;
+use crate::rig::Rig;
+
+/// Numbers that look drawn, the same each time.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Other ones for each seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// One of the first `sides` numbers.
+    pub fn throw(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+
+    /// One of these.
+    pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.throw(of.len() as u64) as usize].clone()
+    }
+
+    /// It, or more often nothing.
+    pub fn maybe<T>(&mut self, value: T) -> Option<T> {
+        (self.throw(4) == 0).then_some(value)
+    }
+}
+
+/// All orders.
+pub const ORDERS: [SortBy; 4] = [SortBy::Created, SortBy::Updated, SortBy::Name, SortBy::NextRun];
+
+/// An empty model.
+pub async fn model() -> Rig {
+    let store = Arc::new(ModelStore::new(Arc::new(|| START)));
+    Rig::new(Opened { store, guard: Box::new(()), reopen: None }).await
+}
+
+/// Every page of a list.
+pub async fn all_pages(rig: &Rig, filter: &JobFilter, sort: JobSort, limit: u32) -> Vec<Job> {
+    let (mut jobs, mut after) = (Vec::new(), None);
+    loop {
+        let page = PageRequest { after, ..PageRequest::first(limit) };
+        let page = rig.store.list_jobs(&rig.scope, filter, sort, page).await;
+        let page = page.expect("jobs can be listed");
+        assert!(page.items.len() <= limit as usize);
+        jobs.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            return jobs;
+        }
+    }
+}
+
+/// Their public ids.
+pub fn ids(jobs: &[Job]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.id).collect()
+}

@@ -1,0 +1,84 @@
+//! `evenkeel failures`
+
+use clap::Args;
+use evenkeel_core::Timestamp;
+use serde_json::Value;
+
+use super::Context;
+use super::job::find_id;
+use super::run::moment;
+use crate::Failure;
+use crate::config::raw::RawClient;
+use crate::output::{Table, Tone, ago, clean};
+
+/// Of a message, so many characters are shown.
+const MESSAGE_CHARS: usize = 100;
+
+/// Which failures.
+#[derive(Args, Clone)]
+pub struct FailuresArgs {
+    #[command(flatten)]
+    client: RawClient,
+    /// Only those of this job, by its name or id
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+    /// Go on where another list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: FailuresArgs) -> Result<(), Failure> {
+    let client = context.client(args.client)?;
+    context.runtime()?.block_on(async {
+        let job = match &args.job {
+            Some(job) => Some(find_id(&client, job).await?),
+            None => None,
+        };
+        let limit = args.limit.to_string();
+        let mut query = vec![("limit", limit.as_str())];
+        query.extend(job.as_deref().map(|job| ("job_id", job)));
+        query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let answer = client.get(&["failures"], &query).await?;
+        if context.output.is_json() {
+            return context.output.line(&answer.text);
+        }
+        let failures = answer.list_of("failures");
+        if failures.is_empty() {
+            return context.output.line("Nothing has failed.");
+        }
+        let headings = ["TIMES", "LAST", "SINCE", "NEWEST EXECUTION", "MESSAGE"];
+        let mut table = Table::new(context.output, &headings);
+        for failure in failures {
+            table.row(row(failure, context.now()));
+        }
+        let mut text = table.render();
+        if let Some(cursor) = answer.value["next_cursor"].as_str() {
+            let of = args.job.map_or_else(String::new, |job| format!(" --job {}", clean(&job)));
+            text.push_str(&format!(
+                "\n{} of {}; more with: evenkeel failures{of} --cursor {}",
+                failures.len(),
+                answer.value["total"],
+                clean(cursor)
+            ));
+        }
+        context.output.line(&text)
+    })
+}
+
+fn row(failure: &Value, now: Timestamp) -> [(String, Tone); 5] {
+    let text = |field: &str| failure[field].as_str().unwrap_or("-").to_owned();
+    let when = |field: &str| moment(&failure[field]).map_or_else(|| "-".into(), |at| ago(at, now));
+    let message = text("error_message");
+    let message: String =
+        message.lines().next().unwrap_or_default().chars().take(MESSAGE_CHARS).collect();
+    [
+        (failure["count"].to_string(), Tone::Bad),
+        (when("last_at"), Tone::Plain),
+        (when("first_at"), Tone::Plain),
+        (text("execution_id"), Tone::Plain),
+        (message, Tone::Plain),
+    ]
+}

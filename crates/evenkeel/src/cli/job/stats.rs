@@ -1,0 +1,64 @@
+//! `evenkeel job stats`
+
+use evenkeel_core::Timestamp;
+use serde_json::Value;
+
+use super::super::Context;
+use super::super::run::moment;
+use super::find_id;
+use crate::Failure;
+use crate::client::Client;
+use crate::output::{ago, duration_ms};
+
+pub(super) async fn stats(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
+    let id = find_id(client, job).await?;
+    let answer = client.get(&["jobs", &id, "stats"], &[]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(&words(&answer.value, context.now()))
+}
+
+fn words(stats: &Value, now: Timestamp) -> String {
+    let when =
+        |field: &str| moment(&stats[field]).map_or_else(|| "never".into(), |at| ago(at, now));
+    let rate = stats["success_rate"].as_f64();
+    let rate = rate.map_or_else(String::new, |rate| format!(" ({:.1} % good)", rate * 100.0));
+    let mut text = format!(
+        "{} executions: {} good, {} failed{rate}\n",
+        stats["total_executions"], stats["successful_runs"], stats["failed_runs"]
+    );
+    if let Some(average) = stats["average_duration_ms"].as_u64() {
+        text.push_str(&format!("  takes      about {}\n", duration_ms(average)));
+    }
+    text.push_str(&format!("  last run   {}\n", when("last_execution_at")));
+    text.push_str(&format!("  last good  {}\n", when("last_success_at")));
+    text.push_str(&format!("  next run   {}", when("next_scheduled_at")));
+    if let Some(failures @ 1..) = stats["consecutive_failures"].as_u64() {
+        text.push_str(&format!("\n  failed {failures} times in a row"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_told_in_words() {
+        let now: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
+        let stats = json!({
+            "total_executions": 101, "successful_runs": 95, "failed_runs": 5,
+            "average_duration_ms": 145_000, "last_execution_at": "2026-12-01T08:57:00Z",
+            "last_success_at": null, "next_scheduled_at": "2026-12-01T09:27:00Z",
+            "success_rate": 0.95, "consecutive_failures": 2,
+        });
+        let text = words(&stats, now);
+        assert!(text.starts_with("101 executions: 95 good, 5 failed (95.0 % good)\n"), "{text}");
+        for line in ["last run   3m ago", "last good  never", "failed 2 times in a row"] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+}
