@@ -7,12 +7,13 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
     include_str!("../migrations/0004_cancel.sql"),
     include_str!("../migrations/0005_schedules.sql"),
+    include_str!("../migrations/0009_access.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

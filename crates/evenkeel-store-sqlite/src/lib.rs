@@ -5,6 +5,7 @@
 //! (`log`). An answer comes after the commit, so what was answered is seen by every later read
 //! and survives a crash.
 
+mod access;
 mod clock;
 mod delete;
 mod error;

@@ -15,11 +15,12 @@ const STATEMENTS: usize = 192;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
     include_str!("../migrations/0004_schedules.sql"),
+    include_str!("../migrations/0008_access.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

@@ -12,6 +12,7 @@
 pub mod cases;
 pub mod fixtures;
 mod list;
+mod list_access;
 mod list_promises;
 pub mod model;
 pub mod rig;

@@ -413,6 +413,7 @@ macro_rules! store_conformance {
             numbers_of_nodes_are_not_used_again,
         }
         $crate::__promise_conformance! { $open }
+        $crate::__access_conformance! { $open }
     };
 }
 

@@ -49,6 +49,7 @@ pub(super) struct Data {
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
     pub watch: WatchList,
+    pub access: super::access::Access,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.

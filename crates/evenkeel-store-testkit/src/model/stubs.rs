@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::*;
-use uuid::Uuid;
 
 use super::ModelStore;
 
@@ -30,17 +29,6 @@ stub!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
     end_request(scope: &Scope, key: &str, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
-});
-
-stub!(AccessStore {
-    make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
-    find_key(hash: &KeyHash) -> Option<ApiKey>;
-    use_keys(ids: &[Uuid], at: Timestamp) -> ();
-    revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
-    list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
-    record(entries: Vec<AuditEntry>) -> ();
-    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditNo>) -> Page<(AuditNo, AuditEntry), AuditNo>;
-    forget_audit(before: Timestamp, limit: u32) -> u64;
 });
 
 #[async_trait]
