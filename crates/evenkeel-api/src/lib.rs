@@ -3,6 +3,8 @@
 //! One file per endpoint. [`router`] is all of it; it can be tested without a socket. Every
 //! refusal is a [`Problem`] of a closed list of types.
 
+mod api_keys;
+mod audit;
 mod auth;
 mod body;
 mod conditions;
@@ -13,26 +15,33 @@ mod jobs;
 mod metrics;
 mod observe;
 mod openapi;
+mod oversight;
 mod page;
 mod pages;
 mod params;
 mod problem;
+mod roles;
 mod routes;
 mod runs;
 mod schedules;
 mod state;
-mod tenants;
-mod tokens;
 
+pub use api_keys::{ApiKeyDocument, ApiKeyList, ApiKeyView, MadeApiKeyView, RevokedApiKeyView};
+pub use audit::{AuditEntryView, AuditList};
 pub use auth::Caller;
 pub use body::BODY_BYTES_MAX;
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
+pub use evenkeel_access::{
+    Access, Claims, DEFAULT_TENANT, Door, ISSUER, SECRET_BYTES_MIN, Tenants, TokenError,
+    TokenRefusal, TokenRequest, Tokens, Trust,
+};
 pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
     JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView, TriggeredView,
 };
+pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
 pub use problem::{FieldError, Problem, ProblemType};
@@ -40,7 +49,3 @@ pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{App, Clock, RenderMetrics, Settings};
-pub use tenants::{DEFAULT_TENANT, Tenants};
-pub use tokens::{
-    Claims, ISSUER, SECRET_BYTES_MIN, TokenError, TokenRefusal, TokenRequest, Tokens,
-};

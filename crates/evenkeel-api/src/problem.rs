@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 /// | `not-found` | 404 | there is no such thing, or not for this tenant |
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
+/// | `key-name-taken` | 409 | another API key has the name |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-cancelled` | 409 | the job was ended for good |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
@@ -27,6 +28,7 @@ use utoipa::ToSchema;
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
 /// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
+/// | `too-many-failures` | 429 | too many credentials were refused; wait as `Retry-After` says |
 /// | `internal` | 500 | a fault of the server's |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
 /// | `timeout` | 503 | the request took too long; try again |
@@ -50,6 +52,9 @@ pub enum ProblemType {
     /// Another job has the name and configuration.
     #[serde(rename = "/problems/name-taken")]
     NameTaken,
+    /// Another API key has the name.
+    #[serde(rename = "/problems/key-name-taken")]
+    KeyNameTaken,
     /// A run of the job goes on and its overlap policy allows no other.
     #[serde(rename = "/problems/job-busy")]
     JobBusy,
@@ -74,6 +79,9 @@ pub enum ProblemType {
     /// A parameter of the request is wrong.
     #[serde(rename = "/problems/invalid-parameter")]
     InvalidParameter,
+    /// Too many credentials from one address were refused.
+    #[serde(rename = "/problems/too-many-failures")]
+    TooManyFailures,
     /// A fault of the server's.
     #[serde(rename = "/problems/internal")]
     Internal,
@@ -94,14 +102,17 @@ impl ProblemType {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NameTaken | Self::JobBusy | Self::JobCancelled | Self::RunOver => {
-                StatusCode::CONFLICT
-            }
+            Self::KeyNameTaken
+            | Self::NameTaken
+            | Self::JobBusy
+            | Self::JobCancelled
+            | Self::RunOver => StatusCode::CONFLICT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InvalidJob | Self::InvalidSchedule | Self::InvalidParameter => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
+            Self::TooManyFailures => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::StoreUnavailable | Self::Timeout => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -116,6 +127,7 @@ impl ProblemType {
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The path does not have this method",
             Self::NameTaken => "Another job has this name",
+            Self::KeyNameTaken => "Another API key has this name",
             Self::JobBusy => "The job is busy",
             Self::JobCancelled => "The job was cancelled",
             Self::RunOver => "The run has ended or was taken over",
@@ -124,6 +136,7 @@ impl ProblemType {
             Self::InvalidJob => "The job is not acceptable",
             Self::InvalidSchedule => "The schedule is not acceptable",
             Self::InvalidParameter => "A parameter is not acceptable",
+            Self::TooManyFailures => "Too many credentials were refused",
             Self::Internal => "Something went wrong in the server",
             Self::StoreUnavailable => "The database does not answer",
             Self::Timeout => "The request took too long",
@@ -265,9 +278,13 @@ impl From<CommandError> for Problem {
     }
 }
 
+/// Why a request was refused, left in the answer for the audit log.
+#[derive(Clone)]
+pub(crate) struct Refused(pub(crate) String);
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let kind = self.kind;
+        let (kind, refused) = (self.kind, Refused(self.detail.clone()));
         let mut response = (kind.status(), Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -282,6 +299,7 @@ impl IntoResponse for Problem {
             }
             _ => {}
         }
+        response.extensions_mut().insert(refused);
         response
     }
 }

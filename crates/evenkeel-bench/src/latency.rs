@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
-use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
+use evenkeel_api::{Access, App, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
 use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, RunId, Span, TenantNo};
@@ -87,8 +87,11 @@ pub async fn measure(bench: &mut Bench, count: u64) -> anyhow::Result<Report> {
         ),
         pages: Pages::new(Arc::clone(&store)),
         runs: Runs::new(Arc::clone(&store)),
-        tokens,
-        tenants: Arc::new(evenkeel_api::Tenants::new(Arc::clone(&store))),
+        access: Arc::new(Access::new(
+            Arc::clone(&store),
+            Trust { local: Some(tokens), ..Trust::default() },
+            Arc::clone(&sources.chance),
+        )),
         clock: Arc::new(move || clock.wall()),
         metrics: Arc::new(String::new),
         ready: Arc::new(AlwaysReady),

@@ -58,6 +58,7 @@ impl ExecutionList {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
     State(app): State<App>,
@@ -85,6 +86,7 @@ pub(crate) async fn list(
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_of_job(
     State(app): State<App>,

@@ -53,6 +53,7 @@ pub(crate) struct JobQuery {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
     State(app): State<App>,

@@ -2,6 +2,8 @@
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
+mod access;
+mod audit;
 mod auth;
 mod broken_store;
 mod callbacks;
@@ -14,4 +16,5 @@ mod operations;
 mod pages;
 mod schedules;
 mod spec;
+mod tenants;
 mod world;

@@ -8,8 +8,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Tenants, TokenRequest,
-    Tokens, router,
+    Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, TokenRequest,
+    Tokens, Trust, router,
 };
 use evenkeel_commands::{Callbacks, ExecutorCheck, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
@@ -149,6 +149,16 @@ impl World {
         Self::with(Engine::Well, Settings::default()).await
     }
 
+    /// One that trusts others.
+    pub async fn trusting(trust: Trust) -> Self {
+        let clock = Arc::new(AtomicI64::new(START.as_micros()));
+        let time = Self::reader(&clock);
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
+        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
+        let router = trusting_server(store, time, Engine::Well, Settings::default(), trust);
+        Self { router, rig: Rig::new(opened).await, clock }
+    }
+
     pub async fn with(engine: Engine, settings: Settings) -> Self {
         let clock = Arc::new(AtomicI64::new(START.as_micros()));
         let time = Self::reader(&clock);
@@ -212,6 +222,30 @@ impl World {
 
 /// A server on any store.
 pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Settings) -> Router {
+    let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
+    trusting_server(store, clock, engine, settings, trust)
+}
+
+/// A server on any store that trusts others.
+pub fn trusting_server(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    engine: Engine,
+    settings: Settings,
+    trust: Trust,
+) -> Router {
+    let access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
+    server_with(store, clock, engine, settings, access)
+}
+
+/// A server with all its parts given.
+pub fn server_with(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    engine: Engine,
+    settings: Settings,
+    access: Access,
+) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
     router(App {
         jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
@@ -223,8 +257,7 @@ pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Set
             DEFAULT_ALPHA,
         ),
         pages: Pages::new(store.clone()),
-        tokens: Arc::new(tokens()),
-        tenants: Arc::new(Tenants::new(store.clone())),
+        access: Arc::new(access),
         clock,
         metrics,
         ready: Arc::new(engine),
@@ -236,6 +269,11 @@ pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Set
 pub async fn send(router: &Router, request: Request<Body>) -> Answer {
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        // It has no end.
+        return Answer { status: parts.status, headers: parts.headers, text: String::new() };
+    }
     let bytes = body.collect().await.unwrap().to_bytes();
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     Answer { status: parts.status, headers: parts.headers, text }

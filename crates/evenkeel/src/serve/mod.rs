@@ -1,5 +1,6 @@
 //! The server: what is started, in which order, and how it stops.
 
+mod access;
 mod banner;
 pub mod credentials;
 pub mod data_dir;
@@ -11,13 +12,15 @@ mod metrics;
 mod readiness;
 mod shutdown;
 pub mod store;
+pub mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use evenkeel_api::{App, DEFAULT_TENANT, Tenants};
+use evenkeel_access::{Access, Upkeep};
+use evenkeel_api::{App, DEFAULT_TENANT};
 use evenkeel_commands::{Callbacks, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, Engine, Parts, RandomChance, Settings, SystemClock};
@@ -31,11 +34,13 @@ use tokio::sync::watch;
 use crate::Failure;
 use crate::client::LocalServer;
 use crate::config::ServeConfig;
+use access::{Believed, Reload};
 use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
 use readiness::EngineReadiness;
 use shutdown::Stop;
+use tls::Tls;
 
 /// Descriptors for all workers' calls, their connections, and more.
 const OPEN_FILES: u64 = 65_536;
@@ -59,8 +64,9 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let rendering = metrics::install()?;
     let dir = Arc::new(DataDir::lock(&config.data_dir, &config.store)?);
     let is_first = !dir.has("node-id");
+    let tls = config.access.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let listener = bind(config.listen).await?;
-    let url = url_of(listener.local_addr()?);
+    let url = url_of(listener.local_addr()?, tls.is_some());
 
     let starting = async {
         let shared = prepare(config, Arc::clone(&dir), &url).await?;
@@ -73,12 +79,13 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         code = stop.wait() => std::process::exit(code),
     };
     let (stopping, told) = watch::channel(false);
-    let router = router(&shared, &engine, rendering).await?;
-    let answering = tokio::spawn(http::serve(listener, router, told));
-    let local = LocalServer { url: url.clone(), pid: std::process::id() };
-    let local = serde_json::to_string(&local)
-        .map_err(|error| Failure::because("server.json can't be made", &error))?;
-    dir.write("server.json", &format!("{local}\n"))?;
+    let believed = access::believed(&shared.config.access, &*shared.store, &*shared.chance).await?;
+    let provider = shared.config.access.provider.clone().zip(believed.foreign.clone());
+    let router = router(&shared, &engine, rendering, believed).await?;
+    let answering = tokio::spawn(http::serve(listener, router, tls.clone(), told));
+    let announce = announcer(&dir, &url, tls.clone());
+    announce()?;
+    Reload { tls, provider, announce }.listen()?;
     dir.write(data_dir::STORE, &format!("{}\n", shared.config.store))?;
     banner::show(&shared.config, &url, is_first);
 
@@ -157,27 +164,26 @@ async fn router(
     shared: &Shared,
     engine: &Engine,
     rendering: PrometheusHandle,
+    believed: Believed,
 ) -> Result<Router, Failure> {
     let Shared { config, dir, store, registry, clock, chance } = shared;
-    let tokens = Arc::new(credentials::tokens(&**store, &**chance).await?);
+    let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
     let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks);
-    let tenants = Arc::new(Tenants::new(Arc::clone(store)));
     if config.demo {
-        let tenant = tenants
-            .number(DEFAULT_TENANT)
+        let tenant = access
+            .door
+            .tenant(DEFAULT_TENANT)
             .await
             .map_err(|error| Failure::because("the store failed", &error))?;
         demo::create_once(&jobs, &Scope { tenant, role: Role::Admin }, dir).await?;
     }
-    let local = LocalToken::begin(
-        Arc::clone(&tokens),
-        Arc::clone(dir),
-        Arc::clone(clock),
-        Arc::clone(chance),
-    )?;
+    let local =
+        LocalToken::begin(believed.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
     tokio::spawn(local.keep());
-    let wall = Arc::clone(clock);
+    let (wall, hands) = (Arc::clone(clock), Arc::clone(clock));
+    let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
+    tokio::spawn(upkeep.keep(move || hands.wall()));
     let app = App {
         store: Arc::clone(store),
         jobs,
@@ -189,8 +195,7 @@ async fn router(
             config.average_alpha,
         ),
         pages: Pages::new(Arc::clone(store)),
-        tokens,
-        tenants,
+        access,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
         ready: Arc::new(EngineReadiness(engine.probe())),
@@ -225,12 +230,32 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
+/// Writes down, for this machine's own commands, where the server is and how to know it.
+fn announcer(
+    dir: &Arc<DataDir>,
+    url: &str,
+    tls: Option<Arc<Tls>>,
+) -> Box<dyn Fn() -> Result<(), Failure> + Send + Sync> {
+    let (dir, url) = (Arc::clone(dir), url.to_owned());
+    Box::new(move || {
+        let local = LocalServer {
+            url: url.clone(),
+            pid: std::process::id(),
+            certificate_sha256: tls.as_ref().map(|tls| tls.fingerprint()),
+        };
+        let local = serde_json::to_string(&local)
+            .map_err(|error| Failure::because("server.json can't be made", &error))?;
+        dir.write("server.json", &format!("{local}\n"))
+    })
+}
+
 /// How this machine reaches an address that is listened on.
-fn url_of(address: SocketAddr) -> String {
+fn url_of(address: SocketAddr, is_encrypted: bool) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         ip => ip,
     };
-    format!("http://{}", SocketAddr::new(ip, address.port()))
+    let scheme = if is_encrypted { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
 }
