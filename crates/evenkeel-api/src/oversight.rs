@@ -171,7 +171,7 @@ impl Asked {
             tenant: caller.map(|caller| caller.scope.tenant),
             subject: caller.map_or_else(|| "unknown".into(), |caller| caller.subject.clone()),
             role: caller.map(|caller| caller.scope.role),
-            action: self.rule.operation.clone(),
+            action: self.rule.operation.to_string(),
             target: self.target.clone().or_else(|| target_of(response)),
             status: response.status().as_u16(),
             denied,

@@ -2,6 +2,7 @@
 //! there, so that the two can't differ.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use axum::extract::MatchedPath;
 use axum::http::{Extensions, Method};
@@ -17,7 +18,7 @@ pub(crate) const EXTENSION: &str = "x-required-role";
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Rule {
     /// Its name.
-    pub(crate) operation: String,
+    pub(crate) operation: Arc<str>,
     /// Who may; anybody if it is none.
     pub(crate) role: Option<Role>,
 }
@@ -30,12 +31,12 @@ impl Rule {
 }
 
 /// What each operation asks for.
-pub(crate) struct Rules(HashMap<(Method, String), Rule>);
+pub(crate) struct Rules(HashMap<String, Vec<(Method, Rule)>>);
 
 impl Rules {
     /// As the document says. Where it says nothing, only administrators may.
     pub(crate) fn of(document: &OpenApi) -> Self {
-        let mut rules = HashMap::new();
+        let mut rules: HashMap<String, Vec<(Method, Rule)>> = HashMap::new();
         for (path, item) in &document.paths.paths {
             for (method, operation) in [
                 (Method::GET, &item.get),
@@ -45,7 +46,7 @@ impl Rules {
                 (Method::DELETE, &item.delete),
             ] {
                 if let Some(operation) = operation {
-                    rules.insert((method, path.clone()), rule_of(operation));
+                    rules.entry(path.clone()).or_default().push((method, rule_of(operation)));
                 }
             }
         }
@@ -55,10 +56,11 @@ impl Rules {
     /// What is asked of a request.
     pub(crate) fn find(&self, method: &Method, extensions: &Extensions) -> Rule {
         // Whoever may have the whole may have its head.
-        let method = if *method == Method::HEAD { Method::GET } else { method.clone() };
-        let path = extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let path = extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let found = self.0.get(path).and_then(|rules| rules.iter().find(|(own, _)| own == method));
         let unknown = || Rule { operation: "unknown".into(), role: Some(Role::Admin) };
-        self.0.get(&(method, path)).cloned().unwrap_or_else(unknown)
+        found.map_or_else(unknown, |(_, rule)| rule.clone())
     }
 }
 
@@ -72,5 +74,5 @@ fn rule_of(operation: &Operation) -> Rule {
             Some(known.unwrap_or(Role::Admin))
         }
     };
-    Rule { operation: operation.operation_id.clone().unwrap_or_default(), role }
+    Rule { operation: operation.operation_id.clone().unwrap_or_default().into(), role }
 }

@@ -66,6 +66,13 @@ async fn no_forged_token_opens_anything() {
         ("half a signature", format!("{stem}.{}", &signature[..20])),
         ("another's claims", unsigned(json!({"alg": "HS256"}), &claims(), signature)),
         ("expired", with("exp", json!(START.as_micros() / 1_000_000))),
+        ("made in the future", with("iat", json!(START.as_micros() / 1_000_000 + 61))),
+        ("good in the future", with("nbf", json!(START.as_micros() / 1_000_000 + 61))),
+        ("critical headers", {
+            let mut header = Header::new(Algorithm::HS256);
+            header.crit = Some(vec!["exp".into()]);
+            encode(&header, &claims(), &EncodingKey::from_secret(&secret)).unwrap()
+        }),
         ("no end", without("exp")),
         ("an end in words", with("exp", json!("never"))),
         ("a negative end", with("exp", json!(-1))),
