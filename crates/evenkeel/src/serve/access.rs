@@ -79,6 +79,9 @@ fn read_keys(provider: &ProviderConfig) -> Result<ForeignKeys, Failure> {
     })
 }
 
+/// Tells this machine's own commands where the server is, and how to know it.
+pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
+
 /// What is read again when somebody says so.
 pub struct Reload {
     /// The certificate.
@@ -86,7 +89,7 @@ pub struct Reload {
     /// An identity provider's keys.
     pub provider: Option<(ProviderConfig, Arc<ForeignTokens>)>,
     /// What to do with another certificate.
-    pub announce: Box<dyn Fn() -> Result<(), Failure> + Send + Sync>,
+    pub announce: Announce,
 }
 
 impl Reload {

@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use crate::Failure;
 use crate::client::LocalServer;
 use crate::config::ServeConfig;
-use access::{Believed, Reload};
+use access::{Announce, Believed, Reload};
 use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
@@ -84,8 +84,8 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let router = router(&shared, &engine, rendering, believed).await?;
     let answering = tokio::spawn(http::serve(listener, router, tls.clone(), told));
     let announce = announcer(&dir, &url, tls.clone());
+    Reload { tls, provider, announce: Arc::clone(&announce) }.listen()?;
     announce()?;
-    Reload { tls, provider, announce }.listen()?;
     dir.write(data_dir::STORE, &format!("{}\n", shared.config.store))?;
     banner::show(&shared.config, &url, is_first);
 
@@ -231,13 +231,9 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 /// Writes down, for this machine's own commands, where the server is and how to know it.
-fn announcer(
-    dir: &Arc<DataDir>,
-    url: &str,
-    tls: Option<Arc<Tls>>,
-) -> Box<dyn Fn() -> Result<(), Failure> + Send + Sync> {
+fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
     let (dir, url) = (Arc::clone(dir), url.to_owned());
-    Box::new(move || {
+    Arc::new(move || {
         let local = LocalServer {
             url: url.clone(),
             pid: std::process::id(),
