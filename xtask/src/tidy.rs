@@ -29,11 +29,13 @@ const VERBS: [&str; 64] = [
     "drain",
     "events_after",
     "end_request",
+    "find_key",
     "find_owned",
     "find_running",
     "finish",
     "fire",
     "fire_wakes",
+    "forget_audit",
     "forget_pages",
     "forget_requests",
     "get",
@@ -45,7 +47,9 @@ const VERBS: [&str; 64] = [
     "keep_pages",
     "known_pages",
     "list_at_risk",
+    "list_audit",
     "list_jobs",
+    "list_keys",
     "list_pages",
     "list_runs",
     "listen",
@@ -53,6 +57,7 @@ const VERBS: [&str; 64] = [
     "load_due",
     "load_jobs",
     "look_ahead",
+    "make_key",
     "members",
     "newest_event",
     "note",
@@ -65,10 +70,12 @@ const VERBS: [&str; 64] = [
     "prune",
     "publish",
     "purge",
+    "record",
     "register",
     "reopen",
     "requeue",
     "retire",
+    "revoke_key",
     "see_pages",
     "send_letter",
     "setting",
@@ -79,6 +86,7 @@ const VERBS: [&str; 64] = [
     "tenant",
     "to_judge",
     "trigger",
+    "use_keys",
     "waiting",
     "waiting_of",
     "watch",
@@ -198,7 +206,9 @@ mod tests {
     #[test]
     fn every_verb_of_the_port_is_known_and_no_other() {
         let mut verbs = BTreeSet::new();
-        for file in ["lib", "jobs", "schedules", "runs", "notes", "nodes", "pages", "watch"] {
+        for file in
+            ["access", "lib", "jobs", "schedules", "runs", "notes", "nodes", "pages", "watch"]
+        {
             let path = workspace::root().join(format!("crates/evenkeel-store/src/{file}.rs"));
             let text = fs::read_to_string(path).unwrap();
             let signatures = text.lines().filter_map(|line| line.strip_prefix("    async fn "));

@@ -1,13 +1,17 @@
 //! Who asks, and whether they may.
 
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use std::net::IpAddr;
+
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use evenkeel_access::Refusal;
 use evenkeel_core::Timestamp;
 use evenkeel_store::{Role, Scope};
 
+use crate::oversight::{ClientAddress, Guarded};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -20,52 +24,58 @@ pub struct Caller {
     pub tenant: String,
     /// Who, by the token.
     pub subject: String,
-    /// From when on the token is worth nothing.
-    pub expires_at: Timestamp,
+    /// Until when the credential is good.
+    pub expires_at: Option<Timestamp>,
 }
 
-/// Lets only those pass whose token allows the method. It stands before every route that is not
-/// public, so that a new endpoint is closed unless somebody opens it.
-pub(crate) async fn require_token(
-    State(app): State<App>,
+/// Lets only those pass whose credential allows what they ask for. It stands before every route that
+/// is not public, so that a new endpoint is closed unless somebody opens it.
+pub(crate) async fn require_role(
+    State(Guarded { app, rules }): State<Guarded>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller = authenticate(&app, request.headers()).await?;
-    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let needed = needed_role(request.method(), path);
-    if caller.scope.role < needed {
+    let from = request.extensions().get::<ClientAddress>().map(|from| from.0);
+    let caller = authenticate(&app, request.headers(), from).await?;
+    let rule = rules.find(request.method(), request.extensions());
+    if Some(caller.scope.role) < rule.role {
         let detail = format!(
             "this needs the role {}, the token has {}",
-            needed.as_str(),
+            rule.role.map_or("none", Role::as_str),
             caller.scope.role.as_str(),
         );
-        return Err(Problem::new(ProblemType::Forbidden, detail));
+        let refused = Problem::new(ProblemType::Forbidden, detail).into_response();
+        return Ok(remember(refused, caller));
     }
-    request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+    request.extensions_mut().insert(caller.clone());
+    Ok(remember(next.run(request).await, caller))
 }
 
-/// Questions that are too long for an address: they come as a POST and change nothing.
-const QUESTIONS: [&str; 1] = ["/api/v1/schedules/preview"];
-
-/// Looking is for everybody, changing is not.
-fn needed_role(method: &Method, path: Option<&str>) -> Role {
-    let looks = matches!(*method, Method::GET | Method::HEAD);
-    let asks = path.is_some_and(|path| QUESTIONS.contains(&path));
-    if looks || asks { Role::Viewer } else { Role::Operator }
+/// Tells those who look at the answer who asked.
+fn remember(mut response: Response, caller: Caller) -> Response {
+    response.extensions_mut().insert(caller);
+    response
 }
 
-async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let claims = app.tokens.verify(bearer(headers)?, (app.clock)()).map_err(|refusal| {
-        tracing::debug!(error = &refusal as &dyn std::error::Error, "a token was refused");
-        Problem::new(ProblemType::Unauthorized, refusal.to_string())
-    })?;
-    let tenant = app.tenants.number(&claims.tenant).await?;
-    let scope = Scope { tenant, role: claims.role };
-    let expires = i64::try_from(claims.exp).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-    let expires_at = Timestamp::from_micros(expires);
-    Ok(Caller { scope, tenant: claims.tenant, subject: claims.sub, expires_at })
+async fn authenticate(
+    app: &App,
+    headers: &HeaderMap,
+    from: Option<IpAddr>,
+) -> Result<Caller, Problem> {
+    let credential = bearer(headers)?;
+    match app.access.door.identify(credential, from, (app.clock)()).await {
+        Ok((identity, scope)) => Ok(Caller {
+            scope,
+            tenant: identity.tenant,
+            subject: identity.subject,
+            expires_at: identity.expires_at,
+        }),
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(refusal) => {
+            tracing::debug!(error = &refusal as &dyn std::error::Error, "a credential was refused");
+            Err(Problem::new(ProblemType::Unauthorized, refusal.to_string()))
+        }
+    }
 }
 
 /// The token, from its header and from nowhere else: addresses end up in logs and histories.

@@ -46,6 +46,7 @@ pub struct ReadyView {
     tag = "operations",
     responses((status = 200, description = "It lives", body = String, content_type = "text/plain")),
     security(()),
+    extensions(("x-required-role" = json!("none"))),
 )]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
@@ -61,6 +62,7 @@ pub(crate) async fn healthz() -> &'static str {
         (status = 503, description = "Send none", body = ReadyView),
     ),
     security(()),
+    extensions(("x-required-role" = json!("none"))),
 )]
 pub(crate) async fn readyz(State(app): State<App>) -> impl IntoResponse {
     let mut checks = vec![store(&app).await];

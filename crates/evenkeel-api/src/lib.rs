@@ -3,6 +3,8 @@
 //! One file per endpoint. [`router`] is all of it; it can be tested without a socket. Every
 //! refusal is a [`Problem`] of a closed list of types.
 
+mod api_keys;
+mod audit;
 mod auth;
 mod body;
 mod conditions;
@@ -18,22 +20,28 @@ mod keyed;
 mod metrics;
 mod observe;
 mod openapi;
+mod oversight;
 mod page;
 mod pages;
 mod params;
 mod problem;
+mod roles;
 mod routes;
 mod runs;
 mod scheduler;
 mod schedules;
 mod state;
 mod streams;
-mod tenants;
-mod tokens;
 
+pub use api_keys::{ApiKeyDocument, ApiKeyList, ApiKeyView, MadeApiKeyView, RevokedApiKeyView};
+pub use audit::{AuditEntryView, AuditList};
 pub use auth::Caller;
 pub use body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
+pub use evenkeel_access::{
+    Access, Claims, DEFAULT_TENANT, Door, ISSUER, SECRET_BYTES_MIN, Tenants, TokenError,
+    TokenRefusal, TokenRequest, Tokens, Trust,
+};
 pub use events::EventView;
 pub use executions::{
     CancelledView, ExecutionList, ExecutionView, LogView, ProgressView, SkippedView,
@@ -46,6 +54,7 @@ pub use jobs::{
     JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
     ScheduleForm, ScheduleView, TriggeredView,
 };
+pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
 pub use problem::{FieldError, Problem, ProblemType};
@@ -55,7 +64,3 @@ pub use scheduler::{ExecutionFigures, JobFigures, SchedulerMetrics};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{App, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, Streams};
-pub use tenants::{DEFAULT_TENANT, Tenants};
-pub use tokens::{
-    Claims, ISSUER, SECRET_BYTES_MIN, TokenError, TokenRefusal, TokenRequest, Tokens,
-};

@@ -4,11 +4,11 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use evenkeel_access::DEFAULT_TENANT;
 
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
-use crate::tenants::DEFAULT_TENANT;
 
 /// All metrics of this node as Prometheus text. They are about the jobs of all tenants, so only
 /// a token of the tenant `default` opens them.
@@ -19,6 +19,7 @@ use crate::tenants::DEFAULT_TENANT;
     tag = "operations",
     responses((status = 200, description = "Prometheus text", body = String, content_type = "text/plain")),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn metrics(
     State(app): State<App>,

@@ -25,6 +25,7 @@ pub(crate) struct Document(pub(crate) Arc<str>);
     tag = "operations",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn document(Extension(document): Extension<Document>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], document.0.to_string())
@@ -46,6 +47,7 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
         (name = "events", description = "What happens, as it happens"),
         (name = "pages", description = "What crawls have kept"),
         (name = "callbacks", description = "For those who were called and answered 202"),
+        (name = "access", description = "API keys, and who did what"),
         (name = "operations", description = "For those who run the server"),
     ),
     components(schemas(Problem, FieldError, ProblemType, crate::events::EventView)),
@@ -58,8 +60,12 @@ struct Bearer;
 impl Modify for Bearer {
     fn modify(&self, document: &mut OpenApi) {
         let mut scheme = Http::new(HttpAuthScheme::Bearer);
-        scheme.bearer_format = Some("JWT".into());
-        scheme.description = Some("A token made by `evenkeel token create`".into());
+        scheme.description = Some(
+            "A token made by `evenkeel token create` or by your identity provider, or an API key \
+             (`ek_…`). `x-required-role` of each operation says which role it needs; a higher one \
+             will do."
+                .into(),
+        );
         document
             .components
             .get_or_insert_default()
@@ -131,6 +137,10 @@ fn add_refusals(operation: &mut Operation, has_body: bool) {
     if !is_public {
         refusals.push(("401", "There is no valid token"));
         refusals.push(("403", "The token does not allow this"));
+    }
+    if !is_public {
+        refusals
+            .push(("429", "Too many credentials from this address were refused; see Retry-After"));
     }
     if has_body {
         refusals.push(("413", "The body is too large"));

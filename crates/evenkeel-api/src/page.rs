@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{JobNo, RunId, RunKey, Timestamp};
-use evenkeel_store::{FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor};
+use evenkeel_store::{AuditPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor};
 use utoipa::IntoParams;
 
 use crate::params::Params;
@@ -133,6 +133,32 @@ impl CursorKey for FailureCursor {
     }
 }
 
+impl CursorKey for AuditPlace {
+    const TAG: u8 = b'a';
+
+    fn bits(self) -> u128 {
+        u128::from(self.at.as_micros().cast_unsigned()) << 64 | u128::from(self.no.cast_unsigned())
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        let at = i64::try_from(bits >> 64).ok()?;
+        let no = ((bits & u128::from(u64::MAX)) as u64).cast_signed();
+        Some(Self { at: Timestamp::from_micros(at), no })
+    }
+}
+
+impl CursorKey for uuid::Uuid {
+    const TAG: u8 = b'k';
+
+    fn bits(self) -> u128 {
+        self.as_u128()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        Some(Self::from_u128(bits))
+    }
+}
+
 /// A cursor that goes on after `key`.
 pub(crate) fn encode<C: CursorKey>(key: C) -> String {
     let mut bytes = [0; 17];
@@ -174,6 +200,9 @@ mod tests {
             prop_assert_eq!(decode(&encode(risk)), Some(risk));
             let failure: FailureCursor = (Timestamp::from_micros(time), Fingerprint(n.into()));
             prop_assert_eq!(decode(&encode(failure)), Some(failure));
+            let audit = AuditPlace { at: Timestamp::from_micros(time), no: job.0 };
+            prop_assert_eq!(decode(&encode(audit)), Some(audit));
+            prop_assert_eq!(decode::<AuditPlace>(&encode(place)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);
             prop_assert_eq!(decode::<RunKey>(&encode(place)), None);

@@ -22,6 +22,7 @@ use crate::etag::etag;
 /// | `not-found` | 404 | there is no such thing, or not for this tenant |
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
+/// | `key-name-taken` | 409 | another API key has the name |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
@@ -34,6 +35,7 @@ use crate::etag::etag;
 /// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
 /// | `idempotency-key-reused` | 422 | another request had this `Idempotency-Key` |
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
+/// | `too-many-failures` | 429 | too many credentials were refused; wait as `Retry-After` says |
 /// | `internal` | 500 | a fault of the server's |
 /// | `too-many-streams` | 503 | no more streams can be open at once; try again |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
@@ -58,6 +60,9 @@ pub enum ProblemType {
     /// Another job has the name and configuration.
     #[serde(rename = "/problems/name-taken")]
     NameTaken,
+    /// Another API key has the name.
+    #[serde(rename = "/problems/key-name-taken")]
+    KeyNameTaken,
     /// A run of the job goes on and its overlap policy allows no other.
     #[serde(rename = "/problems/job-busy")]
     JobBusy,
@@ -94,6 +99,9 @@ pub enum ProblemType {
     /// A parameter of the request is wrong.
     #[serde(rename = "/problems/invalid-parameter")]
     InvalidParameter,
+    /// Too many credentials from one address were refused.
+    #[serde(rename = "/problems/too-many-failures")]
+    TooManyFailures,
     /// A fault of the server's.
     #[serde(rename = "/problems/internal")]
     Internal,
@@ -117,10 +125,13 @@ impl ProblemType {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NameTaken | Self::JobBusy | Self::JobState | Self::RunOver => {
-                StatusCode::CONFLICT
-            }
-            Self::RequestUnderWay | Self::AnswerNotKept => StatusCode::CONFLICT,
+            Self::KeyNameTaken
+            | Self::NameTaken
+            | Self::JobBusy
+            | Self::JobState
+            | Self::RunOver
+            | Self::RequestUnderWay
+            | Self::AnswerNotKept => StatusCode::CONFLICT,
             Self::JobChanged => StatusCode::PRECONDITION_FAILED,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -128,6 +139,7 @@ impl ProblemType {
             Self::InvalidJob | Self::InvalidSchedule | Self::InvalidParameter => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
+            Self::TooManyFailures => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TooManyStreams | Self::StoreUnavailable | Self::Timeout => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -144,6 +156,7 @@ impl ProblemType {
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The path does not have this method",
             Self::NameTaken => "Another job has this name",
+            Self::KeyNameTaken => "Another API key has this name",
             Self::JobBusy => "The job is busy",
             Self::JobState => "The state of the job does not allow this",
             Self::JobChanged => "The job was changed meanwhile",
@@ -156,6 +169,7 @@ impl ProblemType {
             Self::InvalidJob => "The job is not acceptable",
             Self::InvalidSchedule => "The schedule is not acceptable",
             Self::InvalidParameter => "A parameter is not acceptable",
+            Self::TooManyFailures => "Too many credentials were refused",
             Self::Internal => "Something went wrong in the server",
             Self::TooManyStreams => "Too many streams are open",
             Self::StoreUnavailable => "The database does not answer",
@@ -323,9 +337,14 @@ impl From<CommandError> for Problem {
     }
 }
 
+/// Why a request was refused, left in the answer for the audit log.
+#[derive(Clone)]
+pub(crate) struct Refused(pub(crate) String);
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (kind, generation) = (self.kind, self.generation);
+        let refused = Refused(self.detail.clone().into());
         let mut response = (kind.status(), Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -346,6 +365,7 @@ impl IntoResponse for Problem {
             }
             _ => {}
         }
+        response.extensions_mut().insert(refused);
         response
     }
 }

@@ -1,5 +1,7 @@
 //! Which path leads where, and what stands before it.
 
+use std::sync::Arc;
+
 use axum::extract::DefaultBodyLimit;
 use axum::{Extension, Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -10,10 +12,12 @@ use utoipa_axum::routes;
 use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 use crate::docs::DocsPage;
 use crate::openapi::Document;
+use crate::oversight::Guarded;
+use crate::roles::Rules;
 use crate::state::{App, Settings};
 use crate::{
-    auth, conditions, events, executions, failures, guard, health, jobs, keyed, metrics, observe,
-    pages, runs, scheduler, schedules,
+    api_keys, audit, auth, conditions, events, executions, failures, guard, health, jobs, keyed,
+    metrics, observe, oversight, pages, runs, scheduler, schedules,
 };
 
 /// All of the HTTP interface.
@@ -21,12 +25,14 @@ pub fn router(app: App) -> Router {
     let (public, closed, openapi) = parts(&app.settings);
     let page = DocsPage::new(&openapi);
     let document = Document(to_text(&openapi).into());
-    let token = middleware::from_fn_with_state(app.clone(), auth::require_token);
+    let guarded = Guarded { app: app.clone(), rules: Arc::new(Rules::of(&openapi)) };
     let once = middleware::from_fn_with_state(app.clone(), keyed::once);
+    let role = middleware::from_fn_with_state(guarded.clone(), auth::require_role);
+    let oversight = middleware::from_fn_with_state(guarded, oversight::oversee);
     // From the inside out; what is added last sees a request first.
     Router::new()
-        .merge(closed.route_layer(once).route_layer(token))
-        .merge(public)
+        .merge(closed.route_layer(once).route_layer(role).route_layer(oversight.clone()))
+        .merge(public.route_layer(oversight))
         .fallback(guard::no_such_path)
         .method_not_allowed_fallback(guard::no_such_method)
         .layer(Extension(document))
@@ -36,6 +42,7 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(guard::panicked))
         .layer(middleware::from_fn(guard::safe_headers))
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
+        .layer(middleware::from_fn_with_state(app.clone(), oversight::name_request))
         .with_state(app)
 }
 
@@ -83,7 +90,10 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(executions::logs))
         .routes(routes!(events::stream))
         .routes(routes!(pages::list))
-        .routes(routes!(pages::get));
+        .routes(routes!(pages::get))
+        .routes(routes!(api_keys::list, api_keys::create))
+        .routes(routes!(api_keys::revoke))
+        .routes(routes!(audit::list));
     for (is_open, route) in [
         (settings.open_metrics, routes!(metrics::metrics)),
         (settings.open_openapi, routes!(crate::openapi::document)),

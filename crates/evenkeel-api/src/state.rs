@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_access::Access;
 use evenkeel_commands::{Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::Timestamp;
 use evenkeel_store::Store;
 
 use crate::health::Readiness;
 use crate::streams::Streams;
-use crate::tenants::Tenants;
-use crate::tokens::Tokens;
 
 /// Says what time it is, to judge tokens and measure requests by.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -35,10 +34,8 @@ pub struct App {
     pub feed: Feed,
     /// Answers that go on.
     pub streams: Streams,
-    /// Issues and checks tokens.
-    pub tokens: Arc<Tokens>,
-    /// Knows tenants by name.
-    pub tenants: Arc<Tenants>,
+    /// Who may come in, and who did what.
+    pub access: Arc<Access>,
     /// The time.
     pub clock: Clock,
     /// The metrics.

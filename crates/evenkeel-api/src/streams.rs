@@ -98,7 +98,8 @@ impl Streams {
         now: Timestamp,
         source: impl Source + 'static,
     ) -> Response {
-        let token_lasts = Duration::from(caller.expires_at.since(now));
+        let credential_lasts =
+            caller.expires_at.map_or(LASTS_MAX, |expires_at| expires_at.since(now).into());
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
         let began = Instant::now();
         let mut heartbeat = tokio::time::interval_at(began + HEARTBEAT, HEARTBEAT);
@@ -108,7 +109,7 @@ impl Streams {
             ready: VecDeque::from([source.greet(greeting)]),
             source,
             heartbeat,
-            ends_at: began + token_lasts.min(LASTS_MAX),
+            ends_at: began + LASTS_MAX.min(credential_lasts),
             stopping: self.stopping.clone(),
             is_over: false,
             _place: place,

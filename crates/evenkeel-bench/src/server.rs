@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::serve::ListenerExt as _;
-use evenkeel_api::{App, Check, Readiness, Settings, TokenRequest, Tokens};
+use evenkeel_api::{Access, App, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
 use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, Span, TenantNo};
@@ -82,8 +82,11 @@ impl Server {
             runs: Runs::new(Arc::clone(store)),
             feed: Feed::new(Arc::clone(store)),
             streams: evenkeel_api::Streams::default(),
-            tokens,
-            tenants: Arc::new(evenkeel_api::Tenants::new(Arc::clone(store))),
+            access: Arc::new(Access::new(
+                Arc::clone(store),
+                Trust { local: Some(tokens), ..Trust::default() },
+                Arc::clone(&sources.chance),
+            )),
             clock: Arc::new(move || clock.wall()),
             metrics: Arc::new(String::new),
             ready: Arc::new(AlwaysReady),

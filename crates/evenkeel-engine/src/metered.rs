@@ -146,7 +146,7 @@ metered!(AccessStore {
     revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
     list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
     record(entries: Vec<AuditEntry>) -> ();
-    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditNo>) -> Page<(AuditNo, AuditEntry), AuditNo>;
+    list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> Page<(AuditPlace, AuditEntry), AuditPlace>;
     forget_audit(before: Timestamp, limit: u32) -> u64;
 });
 

@@ -4,6 +4,7 @@
 //! transaction. Firing and what users ask have connections of their own, so that no crowd of
 //! users can keep a job from starting.
 
+mod access;
 mod columns;
 mod elsewhere;
 mod error;
@@ -20,7 +21,6 @@ mod requests;
 mod rounds;
 mod runs;
 mod schedules;
-mod stubs;
 mod tally;
 mod tls;
 mod watch;

@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -16,6 +16,7 @@ const STEPS: [&str; 9] = [
     include_str!("../migrations/0006_control.sql"),
     include_str!("../migrations/0007_lists.sql"),
     include_str!("../migrations/0008_requests.sql"),
+    include_str!("../migrations/0009_access.sql"),
     include_str!("../migrations/0010_events.sql"),
 ];
 

@@ -5,6 +5,7 @@
 //! (`log`). An answer comes after the commit, so what was answered is seen by every later read
 //! and survives a crash.
 
+mod access;
 mod clock;
 mod ends;
 mod error;
@@ -29,7 +30,6 @@ mod rows;
 mod runs;
 mod schedules;
 mod session;
-mod stubs;
 mod supersede;
 mod tally;
 mod trigger;

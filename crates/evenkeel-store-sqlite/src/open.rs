@@ -15,7 +15,7 @@ const STATEMENTS: usize = 256;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -23,6 +23,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005_control.sql"),
     include_str!("../migrations/0006_lists.sql"),
     include_str!("../migrations/0007_requests.sql"),
+    include_str!("../migrations/0008_access.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

@@ -12,6 +12,7 @@
 pub mod cases;
 pub mod fixtures;
 mod list;
+mod list_access;
 mod list_changes;
 mod list_control;
 mod list_events;

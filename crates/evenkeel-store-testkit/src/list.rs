@@ -417,6 +417,7 @@ macro_rules! store_conformance {
         $crate::__event_conformance! { $open }
         $crate::__change_conformance! { $open }
         $crate::__list_conformance! { $open }
+        $crate::__access_conformance! { $open }
     };
 }
 

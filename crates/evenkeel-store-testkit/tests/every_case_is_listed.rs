@@ -8,6 +8,7 @@ fn every_case_is_in_the_list_once() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let lists = [
         "list.rs",
+        "list_access.rs",
         "list_changes.rs",
         "list_control.rs",
         "list_events.rs",

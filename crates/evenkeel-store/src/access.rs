@@ -78,9 +78,17 @@ pub struct AuditEntry {
     pub request_id: String,
 }
 
-/// An entry's place in the log.
+/// An entry's place in the log, which is in the order of time.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct AuditNo(pub i64);
+pub struct AuditPlace {
+    /// When it was.
+    pub at: Timestamp,
+    /// Tells entries of one moment apart.
+    pub no: i64,
+}
+
+/// Entries that a page looks at, at most, where its filter lets few pass.
+pub const AUDIT_LOOKED_AT_MAX: u32 = 10_000;
 
 /// Which entries to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -99,22 +107,42 @@ pub struct AuditFilter {
     pub with_unknown: bool,
 }
 
+impl AuditFilter {
+    /// Does an entry pass? Whose it is has been asked before.
+    pub fn passes(&self, entry: &AuditEntry) -> bool {
+        self.subject.as_ref().is_none_or(|subject| *subject == entry.subject)
+            && self.target.as_ref().is_none_or(|target| entry.target.as_ref() == Some(target))
+            && self.denied.is_none_or(|denied| denied == entry.denied)
+            && self.from.is_none_or(|from| entry.at >= from)
+            && self.before.is_none_or(|before| entry.at < before)
+    }
+
+    /// The place that all entries of a page come after, which is later than they are.
+    pub fn start(&self, after: Option<AuditPlace>) -> AuditPlace {
+        let end = self.before.unwrap_or(Timestamp::MAX);
+        let bound = AuditPlace { at: end, no: i64::MIN };
+        after.map_or(bound, |after| after.min(bound))
+    }
+}
+
 /// Keys, and the log of what was done with them.
 #[async_trait]
 pub trait AccessStore: Send + Sync {
-    /// Makes a key; false if its name is taken.
+    /// Makes a key; false if its name is taken. One that was taken back has no name any more, one
+    /// that has only expired has.
     async fn make_key(&self, scope: &Scope, key: NewApiKey, now: Now) -> Result<bool, StoreError>;
 
     /// The key with this hash, whosever it is, also if it is worth nothing any more.
     async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
 
-    /// Notes that keys were used.
+    /// Notes that keys were used. An older use does not hide a newer one.
     async fn use_keys(&self, ids: &[Uuid], at: Timestamp) -> Result<(), StoreError>;
 
     /// Takes a key back for good; false if there is none, or it was taken back before.
     async fn revoke_key(&self, scope: &Scope, id: Uuid, now: Now) -> Result<bool, StoreError>;
 
-    /// The scope's keys, oldest first, those that were taken back too.
+    /// The scope's keys in the order of their ids, which begin with their time; those that were
+    /// taken back too.
     async fn list_keys(
         &self,
         scope: &Scope,
@@ -124,15 +152,16 @@ pub trait AccessStore: Send + Sync {
     /// Writes down what was done.
     async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError>;
 
-    /// The scope's entries, newest first. A page looks at a bounded number of entries and may be
-    /// short, as lists of jobs are.
+    /// The scope's entries, newest first. A page looks at [`AUDIT_LOOKED_AT_MAX`] entries at most and
+    /// may be short although more follow. The total is counted over as many, and says if there are
+    /// more.
     async fn list_audit(
         &self,
         scope: &Scope,
         filter: &AuditFilter,
-        page: PageRequest<AuditNo>,
-    ) -> Result<Page<(AuditNo, AuditEntry), AuditNo>, StoreError>;
+        page: PageRequest<AuditPlace>,
+    ) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError>;
 
-    /// Forgets up to `limit` entries from before `before`; says how many.
+    /// Forgets up to `limit` entries from before `before`, the oldest ones; says how many.
     async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

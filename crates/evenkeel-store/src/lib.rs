@@ -31,7 +31,10 @@ mod tell;
 pub mod text;
 mod watch;
 
-pub use access::{AccessStore, ApiKey, AuditEntry, AuditFilter, AuditNo, KeyHash, NewApiKey};
+pub use access::{
+    AUDIT_LOOKED_AT_MAX, AccessStore, ApiKey, AuditEntry, AuditFilter, AuditPlace, KeyHash,
+    NewApiKey,
+};
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;
 pub use event_ring::EventRing;

@@ -42,6 +42,7 @@ pub struct CancelledView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn cancel(
     State(app): State<App>,

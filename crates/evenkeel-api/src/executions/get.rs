@@ -24,6 +24,7 @@ use crate::state::App;
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get(
     State(app): State<App>,

@@ -89,6 +89,7 @@ impl ExecutionQuery {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
     State(app): State<App>,
@@ -117,6 +118,7 @@ pub(crate) async fn list(
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list_of_job(
     State(app): State<App>,

@@ -122,6 +122,7 @@ impl From<JobCondition> for ConditionView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn condition(
     State(app): State<App>,

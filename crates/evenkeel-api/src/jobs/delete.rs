@@ -55,6 +55,7 @@ pub struct DeletedView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn delete(
     State(app): State<App>,

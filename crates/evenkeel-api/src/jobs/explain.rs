@@ -165,6 +165,7 @@ impl From<JobExplanation> for ExplainView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn explain(
     State(app): State<App>,

@@ -74,6 +74,7 @@ pub(crate) struct NextQuery {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn next(
     State(app): State<App>,

@@ -48,6 +48,7 @@ pub struct TriggeredView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn trigger(
     State(app): State<App>,

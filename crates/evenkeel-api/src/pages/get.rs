@@ -99,6 +99,7 @@ impl From<StoredPage> for PageView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn get(
     State(app): State<App>,

@@ -47,6 +47,7 @@ pub struct CompleteDocument {
          content_type = "application/problem+json"),
     ),
     security(("attempt" = [])),
+    extensions(("x-required-role" = json!("none"))),
 )]
 pub(crate) async fn complete(
     State(app): State<App>,

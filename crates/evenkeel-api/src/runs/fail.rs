@@ -60,6 +60,7 @@ pub struct FailedView {
          content_type = "application/problem+json"),
     ),
     security(("attempt" = [])),
+    extensions(("x-required-role" = json!("none"))),
 )]
 pub(crate) async fn fail(
     State(app): State<App>,

@@ -26,6 +26,7 @@ use crate::state::App;
          content_type = "application/problem+json"),
     ),
     security(("attempt" = [])),
+    extensions(("x-required-role" = json!("none"))),
 )]
 pub(crate) async fn heartbeat(
     State(app): State<App>,

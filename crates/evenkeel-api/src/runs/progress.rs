@@ -52,6 +52,7 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
          content_type = "application/problem+json"),
     ),
     security(("attempt" = [])),
+    extensions(("x-required-role" = json!("none"))),
 )]
 pub(crate) async fn progress(
     State(app): State<App>,

@@ -130,6 +130,7 @@ pub struct PreviewView {
          body = Problem, content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn preview(
     State(app): State<App>,

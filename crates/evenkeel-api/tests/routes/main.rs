@@ -2,6 +2,8 @@
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
+mod access;
+mod audit;
 mod auth;
 mod broken_store;
 mod bulk;
@@ -22,4 +24,5 @@ mod pages;
 mod schedules;
 mod spec;
 mod streams;
+mod tenants;
 mod world;

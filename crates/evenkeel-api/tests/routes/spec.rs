@@ -14,7 +14,7 @@ fn document() -> Value {
 }
 
 /// Every operation: method, path with its parameters filled in, and itself.
-fn operations() -> Vec<(Method, String, Value)> {
+pub fn operations() -> Vec<(Method, String, Value)> {
     let document = document();
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -100,29 +100,53 @@ async fn nothing_but_health_is_open_without_a_token() {
     assert_eq!(world.rig.census().await.jobs, 0);
 }
 
-/// Looking is for all roles, changing for operators and administrators.
+/// What each operation asks for stands in the document, and holds for every role.
 #[tokio::test]
-async fn each_role_may_do_what_its_name_says() {
+async fn each_role_may_do_what_the_document_says() {
     let world = World::new().await;
     for (method, path, operation) in operations() {
+        let needed = required_role(&operation);
         for role in Role::ALL {
             let body = operation.get("requestBody").map(|_| noop(json!({})));
             // They are about all tenants, and for one of them.
             let token = token(role, if path == "/metrics" { "default" } else { "main" });
             let answer = world.send(request(method.clone(), &path, Some(&token), body)).await;
-            let looks = method == Method::GET || path == "/api/v1/schedules/preview";
-            let may = is_public(&path) || looks || role >= Role::Operator;
             let status = answer.status.as_u16();
             if is_callback(&path) {
                 // Only the token of the attempt opens these.
                 assert!([401, 404].contains(&status), "{role:?} {method} {path}: {status}");
                 continue;
             }
+            let may = needed.is_none_or(|needed| role >= needed);
             assert_eq!(status == 403, !may, "{role:?} {method} {path}: {status}");
             assert!(![401, 405, 500].contains(&status), "{role:?} {method} {path}: {status}");
             let documented = operation["responses"].as_object().unwrap();
             assert!(documented.contains_key(&status.to_string()), "{method} {path}: {status}");
         }
+    }
+}
+
+/// None if everybody may.
+fn required_role(operation: &Value) -> Option<Role> {
+    let said = operation["x-required-role"].as_str();
+    let known = |said| Role::ALL.into_iter().find(|role| role.as_str() == said);
+    match said {
+        Some("none") => None,
+        Some(said) => Some(known(said).unwrap_or_else(|| panic!("{said} is no role"))),
+        None => panic!(
+            "add extensions((\"x-required-role\" = json!(\"viewer|operator|admin|none\"))) to {}",
+            operation["operationId"]
+        ),
+    }
+}
+
+#[test]
+fn every_operation_says_which_role_it_needs() {
+    for (method, path, operation) in operations() {
+        let needed = required_role(&operation);
+        assert_eq!(needed.is_none(), is_public(&path) || is_callback(&path), "{method} {path}");
+        let changes = method != Method::GET && path != "/api/v1/schedules/preview";
+        assert!(!changes || needed != Some(Role::Viewer), "{method} {path} changes something");
     }
 }
 

@@ -8,8 +8,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams, Tenants,
-    TokenRequest, Tokens, router,
+    Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
+    TokenRequest, Tokens, Trust, router,
 };
 use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
@@ -149,6 +149,16 @@ impl World {
         Self::with(Engine::Well, Settings::default()).await
     }
 
+    /// One that trusts others.
+    pub async fn trusting(trust: Trust) -> Self {
+        let clock = Arc::new(AtomicI64::new(START.as_micros()));
+        let time = Self::reader(&clock);
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
+        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
+        let router = trusting_server(store, time, Engine::Well, Settings::default(), trust);
+        Self { router, rig: Rig::new(opened).await, clock }
+    }
+
     pub async fn with(engine: Engine, settings: Settings) -> Self {
         let clock = Arc::new(AtomicI64::new(START.as_micros()));
         let time = Self::reader(&clock);
@@ -169,7 +179,9 @@ impl World {
         let time = Self::reader(&clock);
         let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
         let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
-        let router = server_with(store, time, Engine::Well, Settings::default(), streams);
+        let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
+        let access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
+        let router = server_with(store, time, Engine::Well, Settings::default(), access, streams);
         Self { router, rig: Rig::new(opened).await, clock }
     }
 
@@ -222,15 +234,29 @@ impl World {
 
 /// A server on any store.
 pub fn server(store: Arc<dyn Store>, clock: Clock, engine: Engine, settings: Settings) -> Router {
-    server_with(store, clock, engine, settings, Streams::default())
+    let trust = Trust { local: Some(Arc::new(tokens())), ..Trust::default() };
+    trusting_server(store, clock, engine, settings, trust)
 }
 
-/// The same with these streams.
+/// A server on any store that trusts others.
+pub fn trusting_server(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    engine: Engine,
+    settings: Settings,
+    trust: Trust,
+) -> Router {
+    let access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
+    server_with(store, clock, engine, settings, access, Streams::default())
+}
+
+/// A server with all its parts given.
 pub fn server_with(
     store: Arc<dyn Store>,
     clock: Clock,
     engine: Engine,
     settings: Settings,
+    access: Access,
     streams: Streams,
 ) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
@@ -246,8 +272,7 @@ pub fn server_with(
         pages: Pages::new(store.clone()),
         feed: Feed::new(store.clone()),
         streams,
-        tokens: Arc::new(tokens()),
-        tenants: Arc::new(Tenants::new(store.clone())),
+        access: Arc::new(access),
         clock,
         metrics,
         ready: Arc::new(engine),

@@ -86,7 +86,9 @@
 #![expect(missing_docs, reason = "a case's name is the sentence it checks")]
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
+pub mod api_keys;
 pub mod at_risk;
+pub mod audit;
 pub mod bulk;
 pub mod cancel;
 pub mod checkpoints;

@@ -52,6 +52,7 @@ pub(super) struct Data {
     /// By tenant and key.
     pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
     pub sums: super::tally::Sums,
+    pub access: super::access::Access,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.

@@ -5,6 +5,7 @@
 //! never waits and never spawns, and no verb of the hot path looks at more than it returns.
 //! Clones share one database, as nodes of a cluster do.
 
+mod access;
 mod cancel;
 mod data;
 mod ends;
@@ -21,7 +22,6 @@ mod pages;
 mod prune;
 mod queue;
 mod requests;
-mod stubs;
 mod tally;
 mod verbs;
 mod watch;

@@ -1,5 +1,7 @@
 //! The commands.
 
+mod api_key;
+mod audit;
 mod bench;
 mod completions;
 mod context;
@@ -69,6 +71,11 @@ pub enum Command {
     Import(import::ImportArgs),
     /// Make credentials; needs no running server
     Token(token::TokenArgs),
+    /// Make API keys for programs, and take them back
+    ApiKey(api_key::ApiKeyArgs),
+    /// See what was changed and what was refused
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(audit::AuditArgs),
     /// Bring the tables of a store up to date
     #[command(after_help = migrate::EXAMPLES)]
     Migrate(migrate::MigrateArgs),
@@ -92,6 +99,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Next(args) => next::run(&context, &args),
         Command::Import(args) => import::run(&context, args),
         Command::Token(args) => token::run(&context, args),
+        Command::ApiKey(args) => api_key::run(&context, args),
+        Command::Audit(args) => audit::run(&context, args),
         Command::Migrate(args) => migrate::run(&context, args),
         Command::Bench(args) => bench::run(&context, &args),
         Command::Completions(args) => completions::run(&context, &args),

@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::Context;
-use crate::config::RawExecutors;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
+use crate::config::{RawAccess, RawExecutors};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -12,10 +12,11 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve --demo --listen 127.0.0.1:0
   evenkeel serve --enable-shell --allow-network 127.0.0.0/8
   evenkeel serve --store postgres://evenkeel@db/evenkeel --data-dir /var/lib/evenkeel
+  evenkeel serve --listen 0.0.0.0:8443 --tls-cert server.pem --tls-key server.key
   evenkeel serve --config evenkeel.toml
 
-Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine and
-Executors (see --help) are in its tables [engine] and [executors]. Flags win over variables, variables over the file.";
+Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
+Executors and Access (see --help) are in its tables [engine], [executors] and [access]. Flags win over variables, variables over the file.";
 
 /// How to serve.
 #[derive(Args, Clone)]
@@ -28,6 +29,8 @@ pub struct ServeArgs {
     engine: RawEngine,
     #[command(flatten)]
     executors: RawExecutors,
+    #[command(flatten)]
+    access: RawAccess,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
@@ -39,6 +42,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
         args.server.or(&file.server),
         &args.engine.or(&file.engine),
         args.executors.or(&file.executors),
+        args.access.or(&file.access),
         &machine,
     )?;
     let runtime = context.runtime_of_many()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use evenkeel_api::{DEFAULT_TENANT, TokenRequest};
+use evenkeel_access::{DEFAULT_TENANT, TokenRequest};
 use evenkeel_core::Span;
 use evenkeel_engine::RandomChance;
 use evenkeel_store::Role;
@@ -61,7 +61,7 @@ struct SigningKeyArgs {
 
 /// What a role may be.
 #[derive(Copy, Clone, ValueEnum)]
-enum RoleArg {
+pub(super) enum RoleArg {
     /// Look
     Viewer,
     /// Look, and control jobs

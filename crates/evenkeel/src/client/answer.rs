@@ -111,7 +111,7 @@ mod tests {
 
     fn refused(status: u16, problem: &Value) -> Failure {
         let url = "http://127.0.0.1:1".parse().unwrap();
-        let place = Place { url, token: None, is_local: true };
+        let place = Place { url, token: None, is_local: true, certificate_sha256: None };
         Answer::read(status, problem.to_string(), &place).unwrap_err()
     }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_no_server_of_ours_is_said() {
         let url = "http://127.0.0.1:1".parse().unwrap();
-        let place = Place { url, token: None, is_local: false };
+        let place = Place { url, token: None, is_local: false, certificate_sha256: None };
         let failure = Answer::read(200, "<html>".into(), &place).unwrap_err();
         assert!(failure.what.contains("is not Evenkeel"));
         assert_eq!(

@@ -35,7 +35,7 @@ impl Client {
     pub fn new(place: Place) -> Result<Self, Failure> {
         let is_local = place.url.host_str().is_some_and(is_loopback);
         let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::config(&place.url)?)
+            .tls_backend_preconfigured(tls::config(&place)?)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(5))
             .timeout(Duration::from_secs(40))

@@ -16,6 +16,10 @@ pub struct LocalServer {
     pub url: String,
     /// Its process.
     pub pid: u32,
+    /// The SHA-256 of its certificate, if it speaks TLS: whoever may read this folder need trust
+    /// nobody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_sha256: Option<String>,
 }
 
 /// Which server, and with which token.
@@ -27,6 +31,8 @@ pub struct Place {
     pub token: Option<String>,
     /// Was it found in the data directory?
     pub is_local: bool,
+    /// The certificate it must show, if that is known.
+    pub certificate_sha256: Option<String>,
 }
 
 /// The server that runs on a data directory, as it says itself.
@@ -58,7 +64,8 @@ pub fn find(client: &RawClient, data_dir: &Path) -> Result<Place, Failure> {
         None => None,
     };
     let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
-    Ok(Place { url, token, is_local })
+    let certificate_sha256 = local.filter(|_| is_local).and_then(|local| local.certificate_sha256);
+    Ok(Place { url, token, is_local, certificate_sha256 })
 }
 
 #[cfg(test)]
@@ -67,7 +74,8 @@ mod tests {
 
     fn data_dir() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let server = LocalServer { url: "http://127.0.0.1:9".into(), pid: 1 };
+        let url = "http://127.0.0.1:9".into();
+        let server = LocalServer { url, pid: 1, certificate_sha256: None };
         let text = serde_json::to_string(&server).unwrap();
         std::fs::write(dir.path().join("server.json"), text).unwrap();
         std::fs::write(dir.path().join("token"), "local-token\n").unwrap();

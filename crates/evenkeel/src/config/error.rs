@@ -69,7 +69,8 @@ impl ConfigError {
             Self::UnknownKey { hint, .. } => hint.clone(),
             Self::Bad { way_out, .. } => way_out.clone(),
             Self::ListensToAll(address) => format!(
-                "keep to --listen 127.0.0.1:{port} and put a proxy with TLS before it\n\
+                "give --tls-cert and --tls-key\n\
+                 or keep to --listen 127.0.0.1:{port} and put a proxy with TLS before it\n\
                  or, in a network you trust, add --insecure-listen",
                 port = address.port(),
             ),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use evenkeel_api::DEFAULT_TENANT;
+use evenkeel_access::DEFAULT_TENANT;
 use evenkeel_executors::CgroupUse;
 use serde::Deserialize;
 

@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
-use super::{ConfigError, RawExecutors};
+use super::{ConfigError, RawAccess, RawExecutors};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -23,6 +23,8 @@ pub struct ConfigFile {
     pub engine: RawEngine,
     /// The table `[executors]`.
     pub executors: RawExecutors,
+    /// The table `[access]`.
+    pub access: RawAccess,
 }
 
 /// Reads the file, if there is to be one.
@@ -77,6 +79,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         server: toml::from_str(text).map_err(malformed)?,
         engine: toml::from_str::<EngineOnly>(text).map_err(malformed)?.engine,
         executors: toml::from_str::<ExecutorsOnly>(text).map_err(malformed)?.executors,
+        access: toml::from_str::<AccessOnly>(text).map_err(malformed)?.access,
     })
 }
 
@@ -92,6 +95,12 @@ struct ExecutorsOnly {
     executors: RawExecutors,
 }
 
+#[derive(Deserialize)]
+struct AccessOnly {
+    #[serde(default)]
+    access: RawAccess,
+}
+
 /// On one line, without the picture of the place, which may hold a password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
@@ -105,7 +114,7 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
 }
 
 /// The keys of the file and of each of its tables: the names of the flags.
-fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 2]) {
+fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 3]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
         arguments.filter(|key| key != "config").collect()
@@ -116,7 +125,8 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 2]) {
     top.sort();
     let engine = keys(RawEngine::augment_args(Command::new("")));
     let executors = keys(RawExecutors::augment_args(Command::new("")));
-    (top, [("engine", engine), ("executors", executors)])
+    let access = keys(RawAccess::augment_args(Command::new("")));
+    (top, [("engine", engine), ("executors", executors), ("access", access)])
 }
 
 /// What was probably meant.

@@ -3,6 +3,7 @@
 //! [`raw`] is what was written, [`resolve()`] says what it means. A flag, its variable and its key are
 //! one field, so that none of them can be forgotten.
 
+mod access;
 mod error;
 mod executors;
 mod file;
@@ -10,6 +11,7 @@ pub mod raw;
 mod resolve;
 mod store;
 
+pub use access::{AccessConfig, KeyFile, ProviderConfig, RawAccess, TlsFiles};
 pub use error::ConfigError;
 pub use executors::{ExecutorsConfig, IdentityFiles, RawExecutors};
 pub use file::{ConfigFile, read_file};

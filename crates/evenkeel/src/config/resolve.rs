@@ -15,6 +15,7 @@ use evenkeel_store::Roles;
 use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
+use super::access::{self, AccessConfig, RawAccess};
 use super::executors::{self, ExecutorsConfig, RawExecutors};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
 use super::{ConfigError, StoreChoice};
@@ -42,6 +43,8 @@ pub struct ServeConfig {
     pub allow_networks: Vec<IpNet>,
     /// What executors may do.
     pub executors: ExecutorsConfig,
+    /// Who may come in, and how.
+    pub access: AccessConfig,
     /// How long jobs may go on after the word to stop.
     pub drain_grace: Duration,
     /// The log.
@@ -96,6 +99,7 @@ pub fn resolve(
     server: RawServer,
     engine: &RawEngine,
     executors: RawExecutors,
+    access: RawAccess,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
     let data_dir = data_dir(global);
@@ -106,8 +110,11 @@ pub fn resolve(
         grace: seconds("grace_seconds", engine.grace_seconds, 4)?,
     }
     .validate()?;
+    let access = access::resolve(access)?;
+    let may_be_reached = server.insecure_listen == Some(true) || access.tls.is_some();
     let config = ServeConfig {
-        listen: listen(server.listen.as_deref(), server.insecure_listen == Some(true))?,
+        listen: listen(server.listen.as_deref(), may_be_reached)?,
+        access,
         roles: roles(server.roles.as_deref(), &store)?,
         node_name: node_name(server.node_name, machine)?,
         workers: number("workers", server.workers, 4096, 1..=1_000_000)? as usize,
@@ -156,11 +163,15 @@ pub fn resolve(
     Ok(config)
 }
 
-fn bad(key: &'static str, message: impl Into<String>, way_out: impl Into<String>) -> ConfigError {
+pub(super) fn bad(
+    key: &'static str,
+    message: impl Into<String>,
+    way_out: impl Into<String>,
+) -> ConfigError {
     ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
 }
 
-fn number<T: Copy + PartialOrd + std::fmt::Display>(
+pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(
     key: &'static str,
     given: Option<T>,
     default: T,
@@ -188,7 +199,7 @@ fn alpha(given: Option<f64>) -> Result<f64, ConfigError> {
     Err(bad("[engine] average_alpha", message, format!("leave it out for {DEFAULT_ALPHA}")))
 }
 
-fn listen(text: Option<&str>, insecure: bool) -> Result<SocketAddr, ConfigError> {
+fn listen(text: Option<&str>, may_be_reached: bool) -> Result<SocketAddr, ConfigError> {
     let text = text.unwrap_or("127.0.0.1:8060");
     let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
     let address = match local {
@@ -198,7 +209,7 @@ fn listen(text: Option<&str>, insecure: bool) -> Result<SocketAddr, ConfigError>
             bad("listen", message, "write it like 127.0.0.1:8060 or [::1]:8060")
         })?,
     };
-    if address.ip().is_loopback() || insecure {
+    if address.ip().is_loopback() || may_be_reached {
         Ok(address)
     } else {
         Err(ConfigError::ListensToAll(address))
@@ -286,7 +297,8 @@ mod tests {
 
     fn with(server: RawServer, engine: RawEngine) -> Result<ServeConfig, Failure> {
         let (global, store) = (RawGlobal::default(), RawStore::default());
-        resolve(&global, &store, server, &engine, RawExecutors::default(), "box")
+        let access = RawAccess::default();
+        resolve(&global, &store, server, &engine, RawExecutors::default(), access, "box")
             .map_err(Failure::from)
     }
 

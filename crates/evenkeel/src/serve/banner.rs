@@ -53,8 +53,8 @@ fn text(config: &ServeConfig, url: &str, is_first: bool, bold: (&str, &str)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::RawExecutors;
     use crate::config::raw::{RawEngine, RawGlobal, RawServer, RawStore};
+    use crate::config::{RawAccess, RawExecutors};
 
     #[test]
     fn the_first_start_says_what_to_do_next_and_later_ones_are_short() {
@@ -64,6 +64,7 @@ mod tests {
             RawServer::default(),
             &RawEngine::default(),
             RawExecutors::default(),
+            RawAccess::default(),
             "box",
         )
         .unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_api::{DEFAULT_TENANT, SECRET_BYTES_MIN, TokenRequest, Tokens};
+use evenkeel_access::{DEFAULT_TENANT, SECRET_BYTES_MIN, TokenRequest, Tokens};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{AttemptTokens, Span, Timestamp};
 use evenkeel_engine::Clock;

@@ -1,5 +1,6 @@
 //! The server: what is started, in which order, and how it stops.
 
+mod access;
 mod banner;
 pub mod credentials;
 pub mod data_dir;
@@ -12,13 +13,15 @@ mod readiness;
 mod shutdown;
 mod starting;
 pub mod store;
+pub mod tls;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use evenkeel_api::{App, DEFAULT_TENANT, Streams, Tenants};
+use evenkeel_access::{Access, Upkeep};
+use evenkeel_api::{App, DEFAULT_TENANT, Streams};
 use evenkeel_commands::{Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
@@ -32,12 +35,14 @@ use tokio::sync::watch;
 use crate::Failure;
 use crate::client::LocalServer;
 use crate::config::ServeConfig;
+use access::{Announce, Believed, Reload};
 use credentials::LocalToken;
 use data_dir::DataDir;
 use executors::{Checks, Sources};
 use readiness::NodeReadiness;
 use shutdown::Stop;
 use starting::Progress;
+use tls::Tls;
 
 /// Descriptors for all workers' calls, their connections, and more.
 const OPEN_FILES: u64 = 65_536;
@@ -61,14 +66,15 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     let rendering = metrics::install()?;
     let dir = Arc::new(DataDir::lock(&config.data_dir, &config.store)?);
     let is_first = !dir.has("node-id");
+    let tls = config.access.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let listener = bind(config.listen).await?;
-    let url = url_of(listener.local_addr()?);
+    let url = url_of(listener.local_addr()?, tls.is_some());
 
     let (stopping, told) = watch::channel(false);
     // Whoever asks while a database is waited for must hear why nothing is done yet.
     let progress = Arc::new(Progress::default());
     let (answers, current) = watch::channel(starting::router(Arc::clone(&progress)));
-    let answering = tokio::spawn(http::serve(listener, current, told.clone()));
+    let answering = tokio::spawn(http::serve(listener, current, tls.clone(), told.clone()));
 
     let starting = async {
         let shared = prepare(config, Arc::clone(&dir), &url, &progress).await?;
@@ -80,11 +86,12 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
         started = starting => started?,
         code = stop.wait() => std::process::exit(code),
     };
-    drop(answers.send_replace(router(&shared, &engine, rendering, told).await?));
-    let local = LocalServer { url: url.clone(), pid: std::process::id() };
-    let local = serde_json::to_string(&local)
-        .map_err(|error| Failure::because("server.json can't be made", &error))?;
-    dir.write("server.json", &format!("{local}\n"))?;
+    let believed = access::believed(&shared.config.access, &*shared.store, &*shared.chance).await?;
+    let provider = shared.config.access.provider.clone().zip(believed.foreign.clone());
+    drop(answers.send_replace(router(&shared, &engine, rendering, told, believed).await?));
+    let announce = announcer(&dir, &url, tls.clone());
+    Reload { tls, provider, announce: Arc::clone(&announce) }.listen()?;
+    announce()?;
     dir.write(data_dir::STORE, &format!("{}\n", shared.config.store))?;
     banner::show(&shared.config, &url, is_first);
 
@@ -171,27 +178,26 @@ async fn router(
     engine: &Engine,
     rendering: PrometheusHandle,
     stopping: watch::Receiver<bool>,
+    believed: Believed,
 ) -> Result<Router, Failure> {
     let Shared { config, dir, store, registry, clock, chance } = shared;
-    let tokens = Arc::new(credentials::tokens(&**store, &**chance).await?);
+    let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
     let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks);
-    let tenants = Arc::new(Tenants::new(Arc::clone(store)));
     if config.demo {
-        let tenant = tenants
-            .number(DEFAULT_TENANT)
+        let tenant = access
+            .door
+            .tenant(DEFAULT_TENANT)
             .await
             .map_err(|error| Failure::because("the store failed", &error))?;
         demo::create_once(&jobs, &Scope { tenant, role: Role::Admin }, dir).await?;
     }
-    let local = LocalToken::begin(
-        Arc::clone(&tokens),
-        Arc::clone(dir),
-        Arc::clone(clock),
-        Arc::clone(chance),
-    )?;
+    let local =
+        LocalToken::begin(believed.local, Arc::clone(dir), Arc::clone(clock), Arc::clone(chance))?;
     tokio::spawn(local.keep());
-    let wall = Arc::clone(clock);
+    let (wall, hands) = (Arc::clone(clock), Arc::clone(clock));
+    let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
+    tokio::spawn(upkeep.keep(move || hands.wall()));
     let app = App {
         store: Arc::clone(store),
         jobs,
@@ -205,8 +211,7 @@ async fn router(
         pages: Pages::new(Arc::clone(store)),
         feed: Feed::new(Arc::clone(store)),
         streams: Streams::new(stopping),
-        tokens,
-        tenants,
+        access,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
         ready: Arc::new(NodeReadiness::new(engine.probe(), store.signals().clone())),
@@ -241,12 +246,28 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
+/// Writes down, for this machine's own commands, where the server is and how to know it.
+fn announcer(dir: &Arc<DataDir>, url: &str, tls: Option<Arc<Tls>>) -> Announce {
+    let (dir, url) = (Arc::clone(dir), url.to_owned());
+    Arc::new(move || {
+        let local = LocalServer {
+            url: url.clone(),
+            pid: std::process::id(),
+            certificate_sha256: tls.as_ref().map(|tls| tls.fingerprint()),
+        };
+        let local = serde_json::to_string(&local)
+            .map_err(|error| Failure::because("server.json can't be made", &error))?;
+        dir.write("server.json", &format!("{local}\n"))
+    })
+}
+
 /// How this machine reaches an address that is listened on.
-fn url_of(address: SocketAddr) -> String {
+fn url_of(address: SocketAddr, is_encrypted: bool) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         ip => ip,
     };
-    format!("http://{}", SocketAddr::new(ip, address.port()))
+    let scheme = if is_encrypted { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
 }

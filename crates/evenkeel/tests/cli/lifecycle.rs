@@ -83,8 +83,10 @@ fn the_data_directory_is_private_and_says_where_the_server_is() {
     assert_eq!(mode("token"), 0o600);
     assert_eq!(mode("evenkeel.db"), 0o600);
     assert!(server.url().starts_with("http://127.0.0.1:"));
-    let log = server.log();
-    assert!(log.contains("Evenkeel runs at") && log.contains("evenkeel job create"), "{log}");
+    let log = wait_for("the first words", || {
+        Some(server.log()).filter(|log| log.contains("evenkeel job create"))
+    });
+    assert!(log.contains("Evenkeel runs at"), "{log}");
     let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
     assert!(!log.contains(token.trim()), "the log holds the token");
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
+mod access;
 mod changes;
 mod clients;
 mod config;

@@ -12,8 +12,8 @@ pub const ISSUER: &str = "evenkeel";
 /// A secret shorter than the signature could be guessed before it is forged.
 pub const SECRET_BYTES_MIN: usize = 32;
 
-/// No token of ours is longer.
-const TOKEN_BYTES_MAX: usize = 4096;
+/// No token is longer.
+pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// One algorithm, whatever a token's header says: else its bearer could choose how it is checked.
 const ALGORITHM: Algorithm = Algorithm::HS256;
@@ -35,6 +35,9 @@ pub struct Claims {
     pub iss: String,
     /// Its own id.
     pub jti: String,
+    /// From when on it is worth something, if not at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<u64>,
 }
 
 /// A token to be made.
@@ -81,7 +84,27 @@ pub enum TokenRefusal {
     /// Its time is over.
     #[error("the token has expired")]
     Expired,
+    /// Its time has not come.
+    #[error("the token is not good yet; look at the clocks of both machines")]
+    Early,
+    /// It lacks a claim that is needed, or has one that means nothing.
+    #[error("the token's claim {claim:?} {message}")]
+    Claim {
+        /// Which one.
+        claim: String,
+        /// What is wrong with it.
+        message: &'static str,
+    },
+    /// It wants something understood that nobody here understands.
+    #[error("the token has critical headers, and none of them is understood")]
+    Critical,
+    /// No key of the identity provider's fits.
+    #[error("no key is known for the token")]
+    UnknownKey,
 }
+
+/// Clocks of different machines differ. Nobody may use that to make a token live longer.
+pub(crate) const LEEWAY_SECS: u64 = 60;
 
 /// Makes and checks tokens.
 pub struct Tokens {
@@ -118,9 +141,7 @@ impl Tokens {
     pub fn issue(&self, request: &TokenRequest, chance: &dyn Chance) -> Result<String, TokenError> {
         const LONGEST: Span = Span::from_secs(3650 * 86_400);
         for name in [&request.tenant, &request.subject] {
-            let good =
-                (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control);
-            if !good {
+            if !is_name(name) {
                 return Err(TokenError::BadName(name.clone()));
             }
         }
@@ -135,6 +156,7 @@ impl Tokens {
             exp: seconds(request.now.saturating_add(request.ttl)),
             iss: ISSUER.into(),
             jti: JobId::new(request.now, chance.ten_bytes()).to_string(),
+            nbf: None,
         };
         jsonwebtoken::encode(&Header::new(ALGORITHM), &claims, &self.encoding)
             .map_err(TokenError::Unsigned)
@@ -145,14 +167,28 @@ impl Tokens {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::TooLong);
         }
-        let claims = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation)
-            .map_err(TokenRefusal::Foreign)?
-            .claims;
-        if seconds(now) >= claims.exp { Err(TokenRefusal::Expired) } else { Ok(claims) }
+        let token = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation)
+            .map_err(TokenRefusal::Foreign)?;
+        if token.header.crit.is_some() {
+            return Err(TokenRefusal::Critical);
+        }
+        let (claims, now) = (token.claims, seconds(now));
+        if now >= claims.exp {
+            return Err(TokenRefusal::Expired);
+        }
+        if claims.iat.max(claims.nbf.unwrap_or(0)) > now + LEEWAY_SECS {
+            return Err(TokenRefusal::Early);
+        }
+        Ok(claims)
     }
 }
 
-fn seconds(moment: Timestamp) -> u64 {
+/// 1 to 255 characters without control characters.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control)
+}
+
+pub(crate) fn seconds(moment: Timestamp) -> u64 {
     u64::try_from(moment.as_micros() / 1_000_000).unwrap_or(0)
 }
 
@@ -191,6 +227,14 @@ mod tests {
         assert_eq!((claims.role, claims.exp - claims.iat), (Role::Operator, 60));
         let over = request().now.saturating_add(Span::from_secs(60));
         assert!(matches!(tokens().verify(&token, over), Err(TokenRefusal::Expired)));
+    }
+
+    #[test]
+    fn a_token_from_the_future_is_good_within_what_clocks_differ() {
+        let token = tokens().issue(&request(), &Seven).unwrap();
+        let back = |secs: i64| Timestamp::from_micros(request().now.as_micros() - secs * 1_000_000);
+        assert!(tokens().verify(&token, back(60)).is_ok());
+        assert!(matches!(tokens().verify(&token, back(61)), Err(TokenRefusal::Early)));
     }
 
     #[test]

@@ -1,0 +1,326 @@
+//! Tokens of an identity provider.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use evenkeel_core::Timestamp;
+use evenkeel_store::Role;
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse,
+};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde_json::{Map, Value};
+
+use crate::door::Identity;
+use crate::tokens::{LEEWAY_SECS, TOKEN_BYTES_MAX, TokenRefusal, is_name, seconds};
+
+/// A modulus of less can be factored by those who have much time.
+const RSA_BYTES_MIN: usize = 256;
+
+/// How an identity provider signs. One is chosen; a token that names another is refused.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ForeignAlgorithm {
+    /// RSA with SHA-256.
+    Rs256,
+    /// P-256 with SHA-256.
+    Es256,
+    /// Ed25519.
+    EdDsa,
+}
+
+impl ForeignAlgorithm {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
+
+    /// Its registered name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
+    pub(crate) const fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Rs256 => Algorithm::RS256,
+            Self::Es256 => Algorithm::ES256,
+            Self::EdDsa => Algorithm::EdDSA,
+        }
+    }
+
+    const fn key_algorithm(self) -> KeyAlgorithm {
+        match self {
+            Self::Rs256 => KeyAlgorithm::RS256,
+            Self::Es256 => KeyAlgorithm::ES256,
+            Self::EdDsa => KeyAlgorithm::EdDSA,
+        }
+    }
+}
+
+/// What tokens of an identity provider must say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForeignSettings {
+    /// How they are signed.
+    pub algorithm: ForeignAlgorithm,
+    /// Whom they are for: one of these. Not looked at if there is none.
+    pub audience: Vec<String>,
+    /// Who makes them. Not looked at if it is not said.
+    pub issuer: Option<String>,
+    /// The claim that holds the role: its name, or a path with dots.
+    pub role_claim: String,
+    /// The claim that holds the tenant.
+    pub tenant_claim: String,
+}
+
+/// Keys that can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFault {
+    /// Not what it should be.
+    #[error("it is not a public key for {0} in PEM")]
+    NotPem(&'static str),
+    /// It should stay where it was.
+    #[error("it holds a private key; give the public one, and keep the other where it was made")]
+    Private,
+    /// It can be guessed.
+    #[error("its RSA key has less than 2048 bits")]
+    Short,
+    /// Not a set of keys.
+    #[error("it is not a JSON Web Key Set: {0}")]
+    NotJwks(#[source] serde_json::Error),
+    /// None that fits.
+    #[error("it has no public key for {0}")]
+    NoneFits(&'static str),
+    /// Which of them is meant can't be said.
+    #[error("it has several keys for {0}, and one of them has no kid")]
+    Nameless(&'static str),
+}
+
+/// The public keys of an identity provider.
+pub struct ForeignKeys {
+    /// By their ids, where there are any.
+    named: BTreeMap<String, DecodingKey>,
+    /// The only one, which tokens need not name.
+    only: Option<DecodingKey>,
+}
+
+impl ForeignKeys {
+    /// The one key of a PEM file.
+    pub fn from_pem(algorithm: ForeignAlgorithm, pem: &[u8]) -> Result<Self, KeyFault> {
+        let bad = KeyFault::NotPem(algorithm.as_str());
+        let text = std::str::from_utf8(pem).map_err(|_| KeyFault::NotPem(algorithm.as_str()))?;
+        if text.contains("PRIVATE KEY-----") {
+            return Err(KeyFault::Private);
+        }
+        let key = match algorithm {
+            ForeignAlgorithm::Rs256 => DecodingKey::from_rsa_pem(pem),
+            ForeignAlgorithm::Es256 => DecodingKey::from_ec_pem(pem),
+            ForeignAlgorithm::EdDsa => DecodingKey::from_ed_pem(pem),
+        };
+        let key = key.map_err(|_| bad)?;
+        if algorithm == ForeignAlgorithm::Rs256 {
+            let body: String =
+                text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+            // The modulus is within it, so a shorter text holds a shorter one.
+            if STANDARD.decode(body).is_ok_and(|der| der.len() < RSA_BYTES_MIN) {
+                return Err(KeyFault::Short);
+            }
+        }
+        Ok(Self { named: BTreeMap::new(), only: Some(key) })
+    }
+
+    /// Those keys of a JSON Web Key Set that fit; the others are for something else.
+    pub fn from_jwks(algorithm: ForeignAlgorithm, text: &[u8]) -> Result<Self, KeyFault> {
+        let set: JwkSet = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
+        let fitting: Vec<&Jwk> = set.keys.iter().filter(|key| fits(algorithm, key)).collect();
+        let mut keys = Vec::new();
+        for jwk in &fitting {
+            if let AlgorithmParameters::RSA(rsa) = &jwk.algorithm
+                && URL_SAFE_NO_PAD.decode(&rsa.n).is_ok_and(|n| n.len() < RSA_BYTES_MIN)
+            {
+                return Err(KeyFault::Short);
+            }
+            let key =
+                DecodingKey::from_jwk(jwk).map_err(|_| KeyFault::NoneFits(algorithm.as_str()))?;
+            keys.push((jwk.common.key_id.clone(), key));
+        }
+        let only = match &keys[..] {
+            [] => return Err(KeyFault::NoneFits(algorithm.as_str())),
+            [(_, key)] => Some(key.clone()),
+            _ => None,
+        };
+        let mut named = BTreeMap::new();
+        for (id, key) in keys {
+            match id {
+                Some(id) => drop(named.insert(id, key)),
+                None if only.is_some() => {}
+                None => return Err(KeyFault::Nameless(algorithm.as_str())),
+            }
+        }
+        Ok(Self { named, only })
+    }
+
+    /// The key a token names, or the only one if it names none.
+    fn find(&self, id: Option<&str>) -> Option<&DecodingKey> {
+        match id {
+            Some(id) if !self.named.is_empty() => self.named.get(id),
+            _ => self.only.as_ref(),
+        }
+    }
+}
+
+fn fits(algorithm: ForeignAlgorithm, jwk: &Jwk) -> bool {
+    let shape = match (&jwk.algorithm, algorithm) {
+        (AlgorithmParameters::RSA(_), ForeignAlgorithm::Rs256) => true,
+        (AlgorithmParameters::EllipticCurve(key), ForeignAlgorithm::Es256) => {
+            key.curve == EllipticCurve::P256
+        }
+        (AlgorithmParameters::OctetKeyPair(key), ForeignAlgorithm::EdDsa) => {
+            key.curve == EllipticCurve::Ed25519
+        }
+        _ => false,
+    };
+    let is_for_signing =
+        jwk.common.public_key_use.as_ref().is_none_or(|what| *what == PublicKeyUse::Signature);
+    let named = jwk.common.key_algorithm.is_none_or(|own| own == algorithm.key_algorithm());
+    shape && is_for_signing && named
+}
+
+/// Checks tokens of an identity provider.
+pub struct ForeignTokens {
+    settings: ForeignSettings,
+    keys: RwLock<Arc<ForeignKeys>>,
+    validation: Validation,
+}
+
+impl ForeignTokens {
+    /// Tokens that say what `settings` want, signed with one of `keys`.
+    pub fn new(settings: ForeignSettings, keys: ForeignKeys) -> Self {
+        let mut validation = Validation::new(settings.algorithm.algorithm());
+        // The library would ask the machine's clock; we are given the time. The other claims are
+        // checked below, where a fault can be named.
+        validation.required_spec_claims.clear();
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        Self { settings, keys: RwLock::new(Arc::new(keys)), validation }
+    }
+
+    /// How they are signed.
+    pub fn algorithm(&self) -> ForeignAlgorithm {
+        self.settings.algorithm
+    }
+
+    /// Takes other keys from now on.
+    pub fn replace_keys(&self, keys: ForeignKeys) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// Who shows `token`, if it is good at `now`.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenRefusal> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenRefusal::TooLong);
+        }
+        let header = jsonwebtoken::decode_header(token).map_err(TokenRefusal::Foreign)?;
+        if header.crit.is_some() {
+            return Err(TokenRefusal::Critical);
+        }
+        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
+        // Addresses and keys that a token brings along are nobody's word but its own.
+        let key = keys.find(header.kid.as_deref()).ok_or(TokenRefusal::UnknownKey)?;
+        let claims = jsonwebtoken::decode::<Map<String, Value>>(token, key, &self.validation)
+            .map_err(TokenRefusal::Foreign)?
+            .claims;
+        let expires_at = self.judge(&claims, seconds(now))?;
+        self.identity(&claims, expires_at)
+    }
+
+    /// Judges times, issuer and audience; says when it expires.
+    fn judge(&self, claims: &Map<String, Value>, now: u64) -> Result<Timestamp, TokenRefusal> {
+        let moment = |name: &str| match claims.get(name) {
+            None => Ok(None),
+            Some(value) => match value.as_f64().filter(|secs| (0.0..1e12).contains(secs)) {
+                Some(secs) => Ok(Some(secs as u64)),
+                None => Err(fault(name, "is not a time")),
+            },
+        };
+        let expiry = moment("exp")?.ok_or_else(|| fault("exp", "is missing"))?;
+        if now >= expiry {
+            return Err(TokenRefusal::Expired);
+        }
+        for name in ["nbf", "iat"] {
+            if moment(name)?.is_some_and(|from| from > now + LEEWAY_SECS) {
+                return Err(TokenRefusal::Early);
+            }
+        }
+        if let Some(issuer) = &self.settings.issuer
+            && claims.get("iss").and_then(Value::as_str) != Some(issuer)
+        {
+            return Err(fault("iss", "is not the issuer this server trusts"));
+        }
+        let audience = &self.settings.audience;
+        let is_meant = |name: &Value| {
+            name.as_str().is_some_and(|name| audience.iter().any(|wanted| wanted == name))
+        };
+        let for_us = match claims.get("aud") {
+            Some(Value::Array(names)) => names.iter().any(is_meant),
+            Some(name) => is_meant(name),
+            None => false,
+        };
+        if !audience.is_empty() && !for_us {
+            return Err(fault("aud", "does not name this server"));
+        }
+        let micros =
+            expiry.saturating_mul(1_000_000).min(Timestamp::MAX.as_micros().cast_unsigned());
+        Ok(Timestamp::from_micros(micros.cast_signed()))
+    }
+
+    fn identity(
+        &self,
+        claims: &Map<String, Value>,
+        expires_at: Timestamp,
+    ) -> Result<Identity, TokenRefusal> {
+        let ForeignSettings { role_claim, tenant_claim, .. } = &self.settings;
+        let role = find(claims, role_claim).ok_or_else(|| fault(role_claim, "is missing"))?;
+        let role = role_of(role)
+            .ok_or_else(|| fault(role_claim, "is no role: viewer, operator or admin"))?;
+        let name = |claim: &str| {
+            let value = find(claims, claim).ok_or_else(|| fault(claim, "is missing"))?;
+            let name = value.as_str().filter(|name| is_name(name));
+            name.map(String::from).ok_or_else(|| fault(claim, "is not a name"))
+        };
+        let (subject, tenant) = (name("sub")?, name(tenant_claim)?);
+        Ok(Identity { tenant, role, subject, expires_at: Some(expires_at), number: None })
+    }
+}
+
+fn fault(claim: &str, message: &'static str) -> TokenRefusal {
+    TokenRefusal::Claim { claim: claim.into(), message }
+}
+
+/// A claim by its name, which may have dots of its own, or else by a path of names.
+fn find<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    if let Some(value) = claims.get(path) {
+        return Some(value);
+    }
+    let mut names = path.split('.');
+    let mut value = claims.get(names.next()?)?;
+    for name in names {
+        value = value.get(name)?;
+    }
+    Some(value)
+}
+
+/// A role, or the highest of a list in which others may be, too.
+fn role_of(value: &Value) -> Option<Role> {
+    let named = |text: &str| Role::ALL.into_iter().find(|role| role.as_str() == text);
+    match value {
+        Value::String(text) => named(text),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).filter_map(named).max(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

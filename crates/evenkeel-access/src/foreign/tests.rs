@@ -1,0 +1,263 @@
+use jsonwebtoken::{EncodingKey, Header, encode};
+use serde_json::json;
+
+use super::*;
+
+const NOW: u64 = 1_800_000_000;
+
+/// Made for these tests, and good for nothing else.
+fn pem(name: &str) -> &'static [u8] {
+    match name {
+        "rs256.key" => include_bytes!("test_keys/rs256.key.pem"),
+        "rs256.pub" => include_bytes!("test_keys/rs256.pub.pem"),
+        "es256.key" => include_bytes!("test_keys/es256.key.pem"),
+        "es256.pub" => include_bytes!("test_keys/es256.pub.pem"),
+        "eddsa.key" => include_bytes!("test_keys/eddsa.key.pem"),
+        "eddsa.pub" => include_bytes!("test_keys/eddsa.pub.pem"),
+        "other.key" => include_bytes!("test_keys/other.key.pem"),
+        "other.pub" => include_bytes!("test_keys/other.pub.pem"),
+        "short.pub" => include_bytes!("test_keys/short.pub.pem"),
+        name => panic!("there is no key {name}"),
+    }
+}
+
+fn settings(algorithm: ForeignAlgorithm) -> ForeignSettings {
+    ForeignSettings {
+        algorithm,
+        audience: vec!["evenkeel".into(), "others".into()],
+        issuer: Some("https://id.example".into()),
+        role_claim: "realm_access.roles".into(),
+        tenant_claim: "https://example/tenant".into(),
+    }
+}
+
+fn claims() -> Value {
+    json!({
+        "sub": "ann", "iss": "https://id.example", "aud": ["x", "evenkeel"],
+        "iat": NOW, "exp": NOW + 60, "realm_access": {"roles": ["offline", "viewer", "operator"]},
+        "https://example/tenant": "acme",
+    })
+}
+
+fn signing_key(algorithm: ForeignAlgorithm) -> EncodingKey {
+    match algorithm {
+        ForeignAlgorithm::Rs256 => EncodingKey::from_rsa_pem(pem("rs256.key")),
+        ForeignAlgorithm::Es256 => EncodingKey::from_ec_pem(pem("es256.key")),
+        ForeignAlgorithm::EdDsa => EncodingKey::from_ed_pem(pem("eddsa.key")),
+    }
+    .unwrap()
+}
+
+fn public_key(algorithm: ForeignAlgorithm) -> &'static [u8] {
+    match algorithm {
+        ForeignAlgorithm::Rs256 => pem("rs256.pub"),
+        ForeignAlgorithm::Es256 => pem("es256.pub"),
+        ForeignAlgorithm::EdDsa => pem("eddsa.pub"),
+    }
+}
+
+fn token_of(algorithm: ForeignAlgorithm, claims: &Value) -> String {
+    encode(&Header::new(algorithm.algorithm()), claims, &signing_key(algorithm)).unwrap()
+}
+
+fn checker(algorithm: ForeignAlgorithm) -> ForeignTokens {
+    let keys = ForeignKeys::from_pem(algorithm, public_key(algorithm)).unwrap();
+    ForeignTokens::new(settings(algorithm), keys)
+}
+
+fn at(secs: u64) -> Timestamp {
+    Timestamp::from_micros((secs * 1_000_000).cast_signed())
+}
+
+#[test]
+fn each_algorithm_lets_its_own_tokens_in_and_no_other() {
+    for own in ForeignAlgorithm::ALL {
+        for signed in ForeignAlgorithm::ALL {
+            let who = checker(own).verify(&token_of(signed, &claims()), at(NOW));
+            if own != signed {
+                assert!(matches!(who, Err(TokenRefusal::Foreign(_))), "{own:?} {signed:?}");
+                continue;
+            }
+            let who = who.unwrap();
+            assert_eq!((who.subject.as_str(), who.tenant.as_str()), ("ann", "acme"));
+            assert_eq!((who.role, who.expires_at), (Role::Operator, Some(at(NOW + 60))));
+        }
+    }
+}
+
+/// The oldest trick: the public key, which everybody has, taken for a shared secret.
+#[test]
+fn a_public_key_is_never_taken_for_a_secret() {
+    for own in ForeignAlgorithm::ALL {
+        let secret = EncodingKey::from_secret(public_key(own));
+        let token = encode(&Header::new(Algorithm::HS256), &claims(), &secret).unwrap();
+        assert!(matches!(checker(own).verify(&token, at(NOW)), Err(TokenRefusal::Foreign(_))));
+    }
+}
+
+#[test]
+fn a_token_must_be_signed_by_the_one_key() {
+    let checker = checker(ForeignAlgorithm::EdDsa);
+    let other = EncodingKey::from_ed_pem(pem("other.key")).unwrap();
+    let mut header = Header::new(Algorithm::EdDSA);
+    let forged = encode(&header, &claims(), &other).unwrap();
+    assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Foreign(_))));
+    // Nor does it help to bring a key along, or to say where one is.
+    header.jku = Some("https://evil.example/keys".into());
+    header.kid = Some("../../other".into());
+    let forged = encode(&header, &claims(), &other).unwrap();
+    assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Foreign(_))));
+    let good = token_of(ForeignAlgorithm::EdDsa, &claims());
+    let (stem, signature) = good.rsplit_once('.').unwrap();
+    for tampered in [format!("{stem}."), format!("{stem}.AAAA"), format!("a{stem}.{signature}")] {
+        assert!(checker.verify(&tampered, at(NOW)).is_err(), "{tampered}");
+    }
+}
+
+#[test]
+fn every_claim_is_judged() {
+    let algorithm = ForeignAlgorithm::EdDsa;
+    let checker = checker(algorithm);
+    let verify = |change: &dyn Fn(&mut Map<String, Value>)| {
+        let mut claims = claims();
+        change(claims.as_object_mut().unwrap());
+        checker.verify(&token_of(algorithm, &claims), at(NOW))
+    };
+    let set = |name: &'static str, value: Value| {
+        verify(&move |claims| drop(claims.insert(name.into(), value.clone())))
+    };
+    let without = |name: &'static str| verify(&move |claims| drop(claims.remove(name)));
+    let tenant = "https://example/tenant";
+    for name in ["sub", "iss", "aud", "exp", "realm_access", tenant] {
+        assert!(matches!(without(name), Err(TokenRefusal::Claim { .. })), "{name}");
+    }
+    for (name, value) in [
+        ("exp", json!("never")),
+        ("exp", json!(-1)),
+        ("nbf", json!("soon")),
+        ("iss", json!("https://id.example.evil")),
+        ("iss", json!(["https://id.example"])),
+        ("aud", json!("else")),
+        ("aud", json!(["evenkeel2"])),
+        ("aud", json!({"evenkeel": 1})),
+        ("sub", json!("")),
+        ("sub", json!("a\nb")),
+        (tenant, json!(7)),
+        (tenant, json!("x".repeat(256))),
+        ("realm_access", json!({"roles": ["root"]})),
+        ("realm_access", json!({"roles": "Admin"})),
+        ("realm_access", json!("admin")),
+    ] {
+        let refused = matches!(set(name, value.clone()), Err(TokenRefusal::Claim { .. }));
+        assert!(refused, "{name}: {value}");
+    }
+    assert!(matches!(set("exp", json!(NOW)), Err(TokenRefusal::Expired)));
+    assert!(matches!(set("exp", json!(NOW - 30)), Err(TokenRefusal::Expired)));
+    assert!(set("exp", json!(NOW as f64 + 0.5)).is_err());
+    for name in ["iat", "nbf"] {
+        assert!(set(name, json!(NOW + 60)).is_ok(), "{name}");
+        assert!(matches!(set(name, json!(NOW + 61)), Err(TokenRefusal::Early)), "{name}");
+    }
+    assert!(without("iat").is_ok());
+    assert!(set("aud", json!("others")).is_ok());
+    let roles = set("realm_access", json!({"roles": "admin"})).unwrap();
+    assert_eq!(roles.role, Role::Admin);
+}
+
+#[test]
+fn issuer_and_audience_are_looked_at_only_if_they_are_set() {
+    let algorithm = ForeignAlgorithm::EdDsa;
+    let keys = ForeignKeys::from_pem(algorithm, public_key(algorithm)).unwrap();
+    let settings = ForeignSettings { issuer: None, audience: Vec::new(), ..settings(algorithm) };
+    let checker = ForeignTokens::new(settings, keys);
+    let mut claims = claims();
+    for name in ["iss", "aud"] {
+        claims.as_object_mut().unwrap().remove(name);
+    }
+    assert!(checker.verify(&token_of(algorithm, &claims), at(NOW)).is_ok());
+}
+
+#[test]
+fn what_is_critical_and_not_understood_is_refused() {
+    let algorithm = ForeignAlgorithm::EdDsa;
+    let mut header = Header::new(Algorithm::EdDSA);
+    header.crit = Some(vec!["b64".into()]);
+    let token = encode(&header, &claims(), &signing_key(algorithm)).unwrap();
+    assert!(matches!(checker(algorithm).verify(&token, at(NOW)), Err(TokenRefusal::Critical)));
+}
+
+fn jwk(algorithm: ForeignAlgorithm, kid: Option<&str>) -> Value {
+    let jwk = Jwk::from_encoding_key(&signing_key(algorithm), algorithm.algorithm()).unwrap();
+    let mut jwk = serde_json::to_value(jwk).unwrap();
+    if let Some(kid) = kid {
+        jwk["kid"] = json!(kid);
+    }
+    jwk
+}
+
+fn other_jwk(kid: &str) -> Value {
+    let key = EncodingKey::from_ed_pem(pem("other.key")).unwrap();
+    let jwk = Jwk::from_encoding_key(&key, Algorithm::EdDSA).unwrap();
+    let mut jwk = serde_json::to_value(jwk).unwrap();
+    jwk["kid"] = json!(kid);
+    jwk
+}
+
+#[test]
+fn a_token_names_its_key_among_several() {
+    let algorithm = ForeignAlgorithm::EdDsa;
+    let rsa = jwk(ForeignAlgorithm::Rs256, Some("new"));
+    let secret = json!({"kty": "oct", "k": "AAAA", "kid": "shared", "alg": "HS256"});
+    let set = json!({"keys": [rsa, secret, jwk(algorithm, Some("new")), other_jwk("old")]});
+    let keys = ForeignKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap();
+    let checker = ForeignTokens::new(settings(algorithm), keys);
+    let signed = |kid: Option<&str>| {
+        let mut header = Header::new(Algorithm::EdDSA);
+        header.kid = kid.map(String::from);
+        encode(&header, &claims(), &signing_key(algorithm)).unwrap()
+    };
+    assert!(checker.verify(&signed(Some("new")), at(NOW)).is_ok());
+    let verify = |kid| checker.verify(&signed(kid), at(NOW));
+    assert!(matches!(verify(Some("old")), Err(TokenRefusal::Foreign(_))));
+    for kid in [None, Some("shared"), Some("unknown")] {
+        assert!(matches!(verify(kid), Err(TokenRefusal::UnknownKey)), "{kid:?}");
+    }
+    // After a change of keys the old ones are worth nothing.
+    let set = json!({"keys": [other_jwk("new")]});
+    checker.replace_keys(ForeignKeys::from_jwks(algorithm, set.to_string().as_bytes()).unwrap());
+    assert!(checker.verify(&signed(Some("new")), at(NOW)).is_err());
+}
+
+#[test]
+fn a_single_key_need_not_be_named() {
+    for algorithm in ForeignAlgorithm::ALL {
+        let set = json!({"keys": [jwk(algorithm, None)]}).to_string();
+        let keys = ForeignKeys::from_jwks(algorithm, set.as_bytes()).unwrap();
+        let checker = ForeignTokens::new(settings(algorithm), keys);
+        assert!(checker.verify(&token_of(algorithm, &claims()), at(NOW)).is_ok(), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn keys_that_cannot_be_used_are_refused_with_their_reason() {
+    use ForeignAlgorithm::{EdDsa, Es256, Rs256};
+    let of_pem = |algorithm, name| ForeignKeys::from_pem(algorithm, pem(name)).err().unwrap();
+    assert!(matches!(of_pem(Rs256, "rs256.key"), KeyFault::Private));
+    assert!(matches!(of_pem(Rs256, "short.pub"), KeyFault::Short));
+    for (algorithm, name) in [(Rs256, "es256.pub"), (Es256, "eddsa.pub"), (EdDsa, "rs256.pub")] {
+        assert!(matches!(of_pem(algorithm, name), KeyFault::NotPem(_)), "{algorithm:?} {name}");
+    }
+    assert!(ForeignKeys::from_pem(EdDsa, b"nonsense").is_err());
+    let of_set = |algorithm, set: Value| {
+        ForeignKeys::from_jwks(algorithm, set.to_string().as_bytes()).err().unwrap()
+    };
+    assert!(matches!(of_set(EdDsa, json!([])), KeyFault::NotJwks(_)));
+    assert!(matches!(of_set(EdDsa, json!({"keys": []})), KeyFault::NoneFits(_)));
+    let rsa = json!({"keys": [jwk(Rs256, Some("a"))]});
+    assert!(matches!(of_set(EdDsa, rsa), KeyFault::NoneFits(_)));
+    let nameless = json!({"keys": [jwk(EdDsa, None), other_jwk("a")]});
+    assert!(matches!(of_set(EdDsa, nameless), KeyFault::Nameless(_)));
+    let mut encrypting = jwk(EdDsa, Some("a"));
+    encrypting["use"] = json!("enc");
+    assert!(matches!(of_set(EdDsa, json!({"keys": [encrypting]})), KeyFault::NoneFits(_)));
+}

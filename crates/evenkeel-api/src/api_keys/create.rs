@@ -1,0 +1,174 @@
+//! `POST /api/v1/api-keys`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use evenkeel_commands::Fault;
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_store::Role;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::oversight::Target;
+use crate::params::Params;
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+const FIELDS: [&str; 4] = ["name", "role", "expires_at", "expires_in"];
+
+/// An API key to be made.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
+#[schema(example = json!({"name": "ci", "role": "operator", "expires_in": "90d"}))]
+pub struct ApiKeyDocument {
+    /// What people call it: 1 to 255 characters, unique among the tenant's keys.
+    pub name: String,
+    /// What its bearer may do: `viewer`, `operator` or `admin`.
+    pub role: String,
+    /// From when on it is worth nothing. Without this and `expires_in`, it is good until it is
+    /// revoked.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// For how long it is good, like `90d`. Not together with `expires_at`.
+    pub expires_in: Option<String>,
+}
+
+/// An API key that was made.
+#[derive(Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct MadeApiKeyView {
+    /// Its id.
+    pub id: Uuid,
+    /// What people call it.
+    pub name: String,
+    /// What its bearer may do.
+    #[schema(value_type = String, example = "operator")]
+    pub role: Role,
+    /// From when on it is worth nothing.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+    /// The key itself, to be sent as `Authorization: Bearer ek_…`. Nobody can see it again.
+    #[schema(example = "ek_0f3c…")]
+    pub key: String,
+}
+
+/// Makes an API key of the caller's tenant. Only a hash of it is kept: the answer is the only place
+/// it is ever shown in.
+#[utoipa::path(
+    post,
+    path = "/api/v1/api-keys",
+    operation_id = "create_api_key",
+    tag = "access",
+    request_body = ApiKeyDocument,
+    responses(
+        (status = 201, description = "The key", body = MadeApiKeyView),
+        (status = 409, description = "Another key has the name", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A field is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("admin"))),
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    JsonBody(document): JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    params.finish()?;
+    let (name, role, expires_at) = read(document, (app.clock)())?;
+    let made =
+        app.access.make_key(&caller.scope, name.clone(), role, expires_at, &caller.subject).await?;
+    let Some((id, secret)) = made else {
+        let detail =
+            format!("another API key is called {name:?}; revoke it, or choose another name");
+        let taken = Problem::new(ProblemType::KeyNameTaken, detail);
+        return Err(Problem { field: Some("name".into()), ..taken });
+    };
+    let key = secret.reveal().to_owned();
+    let mut answer =
+        (StatusCode::CREATED, Json(MadeApiKeyView { id, name, role, expires_at, key }))
+            .into_response();
+    answer.extensions_mut().insert(Target(id.to_string()));
+    Ok(answer)
+}
+
+/// What a document says, or all that is wrong with it.
+fn read(document: Value, now: Timestamp) -> Result<(String, Role, Option<Timestamp>), Problem> {
+    let Value::Object(mut fields) = document else {
+        return Err(Problem::parameter("", "the body must be an object"));
+    };
+    let mut faults = Vec::new();
+    let name = text(&mut fields, "name", &mut faults);
+    let is_name = |name: &String| {
+        (1..=255).contains(&name.chars().count()) && !name.contains(char::is_control)
+    };
+    if name.as_ref().is_none_or(|name| !is_name(name)) {
+        faults.push(Fault::new("name", "give it 1 to 255 characters on one line"));
+    }
+    let word = text(&mut fields, "role", &mut faults);
+    let role = Role::ALL.into_iter().find(|role| Some(role.as_str()) == word.as_deref());
+    if role.is_none() {
+        faults.push(Fault::new("role", "give it viewer, operator or admin"));
+    }
+    let (at, after) = (
+        text(&mut fields, "expires_at", &mut faults),
+        text(&mut fields, "expires_in", &mut faults),
+    );
+    let expires_at = match (&at, &after) {
+        (None, None) => None,
+        (Some(_), Some(_)) => {
+            faults.push(Fault::new("expires_in", "goes with no expires_at; leave one of them out"));
+            None
+        }
+        (Some(at), None) => read_or(at.parse().ok(), "expires_at", "is not a time", &mut faults),
+        (None, Some(after)) => {
+            let span: Option<Span> = after.parse().ok();
+            let end = span.map(|span| now.saturating_add(span));
+            read_or(end, "expires_in", "is not a length of time like 90d", &mut faults)
+        }
+    };
+    if expires_at.is_some_and(|end| end <= now) {
+        let field = if at.is_some() { "expires_at" } else { "expires_in" };
+        faults.push(Fault::new(field, "must be in the future"));
+    }
+    for stranger in fields.keys() {
+        let message = format!("is not known here; the fields are {}", FIELDS.join(", "));
+        faults.push(Fault::new(stranger.as_str(), message));
+    }
+    match (name, role) {
+        (Some(name), Some(role)) if faults.is_empty() => Ok((name, role, expires_at)),
+        _ => Err(Problem::of_fields(ProblemType::InvalidParameter, faults)),
+    }
+}
+
+fn text(
+    fields: &mut Map<String, Value>,
+    name: &'static str,
+    faults: &mut Vec<Fault>,
+) -> Option<String> {
+    match fields.remove(name) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text),
+        Some(_) => {
+            faults.push(Fault::new(name, "must be a text"));
+            None
+        }
+    }
+}
+
+fn read_or<T>(
+    value: Option<T>,
+    field: &'static str,
+    message: &'static str,
+    faults: &mut Vec<Fault>,
+) -> Option<T> {
+    if value.is_none() {
+        faults.push(Fault::new(field, message));
+    }
+    value
+}

@@ -1,0 +1,54 @@
+//! `DELETE /api/v1/api-keys/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_store::Now;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// A key that is worth nothing any more.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct RevokedApiKeyView {
+    /// Which one.
+    pub id: Uuid,
+    /// Always true.
+    pub revoked: bool,
+}
+
+/// Takes an API key back for good. From then on it opens nothing, on any node.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/api-keys/{id}",
+    operation_id = "revoke_api_key",
+    tag = "access",
+    params(("id" = uuid::Uuid, Path, description = "Which key")),
+    responses(
+        (status = 200, description = "It is worth nothing any more", body = RevokedApiKeyView),
+        (status = 404, description = "There is no such key, or it was revoked before", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("admin"))),
+)]
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<Json<RevokedApiKeyView>, Problem> {
+    params.finish()?;
+    let missing = || Problem::new(ProblemType::NotFound, "there is no such API key");
+    let id: Uuid = id.parse().map_err(|_| missing())?;
+    let revoked = app.store.revoke_key(&caller.scope, id, Now::Database).await?;
+    if revoked { Ok(Json(RevokedApiKeyView { id, revoked })) } else { Err(missing()) }
+}

@@ -1,0 +1,207 @@
+//! I10: one tenant can't read, change or measure another. Everything the document lists is tried,
+//! so that a new endpoint is tried, too.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+use evenkeel_core::PageId;
+use evenkeel_core::page::PageContent;
+use evenkeel_store::{Now, Role, Shelf};
+use serde_json::{Value, json};
+
+use crate::world::{World, noop, request, token};
+
+/// An operation of the document.
+struct Operation {
+    method: Method,
+    path: String,
+    itself: Value,
+}
+
+impl Operation {
+    fn all() -> Vec<Self> {
+        let document = serde_json::to_value(evenkeel_api::openapi()).unwrap();
+        let mut all = Vec::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for (method, itself) in item.as_object().unwrap() {
+                let method = method.to_uppercase().parse().unwrap();
+                all.push(Self { method, path: path.clone(), itself: itself.clone() });
+            }
+        }
+        assert!(all.len() >= 20, "the walk is not worth its name");
+        all
+    }
+
+    fn has_id(&self) -> bool {
+        self.path.contains('{')
+    }
+
+    /// The path with this id in it.
+    fn path_of(&self, id: &str) -> String {
+        let pieces = self.path.split('/');
+        let filled = pieces.map(|piece| if piece.starts_with('{') { id } else { piece });
+        filled.collect::<Vec<_>>().join("/")
+    }
+
+    /// Parameters that take an id.
+    fn id_parameters(&self) -> Vec<String> {
+        let all = self.itself["parameters"].as_array().cloned().unwrap_or_default();
+        let names =
+            all.iter().filter(|one| one["in"] == "query").filter_map(|one| one["name"].as_str());
+        names.filter(|name| name.ends_with("_id")).map(String::from).collect()
+    }
+
+    /// Something to send: the document's own example, or what most of them take.
+    fn body(&self) -> Option<Value> {
+        let content =
+            self.itself.get("requestBody")?["content"].as_object()?.values().next()?.clone();
+        Some(content.get("example").cloned().unwrap_or_else(|| noop(json!({}))))
+    }
+}
+
+/// A tenant's eyes and hands.
+struct Tenant<'a> {
+    world: &'a World,
+    name: &'static str,
+}
+
+impl Tenant<'_> {
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> (u16, String) {
+        let token = token(Role::Admin, self.name);
+        let answer = self.world.send(request(method, path, Some(&token), body)).await;
+        (answer.status.as_u16(), answer.text)
+    }
+
+    /// All that it sees without knowing an id, and all that it sees of these.
+    async fn sees(&self, ids: &[String]) -> BTreeMap<String, (u16, String)> {
+        let mut seen = BTreeMap::new();
+        for operation in Operation::all() {
+            // Being refused there would be seen in the tenant's own audit log.
+            if operation.method != Method::GET || operation.path == "/metrics" {
+                continue;
+            }
+            let paths = match operation.has_id() {
+                false => vec![operation.path.clone()],
+                true => ids.iter().map(|id| operation.path_of(id)).collect(),
+            };
+            for path in paths {
+                let answer = self.ask(Method::GET, &path, None).await;
+                seen.insert(path, answer);
+            }
+        }
+        seen
+    }
+}
+
+/// One of everything that has an id, of the tenant `main`.
+async fn make_one_of_each(world: &World) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let job = world.create(json!({"name": "secret", "interval_minutes": 1})).await;
+    let known = world.known(&job).await;
+    let key = world.rig.run_well(known, 60).await;
+    let url = "https://secret.example/";
+    let page = PageContent {
+        id: PageId::of(known.no, url),
+        url: url.into(),
+        status: 200,
+        content_type: "text/html".into(),
+        etag: None,
+        last_modified: None,
+        content_hash: [7; 32],
+        depth: 0,
+        title: Some("secret".into()),
+        text: "secret words".into(),
+        links: Vec::new(),
+        metadata: json!({}),
+        fields: json!({}),
+    };
+    let page_id = page.id.to_string();
+    let shelf = Shelf { tenant: world.rig.scope.tenant, job: known.no, bytes_max: 1 << 20 };
+    world.rig.store.keep_pages(shelf, vec![page], Now::Database).await.unwrap();
+    let api_key = Some(json!({"name": "secret", "role": "viewer"}));
+    let api_key = world.ask_as(Role::Admin, Method::POST, "/api/v1/api-keys", api_key).await;
+    let api_key = text(&api_key.expect(201)["id"]);
+    let runs = [key.run_id().to_string(), key.execution_id().to_string()];
+    [vec![text(&job["id"]), page_id, api_key], runs.to_vec()].concat()
+}
+
+/// Ids of the same shapes that never were.
+fn strangers(ids: &[String]) -> Vec<String> {
+    let other = |id: &String| {
+        let last = if id.ends_with('0') { "1" } else { "0" };
+        format!("{}{last}", &id[..id.len() - 1])
+    };
+    ids.iter().map(other).collect()
+}
+
+#[tokio::test]
+async fn nothing_of_one_tenant_can_be_told_from_nothing_at_all() {
+    let world = World::new().await;
+    let (main, other) =
+        (Tenant { world: &world, name: "main" }, Tenant { world: &world, name: "other" });
+    let ids = make_one_of_each(&world).await;
+    let before = main.sees(&ids).await;
+    for operation in Operation::all() {
+        for (id, stranger) in ids.iter().zip(strangers(&ids)) {
+            let mut tried = Vec::new();
+            if operation.has_id() {
+                tried.push((operation.path_of(id), operation.path_of(&stranger)));
+            }
+            for name in operation.id_parameters() {
+                let path = operation.path_of(&stranger);
+                tried.push((format!("{path}?{name}={id}"), format!("{path}?{name}={stranger}")));
+            }
+            for (theirs, nobodys) in tried {
+                let ask = |path: String| {
+                    let (method, body) = (operation.method.clone(), operation.body());
+                    let other = &other;
+                    async move { other.ask(method, &path, body).await }
+                };
+                let (of_theirs, of_nobodys) = (ask(theirs.clone()).await, ask(nobodys).await);
+                // Word for word what is said of what never was.
+                let same = of_theirs.1.replace(id, "") == of_nobodys.1.replace(&stranger, "");
+                let method = &operation.method;
+                assert!(
+                    of_theirs.0 == of_nobodys.0 && same,
+                    "{method} {theirs}: {of_theirs:?} is not {of_nobodys:?}"
+                );
+                let is_list = operation.method == Method::GET && !operation.has_id();
+                assert!(is_list || of_theirs.0 >= 400, "{method} {theirs}: {of_theirs:?}");
+                assert!(of_theirs.0 < 500, "{method} {theirs}: {of_theirs:?}");
+            }
+        }
+    }
+    // Lists of ids in a body, where there are any.
+    let pause = json!({"action": "pause", "ids": ids});
+    other.ask(Method::POST, "/api/v1/jobs/commands", Some(pause)).await;
+    assert_eq!(main.sees(&ids).await, before, "another tenant changed something");
+}
+
+#[tokio::test]
+async fn nothing_that_one_tenant_does_is_seen_by_another() {
+    let world = World::new().await;
+    let (main, other) =
+        (Tenant { world: &world, name: "main" }, Tenant { world: &world, name: "other" });
+    let mine = other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "own"})))).await;
+    assert_eq!(mine.0, 201);
+    let mine: Value = serde_json::from_str(&mine.1).unwrap();
+    let own = [mine["id"].as_str().unwrap().to_owned()];
+    let before = other.sees(&own).await;
+    let ids = make_one_of_each(&world).await;
+    for operation in Operation::all() {
+        if operation.method == Method::GET {
+            continue;
+        }
+        for id in &ids {
+            main.ask(operation.method.clone(), &operation.path_of(id), operation.body()).await;
+        }
+    }
+    let after = other.sees(&own).await;
+    for (path, seen) in &before {
+        assert_eq!(after[path], *seen, "{path}");
+        assert!(!after[path].1.contains("secret"), "{path}: {}", after[path].1);
+    }
+    // A name is each tenant's own.
+    let same = other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "secret"})))).await;
+    assert_eq!(same.0, 201, "{}", same.1);
+}

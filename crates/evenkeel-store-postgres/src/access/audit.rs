@@ -1,0 +1,185 @@
+//! The log of what was done, and of what was refused.
+
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{
+    AUDIT_LOOKED_AT_MAX, AuditEntry, AuditFilter, AuditPlace, Page, PageRequest, Scope, StoreError,
+};
+use tokio_postgres::Row;
+
+use super::role;
+use crate::PostgresStore;
+use crate::columns::{count, get, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// The tenant of entries that are nobody's.
+const NOBODY: i32 = 0;
+/// No tenant at all.
+const NONE: i32 = -1;
+/// Entries that are looked at in one go.
+const CHUNK: u32 = 500;
+
+pub(super) async fn record(
+    store: &PostgresStore,
+    entries: Vec<AuditEntry>,
+) -> Result<(), StoreError> {
+    store
+        .api
+        .run(entries, |connection, entries| async move {
+            let all = || entries.iter();
+            let at: Vec<i64> = all().map(|entry| entry.at.as_micros()).collect();
+            let tenant: Vec<i32> =
+                all().map(|entry| entry.tenant.map_or(NOBODY, |tenant| tenant.0)).collect();
+            let subject: Vec<&str> = all().map(|entry| entry.subject.as_str()).collect();
+            let role: Vec<Option<i16>> =
+                all().map(|entry| entry.role.map(|role| role as i16)).collect();
+            let action: Vec<&str> = all().map(|entry| entry.action.as_str()).collect();
+            let target: Vec<Option<&str>> = all().map(|entry| entry.target.as_deref()).collect();
+            let status: Vec<i16> = all().map(|entry| entry.status.cast_signed()).collect();
+            let denied: Vec<bool> = all().map(|entry| entry.denied).collect();
+            let detail: Vec<Option<&str>> = all().map(|entry| entry.detail.as_deref()).collect();
+            let remote: Vec<Option<&str>> = all().map(|entry| entry.remote.as_deref()).collect();
+            let request: Vec<&str> = all().map(|entry| entry.request_id.as_str()).collect();
+            connection
+                .change(
+                    include_str!("../../queries/record.sql"),
+                    &[
+                        &at, &tenant, &subject, &role, &action, &target, &status, &denied, &detail,
+                        &remote, &request,
+                    ],
+                )
+                .await?;
+            Ok(())
+        })
+        .await
+}
+
+pub(super) async fn list_audit(
+    store: &PostgresStore,
+    scope: &Scope,
+    filter: &AuditFilter,
+    page: PageRequest<AuditPlace>,
+) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError> {
+    let other = if filter.with_unknown { NOBODY } else { NONE };
+    store
+        .api
+        .run((scope.tenant.0, other, filter.clone(), page), |connection, args| async move {
+            let (tenant, other, filter, page) = &*args;
+            let walk = Walk { tenants: (*tenant, *other), filter, page: *page };
+            let (items, next) = walk.go(&connection).await?;
+            let (total, total_is_estimate) = walk.count(&connection).await?;
+            Ok(Page { items, total, total_is_estimate, next })
+        })
+        .await
+}
+
+/// From the newest entry to older ones.
+struct Walk<'a> {
+    tenants: (i32, i32),
+    filter: &'a AuditFilter,
+    page: PageRequest<AuditPlace>,
+}
+
+impl Walk<'_> {
+    fn from(&self) -> i64 {
+        self.filter.from.unwrap_or(Timestamp::MIN).as_micros()
+    }
+
+    async fn go(
+        &self,
+        connection: &Connection,
+    ) -> Tried<(Vec<(AuditPlace, AuditEntry)>, Option<AuditPlace>)> {
+        let Self { tenants, filter, page } = self;
+        let (limit, from, chunk) = (page.limit as usize, self.from(), i64::from(CHUNK));
+        let mut place = filter.start(page.after);
+        let (mut items, mut to_skip, mut looked_at) = (Vec::new(), page.offset, 0);
+        let mut is_over = false;
+        while !is_over && items.len() <= limit && looked_at < AUDIT_LOOKED_AT_MAX {
+            let rows = connection
+                .rows(
+                    include_str!("../../queries/list_audit.sql"),
+                    &[&tenants.0, &tenants.1, &place.at.as_micros(), &place.no, &from, &chunk],
+                )
+                .await?;
+            is_over = rows.len() < CHUNK as usize;
+            for row in &rows {
+                let (at, entry) = read_entry(row)?;
+                (place, looked_at) = (at, looked_at + 1);
+                if !filter.passes(&entry) {
+                    continue;
+                }
+                match to_skip {
+                    0 => items.push((at, entry)),
+                    _ => to_skip -= 1,
+                }
+                if items.len() > limit {
+                    break;
+                }
+            }
+        }
+        let next = if items.len() > limit {
+            items.truncate(limit);
+            items.last().map(|(place, _)| *place)
+        } else {
+            Some(place).filter(|_| !is_over)
+        };
+        Ok((items, next))
+    }
+
+    async fn count(&self, connection: &Connection) -> Tried<(u64, bool)> {
+        let Self { tenants, filter, .. } = self;
+        let before = filter.start(None).at.as_micros();
+        let most = u64::from(AUDIT_LOOKED_AT_MAX);
+        let look = i64::from(AUDIT_LOOKED_AT_MAX) + 1;
+        let row = connection
+            .row(
+                include_str!("../../queries/list_audit_count.sql"),
+                &[
+                    &tenants.0,
+                    &tenants.1,
+                    &before,
+                    &self.from(),
+                    &filter.subject,
+                    &filter.target,
+                    &filter.denied,
+                    &look,
+                ],
+            )
+            .await?;
+        Ok((count(&row, 0)?.min(most), count(&row, 1)? > most))
+    }
+}
+
+fn read_entry(row: &Row) -> Tried<(AuditPlace, AuditEntry)> {
+    let place = AuditPlace { no: get(row, 0)?, at: time(row, 1)? };
+    let tenant: i32 = get(row, 2)?;
+    let code: Option<i16> = get(row, 4)?;
+    let entry = AuditEntry {
+        at: place.at,
+        tenant: Some(TenantNo(tenant)).filter(|_| tenant != NOBODY),
+        subject: get(row, 3)?,
+        role: code.map(role).transpose()?,
+        action: get(row, 5)?,
+        target: get(row, 6)?,
+        status: get::<i16>(row, 7)?.cast_unsigned(),
+        denied: get(row, 8)?,
+        detail: get(row, 9)?,
+        remote: get(row, 10)?,
+        request_id: get(row, 11)?,
+    };
+    Ok((place, entry))
+}
+
+pub(super) async fn forget_audit(
+    store: &PostgresStore,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    store
+        .api
+        .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
+            let sql = include_str!("../../queries/forget_audit.sql");
+            connection.change(sql, &[&args.0, &args.1]).await
+        })
+        .await
+}

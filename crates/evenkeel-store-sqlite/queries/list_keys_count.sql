@@ -1,0 +1,1 @@
+SELECT count(*) FROM api_key WHERE tenant_no = ?1

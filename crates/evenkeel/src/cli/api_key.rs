@@ -1,0 +1,173 @@
+//! `evenkeel api-key`
+
+use clap::{Args, Subcommand};
+use evenkeel_core::Span;
+use serde_json::{Value, json};
+
+use super::Context;
+use super::run::moment;
+use super::token::RoleArg;
+use crate::client::Client;
+use crate::config::raw::RawClient;
+use crate::output::{Table, Tone, ago, clean};
+use crate::{Exit, Failure};
+
+/// What to do with API keys.
+#[derive(Args, Clone)]
+pub struct ApiKeyArgs {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(subcommand)]
+    command: ApiKeyCommand,
+}
+
+/// What can be done with API keys.
+#[derive(Subcommand, Clone)]
+enum ApiKeyCommand {
+    /// Make a key, and print it alone on standard output: nobody can see it again
+    ///
+    /// It is of the tenant of whoever makes it, and good until it expires or is revoked.
+    #[command(after_help = "Examples:
+  evenkeel api-key create ci --role operator --ttl 90d
+  export EVENKEEL_TOKEN=$(evenkeel api-key create grafana --role viewer)")]
+    Create(CreateArgs),
+    /// List the keys, without the keys themselves
+    #[command(after_help = "Examples:
+  evenkeel api-key list
+  evenkeel api-key list --json | jq '.api_keys[] | select(.last_used_at == null).name'")]
+    List {
+        /// At most so many
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+        /// Leaving out so many first
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        offset: u32,
+    },
+    /// Take a key back for good
+    #[command(after_help = "Examples:
+  evenkeel api-key revoke ci
+  evenkeel api-key revoke 019a8000-0000-7000-8000-000000000000")]
+    Revoke {
+        /// Its name or id
+        #[arg(value_name = "KEY")]
+        key: String,
+    },
+}
+
+/// Which key.
+#[derive(Args, Clone)]
+struct CreateArgs {
+    /// What to call it
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// What its bearer may do
+    #[arg(long, value_name = "ROLE")]
+    role: RoleArg,
+    /// How long it is good for [default: until it is revoked]
+    #[arg(long, value_name = "TIME")]
+    ttl: Option<Span>,
+}
+
+pub(super) fn run(context: &Context, args: ApiKeyArgs) -> Result<(), Failure> {
+    let client = context.client(args.client)?;
+    context.runtime()?.block_on(async {
+        match args.command {
+            ApiKeyCommand::Create(args) => create(context, &client, args).await,
+            ApiKeyCommand::List { limit, offset } => list(context, &client, limit, offset).await,
+            ApiKeyCommand::Revoke { key } => revoke(context, &client, &key).await,
+        }
+    })
+}
+
+async fn create(context: &Context, client: &Client, args: CreateArgs) -> Result<(), Failure> {
+    let role = evenkeel_store::Role::from(args.role).as_str();
+    let mut document = json!({"name": args.name, "role": role});
+    if let Some(ttl) = args.ttl {
+        document["expires_in"] = json!(ttl.to_string());
+    }
+    let answer = client.post(&["api-keys"], Some(&document)).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(answer.text_of("key"))
+}
+
+async fn list(context: &Context, client: &Client, limit: u32, offset: u32) -> Result<(), Failure> {
+    let (limit, skip) = (limit.to_string(), offset.to_string());
+    let answer = client.get(&["api-keys"], &[("limit", &limit), ("offset", &skip)]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let keys = answer.list_of("api_keys");
+    if keys.is_empty() {
+        return context.output.line("There is no key: `evenkeel api-key create NAME` makes one.");
+    }
+    let mut table =
+        Table::new(context.output, &["KEY", "NAME", "ROLE", "STATE", "MADE BY", "MADE", "USED"]);
+    for key in keys {
+        let text = |field: &str| clean(key[field].as_str().unwrap_or_default());
+        let past = |field: &str| moment(&key[field]).map(|at| ago(at, context.now()));
+        let (state, tone) = state(key, context);
+        table.row([
+            (text("id"), Tone::Quiet),
+            (text("name"), Tone::Plain),
+            (text("role"), Tone::Plain),
+            (state, tone),
+            (text("created_by"), Tone::Quiet),
+            (past("created_at").unwrap_or_default(), Tone::Plain),
+            (past("last_used_at").unwrap_or_else(|| "never".into()), Tone::Plain),
+        ]);
+    }
+    let mut rendered = table.render();
+    let (shown, total) = (keys.len() as u64, answer.value["total"].as_u64().unwrap_or(0));
+    let next = u64::from(offset) + shown;
+    if next < total {
+        rendered.push_str(&format!("\n{shown} of {total}; more with --offset {next}"));
+    }
+    context.output.line(&rendered)
+}
+
+/// Whether a key is good, in a word.
+fn state(key: &Value, context: &Context) -> (String, Tone) {
+    if !key["revoked_at"].is_null() {
+        return ("revoked".into(), Tone::Quiet);
+    }
+    match moment(&key["expires_at"]) {
+        Some(end) if end <= context.now() => ("expired".into(), Tone::Quiet),
+        Some(end) => (format!("until {end}"), Tone::Plain),
+        None => ("good".into(), Tone::Plain),
+    }
+}
+
+async fn revoke(context: &Context, client: &Client, key: &str) -> Result<(), Failure> {
+    let id = match key.parse::<uuid::Uuid>() {
+        Ok(id) => id.to_string(),
+        Err(_) => find(client, key).await?,
+    };
+    let answer = client.delete(&["api-keys", &id], &[]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(&format!("{} opens nothing any more", clean(key)))
+}
+
+/// The id of the good key with this name.
+async fn find(client: &Client, name: &str) -> Result<String, Failure> {
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut query = vec![("limit", "1000")];
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let page = client.get(&["api-keys"], &query).await?;
+        let fits = |key: &&Value| key["name"] == name && key["revoked_at"].is_null();
+        if let Some(key) = page.list_of("api_keys").iter().find(fits) {
+            return Ok(key["id"].as_str().unwrap_or_default().to_owned());
+        }
+        let next = page.value["next_cursor"].as_str().map(String::from);
+        if next.is_none() {
+            let what = format!("no good key is called {name:?}");
+            return Err(Failure::new(Exit::NotFound, what)
+                .or_else("`evenkeel api-key list` shows which there are"));
+        }
+        cursor = next;
+    }
+}

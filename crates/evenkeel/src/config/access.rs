@@ -1,0 +1,247 @@
+//! Who may come in, and how: the table `[access]` of the file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use evenkeel_access::{ForeignAlgorithm, ForeignSettings};
+use evenkeel_core::Span;
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::resolve::{bad, number};
+
+/// What was written about access.
+#[derive(Args, Deserialize, Clone, Default, Debug)]
+#[serde(default)]
+pub struct RawAccess {
+    /// Speak TLS, with this certificate and those that lead to it (PEM); read again on SIGHUP
+    #[arg(long, env = "EVENKEEL_TLS_CERT", value_name = "FILE")]
+    #[arg(help_heading = "Access")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The key of the certificate (PEM)
+    #[arg(long, env = "EVENKEEL_TLS_KEY", value_name = "FILE")]
+    #[arg(help_heading = "Access")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Take tokens of an identity provider that signs them so: RS256, ES256 or EdDSA
+    /// [default: HS256, tokens of `evenkeel token create`]
+    #[arg(long, env = "EVENKEEL_JWT_ALGORITHM", value_name = "NAME")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_algorithm: Option<String>,
+
+    /// The identity provider's public key (PEM); read again on SIGHUP
+    #[arg(long, env = "EVENKEEL_JWT_KEY_FILE", value_name = "FILE")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_key_file: Option<PathBuf>,
+
+    /// The identity provider's public keys as a JSON Web Key Set; read again on SIGHUP
+    #[arg(long, env = "EVENKEEL_JWT_JWKS_FILE", value_name = "FILE")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_jwks_file: Option<PathBuf>,
+
+    /// What `aud` of its tokens must name: one of these
+    #[arg(long, env = "EVENKEEL_JWT_AUDIENCE", value_delimiter = ',', value_name = "NAMES")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_audience: Option<Vec<String>>,
+
+    /// What `iss` of its tokens must be
+    #[arg(long, env = "EVENKEEL_JWT_ISSUER", value_name = "ISSUER")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_issuer: Option<String>,
+
+    /// The claim of its tokens that holds the role (viewer, operator, admin, or a list with one of
+    /// them): a name, or a path like realm_access.roles [default: role]
+    #[arg(long, env = "EVENKEEL_JWT_ROLE_CLAIM", value_name = "CLAIM")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_role_claim: Option<String>,
+
+    /// The claim of its tokens that holds the tenant [default: tenant]
+    #[arg(long, env = "EVENKEEL_JWT_TENANT_CLAIM", value_name = "CLAIM")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_tenant_claim: Option<String>,
+
+    /// Beside those of the identity provider, take tokens of `evenkeel token create`, too
+    #[arg(long, env = "EVENKEEL_JWT_LOCAL", value_parser = BoolishValueParser::new())]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub jwt_local: Option<bool>,
+
+    /// Keep entries of the audit log for so many days [default: 90]
+    #[arg(long, env = "EVENKEEL_AUDIT_DAYS", value_name = "DAYS")]
+    #[arg(hide_short_help = true, help_heading = "Access")]
+    pub audit_days: Option<u64>,
+}
+
+/// Who may come in, and how.
+#[derive(Clone, Debug)]
+pub struct AccessConfig {
+    /// The certificate to show, if TLS is to be spoken.
+    pub tls: Option<TlsFiles>,
+    /// An identity provider whose tokens are taken.
+    pub provider: Option<ProviderConfig>,
+    /// For how long entries of the audit log are kept.
+    pub audit_kept: Span,
+}
+
+/// A certificate and its key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsFiles {
+    /// The certificate and those that lead to it.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// An identity provider.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProviderConfig {
+    /// What its tokens must say.
+    pub settings: ForeignSettings,
+    /// Where its keys are.
+    pub keys: KeyFile,
+    /// Are tokens of the store's secret taken, too?
+    pub with_local: bool,
+}
+
+/// Where an identity provider's keys are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeyFile {
+    /// One key.
+    Pem(PathBuf),
+    /// A set of them.
+    Jwks(PathBuf),
+}
+
+pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
+    let tls = match (raw.tls_cert.clone(), raw.tls_key.clone()) {
+        (None, None) => None,
+        (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+        (Some(_), None) => {
+            return Err(bad("[access] tls_key", "is missing", "give the key of tls_cert"));
+        }
+        (None, Some(_)) => {
+            return Err(bad("[access] tls_cert", "is missing", "give the certificate of tls_key"));
+        }
+    };
+    let days = number("[access] audit_days", raw.audit_days, 90, 1..=36_500)?;
+    let audit_kept = Span::from_secs(86_400).saturating_mul(days);
+    Ok(AccessConfig { tls, provider: provider(raw)?, audit_kept })
+}
+
+fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
+    const KEY: &str = "[access] jwt_algorithm";
+    const NAMES: &str = "it is RS256, ES256 or EdDSA, or left out for tokens of this server's own";
+    let algorithm = match raw.jwt_algorithm.as_deref() {
+        None | Some("HS256") => None,
+        Some(name) => match ForeignAlgorithm::ALL.into_iter().find(|one| one.as_str() == name) {
+            Some(algorithm) => Some(algorithm),
+            None => return Err(bad(KEY, format!("{name:?} is none that is taken"), NAMES)),
+        },
+    };
+    let Some(algorithm) = algorithm else {
+        let about_others = raw.jwt_key_file.is_some()
+            || raw.jwt_jwks_file.is_some()
+            || raw.jwt_audience.is_some()
+            || raw.jwt_issuer.is_some()
+            || raw.jwt_role_claim.is_some()
+            || raw.jwt_tenant_claim.is_some();
+        if about_others {
+            let message =
+                "other jwt settings are about an identity provider, and need its algorithm";
+            return Err(bad(KEY, message, NAMES));
+        }
+        return Ok(None);
+    };
+    let keys = match (raw.jwt_key_file, raw.jwt_jwks_file) {
+        (Some(path), None) => KeyFile::Pem(path),
+        (None, Some(path)) => KeyFile::Jwks(path),
+        (None, None) => {
+            let way_out = "give jwt_key_file (PEM) or jwt_jwks_file";
+            return Err(bad(KEY, "the identity provider's public key is missing", way_out));
+        }
+        (Some(_), Some(_)) => {
+            let message = "goes with no jwt_jwks_file";
+            return Err(bad("[access] jwt_key_file", message, "leave one of them out"));
+        }
+    };
+    let settings = ForeignSettings {
+        algorithm,
+        audience: raw.jwt_audience.unwrap_or_default(),
+        issuer: raw.jwt_issuer,
+        role_claim: raw.jwt_role_claim.unwrap_or_else(|| "role".into()),
+        tenant_claim: raw.jwt_tenant_claim.unwrap_or_else(|| "tenant".into()),
+    };
+    Ok(Some(ProviderConfig { settings, keys, with_local: raw.jwt_local == Some(true) }))
+}
+
+impl RawAccess {
+    /// With what the file says where flags and environment are silent.
+    #[must_use]
+    pub fn or(mut self, file: &Self) -> Self {
+        super::raw::fill!(
+            self,
+            file,
+            tls_cert,
+            tls_key,
+            jwt_algorithm,
+            jwt_key_file,
+            jwt_jwks_file,
+            jwt_audience,
+            jwt_issuer,
+            jwt_role_claim,
+            jwt_tenant_claim,
+            jwt_local,
+            audit_days,
+        );
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    fn refusal(raw: RawAccess) -> String {
+        let failure = resolve(raw).map_err(Failure::from).unwrap_err();
+        format!("{} | {}", failure.what, failure.way_out.unwrap_or_default())
+    }
+
+    #[test]
+    fn without_any_word_only_tokens_of_its_own_are_taken() {
+        let config = resolve(RawAccess::default()).unwrap();
+        assert!(config.tls.is_none() && config.provider.is_none());
+        assert_eq!(config.audit_kept, Span::from_secs(90 * 86_400));
+        let same = RawAccess { jwt_algorithm: Some("HS256".into()), ..RawAccess::default() };
+        assert!(resolve(same).unwrap().provider.is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        let raw = RawAccess::default;
+        let (file, name) = (|| Some("x.pem".into()), |name: &str| Some(name.to_owned()));
+        for (raw, words) in [
+            (RawAccess { tls_cert: file(), ..raw() }, "tls_key: is missing"),
+            (RawAccess { tls_key: file(), ..raw() }, "tls_cert: is missing"),
+            (RawAccess { jwt_algorithm: name("none"), ..raw() }, "\"none\" is none that is taken"),
+            (RawAccess { jwt_algorithm: name("HS512"), ..raw() }, "RS256, ES256 or EdDSA"),
+            (RawAccess { jwt_algorithm: name("RS256"), ..raw() }, "give jwt_key_file"),
+            (RawAccess { jwt_key_file: file(), ..raw() }, "need its algorithm"),
+            (RawAccess { jwt_issuer: name("x"), ..raw() }, "need its algorithm"),
+            (RawAccess { audit_days: Some(0), ..raw() }, "audit_days: 0 is not between"),
+        ] {
+            let refusal = refusal(raw);
+            assert!(refusal.contains(words), "{refusal}");
+        }
+        let both = RawAccess {
+            jwt_algorithm: name("EdDSA"),
+            jwt_key_file: file(),
+            jwt_jwks_file: file(),
+            ..raw()
+        };
+        assert!(refusal(both).contains("leave one of them out"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Whose credentials are believed, and what is read again on SIGHUP.
+
+use std::sync::Arc;
+
+use evenkeel_access::{ForeignKeys, ForeignTokens, Tokens, Trust};
+use evenkeel_core::chance::Chance;
+use evenkeel_store::Store;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::credentials;
+use super::tls::Tls;
+use crate::Failure;
+use crate::config::{AccessConfig, KeyFile, ProviderConfig};
+
+/// Whose tokens are believed, and who makes that of the data directory.
+pub struct Believed {
+    /// For the door.
+    pub trust: Trust,
+    /// Makes the token of the data directory.
+    pub local: Arc<Tokens>,
+    /// An identity provider's, to be given other keys.
+    pub foreign: Option<Arc<ForeignTokens>>,
+}
+
+/// Works out whose tokens are believed. This machine's own commands always get in: where tokens of
+/// the store's secret are not taken, that of the data directory is made with a secret that only this
+/// process knows, and is good on this machine alone.
+pub async fn believed(
+    config: &AccessConfig,
+    store: &dyn Store,
+    chance: &dyn Chance,
+) -> Result<Believed, Failure> {
+    let stored = Arc::new(credentials::tokens(store, chance).await?);
+    let Some(provider) = &config.provider else {
+        let trust = Trust { local: Some(Arc::clone(&stored)), ..Trust::default() };
+        return Ok(Believed { trust, local: stored, foreign: None });
+    };
+    if provider.settings.audience.is_empty() {
+        tracing::warn!(
+            "tokens that the identity provider made for others are taken, too; --jwt-audience says \
+             which are meant for this server"
+        );
+    }
+    let tokens = ForeignTokens::new(provider.settings.clone(), read_keys(provider)?);
+    let foreign = Some(Arc::new(tokens));
+    let mut trust = Trust { foreign: foreign.clone(), ..Trust::default() };
+    let local = if provider.with_local {
+        trust.local = Some(Arc::clone(&stored));
+        stored
+    } else {
+        let secret: Vec<u8> = (0..4).flat_map(|_| chance.bits().to_le_bytes()).collect();
+        let own = Tokens::new(&secret)
+            .map_err(|error| Failure::because("the local token can't be made", &error))?;
+        let own = Arc::new(own);
+        trust.machine = Some(Arc::clone(&own));
+        own
+    };
+    Ok(Believed { trust, local, foreign })
+}
+
+fn read_keys(provider: &ProviderConfig) -> Result<ForeignKeys, Failure> {
+    let algorithm = provider.settings.algorithm;
+    let (path, is_set) = match &provider.keys {
+        KeyFile::Pem(path) => (path, false),
+        KeyFile::Jwks(path) => (path, true),
+    };
+    let text = std::fs::read(path).map_err(|error| {
+        Failure::usage(format!("{} can't be read: {error}", path.display()))
+            .or_else("give the file with the identity provider's public key")
+    })?;
+    let keys = if is_set {
+        ForeignKeys::from_jwks(algorithm, &text)
+    } else {
+        ForeignKeys::from_pem(algorithm, &text)
+    };
+    keys.map_err(|fault| {
+        Failure::usage(format!("{} can't be used: {fault}", path.display()))
+            .or_else("give the file with the identity provider's public key")
+    })
+}
+
+/// Tells this machine's own commands where the server is, and how to know it.
+pub type Announce = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
+
+/// What is read again when somebody says so.
+pub struct Reload {
+    /// The certificate.
+    pub tls: Option<Arc<Tls>>,
+    /// An identity provider's keys.
+    pub provider: Option<(ProviderConfig, Arc<ForeignTokens>)>,
+    /// What to do with another certificate.
+    pub announce: Announce,
+}
+
+impl Reload {
+    /// Obeys SIGHUP for ever. Where there is nothing to read again, SIGHUP ends the process, as ever.
+    pub fn listen(self) -> Result<(), Failure> {
+        if self.tls.is_none() && self.provider.is_none() {
+            return Ok(());
+        }
+        let mut hangup = signal(SignalKind::hangup())
+            .map_err(|error| Failure::because("signals can't be listened to", &error))?;
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                match self.once() {
+                    Ok(()) => tracing::info!("certificate and keys were read again"),
+                    Err(failure) => {
+                        tracing::error!("certificate and keys stay as they were: {}", failure.what)
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn once(&self) -> Result<(), Failure> {
+        // All that is to be read first: nothing is half replaced.
+        let keys = self.provider.as_ref().map(|(config, _)| read_keys(config)).transpose()?;
+        if let Some(tls) = &self.tls {
+            tls.reload()?;
+            (self.announce)()?;
+        }
+        if let (Some(keys), Some((_, tokens))) = (keys, &self.provider) {
+            tokens.replace_keys(keys);
+        }
+        Ok(())
+    }
+}

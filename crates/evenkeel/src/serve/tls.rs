@@ -1,0 +1,87 @@
+//! TLS for the server: its certificate, which may be replaced while it runs.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest as _, Sha256};
+use tokio_rustls::TlsAcceptor;
+
+use crate::Failure;
+use crate::config::TlsFiles;
+
+/// A certificate, its key, and how both are shown.
+pub struct Tls {
+    files: TlsFiles,
+    current: RwLock<Current>,
+}
+
+#[derive(Clone)]
+struct Current {
+    config: Arc<ServerConfig>,
+    fingerprint: String,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub fn load(files: &TlsFiles) -> Result<Self, Failure> {
+        Ok(Self { current: RwLock::new(read(files)?), files: files.clone() })
+    }
+
+    /// Reads the files again. If they are not right, what was before stays.
+    pub fn reload(&self) -> Result<(), Failure> {
+        let fresh = read(&self.files)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+
+    /// Takes connections with the certificate of now.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.current().config)
+    }
+
+    /// The SHA-256 of the certificate, by which this machine's own commands know it.
+    pub fn fingerprint(&self) -> String {
+        self.current().fingerprint
+    }
+
+    fn current(&self) -> Current {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<Current, Failure> {
+    let TlsFiles { cert, key } = files;
+    let unreadable = |path: &Path, what: &str, error: &dyn std::error::Error| {
+        Failure::usage(format!("{} can't be used: {error}", path.display()))
+            .or_else(format!("give a PEM file with {what}"))
+    };
+    let chain = CertificateDer::pem_file_iter(cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unreadable(cert, "the certificate and those that lead to it", &error))?;
+    let Some(first) = chain.first() else {
+        let what = format!("{} holds no certificate", cert.display());
+        return Err(Failure::usage(what).or_else("give a PEM file with the certificate"));
+    };
+    let fingerprint = fingerprint(first);
+    let secret = PrivateKeyDer::from_pem_file(key)
+        .map_err(|error| unreadable(key, "the key of the certificate", &error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
+    let mut config = config.map_err(|error| {
+        let what = format!("{} and {} do not fit: {error}", cert.display(), key.display());
+        Failure::usage(what).or_else("give a certificate and its own key")
+    })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Current { config: Arc::new(config), fingerprint })
+}
+
+/// The SHA-256 of a certificate.
+pub fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let digest = Sha256::digest(certificate.as_ref());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

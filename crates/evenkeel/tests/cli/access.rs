@@ -1,0 +1,162 @@
+//! Who gets in, over real connections.
+
+use std::path::Path;
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use rcgen::KeyPair;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Said, Server, program, request, run, wait_for};
+
+/// Runs a client with a credential of its own.
+fn run_as(server: &Server, credential: &str, args: &[&str]) -> Said {
+    let output = program(server.folder.path())
+        .args(args)
+        .env("EVENKEEL_TOKEN", credential)
+        .output()
+        .unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn a_key_is_made_used_audited_and_taken_back() {
+    let server = Server::start(&["--log", "debug"]);
+    let said = server.run(&["api-key", "create", "ci", "--role", "operator", "--ttl", "90d"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let key = said.out.trim().to_owned();
+    assert!(key.starts_with("ek_"), "{key}");
+    let taken = server.run(&["api-key", "create", "ci", "--role", "viewer"]);
+    assert_eq!(taken.code, 4, "{taken:?}");
+
+    let create = ["job", "create", "--name", "mine", "--every", "1h", "--noop"];
+    assert_eq!(run_as(&server, &key, &create).code, 0);
+    let denied = run_as(&server, &key, &["api-key", "list"]);
+    assert!(denied.code == 1 && denied.err.contains("needs the role admin"), "{denied:?}");
+
+    let revoked = server.run(&["api-key", "revoke", "ci"]);
+    assert_eq!((revoked.code, revoked.out.as_str()), (0, "ci opens nothing any more\n"));
+    let refused = run_as(&server, &key, &["job", "list"]);
+    assert!(refused.code == 1 && refused.err.contains("was revoked"), "{refused:?}");
+    assert_eq!(server.run(&["api-key", "revoke", "ci"]).code, 3);
+    let listed = server.run(&["api-key", "list"]);
+    assert!(listed.out.contains("ci") && listed.out.contains("revoked"), "{}", listed.out);
+
+    let log = server.json(&["audit", "--subject", "key:ci"]);
+    let actions = |log: &Value| -> Vec<String> {
+        let entries = log["entries"].as_array().unwrap().iter();
+        entries.map(|entry| entry["action"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(actions(&log), ["list_api_keys", "create_job"]);
+    assert_eq!(log["entries"][0]["denied"], true);
+    let table = server.run(&["audit", "--denied"]);
+    assert!(table.out.contains("127.0.0.1") && table.out.contains("403"), "{}", table.out);
+    let all = actions(&server.json(&["audit"]));
+    assert!(all.contains(&"revoke_api_key".to_owned()), "{all:?}");
+    assert!(!server.log().contains(&key["ek_".len()..]), "the key is in the log");
+}
+
+/// A certificate for another name, in two files.
+fn write_certificate(folder: &Path) {
+    let made = rcgen::generate_simple_self_signed(vec!["elsewhere.example".into()]).unwrap();
+    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn with_tls_this_machines_commands_know_the_server_by_its_certificate() {
+    let files = tempfile::tempdir().unwrap();
+    write_certificate(files.path());
+    let path = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
+    let server = Server::start(&[
+        "--listen",
+        "0.0.0.0:0",
+        "--tls-cert",
+        &path("cert.pem"),
+        "--tls-key",
+        &path("key.pem"),
+    ]);
+    assert!(server.url().starts_with("https://127.0.0.1:"), "{}", server.url());
+    let said = server.run(&["job", "list"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    // Whoever has nothing but the address has no reason to believe the certificate.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let doubt = run(elsewhere.path(), &["job", "--url", &server.url(), "--token", "x", "list"]);
+    assert_eq!(doubt.code, 5, "{doubt:?}");
+
+    let known = |server: &Server| {
+        server
+            .server_json()
+            .and_then(|local| local["certificate_sha256"].as_str().map(String::from))
+    };
+    let before = known(&server).unwrap();
+    write_certificate(files.path());
+    server.signal(Signal::HUP);
+    wait_for("the new certificate", || known(&server).filter(|now| *now != before));
+    let said = server.run(&["job", "list"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    // Nonsense changes nothing.
+    std::fs::write(files.path().join("cert.pem"), "nonsense").unwrap();
+    server.signal(Signal::HUP);
+    wait_for("a word about it", || server.log().contains("stay as they were").then_some(()));
+    assert_eq!(server.run(&["job", "list"]).code, 0);
+}
+
+#[test]
+fn files_that_are_no_certificate_are_refused_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    write_certificate(folder.path());
+    let serve =
+        |args: &[&str]| run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+    for (args, words) in [
+        (&["--tls-cert", "none.pem", "--tls-key", "key.pem"][..], "none.pem can't be used"),
+        (&["--tls-cert", "key.pem", "--tls-key", "key.pem"], "key.pem holds no certificate"),
+        (&["--tls-cert", "cert.pem", "--tls-key", "cert.pem"], "the key of the certificate"),
+        (&["--tls-cert", "cert.pem"], "tls_key: is missing"),
+        (&["--jwt-algorithm", "RS256", "--jwt-key-file", "key.pem"], "private key"),
+        (&["--jwt-algorithm", "ES256", "--jwt-jwks-file", "cert.pem"], "not a JSON Web Key Set"),
+    ] {
+        let said = serve(args);
+        assert!(said.code == 2 && said.err.contains(words), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
+fn tokens_of_an_identity_provider_are_taken_and_this_machines_commands_still_get_in() {
+    let files = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let public = files.path().join("idp.pem");
+    std::fs::write(&public, key.public_key_pem()).unwrap();
+    let server = Server::start(&[
+        "--jwt-algorithm",
+        "EdDSA",
+        "--jwt-key-file",
+        public.to_str().unwrap(),
+        "--jwt-audience",
+        "evenkeel",
+        "--jwt-role-claim",
+        "realm_access.roles",
+    ]);
+    assert_eq!(server.run(&["job", "list"]).code, 0);
+    let ask = |token: &str| {
+        let header = format!("authorization: Bearer {token}");
+        request(&server.url(), "GET", "/api/v1/jobs", &header, "").0
+    };
+    let signing = EncodingKey::from_ed_pem(key.serialize_pem().as_bytes()).unwrap();
+    let token = |audience: &str| {
+        let claims = json!({
+            "sub": "ann", "aud": audience, "exp": 4_000_000_000_u64, "tenant": "acme",
+            "realm_access": {"roles": ["offline_access", "viewer"]},
+        });
+        encode(&Header::new(Algorithm::EdDSA), &claims, &signing).unwrap()
+    };
+    assert_eq!(ask(&token("evenkeel")), 200);
+    assert_eq!(ask(&token("others")), 401);
+    // Those of the store's secret are not, until somebody says so.
+    let own = server.run(&["token", "create", "--role", "admin"]);
+    assert_eq!(ask(own.out.trim()), 401);
+}
