@@ -33,6 +33,12 @@ pub(super) fn difference(
             }
         }
     }
+    // A number and its unit belong together: said beside a new number, the same unit counts.
+    if changed.contains_key("interval_minutes")
+        && let Some(unit) = sent.get("interval_type").filter(|unit| !unit.is_null())
+    {
+        changed.insert("interval_type".into(), unit.clone());
+    }
     if faults.is_empty() { Ok(changed) } else { Err(faults) }
 }
 

@@ -32,6 +32,12 @@ pub(super) fn overlay(
     seen: &Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<Fault>> {
     let mut changed = changed.clone();
+    // Beside an interval it is only remembered, and may be forgotten.
+    if changed.get("schedule_time").is_some_and(Value::is_null)
+        && base.remove("schedule_time").is_some()
+    {
+        changed.remove("schedule_time");
+    }
     if SCHEDULE_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         reschedule(&mut base, &mut changed, seen)?;
     }
@@ -71,6 +77,10 @@ fn reschedule(
         return amend(base, changed);
     }
     let old = base.remove("schedule").unwrap_or_default();
+    if !by_interval || is_new {
+        // The expression before an interval is kept only as long as there is one.
+        base.remove("schedule_time");
+    }
     if by_interval && !is_new {
         complete_interval(changed, seen)?;
     }

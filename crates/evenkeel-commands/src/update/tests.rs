@@ -115,6 +115,7 @@ fn what_was_shown_and_put_back_is_no_change() {
         json!({"schedule": "@every 30m", "name": "a", "metadata": {"a": [1, 2.5]}}),
         json!({"cron_schedule": "H 9 * * *", "cron_max_schedule_duration": "6h"}),
         json!({"cron_expression": "0 9 * * *", "exact": false, "tz": "America/Toronto"}),
+        json!({"interval_minutes": 360, "schedule_time": "0 */6 * * *"}),
         json!({"scheduling_period": "24h"}),
         json!({"schedule": {"kind": "periodic", "period": "24h", "cooldown": "1h"}}),
         json!({"schedule": "P1M"}),
@@ -128,6 +129,22 @@ fn what_was_shown_and_put_back_is_no_change() {
             assert_eq!(change(&job, manner, shown.clone()), Ok(None), "{document}");
         }
     }
+}
+
+#[test]
+fn the_expression_before_an_interval_stays_until_there_is_none() {
+    let job = noop(json!({"schedule": {"kind": "interval", "every": "6h",
+                          "anchor": "2027-03-01T00:00:00Z"}, "schedule_time": "0 */6 * * *"}));
+    let former = |changed: JobChange| changed.about.unwrap_or_default().schedule_time;
+    let described = patch(&job, json!({"description": "x"}));
+    assert_eq!((described.next_at, &described.definition), (None, &None));
+    assert_eq!(former(described).as_deref(), Some("0 */6 * * *"));
+    let slower = patch(&job, json!({"interval_minutes": 12, "interval_type": "hours"}));
+    assert_eq!(slower.definition.unwrap().schedule, every(12 * 3600));
+    assert_eq!(slower.about, None, "nothing else is written");
+    assert_eq!(former(patch(&job, json!({"cron_expression": "0 9 * * 1-5"}))), None);
+    assert_eq!(former(patch(&job, json!({"schedule": "0 9 * * 1-5"}))), None);
+    assert_eq!(former(patch(&job, json!({"schedule_time": null}))), None);
 }
 
 #[test]
