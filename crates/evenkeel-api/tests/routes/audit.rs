@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderName, Method};
 use evenkeel_access::AuditLog;
-use evenkeel_api::{Access, Clock, Settings, Trust};
+use evenkeel_api::{Access, Clock, Settings, Streams, Trust};
 use evenkeel_store::{Role, Store};
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::model::ModelStore;
