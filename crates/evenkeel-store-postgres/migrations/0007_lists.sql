@@ -30,6 +30,9 @@ SELECT j.tenant_no, l.key, l.value #>> '{}', j.job_no
    AND octet_length(l.key) <= 255 AND octet_length(l.value #>> '{}') <= 255
     ON CONFLICT DO NOTHING;
 
+DROP INDEX job_source;
+CREATE INDEX job_source ON job (tenant_no, source_id, job_no)
+    WHERE standing <> 3 AND source_id IS NOT NULL;
 CREATE INDEX job_updated ON job (tenant_no, updated_at, job_no) WHERE standing <> 3;
 CREATE INDEX job_stopped ON job (tenant_no, standing, job_no) WHERE standing IN (1, 2);
 -- Jobs that take part and have no next time: they wait, run, or are over.

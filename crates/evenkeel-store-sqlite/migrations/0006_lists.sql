@@ -24,6 +24,9 @@ WHERE j.standing <> 3 AND l.type IN ('true', 'false', 'integer', 'real', 'text')
   AND json_type(j.about, '$.metadata') = 'object'
   AND length(CAST(l.key AS BLOB)) <= 255 AND length(CAST(l.value AS BLOB)) <= 255;
 
+DROP INDEX job_source;
+CREATE INDEX job_source ON job (tenant_no, source_id, job_no)
+    WHERE standing <> 3 AND source_id IS NOT NULL;
 CREATE INDEX job_updated ON job (tenant_no, updated_at, job_no) WHERE standing <> 3;
 CREATE INDEX job_stopped ON job (tenant_no, standing, job_no) WHERE standing IN (1, 2);
 -- Jobs that take part and have no next time: they wait, run, or are over.

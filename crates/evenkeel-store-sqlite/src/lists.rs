@@ -4,8 +4,8 @@ use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Shard, Slot, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page, PageRequest, Piece, Place,
-    Route, SortBy, Walk,
+    Along, Gathered, Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page,
+    PageRequest, Piece, Place, Route, SortBy, Walk,
 };
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, params};
@@ -40,25 +40,27 @@ pub(crate) fn list(
             return Ok(Page { items: Vec::new(), total: all, total_is_estimate: true, next: None });
         }
     };
-    let is_whole = filter.is_open() && sort.has_all();
-    if !is_whole && let Some(passing) = list.gather(all)? {
-        let total = passing.len() as u64;
-        let (places, next) = sort.cut(passing, after.as_ref(), page);
-        let items = list.load(&places)?;
-        return Ok(Page { items, total, total_is_estimate: false, next });
+    let mut along = Along::all(filter, sort, all);
+    if !along.all_pass {
+        match list.gather(all)? {
+            Gathered::All(passing) => {
+                let total = passing.len() as u64;
+                let (places, next) = sort.cut(passing, after.as_ref(), page);
+                let items = list.load(&places)?;
+                return Ok(Page { items, total, total_is_estimate: false, next });
+            }
+            Gathered::TooMany(counts) => along.choose(filter, sort, &counts),
+        }
     }
     let (walk, is_at_end) = match sort.by {
         SortBy::NextRun => list.walk_by_next_time(page)?,
         SortBy::Created | SortBy::Updated | SortBy::Name => {
-            list.walk_by_index(page, after, is_whole)?
+            list.walk_by_index(page, after, along)?
         }
     };
-    Ok(Page {
-        items: list.load(&walk.items)?,
-        total: if is_whole { all } else { walk.estimate(all) },
-        total_is_estimate: !is_whole,
-        next: walk.next(is_at_end),
-    })
+    let (total, total_is_estimate) = along.total(&walk);
+    let items = list.load(&walk.items)?;
+    Ok(Page { items, total, total_is_estimate, next: walk.next(is_at_end) })
 }
 
 /// How many jobs the tenant has.
@@ -146,20 +148,23 @@ impl List<'_> {
     }
 
     /// All that pass, if an index leads to few enough.
-    fn gather(&self, all: u64) -> Answer<Option<Vec<Place>>> {
+    fn gather(&self, all: u64) -> Answer<Gathered> {
+        let most = self.filter.sorted_max(self.sort);
+        let mut counts = Vec::new();
         for route in self.filter.routes() {
-            if route == Route::All && all > u64::from(LOOKED_AT_MAX) {
+            if route == Route::All && all > u64::from(most) {
                 continue;
             }
-            if self.looked_at(route)? > i64::from(LOOKED_AT_MAX) {
+            let looked_at = self.looked_at(route)?;
+            if looked_at > i64::from(most) {
+                counts.push((route, looked_at.unsigned_abs()));
                 continue;
             }
-            let found = self.look(statements_of(route).0, &[])?;
-            return Ok(Some(
-                found.into_iter().filter(|(_, passes)| *passes).map(|(at, _)| at).collect(),
-            ));
+            let found = self.look(statements_of(route).0, &[])?.into_iter();
+            let passing = found.filter(|(_, passes)| *passes).map(|(place, _)| place);
+            return Ok(Gathered::All(passing.collect()));
         }
-        Ok(None)
+        Ok(Gathered::TooMany(counts))
     }
 
     /// How many rows a route looks at, counted up to one too many.
@@ -214,21 +219,15 @@ impl List<'_> {
         &self,
         page: PageRequest<JobCursor>,
         after: Option<Place>,
-        is_whole: bool,
+        along: Along,
     ) -> Answer<(Walk, bool)> {
-        let sql = match self.sort.by {
-            SortBy::Updated => include_str!("../queries/list_jobs_by_updated.sql"),
-            SortBy::Name => include_str!("../queries/list_jobs_by_name.sql"),
-            SortBy::Created | SortBy::NextRun => {
-                include_str!("../queries/list_jobs_by_created.sql")
-            }
-        };
+        let sql = walked(self.sort.by, along.route);
         let sql = if self.sort.descending { turned(sql) } else { sql.to_owned() };
         // What all pass can be left out by the database.
-        let mut skipped = if is_whole { i64::from(page.offset) } else { 0 };
+        let mut skipped = if along.all_pass { i64::from(page.offset) } else { 0 };
         let mut walk =
-            Walk::new(PageRequest { offset: if is_whole { 0 } else { page.offset }, ..page });
-        let step = if is_whole { i64::from(page.limit) + 1 } else { STEP };
+            Walk::new(PageRequest { offset: if along.all_pass { 0 } else { page.offset }, ..page });
+        let step = if along.all_pass { i64::from(page.limit) + 1 } else { STEP };
         let mut after = after;
         for _ in 0..i64::from(LOOKED_AT_MAX) / STEP {
             let mut found = self.look(&sql, &self.start(after.as_ref(), step + 1, skipped))?;
@@ -391,6 +390,20 @@ fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
         Route::Name => (include_str!("../queries/list_jobs_from_name.sql"), None),
         Route::SourcePrefix => (include_str!("../queries/list_jobs_from_source_prefix.sql"), None),
         Route::All => (include_str!("../queries/list_jobs_from_all.sql"), None),
+    }
+}
+
+/// What leads through all jobs in an order, or in that of their creation along a route.
+fn walked(by: SortBy, route: Option<Route>) -> &'static str {
+    match (by, route) {
+        (_, Some(Route::Label)) => include_str!("../queries/list_jobs_by_label.sql"),
+        (_, Some(Route::Source)) => include_str!("../queries/list_jobs_by_source.sql"),
+        (_, Some(Route::Paused)) => include_str!("../queries/list_jobs_by_paused.sql"),
+        (SortBy::Updated, _) => include_str!("../queries/list_jobs_by_updated.sql"),
+        (SortBy::Name, _) => include_str!("../queries/list_jobs_by_name.sql"),
+        (SortBy::Created | SortBy::NextRun, _) => {
+            include_str!("../queries/list_jobs_by_created.sql")
+        }
     }
 }
 

@@ -185,11 +185,11 @@ pub trait JobStore: Send + Sync {
     /// name, of their configurations); falling, all that the other way round.
     ///
     /// A page costs no more the deeper it is, nor the more jobs there are. If an index leads from
-    /// the filter to [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) jobs at most, all of those are looked
-    /// at, and the total is exact. Else the list is walked in its order, so many jobs for a page at
-    /// most: then it may have fewer jobs than were asked for, even none, and still a next page; an
-    /// offset reaches no further; and the total is an estimate. Without a filter it is a kept
-    /// count. By next times, jobs of one quarter of an hour are in their order unless more than
+    /// the filter to few jobs ([`JobFilter::sorted_max`]), all of those are looked at, and the total
+    /// is exact. Else the list is walked in its order, [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) jobs
+    /// for a page at most: then it may have fewer jobs than were asked for, even none, and still a
+    /// next page; an offset reaches no further; and the total may be an estimate. Without a filter
+    /// it is a kept count. By next times, jobs of one quarter of an hour are in their order unless more than
     /// [`LOOKED_AT_MAX`](crate::LOOKED_AT_MAX) have theirs in it.
     async fn list_jobs(
         &self,

@@ -42,7 +42,9 @@ pub use events::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
 };
 pub use jobs::{Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Triggered};
-pub use listing::{LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of};
+pub use listing::{
+    Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
+};
 pub use lists::{COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};

@@ -11,7 +11,7 @@ use evenkeel_core::status::JobStatus;
 use evenkeel_core::{About, JobNo, Shard, Slot, Timestamp};
 use serde_json::Value;
 
-use crate::{JobCursor, JobFilter, JobSort, PageRequest, SortBy};
+use crate::{JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
 
 /// Of a job's metadata, so many values can be asked for.
 pub const LABELS_MAX: usize = 64;
@@ -62,7 +62,35 @@ pub enum Route {
     All,
 }
 
+/// Where an index leads to the jobs in their order, no more than so many are sorted instead.
+const SORTED_MAX: u32 = 1_000;
+
 impl JobFilter {
+    /// An index that leads to jobs that pass in the order of the list.
+    pub fn ordered_route(&self, sort: JobSort) -> Option<Route> {
+        let routes = self.routes().into_iter();
+        let mut ordered =
+            routes.filter(|route| matches!(route, Route::Label | Route::Source | Route::Paused));
+        ordered.next().filter(|_| sort.by == SortBy::Created)
+    }
+
+    /// A route that leads to no more jobs than this is taken, and all of them are sorted.
+    pub fn sorted_max(&self, sort: JobSort) -> u32 {
+        if self.ordered_route(sort).is_some() { SORTED_MAX } else { LOOKED_AT_MAX }
+    }
+
+    /// Do all pass that the route leads to?
+    pub fn is_only(&self, route: Route) -> bool {
+        let mut rest = self.clone();
+        match route {
+            Route::Label if rest.metadata.len() == 1 => rest.metadata.clear(),
+            Route::Source => rest.source_id = None,
+            Route::Paused => rest.status = None,
+            _ => {}
+        }
+        rest.is_open()
+    }
+
     /// Does it let everything pass?
     pub fn is_open(&self) -> bool {
         *self == Self::default()
@@ -92,6 +120,52 @@ impl JobFilter {
             Some(Route::All),
         ];
         routes.into_iter().flatten().collect()
+    }
+}
+
+/// What was found along the routes of a filter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Gathered {
+    /// All that pass.
+    All(Vec<Place>),
+    /// Every route leads to too many; to how many is counted up to one more than anybody looks at.
+    TooMany(Vec<(Route, u64)>),
+}
+
+/// What a list is walked along.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Along {
+    /// A route, or else the index of the order.
+    pub route: Option<Route>,
+    /// It leads to what passes and nothing else.
+    pub all_pass: bool,
+    /// To so many jobs.
+    of: u64,
+    is_counted: bool,
+}
+
+impl Along {
+    /// Along the order of the list, in which the tenant has `all` jobs.
+    pub fn all(filter: &JobFilter, sort: JobSort, all: u64) -> Self {
+        let all_pass = filter.is_open() && sort.has_all();
+        Self { route: None, all_pass, of: all, is_counted: true }
+    }
+
+    /// Takes the route that leads through the list in its order, if there is one.
+    pub fn choose(&mut self, filter: &JobFilter, sort: JobSort, counts: &[(Route, u64)]) {
+        let Some(route) = filter.ordered_route(sort) else { return };
+        let Some((_, count)) = counts.iter().find(|(counted, _)| *counted == route) else { return };
+        *self = Self {
+            route: Some(route),
+            all_pass: filter.is_only(route),
+            of: *count,
+            is_counted: *count <= u64::from(LOOKED_AT_MAX),
+        };
+    }
+
+    /// How many there are on all pages, and whether that is an estimate.
+    pub fn total(&self, walk: &Walk) -> (u64, bool) {
+        if self.all_pass { (self.of, !self.is_counted) } else { (walk.estimate(self.of), true) }
     }
 }
 

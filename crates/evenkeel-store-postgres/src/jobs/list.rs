@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page, PageRequest, Piece, Place,
-    Route, Scope, SortBy, StoreError, Walk,
+    Along, Gathered, Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page,
+    PageRequest, Piece, Place, Route, Scope, SortBy, StoreError, Walk,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::list_statements::{counting, gathering, turned, walking};
+use super::list_statements::{counting, gathering, turned, walked, walking};
 use super::read::read_job;
 use crate::PostgresStore;
 use crate::columns::{count, get, micros};
@@ -152,25 +152,27 @@ impl List {
                 }
             },
         };
-        let is_whole = self.filter.is_open() && self.sort.has_all();
-        if !is_whole && let Some(passing) = self.gather(connection, all).await? {
-            let total = passing.len() as u64;
-            let (places, next) = self.sort.cut(passing, after.as_ref(), page);
-            let items = load(connection, &places).await?;
-            return Ok(Page { items, total, total_is_estimate: false, next });
+        let mut along = Along::all(&self.filter, self.sort, all);
+        if !along.all_pass {
+            match self.gather(connection, all).await? {
+                Gathered::All(passing) => {
+                    let total = passing.len() as u64;
+                    let (places, next) = self.sort.cut(passing, after.as_ref(), page);
+                    let items = load(connection, &places).await?;
+                    return Ok(Page { items, total, total_is_estimate: false, next });
+                }
+                Gathered::TooMany(counts) => along.choose(&self.filter, self.sort, &counts),
+            }
         }
         let (walk, is_at_end) = match self.sort.by {
             SortBy::NextRun => self.walk_by_next_time(connection, page).await?,
             SortBy::Created | SortBy::Updated | SortBy::Name => {
-                self.walk_by_index(connection, page, after, is_whole).await?
+                self.walk_by_index(connection, page, after, along).await?
             }
         };
-        Ok(Page {
-            items: load(connection, &walk.items).await?,
-            total: if is_whole { all } else { walk.estimate(all) },
-            total_is_estimate: !is_whole,
-            next: walk.next(is_at_end),
-        })
+        let (total, total_is_estimate) = along.total(&walk);
+        let items = load(connection, &walk.items).await?;
+        Ok(Page { items, total, total_is_estimate, next: walk.next(is_at_end) })
     }
 
     /// Where in the list a cursor stands.
@@ -186,21 +188,25 @@ impl List {
     }
 
     /// All that pass, if an index leads to few enough.
-    async fn gather(&self, connection: &Connection, all: u64) -> Tried<Option<Vec<Place>>> {
+    async fn gather(&self, connection: &Connection, all: u64) -> Tried<Gathered> {
+        let most = self.filter.sorted_max(self.sort);
+        let mut counts = Vec::new();
         for route in self.filter.routes() {
-            if route == Route::All && all > u64::from(LOOKED_AT_MAX) {
+            if route == Route::All && all > u64::from(most) {
                 continue;
             }
-            let rows = connection.rows(&gathering(route), &self.params(&[])).await?;
+            let rows = connection.rows(&gathering(route, most), &self.params(&[])).await?;
             let looked_at = rows.first().map(|row| get::<i64>(row, 6)).transpose()?.unwrap_or(0);
-            if looked_at > i64::from(LOOKED_AT_MAX) {
+            if looked_at > i64::from(most) {
+                counts.push((route, looked_at.cast_unsigned()));
                 continue;
             }
             // If none passes there is still a row, which only says how many were looked at.
             let found = rows.iter().filter(|row| !matches!(get(row, 0), Ok(None::<i64>)));
-            return Ok(Some(found.map(|row| self.read_place(row)).collect::<Tried<Vec<_>>>()?));
+            let found = found.map(|row| self.read_place(row)).collect::<Tried<Vec<_>>>()?;
+            return Ok(Gathered::All(found));
         }
-        Ok(None)
+        Ok(Gathered::TooMany(counts))
     }
 
     fn read_place(&self, row: &Row) -> Tried<Place> {
@@ -245,22 +251,16 @@ impl List {
         connection: &Connection,
         page: PageRequest<JobCursor>,
         mut after: Option<Place>,
-        is_whole: bool,
+        along: Along,
     ) -> Tried<(Walk, bool)> {
-        let from = match self.sort.by {
-            SortBy::Updated => include_str!("../../queries/list_jobs_by_updated.sql"),
-            SortBy::Name => include_str!("../../queries/list_jobs_by_name.sql"),
-            SortBy::Created | SortBy::NextRun => {
-                include_str!("../../queries/list_jobs_by_created.sql")
-            }
-        };
+        let from = walked(self.sort.by, along.route);
         let from = if self.sort.descending { turned(from) } else { from.to_owned() };
         let sql = walking(&from);
         // Where all pass, those to be left out need not be seen.
         let (mut offset, left_out) =
-            if is_whole { (i64::from(page.offset), 0) } else { (0, page.offset) };
+            if along.all_pass { (i64::from(page.offset), 0) } else { (0, page.offset) };
         let mut walk = Walk::new(PageRequest { offset: left_out, ..page });
-        let step = if is_whole { i64::from(page.limit) + 1 } else { STEP };
+        let step = if along.all_pass { i64::from(page.limit) + 1 } else { STEP };
         let limit = step + 1;
         for _ in 0..i64::from(LOOKED_AT_MAX) / STEP {
             let start = Start::new(&self.filter, self.sort.descending, after.as_ref());

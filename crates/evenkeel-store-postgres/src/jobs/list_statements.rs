@@ -1,16 +1,16 @@
 //! The statements of lists, put together from what leads to jobs and what is asked of them.
 
-use evenkeel_store::Route;
+use evenkeel_store::{Route, SortBy};
 
 /// All jobs that a route leads to and that pass, if those are few enough; in any case, in the last
 /// column, how many rows were looked at.
-pub(super) fn gathering(route: Route) -> String {
+pub(super) fn gathering(route: Route, most: u32) -> String {
     let (from, looked_at) = statements_of(route);
     let looked_at = looked_at.unwrap_or("SELECT count(*) FROM f");
     let passes = with_status(include_str!("../../queries/list_jobs_passes.sql"));
     format!(
         "WITH f AS MATERIALIZED (\n{from}), looked_at (n) AS MATERIALIZED (\n{looked_at}),
-         c AS MATERIALIZED (SELECT job_no FROM f WHERE (SELECT n FROM looked_at) <= 10000)
+         c AS MATERIALIZED (SELECT job_no FROM f WHERE (SELECT n FROM looked_at) <= {most})
          SELECT p.*, l.n FROM looked_at l LEFT JOIN (\n{passes}) AS p ON p.passes"
     )
 }
@@ -38,6 +38,20 @@ pub(super) fn counting() -> String {
         looked_at.join(", "),
         from.join(" UNION "),
     )
+}
+
+/// What leads through all jobs in an order, or in that of their creation along a route.
+pub(super) fn walked(by: SortBy, route: Option<Route>) -> &'static str {
+    match (by, route) {
+        (_, Some(Route::Label)) => include_str!("../../queries/list_jobs_by_label.sql"),
+        (_, Some(Route::Source)) => include_str!("../../queries/list_jobs_by_source.sql"),
+        (_, Some(Route::Paused)) => include_str!("../../queries/list_jobs_by_paused.sql"),
+        (SortBy::Updated, _) => include_str!("../../queries/list_jobs_by_updated.sql"),
+        (SortBy::Name, _) => include_str!("../../queries/list_jobs_by_name.sql"),
+        (SortBy::Created | SortBy::NextRun, _) => {
+            include_str!("../../queries/list_jobs_by_created.sql")
+        }
+    }
 }
 
 /// The statement of a walk, the other way round.
