@@ -35,7 +35,7 @@ use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
 use crate::tallier::{Tallier, Tallies};
-use crate::worker::Worker;
+use crate::worker::{Worker, WorkerParts};
 
 /// After the grace, bodies and the store have this long.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -78,16 +78,16 @@ impl Life {
         db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
         let tallies = Arc::new(Tallies::default());
-        let worker = Worker::new(
-            Arc::new(Slots::new(settings.workers)),
-            Arc::clone(registry),
-            lease.watch(),
-            Arc::clone(clock),
-            Arc::clone(&db_clock),
-            Arc::clone(chance),
-            ended_in,
-            Arc::clone(&tallies),
-        );
+        let worker = Worker::new(WorkerParts {
+            slots: Arc::new(Slots::new(settings.workers)),
+            registry: Arc::clone(registry),
+            lease: lease.watch(),
+            clock: Arc::clone(clock),
+            db_clock: Arc::clone(&db_clock),
+            chance: Arc::clone(chance),
+            ended: ended_in,
+            tallies: Arc::clone(&tallies),
+        });
         let shared = Arc::new(Incarnation {
             node: joined.node,
             store: Arc::clone(store),

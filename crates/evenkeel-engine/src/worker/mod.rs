@@ -32,6 +32,26 @@ const UNSTORED_MAX: usize = 8192;
 /// Cancellations that may wait for their body to start.
 const EARLY_CANCELS_MAX: usize = 1024;
 
+/// What a worker is made of.
+pub struct WorkerParts {
+    /// The places for bodies.
+    pub slots: Arc<Slots>,
+    /// What can be run.
+    pub registry: Arc<Registry>,
+    /// Until when bodies may go on.
+    pub lease: Lease,
+    /// The node's clocks.
+    pub clock: Arc<dyn Clock>,
+    /// What the store's clock says.
+    pub db_clock: Arc<DbClock>,
+    /// Chance.
+    pub chance: Arc<dyn Chance>,
+    /// How bodies end is sent here.
+    pub ended: mpsc::UnboundedSender<Finish>,
+    /// What runs is counted here.
+    pub tallies: Arc<Tallies>,
+}
+
 /// All bodies of one incarnation of a node.
 pub struct Worker {
     /// The places for bodies.
@@ -58,17 +78,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Worker {
-    /// A worker without bodies. How they end is sent to `ended`.
-    pub fn new(
-        slots: Arc<Slots>,
-        registry: Arc<Registry>,
-        lease: Lease,
-        clock: Arc<dyn Clock>,
-        db_clock: Arc<DbClock>,
-        chance: Arc<dyn Chance>,
-        ended: mpsc::UnboundedSender<Finish>,
-        tallies: Arc<Tallies>,
-    ) -> Self {
+    /// A worker without bodies.
+    pub fn new(parts: WorkerParts) -> Self {
+        let WorkerParts { slots, registry, lease, clock, db_clock, chance, ended, tallies } = parts;
         Self {
             slots,
             doubt: AtomicBool::new(false),
