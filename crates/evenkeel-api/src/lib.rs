@@ -30,8 +30,9 @@ pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
 pub use executions::{CancelledView, ExecutionList, ExecutionView, ProgressView, SkippedView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
-    BlackoutView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument, JobList,
-    JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView, TriggeredView,
+    BlackoutView, CommandedView, ConditionView, DeletedView, ExplainView, HistoryView, JobDocument,
+    JobList, JobView, NextTimeView, NextTimesView, ReasonView, ScheduleForm, ScheduleView,
+    TriggeredView,
 };
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};

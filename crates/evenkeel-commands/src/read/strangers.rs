@@ -1,9 +1,10 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 28] = [
+const SET_BY_THE_SERVER: [&str; 32] = [
     "average_duration_ms",
     "average_good_duration",
+    "cancelled_at",
     "completed_at",
     "condition",
     "condition_reason",
@@ -24,11 +25,14 @@ const SET_BY_THE_SERVER: [&str; 28] = [
     "last_run_at",
     "last_scheduled_at",
     "last_start_at",
+    "lock_acquired_at",
+    "lock_token",
     "next_run_at",
     "paused_at",
     "run_count",
     "started_at",
     "status",
+    "still_running",
     "updated_at",
 ];
 
