@@ -161,10 +161,12 @@ pub struct Problem {
     /// The HTTP status.
     pub status: u16,
     /// What it is this time.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// The first field or parameter to blame, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub field: Option<Box<str>>,
     /// The character of its text that the fault begins at, counted from 0, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
@@ -182,7 +184,8 @@ pub struct Problem {
     pub job_status: Option<JobStatus>,
     /// What the job would allow instead.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<Vec<&'static str>>,
+    #[schema(value_type = Option<Vec<String>>)]
+    pub allowed: Option<Box<[&'static str]>>,
 }
 
 impl Problem {
@@ -195,7 +198,7 @@ impl Problem {
             kind,
             title: kind.title(),
             status: kind.status().as_u16(),
-            detail: detail.into(),
+            detail: detail.into().into_boxed_str(),
             field: None,
             position: None,
             errors: Vec::new(),
@@ -213,7 +216,7 @@ impl Problem {
             [fault, others @ ..] => format!("{fault} (and {} more, see errors)", others.len()),
         };
         Self {
-            field: faults.first().map(|fault| fault.field.clone()),
+            field: faults.first().map(|fault| fault.field.as_str().into()),
             position: faults.first().and_then(place),
             errors: faults
                 .into_iter()

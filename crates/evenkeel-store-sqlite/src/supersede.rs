@@ -12,10 +12,10 @@ pub(crate) fn supersede(connection: &Connection, batch: &[Supersede], now: Now) 
     let now = resolve(now);
     let mut look = connection.prepare_cached(include_str!("../queries/supersede_look.sql"))?;
     for Supersede { job, generation, due } in batch {
-        if look.exists(params![job.0, generation, due.as_micros()])? {
-            if supersede_all(connection, *job, now)? {
-                tell_of_end(connection, *job)?;
-            }
+        if look.exists(params![job.0, generation, due.as_micros()])?
+            && supersede_all(connection, *job, now)?
+        {
+            tell_of_end(connection, *job)?;
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ pub async fn a_pause_and_a_fire_agree_on_what_runs(opened: Opened) {
             }
         })
         .await;
-        let of = |fires: bool| answers.iter().any(|answer| *answer == (fires, true));
+        let of = |fires: bool| answers.contains(&(fires, true));
         assert_eq!(of(false), of(true) && begin == Begin::Claimed, "{answers:?}");
         assert_eq!(status(&rig, job).await, JobStatus::Paused);
     }

@@ -4,8 +4,8 @@ use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
-    Action, Done, FinishResult, FireResult, JobChange, JobFilter, JobSort, Obeyed, PageRequest,
-    Registered, Standing, Triggered,
+    Action, Done, FinishResult, FireResult, JobFilter, JobSort, Obeyed, PageRequest, Registered,
+    Standing, Triggered,
 };
 
 use crate::Opened;
@@ -98,7 +98,7 @@ pub async fn it_obeys_nothing_but_its_deletion(opened: Opened) {
         resume(Some(at(90))),
         Action::Cancel,
         Action::Retry { n: 0, next_at: None },
-        Action::Change(Box::new(JobChange::default())),
+        Action::Change(Box::default()),
     ] {
         let Obeyed::NotAllowed(refusal) = act(&rig, job, action.clone(), 20).await else {
             panic!("{action:?}");
