@@ -2,6 +2,7 @@
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::control::{SoFar, moved_to, resumed_at};
+use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp};
 use evenkeel_store::{Action, Job, JobChange, JobStore, Now, Obeyed, Order, Scope, Standing};
@@ -24,8 +25,10 @@ pub enum Turn {
 impl Planned {
     /// Only where the times are simple can they be told without the product.
     fn takes_commands(&self) -> bool {
-        let Definition { schedule, bounds, .. } = &self.definition;
-        matches!(schedule, Schedule::Interval(_)) && bounds.max_runs.is_none()
+        let Definition { schedule, bounds, overlap, .. } = &self.definition;
+        matches!(schedule, Schedule::Interval(_))
+            && bounds.max_runs.is_none()
+            && *overlap != OverlapPolicy::Replace
     }
 }
 
