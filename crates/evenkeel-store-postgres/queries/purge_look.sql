@@ -6,7 +6,7 @@ WITH RECURSIVE chain AS (
     SELECT r.prev_at, r.prev_sequence, c.depth + 1
       FROM chain c JOIN run r ON r.scheduled_at = c.at AND r.job_no = $1
                              AND r.sequence = c.sequence AND r.attempt = 0
-     WHERE r.prev_at IS NOT NULL AND c.depth < $2
+     WHERE r.prev_at IS NOT NULL AND c.depth < $2::int8
 )
 SELECT c.at, c.sequence, a.attempts, a.open > 0
   FROM chain c

@@ -85,6 +85,7 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     // What is on the list is marked so: a good end has it judged again, or it can leave.
     rig.store.watch(&[JobNo(2)]).await.unwrap();
     assert_eq!(rows(&options, "job_state WHERE watched").await, 1);
+    assert_eq!(rows(&options, &format!("job_state WHERE stopped_at = {}", i64::MAX)).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,4 +100,30 @@ async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
     let rows = onlooker.query(sql, &[&table]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(columns, ["job_no", "shard", "slot"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenants_counts_follow_each_order() {
+    use evenkeel_store::Action;
+    let (store, options) = common::open().await;
+    let rig = rig(store).await;
+    let names = ["paused", "cancelled", "deleted", "resumed", "paused, then deleted"];
+    let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
+    let resume = Action::Resume { next_at: Some(at(90)) };
+    for (job, action) in [
+        (0, Action::Pause),
+        (1, Action::Cancel),
+        (2, Action::Delete),
+        (3, Action::Pause),
+        (3, resume.clone()),
+        (4, Action::Pause),
+        (4, Action::Delete),
+        // Refused, so that nothing changes.
+        (0, Action::Pause),
+        (1, resume),
+    ] {
+        rig.store.act(&rig.scope, jobs[job].id, action, now(10)).await.unwrap();
+    }
+    let counts = "tenant WHERE job_count = 3 AND paused = 1 AND cancelled = 1";
+    assert_eq!(rows(&options, counts).await, 1);
 }

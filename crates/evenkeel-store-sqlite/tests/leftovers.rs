@@ -78,3 +78,30 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
     assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenants_counts_follow_each_order() {
+    use evenkeel_store::Action;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let rig = rig(&path).await;
+    let names = ["paused", "cancelled", "deleted", "resumed", "paused, then deleted"];
+    let jobs = rig.add_all(names.map(|name| new_job(name).build()).to_vec()).await;
+    let resume = Action::Resume { next_at: Some(at(90)) };
+    for (job, action) in [
+        (0, Action::Pause),
+        (1, Action::Cancel),
+        (2, Action::Delete),
+        (3, Action::Pause),
+        (3, resume.clone()),
+        (4, Action::Pause),
+        (4, Action::Delete),
+        // Refused, so that nothing changes.
+        (0, Action::Pause),
+        (1, resume),
+    ] {
+        rig.store.act(&rig.scope, jobs[job].id, action, now(10)).await.unwrap();
+    }
+    let counts = "tenant WHERE job_count = 3 AND paused = 1 AND cancelled = 1";
+    assert_eq!(rows(&path, counts), 1);
+}

@@ -51,7 +51,9 @@ async fn a_created_job_is_shown_with_all_its_fields() {
             "dont_run_on_nodes": [], "max_expected_duration": null,
             "average_duration_override": null, "duration_deviation_ms": null, "condition": "OK",
             "condition_reason": "never_ran", "failure_count": null,
-            "average_good_duration": null,
+            "average_good_duration": null, "started_at": null, "completed_at": null,
+            "error_message": null, "current_retry_count": 0, "lock_token": null,
+            "lock_acquired_at": null, "paused_at": null, "cancelled_at": null,
         })
     );
 }

@@ -1,7 +1,7 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 31] = [
+const SET_BY_THE_SERVER: [&str; 32] = [
     "average_duration_ms",
     "average_good_duration",
     "cancelled_at",
@@ -32,6 +32,7 @@ const SET_BY_THE_SERVER: [&str; 31] = [
     "run_count",
     "started_at",
     "status",
+    "still_running",
     "updated_at",
 ];
 

@@ -134,3 +134,45 @@ fn without_a_server_the_way_out_is_told() {
     assert!(said.err.contains("evenkeel serve"), "{}", said.err);
     assert!(!folder.path().join("evenkeel-data").exists(), "looking leaves nothing behind");
 }
+
+#[test]
+fn a_job_is_paused_resumed_cancelled_and_forgotten() {
+    let server = Server::start(&[]);
+    server.json(&["job", "create", "--name", "rare", "--every", "24h", "--noop"]);
+    let said = server.run(&["job", "pause", "rare"]);
+    assert!(said.out.contains("Paused rare.") && said.out.contains("job resume rare"), "{said:?}");
+    let again = server.run(&["job", "pause", "rare"]);
+    assert_eq!(again.code, 4, "{again:?}");
+    assert!(again.err.contains("paused") && again.err.contains("resume"), "{}", again.err);
+    let resumed = server.json(&["job", "resume", "rare"]);
+    assert_eq!((&resumed["status"], &resumed["is_paused"]), (&json!("scheduled"), &json!(false)));
+    assert_eq!(server.run(&["job", "retry", "rare"]).code, 4, "it has not failed");
+    let said = server.run(&["job", "cancel", "rare"]);
+    assert_eq!(said.out.trim(), "Cancelled rare for good.");
+    assert_eq!(server.json(&["job", "show", "rare"])["status"], "cancelled");
+    let gone = server.run(&["job", "delete", "rare", "--purge"]);
+    assert!(gone.out.contains("0 executions of its history were forgotten"), "{gone:?}");
+    assert_eq!(server.run(&["job", "show", "rare"]).code, 3);
+}
+
+#[test]
+fn a_failed_job_is_tried_again_on_demand() {
+    let server = Server::start(&[]);
+    create_from_json(
+        &server,
+        &json!({"name": "fails", "executor_type": "noop", "executor_config": {"fail": "no"},
+                "schedule_enabled": false, "max_retries": 0}),
+    );
+    server.wait_for_run("fails", "failed");
+    let retried = server.json(&["job", "retry", "fails"]);
+    assert_eq!(
+        (&retried["status"], &retried["current_retry_count"]),
+        (&json!("pending"), &json!(0))
+    );
+    let run = retried["run_id"].as_str().unwrap().to_owned();
+    wait_for("the retried run", || {
+        let said = server.run(&["run", "show", &run, "--json"]);
+        let run: serde_json::Value = serde_json::from_str(&said.out).ok()?;
+        (run["status"] == "failed").then_some(())
+    });
+}

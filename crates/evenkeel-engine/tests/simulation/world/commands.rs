@@ -8,6 +8,7 @@ use evenkeel_store::{Action, Job, JobChange, JobStore, Now, Obeyed, Order, Scope
 
 use super::World;
 use super::jobs::Planned;
+use crate::body::Time;
 
 /// A command that was acknowledged, and what it does to the times of its job.
 #[derive(Copy, Clone, Debug)]
