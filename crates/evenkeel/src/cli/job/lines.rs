@@ -7,7 +7,7 @@ use std::path::Path;
 use evenkeel_core::JobId;
 use evenkeel_core::chance::Chance as _;
 use evenkeel_engine::RandomChance;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::super::Context;
@@ -32,7 +32,7 @@ struct Tally {
 
 pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Result<(), Failure> {
     let (mut file, size) = open(path)?;
-    let bar = bar(size);
+    let bar = bar(size, context.output.is_json());
     // One key for the file, so that a part that is sent again is not created again.
     let key = JobId::new(context.now(), RandomChance::from_system().ten_bytes());
     let (mut tally, mut lines_before, mut part) = (Tally::default(), 0, 0);
@@ -134,9 +134,10 @@ fn next_part(file: &mut dyn BufRead) -> std::io::Result<(Vec<u8>, u64)> {
     Ok((bytes, lines as u64))
 }
 
-/// Shown to people only.
-fn bar(size: Option<u64>) -> ProgressBar {
-    let bar = size.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+/// Shown to people only: it hides itself where nobody looks.
+fn bar(size: Option<u64>, is_json: bool) -> ProgressBar {
+    let target = if is_json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(size, target);
     let style = "{bar:30} {percent:>3}% {bytes}/{total_bytes}  {msg}";
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
