@@ -22,6 +22,8 @@ pub struct Access {
     pub door: Door,
     /// Slows down those who guess.
     pub limiter: Limiter,
+    /// Counts those who come without any credential, so that they can't fill the log.
+    pub strangers: Limiter,
     /// What was done.
     pub audit: AuditLog,
     store: Arc<dyn Store>,
@@ -34,6 +36,7 @@ impl Access {
         Self {
             door: Door::new(Arc::clone(&store), trust),
             limiter: Limiter::default(),
+            strangers: Limiter::default(),
             audit: AuditLog::start(Arc::clone(&store)),
             store,
             chance,

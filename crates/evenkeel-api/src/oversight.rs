@@ -128,7 +128,9 @@ impl Asked {
             return self.count_failure(app, response);
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            app.access.audit.record_refusal(self.entry(app, &response, true));
+            if status == StatusCode::FORBIDDEN || self.is_worth_an_entry(app) {
+                app.access.audit.record_refusal(self.entry(app, &response, true));
+            }
             return response;
         }
         // A server error may come after the deed.
@@ -139,6 +141,13 @@ impl Asked {
         let detail = "it may have taken effect, but could not be written into the audit log; look \
                       before repeating it";
         Problem::new(ProblemType::StoreUnavailable, detail).into_response()
+    }
+
+    /// Whoever has no credential and asks without end must not fill the log.
+    fn is_worth_an_entry(&self, app: &App) -> bool {
+        let now = (app.clock)();
+        let verdict = self.from.map(|from| app.access.strangers.failed(from, now));
+        !matches!(verdict, Some(Verdict::Shut(_)))
     }
 
     /// A credential was refused.

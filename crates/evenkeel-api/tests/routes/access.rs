@@ -152,6 +152,10 @@ async fn a_request_without_a_credential_is_no_failed_try() {
         request.extensions_mut().insert(ClientAddress("192.0.2.1".parse().unwrap()));
         world.send(request).await.problem(401, "unauthorized");
     }
+    // They are in the log, up to a point.
+    world.create(json!({})).await;
+    let log = request(Method::GET, "/api/v1/audit", Some(&token(Role::Admin, "default")), None);
+    assert_eq!(world.send(log).await.expect(200)["total"], 11);
 }
 
 fn machine_token() -> (Arc<Tokens>, String) {

@@ -105,7 +105,7 @@ impl Reload {
                 match self.once() {
                     Ok(()) => tracing::info!("certificate and keys were read again"),
                     Err(failure) => {
-                        tracing::error!("certificate and keys stay as they were: {}", failure.what)
+                        tracing::error!("certificate and keys stay as they were: {}", failure.what);
                     }
                 }
             }
