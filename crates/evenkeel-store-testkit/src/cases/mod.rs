@@ -61,6 +61,10 @@
 //! the text; where only the title fits it is the beginning. A job that is deleted, or not the
 //! tenant's, has no pages to list.
 //!
+//! **Events.** A place where some were lost is one of those kept. `gap` is said if something follows the
+//! place asked for, and either nothing at or before that place is kept or one of those places was
+//! looked at. Events of other tenants are looked at and not told.
+//!
 //! **Openings.** An attempt may be claimed from `open_from` on and before `open_until`. One that is
 //! closed or forbids the node keeps its place and takes nobody else's.
 //!
