@@ -46,7 +46,7 @@ enum JobCommand {
   evenkeel job list --metadata team=red --condition error
   evenkeel job list --next-run-before 2026-12-01T10:00:00Z --sort next_run_at
   evenkeel job list --json | jq '.jobs[].next_run_at'")]
-    List(show::ListArgs),
+    List(Box<show::ListArgs>),
     /// Show one job
     #[command(after_help = "Examples:
   evenkeel job show hello")]
@@ -150,7 +150,7 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
                 None => create::run(context, &client, &document).await,
             },
             JobCommand::Update(args) => update::run(context, &client, &args, &document).await,
-            JobCommand::List(args) => show::list(context, &client, args).await,
+            JobCommand::List(args) => show::list(context, &client, *args).await,
             JobCommand::Show { job } => show::show(context, &client, &job).await,
             JobCommand::Stats { job } => stats::stats(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
