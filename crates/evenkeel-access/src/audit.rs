@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use evenkeel_store::{AuditEntry, Store};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// Entries that wait at most. Refusals beyond are dropped and counted; changes wait for room.
 const WAITING_MAX: usize = 10_000;
 /// Entries of one transaction.
 const BATCH_MAX: usize = 1000;
+/// Transactions under way at once. With one, whoever comes a moment too late waits for two; the
+/// stores commit together what comes together.
+const SIDE_BY_SIDE: usize = 4;
 /// Texts of an entry are cut to this.
 const TEXT_CHARS_MAX: usize = 500;
 
@@ -23,7 +26,7 @@ struct Waiting {
 
 /// Writes down what was done and what was refused. Clones share one queue.
 ///
-/// While one transaction is under way the next gathers, so that a crowd of requests costs hardly
+/// While a few transactions are under way the next gathers, so that a crowd of requests costs hardly
 /// more of them than a single one, and nobody waits for company.
 #[derive(Clone)]
 pub struct AuditLog(mpsc::Sender<Waiting>);
@@ -53,21 +56,33 @@ impl AuditLog {
 }
 
 async fn write(store: Arc<dyn Store>, mut receiver: mpsc::Receiver<Waiting>) {
+    let room = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let mut batch = Vec::new();
-    while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        let (entries, waiting): (Vec<AuditEntry>, Vec<_>) =
-            batch.drain(..).map(|waiting| (waiting.entry, waiting.done)).unzip();
-        let refusals = waiting.iter().filter(|done| done.is_none()).count() as u64;
-        let written = store.record(entries).await;
-        if let Err(error) = &written {
-            let source = error as &dyn std::error::Error;
-            tracing::error!(error = source, "entries of the audit log were not written");
-            metrics::counter!(DROPPED).increment(refusals);
+    // It is never closed, so there is always a permit in the end.
+    while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
+        if receiver.recv_many(&mut batch, BATCH_MAX).await == 0 {
+            break;
         }
-        for done in waiting.into_iter().flatten() {
-            // Whoever asked may have gone.
-            let _ = done.send(written.is_ok());
-        }
+        let (store, batch) = (Arc::clone(&store), std::mem::take(&mut batch));
+        tokio::spawn(async move {
+            write_batch(&*store, batch).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn write_batch(store: &dyn Store, batch: Vec<Waiting>) {
+    let (entries, waiting): (Vec<AuditEntry>, Vec<_>) =
+        batch.into_iter().map(|waiting| (waiting.entry, waiting.done)).unzip();
+    let refusals = waiting.iter().filter(|done| done.is_none()).count() as u64;
+    let written = store.record(entries).await.inspect_err(|error| {
+        let source = error as &dyn std::error::Error;
+        tracing::error!(error = source, "entries of the audit log were not written");
+        metrics::counter!(DROPPED).increment(refusals);
+    });
+    for done in waiting.into_iter().flatten() {
+        // Whoever asked may have gone.
+        let _ = done.send(written.is_ok());
     }
 }
 
