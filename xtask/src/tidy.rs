@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 58] = [
+const VERBS: [&str; 63] = [
     "all_condition_counts",
     "announce",
     "begin_steal",
@@ -32,15 +32,18 @@ const VERBS: [&str; 58] = [
     "finish",
     "fire",
     "fire_wakes",
+    "forget_failures",
     "forget_pages",
     "get",
     "get_page",
     "get_run",
+    "job_counts",
     "join",
     "judge",
     "keep_pages",
     "known_pages",
     "list_at_risk",
+    "list_failures",
     "list_jobs",
     "list_pages",
     "list_runs",
@@ -66,6 +69,8 @@ const VERBS: [&str; 58] = [
     "steal",
     "supersede",
     "take_letters",
+    "tallied",
+    "tally",
     "tenant",
     "to_judge",
     "trigger",
