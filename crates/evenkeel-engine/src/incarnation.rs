@@ -21,7 +21,6 @@ use crate::open_bound::OpenBound;
 use crate::recorder::Unsaved;
 use crate::settings::Settings;
 use crate::suspects::Suspects;
-use crate::tallier::Tallies;
 use crate::worker::Worker;
 
 /// One life of a node, from joining until it is fenced or retired.
@@ -46,8 +45,6 @@ pub struct Incarnation {
     pub suspects: Suspects,
     /// Runs whose end a due time of their job waits for.
     pub awaited: Awaited,
-    /// How runs ended, until it is written down.
-    pub tallies: Arc<Tallies>,
     /// What is measured at every start.
     pub meters: Meters,
     /// From when on it has something open.

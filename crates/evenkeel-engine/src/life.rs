@@ -32,7 +32,7 @@ use crate::recorder::{Recorder, Unsaved, store_last};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
-use crate::tallier::{Tallier, Tallies};
+use crate::tallier::Tallier;
 use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
@@ -71,7 +71,6 @@ impl Life {
         let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
         db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
-        let tallies = Arc::new(Tallies::default());
         let worker = Worker::new(
             Arc::new(Slots::new(settings.workers)),
             Arc::clone(registry),
@@ -80,7 +79,6 @@ impl Life {
             Arc::clone(&db_clock),
             Arc::clone(chance),
             ended_in,
-            Arc::clone(&tallies),
         );
         let shared = Arc::new(Incarnation {
             node: joined.node,
@@ -93,7 +91,6 @@ impl Life {
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
             awaited: Awaited::default(),
-            tallies,
             meters: Meters::default(),
             bound: OpenBound::default(),
             definitions: Definitions::default(),

@@ -104,13 +104,13 @@ impl Reaper {
             let alpha = self.life.settings.alpha;
             let ended = store.finish(dead.node, finishes.clone(), alpha).await?;
             for (tenant, _) in tenants.iter().zip(&back).filter(|(_, back)| **back) {
-                self.life.tallies.stolen(*tenant);
+                self.life.worker.tallies.stolen(*tenant);
             }
-            self.life.tallies.ended(&finishes, &ended);
+            self.life.worker.tallies.ended(&finishes, &ended);
             for (finish, _) in
                 finishes.iter().zip(&ended).filter(|(_, end)| **end == FinishResult::Done)
             {
-                self.life.tallies.stolen(finish.tenant);
+                self.life.worker.tallies.stolen(finish.tenant);
             }
             let done = back.into_iter().filter(|back| *back).count()
                 + ended.into_iter().filter(|end| *end == FinishResult::Done).count();

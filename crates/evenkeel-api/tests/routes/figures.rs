@@ -111,7 +111,7 @@ async fn a_job_tells_how_it_has_done() {
 #[tokio::test]
 async fn the_scheduler_tells_how_it_all_goes() {
     let world = World::new().await;
-    let mut job = |_: &str| world.create(json!({"interval_minutes": 1}));
+    let job = |_: &str| world.create(json!({"interval_minutes": 1}));
     let (running, _scheduled) = (job("running").await, job("scheduled").await);
     world.rig.start(world.known(&running).await, 60).await;
     let sums = Tally {

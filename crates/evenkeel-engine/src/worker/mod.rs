@@ -38,6 +38,8 @@ pub struct Worker {
     pub slots: Arc<Slots>,
     /// What the store says this node has and what it knows may differ.
     pub doubt: AtomicBool,
+    /// How runs ended, until it is written down.
+    pub tallies: Tallies,
     backlog: AtomicBool,
     queued: AtomicU64,
     arrivals: Notify,
@@ -50,7 +52,6 @@ pub struct Worker {
     db_clock: Arc<DbClock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
-    tallies: Arc<Tallies>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -67,11 +68,11 @@ impl Worker {
         db_clock: Arc<DbClock>,
         chance: Arc<dyn Chance>,
         ended: mpsc::UnboundedSender<Finish>,
-        tallies: Arc<Tallies>,
     ) -> Self {
         Self {
             slots,
             doubt: AtomicBool::new(false),
+            tallies: Tallies::default(),
             backlog: AtomicBool::new(false),
             queued: AtomicU64::new(0),
             arrivals: Notify::new(),
@@ -84,7 +85,6 @@ impl Worker {
             db_clock,
             chance,
             ended,
-            tallies,
         }
     }
 
