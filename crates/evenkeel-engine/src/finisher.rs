@@ -57,7 +57,7 @@ impl Finisher {
                 results
             }
         };
-        self.life.tallies.ended(&batch, &results);
+        self.life.worker.tallies.ended(&batch, &results);
         self.life.worker.stored(&batch);
         self.life.awaited.ended(batch.iter().map(|finish| finish.key.job_no));
         for (finish, result) in batch.iter().zip(&results) {

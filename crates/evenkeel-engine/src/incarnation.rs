@@ -24,7 +24,6 @@ use crate::recorder::Unsaved;
 use crate::reporter::Notices;
 use crate::settings::Settings;
 use crate::suspects::Suspects;
-use crate::tallier::Tallies;
 use crate::worker::Worker;
 
 /// One life of a node, from joining until it is fenced or retired.
@@ -49,8 +48,6 @@ pub struct Incarnation {
     pub suspects: Suspects,
     /// Runs whose end a due time of their job waits for.
     pub awaited: Awaited,
-    /// How runs ended, until it is written down.
-    pub tallies: Arc<Tallies>,
     /// What is measured at every start.
     pub meters: Meters,
     /// What it has to tell those who listen.

@@ -34,8 +34,8 @@ use crate::reporter::{Notices, Reporter};
 use crate::scheduler::Scheduler;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
-use crate::tallier::{Tallier, Tallies};
-use crate::worker::{Worker, WorkerParts};
+use crate::tallier::Tallier;
+use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -77,17 +77,15 @@ impl Life {
         let db_clock = Arc::new(DbClock::new(Arc::clone(clock)));
         db_clock.observe(joined.now);
         let (ended_in, ended_out) = mpsc::unbounded_channel();
-        let tallies = Arc::new(Tallies::default());
-        let worker = Worker::new(WorkerParts {
-            slots: Arc::new(Slots::new(settings.workers)),
-            registry: Arc::clone(registry),
-            lease: lease.watch(),
-            clock: Arc::clone(clock),
-            db_clock: Arc::clone(&db_clock),
-            chance: Arc::clone(chance),
-            ended: ended_in,
-            tallies: Arc::clone(&tallies),
-        });
+        let worker = Worker::new(
+            Arc::new(Slots::new(settings.workers)),
+            Arc::clone(registry),
+            lease.watch(),
+            Arc::clone(clock),
+            Arc::clone(&db_clock),
+            Arc::clone(chance),
+            ended_in,
+        );
         let shared = Arc::new(Incarnation {
             node: joined.node,
             store: Arc::clone(store),
@@ -99,7 +97,6 @@ impl Life {
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
             awaited: Awaited::default(),
-            tallies,
             meters: Meters::default(),
             events: store.events().clone(),
             notices: Notices::default(),

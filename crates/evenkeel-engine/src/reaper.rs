@@ -109,13 +109,13 @@ impl Reaper {
             let ended = store.finish(dead.node, finishes, self.life.settings.alpha).await?;
             for ((key, tenant), _) in taken_over.iter().zip(&back).filter(|(_, back)| **back) {
                 self.life.notices.taken_over(*key, lock_age);
-                self.life.tallies.stolen(*tenant);
+                self.life.worker.tallies.stolen(*tenant);
             }
-            self.life.tallies.ended(&given_up, &ended);
+            self.life.worker.tallies.ended(&given_up, &ended);
             for (finish, _) in
                 given_up.iter().zip(&ended).filter(|(_, end)| **end == FinishResult::Done)
             {
-                self.life.tallies.stolen(finish.tenant);
+                self.life.worker.tallies.stolen(finish.tenant);
             }
             self.tell_given_up(&given_up, &ended);
             let done = back.into_iter().filter(|back| *back).count()

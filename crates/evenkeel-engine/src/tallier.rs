@@ -181,9 +181,9 @@ impl Tallier {
     /// Writes down what was added up since the last time. Says whether there was anything.
     pub async fn run_once(&mut self) -> Result<bool, StoreError> {
         let life = Arc::clone(&self.life);
-        let mut sums = life.tallies.take();
+        let mut sums = life.worker.tallies.take();
         if let Err(error) = look_up(&life, &mut sums).await {
-            life.tallies.put_back(sums);
+            life.worker.tallies.put_back(sums);
             return Err(error);
         }
         let running = life.worker.running_by_tenant();
@@ -201,7 +201,7 @@ impl Tallier {
         let tallies = sums.tenants.values().copied().collect();
         let failures = sums.failures.values().cloned().collect();
         if let Err(error) = life.store.tally(life.node, tallies, failures, life.db_now()).await {
-            life.tallies.put_back(sums);
+            life.worker.tallies.put_back(sums);
             return Err(error);
         }
         self.said = Some((now, running));

@@ -32,32 +32,14 @@ const UNSTORED_MAX: usize = 8192;
 /// Cancellations that may wait for their body to start.
 const EARLY_CANCELS_MAX: usize = 1024;
 
-/// What a worker is made of.
-pub struct WorkerParts {
-    /// The places for bodies.
-    pub slots: Arc<Slots>,
-    /// What can be run.
-    pub registry: Arc<Registry>,
-    /// Until when bodies may go on.
-    pub lease: Lease,
-    /// The node's clocks.
-    pub clock: Arc<dyn Clock>,
-    /// What the store's clock says.
-    pub db_clock: Arc<DbClock>,
-    /// Chance.
-    pub chance: Arc<dyn Chance>,
-    /// How bodies end is sent here.
-    pub ended: mpsc::UnboundedSender<Finish>,
-    /// What runs is counted here.
-    pub tallies: Arc<Tallies>,
-}
-
 /// All bodies of one incarnation of a node.
 pub struct Worker {
     /// The places for bodies.
     pub slots: Arc<Slots>,
     /// What the store says this node has and what it knows may differ.
     pub doubt: AtomicBool,
+    /// How runs ended, until it is written down.
+    pub tallies: Tallies,
     backlog: AtomicBool,
     queued: AtomicU64,
     arrivals: Notify,
@@ -70,7 +52,6 @@ pub struct Worker {
     db_clock: Arc<DbClock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
-    tallies: Arc<Tallies>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -78,12 +59,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Worker {
-    /// A worker without bodies.
-    pub fn new(parts: WorkerParts) -> Self {
-        let WorkerParts { slots, registry, lease, clock, db_clock, chance, ended, tallies } = parts;
+    /// A worker without bodies. How they end is sent to `ended`.
+    pub fn new(
+        slots: Arc<Slots>,
+        registry: Arc<Registry>,
+        lease: Lease,
+        clock: Arc<dyn Clock>,
+        db_clock: Arc<DbClock>,
+        chance: Arc<dyn Chance>,
+        ended: mpsc::UnboundedSender<Finish>,
+    ) -> Self {
         Self {
             slots,
             doubt: AtomicBool::new(false),
+            tallies: Tallies::default(),
             backlog: AtomicBool::new(false),
             queued: AtomicU64::new(0),
             arrivals: Notify::new(),
@@ -96,7 +85,6 @@ impl Worker {
             db_clock,
             chance,
             ended,
-            tallies,
         }
     }
 

@@ -137,6 +137,7 @@ impl Calm {
             look_ahead: span(2),
             stall: self.poll / 20,
             note_every: self.poll,
+            metrics_interval: self.poll * 5,
             retention: Retention {
                 per_job: 5,
                 every: Duration::from_secs(7 * 86_400),

@@ -150,6 +150,7 @@ impl World {
             leases: self.scenario.leases,
             poll: self.scenario.poll,
             note_every: (self.scenario.poll / 4).max(Duration::from_secs(1)),
+            metrics_interval: (self.scenario.poll * 2).max(Duration::from_secs(5)),
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
             ..Settings::new(format!("node-{index}"), node.identity)
         };
