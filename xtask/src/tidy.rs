@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 58] = [
+const VERBS: [&str; 59] = [
     "all_condition_counts",
     "announce",
     "begin_steal",
@@ -33,6 +33,7 @@ const VERBS: [&str; 58] = [
     "fire_wakes",
     "forget_pages",
     "get",
+    "get_jobs",
     "get_page",
     "get_run",
     "join",
