@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 80] = [
+const VERBS: [&str; 81] = [
     "all_condition_counts",
     "announce",
     "begin_request",
@@ -40,6 +40,7 @@ const VERBS: [&str; 80] = [
     "forget_pages",
     "forget_requests",
     "get",
+    "get_jobs",
     "get_page",
     "get_run",
     "job_counts",

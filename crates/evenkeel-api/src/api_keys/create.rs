@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::keyed::ShownOnce;
 use crate::oversight::Target;
 use crate::params::Params;
 use crate::problem::{Problem, ProblemType};
@@ -94,6 +95,7 @@ pub(crate) async fn create(
         (StatusCode::CREATED, Json(MadeApiKeyView { id, name, role, expires_at, key }))
             .into_response();
     answer.extensions_mut().insert(Target(id.to_string()));
+    answer.extensions_mut().insert(ShownOnce);
     Ok(answer)
 }
 

@@ -41,6 +41,7 @@ use crate::streams::Source;
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn stream(
     State(app): State<App>,

@@ -93,6 +93,7 @@ fn last_lines(text: &str, count: usize) -> &str {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn logs(
     State(app): State<App>,

@@ -95,6 +95,7 @@ pub(crate) struct FailureQuery {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn list(
     State(app): State<App>,

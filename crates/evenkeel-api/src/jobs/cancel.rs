@@ -30,6 +30,7 @@ use crate::state::App;
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn cancel(
     State(app): State<App>,

@@ -117,6 +117,7 @@ pub struct BulkOutcomeView {
          body = Problem, content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn commands(
     State(app): State<App>,

@@ -83,6 +83,7 @@ pub(crate) fn rate(good: u64, bad: u64) -> Option<f64> {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn stats(
     State(app): State<App>,

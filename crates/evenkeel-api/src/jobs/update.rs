@@ -46,6 +46,7 @@ use crate::state::App;
          body = Problem, content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn put(
     State(app): State<App>,
@@ -86,6 +87,7 @@ pub(crate) async fn put(
          body = Problem, content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn patch(
     State(app): State<App>,

@@ -153,6 +153,7 @@ impl From<Figures> for SchedulerMetrics {
     tag = "operations",
     responses((status = 200, description = "The figures of the tenant", body = SchedulerMetrics)),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
 )]
 pub(crate) async fn metrics(
     State(app): State<App>,

@@ -84,6 +84,7 @@ pub struct BulkView {
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
 )]
 pub(crate) async fn bulk(
     State(app): State<App>,
