@@ -14,8 +14,9 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 81] = [
+const VERBS: [&str; 82] = [
     "all_condition_counts",
+    "all_job_counts",
     "announce",
     "begin_request",
     "begin_steal",

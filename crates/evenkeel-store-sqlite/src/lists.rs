@@ -125,6 +125,24 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     Ok(counts)
 }
 
+pub(crate) fn all_job_counts(connection: &Connection) -> Answer<JobCounts> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/all_job_counts.sql"))?;
+    Ok(statement.query_row([LOOKED_AT_MAX + 1], |row| {
+        let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let counts = JobCounts {
+            total: count(0)?,
+            paused: count(1)?,
+            cancelled: count(2)? + count(7)?,
+            running: count(3)?,
+            pending: count(4)? + count(8)?,
+            completed: count(5)?,
+            failed: count(6)?,
+            ..JobCounts::default()
+        };
+        Ok(counts.with_rest(count(9)?))
+    })?)
+}
+
 struct List<'a> {
     connection: &'a Connection,
     tenant: TenantNo,

@@ -82,6 +82,10 @@ impl JobStore for SqliteStore {
         self.readers.read(move |db| lists::job_counts(db, tenant)).await
     }
 
+    async fn all_job_counts(&self) -> Result<JobCounts, StoreError> {
+        self.engine_readers.read(lists::all_job_counts).await
+    }
+
     async fn trigger(
         &self,
         scope: &Scope,

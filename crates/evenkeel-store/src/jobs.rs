@@ -202,6 +202,10 @@ pub trait JobStore: Send + Sync {
     /// How many jobs of the scope are in which state.
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError>;
 
+    /// How many jobs of all tenants are in which state. Attempts that run or wait are counted
+    /// for their jobs: a job that has several counts for each.
+    async fn all_job_counts(&self) -> Result<JobCounts, StoreError>;
+
     /// Asks for a run now, beside the schedule, whose rhythm it does not disturb. The chain is
     /// live from here on. `n` tells triggers of one microsecond apart. A paused job runs, too, but
     /// not for the moment of its pause: then the run is for the one after.

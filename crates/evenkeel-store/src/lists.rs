@@ -96,6 +96,20 @@ pub struct JobCounts {
 }
 
 impl JobCounts {
+    /// The same, with all others scheduled. `looked_at` are the jobs that were looked at for being
+    /// over.
+    #[must_use]
+    pub fn with_rest(self, looked_at: u64) -> Self {
+        let others =
+            [self.pending, self.running, self.paused, self.completed, self.failed, self.cancelled];
+        let bound = u64::from(LOOKED_AT_MAX);
+        Self {
+            scheduled: self.total.saturating_sub(others.iter().sum()),
+            is_estimate: looked_at > bound || self.pending > bound,
+            ..self
+        }
+    }
+
     /// Those in one state.
     pub fn of_mut(&mut self, status: JobStatus) -> &mut u64 {
         match status {

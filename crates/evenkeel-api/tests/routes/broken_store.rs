@@ -47,6 +47,7 @@ broken!(JobStore {
     purge(scope: &Scope, id: JobId, limit: u32) -> u64;
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
     job_counts(scope: &Scope) -> JobCounts;
+    all_job_counts() -> JobCounts;
     trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
     slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 });

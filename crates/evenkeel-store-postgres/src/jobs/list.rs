@@ -407,3 +407,26 @@ async fn load(connection: &Connection, places: &[Place]) -> Tried<Vec<Job>> {
     }
     Ok(places.iter().filter_map(|place| jobs.remove(&place.no)).collect())
 }
+
+pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, StoreError> {
+    store
+        .api
+        .run(i64::from(LOOKED_AT_MAX) + 1, |connection, bound| async move {
+            let sql = include_str!("../../queries/all_job_counts.sql");
+            let row = connection.row(sql, &[&*bound]).await?;
+            let over: Vec<i64> = get(&row, 5)?;
+            let over = |place: usize| over.get(place).copied().unwrap_or(0).unsigned_abs();
+            let counts = JobCounts {
+                total: count(&row, 0)?,
+                paused: count(&row, 1)?,
+                cancelled: count(&row, 2)? + over(2),
+                running: count(&row, 3)?,
+                pending: count(&row, 4)? + over(3),
+                completed: over(0),
+                failed: over(1),
+                ..JobCounts::default()
+            };
+            Ok(counts.with_rest(over(4)))
+        })
+        .await
+}

@@ -80,6 +80,10 @@ impl JobStore for PostgresStore {
         list::job_counts(self, scope).await
     }
 
+    async fn all_job_counts(&self) -> Result<JobCounts, StoreError> {
+        list::all_job_counts(self).await
+    }
+
     async fn trigger(
         &self,
         scope: &Scope,

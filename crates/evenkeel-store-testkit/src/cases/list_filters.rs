@@ -5,7 +5,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Shard};
-use evenkeel_store::{JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then};
+use evenkeel_store::{Action, JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then};
 use serde_json::json;
 
 use crate::Opened;
@@ -180,6 +180,10 @@ pub async fn jobs_in_each_state_are_found_and_counted(opened: Opened) {
     let completed = rig.add(job("completed")).await;
     let failed = rig.add(job("failed")).await;
     let unborn = rig.add(new_job("never placed").never().build()).await;
+    let paused = rig.add(job("paused")).await;
+    let cancelled = rig.add(job("cancelled")).await;
+    rig.store.act(&rig.scope, paused.id, Action::Pause, now(1)).await.unwrap();
+    rig.store.act(&rig.scope, cancelled.id, Action::Cancel, now(1)).await.unwrap();
     rig.start(running, 60).await;
     rig.queue(queued, 60).await;
     let held = rig.start(retried, 60).await;
@@ -191,17 +195,43 @@ pub async fn jobs_in_each_state_are_found_and_counted(opened: Opened) {
         (JobStatus::Pending, vec![queued.id, retried.id, unborn.id]),
         (JobStatus::Scheduled, vec![scheduled.id]),
         (JobStatus::Running, vec![running.id]),
-        (JobStatus::Paused, vec![]),
+        (JobStatus::Paused, vec![paused.id]),
         (JobStatus::Completed, vec![completed.id]),
         (JobStatus::Failed, vec![failed.id]),
-        (JobStatus::Cancelled, vec![]),
+        (JobStatus::Cancelled, vec![cancelled.id]),
     ];
     for (status, jobs) in expected {
         assert_eq!(in_state(&rig, status).await, jobs, "{status:?}");
     }
     let counts = rig.store.job_counts(&rig.scope).await.unwrap();
-    assert_eq!((counts.total, counts.pending, counts.scheduled, counts.running), (7, 3, 1, 1));
-    assert_eq!((counts.paused, counts.completed, counts.failed, counts.cancelled), (0, 1, 1, 0));
+    assert_eq!((counts.total, counts.pending, counts.scheduled, counts.running), (9, 3, 1, 1));
+    assert_eq!((counts.paused, counts.completed, counts.failed, counts.cancelled), (1, 1, 1, 1));
+    assert!(!counts.is_estimate);
+}
+
+pub async fn jobs_of_all_tenants_are_counted_by_state(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = |name: &str| new_job(name).once_at(60).build();
+    let other = rig.tenant("another").await;
+    rig.add_for(&other, job("scheduled")).await;
+    rig.add(job("scheduled")).await;
+    let queued = rig.add(job("queued")).await;
+    rig.queue(queued, 60).await;
+    rig.add(new_job("never placed").never().build()).await;
+    let completed = rig.add(job("completed")).await;
+    rig.run_well(completed, 60).await;
+    let failed = rig.add(job("failed")).await;
+    let held = rig.start(failed, 60).await;
+    rig.finish(rig.end(held, Outcome::Failed, crate::rig::OVER)).await;
+    for (name, action) in
+        [("paused", Action::Pause), ("cancelled", Action::Cancel), ("deleted", Action::Delete)]
+    {
+        let known = rig.add(job(name)).await;
+        rig.store.act(&rig.scope, known.id, action, now(61)).await.unwrap();
+    }
+    let counts = rig.store.all_job_counts().await.unwrap();
+    assert_eq!((counts.total, counts.pending, counts.scheduled, counts.running), (8, 2, 2, 0));
+    assert_eq!((counts.paused, counts.completed, counts.failed, counts.cancelled), (1, 1, 1, 1));
     assert!(!counts.is_estimate);
 }
 

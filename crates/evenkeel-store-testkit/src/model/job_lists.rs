@@ -82,6 +82,15 @@ impl Data {
         }
         counts
     }
+
+    pub fn all_job_counts(&self) -> JobCounts {
+        let mut counts = JobCounts::default();
+        for job in self.jobs.iter().filter(|job| !job.is_deleted()) {
+            counts.total += 1;
+            *counts.of_mut(self.view(job).status()) += 1;
+        }
+        counts
+    }
 }
 
 /// Where a job stands in a list by `by`, if it is in it.

@@ -55,6 +55,10 @@ impl JobStore for ModelStore {
         Ok(self.lock().job_counts(scope))
     }
 
+    async fn all_job_counts(&self) -> Answer<JobCounts> {
+        Ok(self.lock().all_job_counts())
+    }
+
     async fn trigger(&self, scope: &Scope, id: JobId, n: u32, now: Now) -> Answer<Triggered> {
         Ok(self.lock().trigger(scope, id, n, self.resolve(now)))
     }

@@ -1,7 +1,10 @@
 //! Collects what the parts measure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_engine::show_jobs_by_state;
+use evenkeel_store::Store;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::Failure;
@@ -42,6 +45,20 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         }
     });
     Ok(handle)
+}
+
+/// Shows how many jobs are in which state, again and again.
+pub async fn show_states(store: Arc<dyn Store>, every: Duration) {
+    loop {
+        match store.all_job_counts().await {
+            Ok(counts) => show_jobs_by_state(&counts),
+            // Others say it louder; the figures stay what they were.
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "jobs were not counted");
+            }
+        }
+        tokio::time::sleep(every).await;
+    }
 }
 
 /// Says what each family is, for those who look at them without these sources.

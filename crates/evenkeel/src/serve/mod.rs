@@ -198,6 +198,7 @@ async fn router(
     let (wall, hands) = (Arc::clone(clock), Arc::clone(clock));
     let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
     tokio::spawn(upkeep.keep(move || hands.wall()));
+    tokio::spawn(metrics::show_states(Arc::clone(store), config.metrics_interval));
     let app = App {
         store: Arc::clone(store),
         jobs,

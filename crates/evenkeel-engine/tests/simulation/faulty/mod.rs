@@ -196,6 +196,10 @@ impl JobStore for FaultyStore {
         self.inner.job_counts(scope).await
     }
 
+    async fn all_job_counts(&self) -> Result<JobCounts, StoreError> {
+        self.inner.all_job_counts().await
+    }
+
     async fn trigger(
         &self,
         scope: &Scope,
