@@ -213,9 +213,20 @@ mod tests {
     #[test]
     fn every_verb_of_the_port_is_known_and_no_other() {
         let mut verbs = BTreeSet::new();
-        for file in
-            ["access", "lib", "jobs", "schedules", "runs", "notes", "nodes", "pages", "watch"]
-        {
+        for file in [
+            "access",
+            "events",
+            "lib",
+            "jobs",
+            "schedules",
+            "runs",
+            "notes",
+            "nodes",
+            "pages",
+            "requests",
+            "tally",
+            "watch",
+        ] {
             let path = workspace::root().join(format!("crates/evenkeel-store/src/{file}.rs"));
             let text = fs::read_to_string(path).unwrap();
             let signatures = text.lines().filter_map(|line| line.strip_prefix("    async fn "));

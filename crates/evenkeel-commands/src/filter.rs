@@ -1,9 +1,9 @@
 //! Which jobs, in which order: the words of lists and of commands on many jobs.
 
+use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
 use evenkeel_core::order::Lane;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{JobFilter, JobSort, LABEL_BYTES_MAX, LABELS_MAX, SortBy};
 
 use crate::Fault;
@@ -61,10 +61,7 @@ pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<()
             ];
             filter.lane = Some(read_word(&words, value).map_err(fault)?);
         }
-        "next_run_after" => {
-            let after = read_time(value).map_err(fault)?;
-            filter.next_from = Some(after.saturating_add(Span::from_micros(1)));
-        }
+        "next_run_after" => filter.next_from = Some(read_time(value).map_err(fault)?),
         "next_run_before" => filter.next_before = Some(read_time(value).map_err(fault)?),
         _ => {
             if let Some(key) = name.strip_prefix(METADATA_PREFIX) {
@@ -156,7 +153,7 @@ mod tests {
             name_prefix: Some("n".into()),
             source_id: Some("s".into()),
             source_prefix: Some("p".into()),
-            next_from: Some(nine.saturating_add(Span::from_micros(1))),
+            next_from: Some(nine),
             next_before: Some(nine),
             metadata: vec![("a.b".into(), "1".into())],
         };

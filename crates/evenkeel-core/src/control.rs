@@ -22,9 +22,11 @@ pub struct SoFar {
 /// while it was paused is not missed. A job that runs once does so if it has not; one whose run the
 /// pause has withdrawn has not.
 pub fn resumed_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
-    if matches!(definition.schedule, Schedule::Once(_)) {
+    if let Schedule::Once(once) = &definition.schedule {
+        // It was given another time since it last ran.
+        let is_other = once.at.is_some_and(|at| so_far.last_fired_at.is_none_or(|last| last < at));
         let withdrawn = matches!(so_far.last_outcome, None | Some(Outcome::Cancelled));
-        let has_run = so_far.fired > 0 && !(withdrawn && so_far.live == 0);
+        let has_run = so_far.fired > 0 && !is_other && !(withdrawn && so_far.live == 0);
         return if has_run { None } else { definition.timetable().first_after(after(so_far, now)) };
     }
     begun_anew(definition, so_far, now)
@@ -101,5 +103,11 @@ mod tests {
         assert_eq!(resumed_at(&once, after(Outcome::Failed), NOW), None);
         assert_eq!(resumed_at(&once, SoFar { live: 1, ..fired }, NOW), None);
         assert_eq!(revived_at(&once, after(Outcome::Failed), NOW), None);
+        // Another time is another run.
+        let later = NOW.saturating_add(Span::from_secs(60));
+        let moved = Definition::noop(Schedule::Once(Once { at: Some(later), tolerance: None }));
+        let done = SoFar { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
+        assert_eq!(resumed_at(&moved, done, NOW), Some(later));
+        assert_eq!(resumed_at(&moved, SoFar { last_fired_at: Some(later), ..done }, NOW), None);
     }
 }

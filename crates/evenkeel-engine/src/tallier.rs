@@ -86,7 +86,12 @@ impl Tallies {
         for (tenant, tally) in earlier.tenants {
             sums.of(tenant).merge(&tally);
         }
+        let room = SETTLED_MAX.saturating_sub(sums.settled.len());
+        sums.settled.extend(earlier.settled.into_iter().take(room));
         for (key, group) in earlier.failures {
+            if sums.failures.len() >= GROUPS_MAX && !sums.failures.contains_key(&key) {
+                continue;
+            }
             let (count, newer) = (group.count, sums.failures.remove(&key));
             let mut kept = newer.unwrap_or(Failures { count: 0, ..group });
             kept.count += count;
@@ -231,9 +236,12 @@ impl Tallier {
 
 /// Adds what ended from afar. The node that ran it only knows that it is over.
 async fn look_up(life: &Incarnation, sums: &mut Sums) -> Result<(), StoreError> {
-    for (tenant, key) in std::mem::take(&mut sums.settled) {
+    while let Some((tenant, key)) = sums.settled.last().copied() {
         let scope = Scope { tenant, role: Role::Viewer };
-        let Some(run) = life.store.get_run(&scope, key).await? else { continue };
+        let run = life.store.get_run(&scope, key).await?;
+        // Only now: what could not be looked up is looked up the next time.
+        sums.settled.pop();
+        let Some(run) = run else { continue };
         let outcome = match run.status {
             RunStatus::Completed => Outcome::Completed,
             RunStatus::PartlyFailed => Outcome::PartlyFailed,

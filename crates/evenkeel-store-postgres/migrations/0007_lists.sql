@@ -9,8 +9,18 @@ ALTER TABLE job
     ALTER COLUMN source_id TYPE text COLLATE "C",
     ADD COLUMN executor text,
     ADD COLUMN lane int2 NOT NULL DEFAULT 1;
-UPDATE job SET executor = definition::json -> 'executor' ->> 'kind',
-               lane = CASE definition::json ->> 'lane' WHEN 'critical' THEN 0 WHEN 'batch' THEN 2 ELSE 1 END;
+-- What cannot be read must not keep the others from being brought up to date.
+CREATE OR REPLACE FUNCTION pg_temp.read_json(stored text) RETURNS json LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN stored::json;
+EXCEPTION WHEN others THEN
+    RETURN NULL;
+END $$;
+UPDATE job j
+   SET executor = d.json -> 'executor' ->> 'kind',
+       lane = CASE d.json ->> 'lane' WHEN 'critical' THEN 0 WHEN 'batch' THEN 2 ELSE 1 END
+  FROM (SELECT job_no, pg_temp.read_json(definition) AS json FROM job) AS d
+ WHERE d.job_no = j.job_no;
 
 -- Texts, numbers and truth values at the top of the metadata. Only jobs that have some have rows.
 CREATE TABLE job_label (
@@ -23,7 +33,7 @@ CREATE TABLE job_label (
 CREATE INDEX job_label_job ON job_label (job_no);
 INSERT INTO job_label (tenant_no, key, value, job_no)
 SELECT j.tenant_no, l.key, l.value #>> '{}', j.job_no
-  FROM (SELECT tenant_no, job_no, about::json -> 'metadata' AS metadata
+  FROM (SELECT tenant_no, job_no, pg_temp.read_json(about) -> 'metadata' AS metadata
           FROM job WHERE standing <> 3 AND about NOT LIKE '%\\u0000%') AS j
  CROSS JOIN LATERAL json_each(CASE json_typeof(j.metadata) WHEN 'object' THEN j.metadata END) AS l
  WHERE json_typeof(l.value) IN ('string', 'number', 'boolean')

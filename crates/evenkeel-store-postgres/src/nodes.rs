@@ -5,7 +5,7 @@ use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{
     Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError,
 };
-use futures::future::{try_join, try_join3};
+use futures::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -145,10 +145,11 @@ async fn retire(connection: &Connection, node: i32) -> Tried<bool> {
     connection.rows(include_str!("../queries/retire_lock_node.sql"), &[&node]).await?;
     let retired = connection.change(include_str!("../queries/retire.sql"), &[&node]).await? > 0;
     if retired {
-        try_join3(
+        try_join4(
             connection.change(include_str!("../queries/retire_forget_long_runs.sql"), &[&node]),
             connection.change(include_str!("../queries/retire_forget_cancellations.sql"), &[&node]),
             connection.change(include_str!("../queries/retire_forget_letters.sql"), &[&node]),
+            connection.change(include_str!("../queries/retire_forget_sums.sql"), &[&node]),
         )
         .await?;
     }

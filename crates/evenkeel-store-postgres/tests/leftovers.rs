@@ -68,8 +68,13 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
          VALUES (gen_random_uuid(), 2, '{}', 'as it was', 7, 8),
                 (gen_random_uuid(), 2, '{}', 'has failed', 7, 8),
                 (gen_random_uuid(), 2, '{}', 'is gone', 7, 8)",
+        r#"INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
+         VALUES (gen_random_uuid(), 2,
+                 '{"metadata":{"a\"b":5,"t":"x","yes":true,"no":null,"l":[1]}}',
+                 '{"executor":{"kind":"http"},"lane":"critical"}', 7, 8)"#,
         "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, failures, deleted)
-         VALUES (1, 2, 1, 60, 0, 0, false), (2, 2, 2, 60, 0, 3, false), (3, 2, 3, 60, 0, 3, true)",
+         VALUES (1, 2, 1, 60, 0, 0, false), (2, 2, 2, 60, 0, 3, false), (3, 2, 3, 60, 0, 3, true),
+                (4, 2, 4, 60, 0, 0, false)",
     ] {
         onlooker.batch_execute(sql).await.unwrap();
     }
@@ -79,6 +84,10 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     let loaded = rig.store.load_jobs(&[JobNo(1)]).await.unwrap();
     assert_eq!((loaded[0].since, loaded[0].fired), (Timestamp::from_micros(7), 0));
     assert_eq!(loaded[0].definition, "as it was");
+    assert_eq!(rows(&options, "job WHERE executor = 'http' AND lane = 0").await, 1);
+    let labels = r#"job_label WHERE job_no = 4
+                    AND (key, value) IN (('a"b', '5'), ('t', 'x'), ('yes', 'true'))"#;
+    assert_eq!((rows(&options, labels).await, rows(&options, "job_label").await), (3, 3));
     let shards: Vec<Shard> = Shard::all().collect();
     let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
     assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
@@ -99,7 +108,7 @@ async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
     let table = format!("{}.job_state", options.schema.as_deref().unwrap());
     let rows = onlooker.query(sql, &[&table]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(columns, ["job_no", "shard", "slot"]);
+    assert_eq!(columns, ["job_no", "shard", "slot", "tenant_no"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,10 @@
 -- quarter of an hour, and everything else only when somebody changes the job.
 ALTER TABLE job ADD COLUMN executor TEXT;
 ALTER TABLE job ADD COLUMN lane INTEGER NOT NULL DEFAULT 1;
+-- What cannot be read must not keep the others from being brought up to date.
 UPDATE job SET executor = definition ->> '$.executor.kind',
-               lane = CASE definition ->> '$.lane' WHEN 'critical' THEN 0 WHEN 'batch' THEN 2 ELSE 1 END;
+               lane = CASE definition ->> '$.lane' WHEN 'critical' THEN 0 WHEN 'batch' THEN 2 ELSE 1 END
+WHERE json_valid(definition);
 
 -- Texts, numbers and truth values at the top of the metadata. Only jobs that have some have rows.
 CREATE TABLE job_label (
@@ -19,8 +21,8 @@ SELECT j.tenant_no, l.key,
        CASE l.type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false'
                    WHEN 'text' THEN l.value ELSE j.about -> l.fullkey END,
        j.job_no
-FROM job j, json_each(j.about, '$.metadata') l
-WHERE j.standing <> 3 AND l.type IN ('true', 'false', 'integer', 'real', 'text')
+FROM job j, json_each(CASE WHEN json_valid(j.about) THEN j.about ELSE '{}' END, '$.metadata') l
+WHERE j.standing <> 3 AND json_valid(j.about) AND l.type IN ('true', 'false', 'integer', 'real', 'text')
   AND json_type(j.about, '$.metadata') = 'object'
   AND length(CAST(l.key AS BLOB)) <= 255 AND length(CAST(l.value AS BLOB)) <= 255;
 

@@ -132,6 +132,7 @@ pub(crate) fn retire(session: &mut Session, node: NodeNo) -> Answer<bool> {
         "DELETE FROM long_run WHERE node_no = ?1",
         "DELETE FROM cancellation WHERE node_no = ?1",
         "DELETE FROM letter WHERE node_no = ?1",
+        "DELETE FROM tally_running WHERE node_no = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([node.0])?;
     }

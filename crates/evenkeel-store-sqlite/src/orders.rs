@@ -67,7 +67,8 @@ fn order_one(
         Ok(effect) => effect,
         Err(refusal) => return Ok(Obeyed::NotAllowed(refusal)),
     };
-    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation);
+    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation)
+        || order.if_fired.is_some_and(|expected| expected != job.fired);
     let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
     if is_other || goes_back {
         return Ok(Obeyed::Stale(Box::new(job)));
@@ -91,7 +92,7 @@ fn order_one(
 fn stand(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> Answer<()> {
     let stopped_at = match effect.standing {
         Standing::Active => None,
-        Standing::Paused => Some(micros(job.stopped_at).unwrap_or(now.as_micros())),
+        Standing::Paused => Some(micros(job.stopped_at).unwrap_or(job.stop_at(now).as_micros())),
         Standing::Cancelled | Standing::Deleted => Some(i64::MAX),
     };
     let active = effect.standing == Standing::Active;

@@ -57,14 +57,16 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     let raw = rusqlite::Connection::open(&path).unwrap();
     raw.execute_batch(include_str!("../migrations/0001_init.sql")).unwrap();
     raw.execute_batch(
-        "CREATE TABLE schema_migration (
+        r#"CREATE TABLE schema_migration (
              version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;
          INSERT INTO schema_migration VALUES (1, 0);
          INSERT INTO tenant (name) VALUES ('before'), ('main');
          INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
-         VALUES (x'01', 2, '{}', '{}', 5, 5), (x'02', 2, '{}', '{}', 5, 5);
+         VALUES (x'01', 2, '{}', '{}', 5, 5), (x'02', 2, '{}', 'not readable', 5, 5),
+                (x'03', 2, '{"metadata":{"a\"b":5,"t":"x","yes":true,"no":null,"l":[1]}}',
+                 '{"executor":{"kind":"http"},"lane":"critical"}', 5, 5);
          INSERT INTO job_state (job_no, tenant_no, shard, failures)
-         VALUES (1, 2, 1, 0), (2, 2, 2, 3)",
+         VALUES (1, 2, 1, 0), (2, 2, 2, 3), (3, 2, 3, 0)"#,
     )
     .unwrap();
     drop(raw);
@@ -73,6 +75,10 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     assert_eq!((rows(&path, "note"), rows(&path, "letter")), (0, 0));
     let [job] = &rig.store.load_jobs(&[JobNo(1)]).await.unwrap()[..] else { panic!("it is there") };
     assert_eq!((job.fired, job.since.as_micros()), (0, 5));
+    assert_eq!(rows(&path, "job WHERE executor = 'http' AND lane = 0"), 1);
+    let labels = r#"job_label WHERE job_no = 3
+                    AND (key, value) IN (VALUES ('a"b', '5'), ('t', 'x'), ('yes', 'true'))"#;
+    assert_eq!((rows(&path, labels), rows(&path, "job_label")), (3, 3));
     // The one that had failed is looked at.
     let shards: Vec<Shard> = Shard::all().collect();
     let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;

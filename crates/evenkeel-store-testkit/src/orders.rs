@@ -25,7 +25,7 @@ pub trait Orders {
         action: Action,
         now: Now,
     ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
-        self.order_one(scope, Order { id, if_generation: None, action }, now)
+        self.order_one(scope, Order { id, if_generation: None, if_fired: None, action }, now)
     }
 
     /// Changes a job.

@@ -88,6 +88,13 @@ impl Job {
         self.facts().status()
     }
 
+    /// The moment of a stop at `now`: whatever has been fired of it is not after it, even if the
+    /// clock was set back since.
+    pub fn stop_at(&self, now: Timestamp) -> Timestamp {
+        let running = self.running.map(|key| key.scheduled_at);
+        [Some(now), self.last_fired_at, running].into_iter().flatten().max().unwrap_or(now)
+    }
+
     /// What its status is made from.
     pub fn facts(&self) -> JobFacts {
         JobFacts {

@@ -15,6 +15,9 @@ pub struct Order {
     pub id: JobId,
     /// Only if this is still its generation.
     pub if_generation: Option<i32>,
+    /// Only if so many of its regular times have been fired: what is decided by their number must
+    /// not be overtaken by one.
+    pub if_fired: Option<u64>,
     /// What.
     pub action: Action,
 }

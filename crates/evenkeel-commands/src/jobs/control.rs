@@ -132,7 +132,12 @@ impl Jobs {
         if_generation: Option<i32>,
     ) -> Result<Vec<Order>, CommandError> {
         let plain = |action: Action| {
-            let order = |id: &JobId| Order { id: *id, if_generation, action: action.clone() };
+            let order = |id: &JobId| Order {
+                id: *id,
+                if_generation,
+                if_fired: None,
+                action: action.clone(),
+            };
             Ok(ids.iter().map(order).collect())
         };
         match ask {
@@ -147,6 +152,7 @@ impl Jobs {
         let order = |job: &Job| Order {
             id: job.id,
             if_generation: Some(if_generation.unwrap_or(job.generation)),
+            if_fired: counted(job),
             action: self.decided(job, ask, now),
         };
         Ok(jobs.iter().map(order).collect())
@@ -204,4 +210,9 @@ impl Jobs {
             Ask::Pause => {}
         }
     }
+}
+
+/// How many of its times were fired, if that decides whether it gets another.
+pub(super) fn counted(job: &Job) -> Option<u64> {
+    job.definition.bounds.max_runs.map(|_| job.fired)
 }

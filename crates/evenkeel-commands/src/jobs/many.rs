@@ -251,6 +251,7 @@ fn weighing(job: &Job, priority: Priority) -> Order {
     Order {
         id: job.id,
         if_generation: Some(job.generation),
+        if_fired: None,
         action: Action::Change(Box::new(change)),
     }
 }

@@ -5,6 +5,7 @@ use evenkeel_store::{Action, EventKind, Job, Now, Obeyed, Order, Scope, Signal};
 use serde_json::{Map, Value};
 
 use super::Jobs;
+use super::control::counted;
 use crate::CommandError;
 use crate::update::{Manner, read_change};
 
@@ -52,9 +53,12 @@ impl Jobs {
             let change = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
                 .map_err(CommandError::Invalid)?;
             let Some(change) = change else { return Ok((job, now)) };
+            let limited =
+                change.definition.as_ref().is_some_and(|new| new.bounds.max_runs.is_some());
             let order = Order {
                 id,
                 if_generation: Some(job.generation),
+                if_fired: limited.then_some(job.fired).or_else(|| counted(&job)),
                 action: Action::Change(Box::new(change)),
             };
             let obeyed = self.store.order(scope, vec![order], Now::Database).await?;

@@ -74,7 +74,10 @@ fn patched(field: &str, before: &Value, change: &Value) -> Value {
 /// The same JSON, however its numbers are written.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => {
+            // Two whole numbers are compared as such: as fractions, large ones would be alike.
+            a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
+        }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
@@ -82,5 +85,22 @@ fn same(one: &Value, other: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
         }
         _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_however_they_are_written_and_no_others() {
+        assert!(same(&json!(5), &json!(5.0)));
+        assert!(!same(
+            &json!(1_234_567_890_123_456_789_u64),
+            &json!(1_234_567_890_123_456_788_u64)
+        ));
+        assert!(!same(&json!({"id": [1]}), &json!({"id": [2]})));
     }
 }

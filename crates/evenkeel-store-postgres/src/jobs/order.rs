@@ -148,7 +148,8 @@ fn decide(
     names: &mut HashMap<(String, String), JobId>,
 ) -> Result<Effect, Obeyed> {
     let effect = job.facts().obey(order.action.command()).map_err(Obeyed::NotAllowed)?;
-    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation);
+    let is_other = order.if_generation.is_some_and(|expected| expected != job.generation)
+        || order.if_fired.is_some_and(|expected| expected != job.fired);
     let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
     if is_other || goes_back {
         return Err(Obeyed::Stale(Box::new(job.clone())));
@@ -180,8 +181,15 @@ async fn end(
     for plan in plans {
         match &plan.order.action {
             Action::Change(change) => {
-                open_anew(connection, plan.job, change, now).await?;
-                let (about, definition) = (change.about.as_ref(), change.definition.as_ref());
+                if plan.job.waiting > 0 {
+                    open_anew(connection, plan.job, change, now).await?;
+                }
+                // Most changes touch nothing that lists ask for.
+                let about = change.about.as_ref();
+                let about = about.filter(|about| about.metadata != plan.job.about.metadata);
+                let (old, new) = (&plan.job.definition, change.definition.as_ref());
+                let definition = new
+                    .filter(|new| new.executor.kind != old.executor.kind || new.lane != old.lane);
                 let (tenant, no) = (plan.job.tenant.0, plan.job.no.0);
                 labels::write_anew(connection, tenant, no, about, definition).await?;
             }

@@ -23,7 +23,10 @@ impl Plan<'_> {
     fn stopped_at(&self, now: i64) -> Option<i64> {
         match self.effect.standing {
             Standing::Active => None,
-            Standing::Paused => Some(micros(self.job.stopped_at).unwrap_or(now)),
+            Standing::Paused => {
+                let stopped = self.job.stop_at(Timestamp::from_micros(now));
+                Some(micros(self.job.stopped_at).unwrap_or(stopped.as_micros()))
+            }
             Standing::Cancelled | Standing::Deleted => Some(i64::MAX),
         }
     }

@@ -171,7 +171,7 @@ pub async fn of_orders_for_one_generation_one_is_obeyed(opened: Opened) {
         let answers = at_once(&rig, 4, |n, store| async move {
             let change = Action::Change(Box::default());
             let action = if n % 2 == 0 { Action::Pause } else { change };
-            let order = Order { id: job.id, if_generation: Some(1), action };
+            let order = Order { id: job.id, if_generation: Some(1), if_fired: None, action };
             store.order_one(&scope, order, now(10)).await.unwrap()
         })
         .await;
@@ -248,6 +248,7 @@ pub async fn batches_of_orders_at_once_end_without_harm(opened: Opened) {
                 let orders = jobs.iter().map(|job| Order {
                     id: job.id,
                     if_generation: None,
+                    if_fired: None,
                     action: action.clone(),
                 });
                 let answers = store.order(&scope, orders.collect(), now(10)).await.unwrap();

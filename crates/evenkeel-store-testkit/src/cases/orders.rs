@@ -9,7 +9,7 @@ use crate::orders::{Orders, done, gone, job_after, resume};
 use crate::rig::{Known, Rig};
 
 fn order(job: Known, action: Action) -> Order {
-    Order { id: job.id, if_generation: None, action }
+    Order { id: job.id, if_generation: None, if_fired: None, action }
 }
 
 fn renamed(name: &str) -> Action {
@@ -91,6 +91,19 @@ pub async fn each_may_ask_for_the_generation(opened: Opened) {
         let this = Order { if_generation: Some(1), ..order(job, action) };
         done(rig.store.order_one(&rig.scope, this, now(10)).await.unwrap());
     }
+}
+
+pub async fn each_may_ask_for_how_often_it_was_fired(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = jobs(&rig, 1).await[0];
+    rig.run_well(job, 60).await;
+    let before = rig.job(job).await;
+    assert_eq!(before.fired, 1);
+    let overtaken = Order { if_fired: Some(0), ..order(job, Action::Pause) };
+    let answer = rig.store.order_one(&rig.scope, overtaken, now(70)).await.unwrap();
+    assert_eq!(answer, Obeyed::Stale(Box::new(before)));
+    let this = Order { if_fired: Some(1), ..order(job, Action::Pause) };
+    done(rig.store.order_one(&rig.scope, this, now(70)).await.unwrap());
 }
 
 pub async fn what_the_state_forbids_is_told_before_another_generation(opened: Opened) {

@@ -105,6 +105,16 @@ pub async fn what_runs_is_not_tried_again(opened: Opened) {
     assert_eq!(rig.job(job).await.live, 0);
 }
 
+pub async fn a_clock_that_was_set_back_lets_nothing_escape_a_pause(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    pause(&rig, job, 50).await;
+    assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
+    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
 pub async fn an_attempt_that_goes_back_is_cancelled_instead(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;

@@ -51,7 +51,7 @@ pub struct ModelStore {
 impl ModelStore {
     /// An empty one whose own clock is `clock`.
     pub fn new(clock: ModelClock) -> Self {
-        let ring = Arc::new(Mutex::new(EventRing::new(Timestamp::from_micros(0))));
+        let ring = Arc::new(Mutex::new(EventRing::new(Timestamp::from_micros(1_000_000))));
         Self {
             data: Arc::default(),
             clock,

@@ -29,7 +29,8 @@ impl Data {
             Ok(effect) => effect,
             Err(refusal) => return Ok(Obeyed::NotAllowed(refusal)),
         };
-        let is_other = order.if_generation.is_some_and(|one| one != job.generation);
+        let is_other = order.if_generation.is_some_and(|one| one != job.generation)
+            || order.if_fired.is_some_and(|one| one != job.fired);
         let too_early = order.action.next_at().is_some_and(|next| Some(next) <= job.last_fired_at);
         if is_other || too_early {
             return Ok(Obeyed::Stale(Box::new(job)));
@@ -85,6 +86,8 @@ impl Data {
     }
 
     fn stop(&mut self, no: JobNo, standing: Standing, now: Timestamp) {
+        let paused = self.find(no).filter(|_| standing == Standing::Paused);
+        let now = paused.map_or(now, |job| self.view(job).stop_at(now));
         let job = self.job(no);
         job.standing = standing;
         job.stopped_at = Some(now);

@@ -52,7 +52,7 @@ impl World {
             }
             (Standing::Active | Standing::Paused, _) => return,
         };
-        let order = Order { id, if_generation: Some(job.generation), action };
+        let order = Order { id, if_generation: Some(job.generation), if_fired: None, action };
         let answers = self.model.order(scope, vec![order], Now::Database).await.unwrap();
         assert!(matches!(answers[..], [Obeyed::Done(_)]), "{answers:?}");
         self.plan[index].turns.push(turn);

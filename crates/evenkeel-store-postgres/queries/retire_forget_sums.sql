@@ -1,0 +1,1 @@
+DELETE FROM tally_running WHERE node_no = $1;
