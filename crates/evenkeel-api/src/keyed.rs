@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
-use crate::body::{body_limit, says_ndjson, too_large};
+use crate::body::{BULK_PATH, body_limit, says_ndjson, too_large};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -40,16 +40,18 @@ pub(crate) async fn once(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    if *request.method() != Method::POST || says_ndjson(request.headers()) {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    // A stream of jobs has a key for each batch; its handler sees to that.
+    let is_stream = path == Some(BULK_PATH) && says_ndjson(request.headers());
+    if *request.method() != Method::POST || is_stream {
         return Ok(next.run(request).await);
     }
+    let limit = body_limit(path);
     let Some(key) = read_key(request.headers())? else { return Ok(next.run(request).await) };
     // Only a route outside the guard lacks it.
     let Some(scope) = request.extensions().get::<Caller>().map(|caller| caller.scope) else {
         return Err(Problem::new(ProblemType::Unauthorized, "no token was checked"));
     };
-    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let limit = body_limit(path);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, limit).await.map_err(|error| {
         let source = std::error::Error::source(&error);
