@@ -29,10 +29,17 @@ const KEY_CHARS_MAX: usize = 255;
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 /// Nothing is under way for longer: whoever began it has crashed.
 const PATIENCE: Span = Span::from_secs(120);
+/// Whoever does many things in one request begins none of them later than this, so as to be done
+/// before patience ends.
+pub(crate) const WORKING_TIME: Span = Span::from_secs(90);
 
 /// Marks an answer that holds a secret and must not be kept: it is shown once.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ShownOnce;
+
+/// Marks an answer that may be another when it is asked for again, and so is not kept.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Unsettled;
 
 /// Does what has a key once, and answers the same again.
 pub(crate) async fn once(
@@ -137,8 +144,9 @@ impl Claim {
             return Problem::new(ProblemType::Internal, "the answer broke off").into_response();
         };
         let secret = parts.extensions.get::<ShownOnce>().is_some();
+        let is_settled = parts.extensions.get::<Unsettled>().is_none();
         let answer = kept(parts.status, &parts.headers, &body, secret);
-        self.end(answer).await;
+        self.end(answer.filter(|_| is_settled)).await;
         Response::from_parts(parts, Body::from(body))
     }
 
