@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
-use crate::body::{body_limit, says_ndjson, too_large};
+use crate::body::{BULK_PATH, body_limit, says_ndjson, too_large};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -29,10 +29,17 @@ const KEY_CHARS_MAX: usize = 255;
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 /// Nothing is under way for longer: whoever began it has crashed.
 const PATIENCE: Span = Span::from_secs(120);
+/// Whoever does many things in one request begins none of them later than this, so as to be done
+/// before patience ends.
+pub(crate) const WORKING_TIME: Span = Span::from_secs(90);
 
 /// Marks an answer that holds a secret and must not be kept: it is shown once.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ShownOnce;
+
+/// Marks an answer that may be another when it is asked for again, and so is not kept.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Unsettled;
 
 /// Does what has a key once, and answers the same again.
 pub(crate) async fn once(
@@ -40,16 +47,18 @@ pub(crate) async fn once(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    if *request.method() != Method::POST || says_ndjson(request.headers()) {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    // A stream of jobs has a key for each batch; its handler sees to that.
+    let is_stream = path == Some(BULK_PATH) && says_ndjson(request.headers());
+    if *request.method() != Method::POST || is_stream {
         return Ok(next.run(request).await);
     }
+    let limit = body_limit(path);
     let Some(key) = read_key(request.headers())? else { return Ok(next.run(request).await) };
     // Only a route outside the guard lacks it.
     let Some(scope) = request.extensions().get::<Caller>().map(|caller| caller.scope) else {
         return Err(Problem::new(ProblemType::Unauthorized, "no token was checked"));
     };
-    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let limit = body_limit(path);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, limit).await.map_err(|error| {
         let source = std::error::Error::source(&error);
@@ -135,8 +144,9 @@ impl Claim {
             return Problem::new(ProblemType::Internal, "the answer broke off").into_response();
         };
         let secret = parts.extensions.get::<ShownOnce>().is_some();
+        let is_settled = parts.extensions.get::<Unsettled>().is_none();
         let answer = kept(parts.status, &parts.headers, &body, secret);
-        self.end(answer).await;
+        self.end(answer.filter(|_| is_settled)).await;
         Response::from_parts(parts, Body::from(body))
     }
 

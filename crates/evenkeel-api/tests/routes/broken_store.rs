@@ -1,28 +1,49 @@
-//! A store that fails at everything but knowing tenants.
+//! A store that fails, at everything but knowing tenants or at what a test says.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::*;
+use evenkeel_store_testkit::fixtures::START;
+use evenkeel_store_testkit::model::ModelStore;
 use uuid::Uuid;
 
+/// Says how a verb fails, if it does.
+type Fault = Box<dyn Fn(&str) -> Option<StoreError> + Send + Sync>;
+
 pub struct BrokenStore {
-    error: fn() -> StoreError,
-    signals: Signals,
-    events: Events,
+    inner: Arc<dyn Store>,
+    fault: Fault,
 }
 
 impl BrokenStore {
     /// One that does not answer.
     pub fn down() -> Self {
-        let error = || StoreError::Unavailable("connection to 10.0.0.7 refused".into());
-        Self { error, signals: Signals::default(), events: Events::default() }
+        Self::always(|| StoreError::Unavailable("connection to 10.0.0.7 refused".into()))
     }
 
     /// One that holds nonsense.
     pub fn corrupt() -> Self {
-        let error = || StoreError::corrupt("job 7", "definition", "not JSON");
-        Self { error, signals: Signals::default(), events: Events::default() }
+        Self::always(|| StoreError::corrupt("job 7", "definition", "not JSON"))
+    }
+
+    fn always(error: fn() -> StoreError) -> Self {
+        let inner = Arc::new(ModelStore::new(Arc::new(|| START)));
+        Self { inner, fault: Box::new(move |_| Some(error())) }
+    }
+
+    /// One that is well but for what `fault` says of the verbs it is asked for.
+    pub fn over(
+        inner: Arc<dyn Store>,
+        fault: impl Fn(&str) -> Option<StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { inner, fault: Box::new(fault) }
+    }
+
+    fn check(&self, verb: &str) -> Result<(), StoreError> {
+        (self.fault)(verb).map_or(Ok(()), Err)
     }
 }
 
@@ -31,8 +52,8 @@ macro_rules! broken {
         #[async_trait]
         impl $port for BrokenStore {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
-                $(let _ = $name;)*
-                Err((self.error)())
+                self.check(stringify!($verb))?;
+                self.inner.$verb($($name),*).await
             })*
         }
     };
@@ -145,31 +166,42 @@ broken!(AccessStore {
 #[async_trait]
 impl EventStore for BrokenStore {
     fn events(&self) -> &Events {
-        &self.events
+        self.inner.events()
     }
 
-    async fn publish(&self, _: Vec<NewEvent>, _: bool) -> Result<(), StoreError> {
-        Err((self.error)())
+    async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
+        self.check("publish")?;
+        self.inner.publish(events, dropped).await
     }
 
     async fn newest_event(&self) -> Result<EventNo, StoreError> {
-        Err((self.error)())
+        self.check("newest_event")?;
+        self.inner.newest_event().await
     }
 
-    async fn events_after(&self, _: &Scope, _: EventNo, _: u32) -> Result<EventPage, StoreError> {
-        Err((self.error)())
+    async fn events_after(
+        &self,
+        scope: &Scope,
+        after: EventNo,
+        limit: u32,
+    ) -> Result<EventPage, StoreError> {
+        self.check("events_after")?;
+        self.inner.events_after(scope, after, limit).await
     }
 
-    async fn listen(&self, _: Timestamp) -> Result<(), StoreError> {
-        Err((self.error)())
+    async fn listen(&self, until: Timestamp) -> Result<(), StoreError> {
+        self.check("listen")?;
+        self.inner.listen(until).await
     }
 
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        Err((self.error)())
+        self.check("listened_until")?;
+        self.inner.listened_until().await
     }
 
-    async fn job_ids(&self, _: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        Err((self.error)())
+    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+        self.check("job_ids")?;
+        self.inner.job_ids(jobs).await
     }
 }
 
@@ -184,26 +216,30 @@ impl Store for BrokenStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Err((self.error)())
+        self.check("now")?;
+        self.inner.now().await
     }
 
     fn signals(&self) -> &Signals {
-        &self.signals
+        self.inner.signals()
     }
 
-    async fn announce(&self, _: Signal) -> Result<(), StoreError> {
-        Err((self.error)())
+    async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
+        self.check("announce")?;
+        self.inner.announce(signal).await
     }
 
-    async fn tenant(&self, _: &str) -> Result<TenantNo, StoreError> {
-        Ok(TenantNo(1))
+    async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
+        self.inner.tenant(name).await
     }
 
-    async fn setting(&self, _: &str, _: &str) -> Result<String, StoreError> {
-        Err((self.error)())
+    async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
+        self.check("setting")?;
+        self.inner.setting(key, fresh).await
     }
 
     async fn census(&self) -> Result<Census, StoreError> {
-        Err((self.error)())
+        self.check("census")?;
+        self.inner.census().await
     }
 }

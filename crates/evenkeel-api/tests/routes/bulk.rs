@@ -1,11 +1,13 @@
 //! Many jobs at once.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use axum::body::Body;
 use axum::http::{Method, Request, header};
-use evenkeel_store::{JobFilter, JobSort, PageRequest, Role};
+use evenkeel_store::{JobFilter, JobSort, PageRequest, Role, StoreError};
 use serde_json::{Value, json};
 
-use super::world::{Answer, World, noop, token};
+use super::world::{Answer, World, noop, request, token};
 
 const BULK: &str = "/api/v1/jobs/bulk";
 
@@ -127,6 +129,117 @@ async fn a_stream_with_a_key_is_done_once_and_goes_on_where_it_broke_off() {
     assert_eq!(other[0]["status"], 422);
     assert_eq!(other[0]["error"]["type"], "/problems/idempotency-key-reused");
     assert_eq!(count(&world).await, 2100);
+}
+
+/// A world whose store fails at these of its registrations, counted from 1.
+async fn failing_at(which: &'static [u64], error: fn() -> StoreError) -> World {
+    let asked = AtomicU64::new(0);
+    let fault = move |verb: &str| {
+        let is_hit =
+            verb == "register" && which.contains(&(asked.fetch_add(1, Ordering::Relaxed) + 1));
+        is_hit.then(error)
+    };
+    World::failing(move |_, verb| fault(verb)).await
+}
+
+/// Sends a document of jobs without names under a key.
+async fn document(world: &World, jobs: usize, key: &str) -> Answer {
+    let body = json!({"jobs": vec![noop(json!({"schedule": "30m"})); jobs]});
+    let mut asked = request(Method::POST, BULK, Some(&token(Role::Operator, "main")), Some(body));
+    asked.headers_mut().insert("idempotency-key", key.parse().unwrap());
+    world.send(asked).await
+}
+
+fn statuses(results: &[Value]) -> Vec<u64> {
+    results.iter().map(|one| one["status"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_an_outage_left_undone_is_done_when_the_document_is_sent_again() {
+    let world = failing_at(&[3], || StoreError::Unavailable("gone".into())).await;
+    let first = document(&world, 3500, "k").await.expect(200);
+    assert_eq!((&first["created"], &first["refused"]), (&json!(2500), &json!(1000)));
+    let told = first["results"].as_array().unwrap();
+    assert_eq!(statuses(told)[1999..2001], [201, 503]);
+    assert_eq!(statuses(told)[2999..3001], [503, 201]);
+    let again = document(&world, 3500, "k").await;
+    assert!(again.headers.get("idempotent-replayed").is_none());
+    let again = again.expect(200);
+    assert_eq!((&again["created"], count(&world).await), (&json!(3500), 3500));
+    assert_eq!(again["results"].as_array().unwrap()[..2000], told[..2000]);
+    assert_eq!(again["results"].as_array().unwrap()[3000..], told[3000..]);
+    let kept = document(&world, 3500, "k").await;
+    assert!(kept.headers.get("idempotent-replayed").is_some());
+    assert_eq!((kept.expect(200), count(&world).await), (again, 3500));
+}
+
+#[tokio::test]
+async fn a_document_of_which_nothing_was_created_fails_as_a_whole() {
+    let world = failing_at(&[1], || StoreError::Unavailable("gone".into())).await;
+    document(&world, 3, "k").await.problem(503, "store-unavailable");
+    assert_eq!(document(&world, 3, "k").await.expect(200)["created"], 3);
+}
+
+#[tokio::test]
+async fn a_document_that_was_changed_after_an_outage_needs_another_key() {
+    let world = failing_at(&[2], || StoreError::Unavailable("gone".into())).await;
+    assert_eq!(document(&world, 1500, "k").await.expect(200)["created"], 1000);
+    for _ in 0..2 {
+        document(&world, 900, "k").await.problem(422, "idempotency-key-reused");
+    }
+    assert_eq!(document(&world, 1500, "k").await.expect(200)["created"], 1500);
+    assert_eq!(count(&world).await, 1500);
+}
+
+#[tokio::test]
+async fn a_line_that_can_not_be_stored_does_not_have_the_others_created_twice() {
+    // The batch of a thousand, and of those one by one the second.
+    let world = failing_at(&[1, 3], || StoreError::Refused("no".into())).await;
+    let body: String = (0..1002).map(|_| format!("{}\n", noop(json!({})))).collect();
+    let first = results(&lines(&world, body.clone(), Some("k")).await);
+    assert_eq!((first.len(), count(&world).await), (1002, 1001));
+    assert_eq!(statuses(&first)[..3], [201, 500, 201]);
+    assert_eq!(results(&lines(&world, body, Some("k")).await), first);
+    assert_eq!(count(&world).await, 1001);
+}
+
+#[tokio::test]
+async fn answers_too_long_to_be_kept_are_told_line_by_line() {
+    let world = World::new().await;
+    let mut wrong = noop(json!({}));
+    for n in 0..40 {
+        wrong[format!("typo_{n}")] = json!(1);
+    }
+    let wrong: String = (0..999).map(|_| format!("{wrong}\n")).collect();
+    let body = format!("{}\n{wrong}{}\n", noop(json!({})), noop(json!({})));
+    let first = lines(&world, body.clone(), Some("k")).await;
+    assert!(first.text.len() > 1024 * 1024, "{}", first.text.len());
+    let again = results(&lines(&world, body, Some("k")).await);
+    assert_eq!(again.len(), 1001);
+    for (n, one) in (1..=1000).zip(&again) {
+        assert_eq!((&one["line"], &one["status"]), (&json!(n), &json!(409)));
+        assert_eq!(one["error"]["type"], "/problems/answer-not-kept");
+    }
+    assert_eq!(again[1000], results(&first)[1000]);
+    assert_eq!(count(&world).await, 2);
+}
+
+#[tokio::test]
+async fn a_document_begins_no_batch_when_its_key_may_soon_be_given_up() {
+    let world = World::failing(|clock, verb| {
+        if verb == "register" {
+            clock.fetch_add(50_000_000, Ordering::Relaxed);
+        }
+        None
+    })
+    .await;
+    let first = document(&world, 3500, "k").await.expect(200);
+    assert_eq!((&first["created"], count(&world).await), (&json!(2000), 2000));
+    let late = &first["results"][2000];
+    assert_eq!((&late["line"], &late["status"]), (&json!(2001), &json!(503)));
+    assert_eq!(late["error"]["type"], "/problems/timeout");
+    let again = document(&world, 3500, "k").await.expect(200);
+    assert_eq!((&again["created"], count(&world).await), (&json!(3500), 3500));
 }
 
 #[tokio::test]

@@ -85,6 +85,24 @@ async fn a_trigger_with_a_key_runs_once() {
 }
 
 #[tokio::test]
+async fn a_key_counts_whatever_the_body_is_said_to_be() {
+    let world = World::new().await;
+    let job = world.create(json!({"schedule": "30m", "overlap": "allow"})).await;
+    let path = format!("{JOBS}/{}/trigger", job["id"].as_str().unwrap());
+    let ask = || {
+        let mut asked = request(Method::POST, &path, Some(&token(Role::Operator, "main")), None);
+        asked.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+        let kind = "application/x-ndjson".parse().unwrap();
+        asked.headers_mut().insert(header::CONTENT_TYPE, kind);
+        world.send(asked)
+    };
+    let first = ask().await.expect(202);
+    let again = ask().await;
+    assert_eq!(again.expect(202), first);
+    assert!(is_replay(&again));
+}
+
+#[tokio::test]
 async fn keys_of_other_tenants_are_other_keys() {
     let world = World::new().await;
     let job = noop(json!({}));

@@ -15,7 +15,7 @@ use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
-use evenkeel_store::{Role, Store};
+use evenkeel_store::{Role, Store, StoreError};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::model::ModelStore;
@@ -23,6 +23,8 @@ use evenkeel_store_testkit::rig::{Known, Rig};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+
+use super::broken_store::BrokenStore;
 
 /// Counts, so that every draw is another and every test the same.
 pub struct Counting(AtomicU64);
@@ -183,6 +185,21 @@ impl World {
         let access = Access::new(store.clone(), trust, Arc::new(Counting::new()));
         let router = server_with(store, time, Engine::Well, Settings::default(), access, streams);
         Self { router, rig: Rig::new(opened).await, clock }
+    }
+
+    /// One whose store fails as `fault` says of each verb; it may let time pass in microseconds.
+    pub async fn failing(
+        fault: impl Fn(&AtomicI64, &str) -> Option<StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        let clock = Arc::new(AtomicI64::new(START.as_micros()));
+        let time = Self::reader(&clock);
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(time.clone()));
+        let opened = Opened { store: store.clone(), guard: Box::new(()), reopen: None };
+        let rig = Rig::new(opened).await;
+        let hands = clock.clone();
+        let failing = Arc::new(BrokenStore::over(store, move |verb| fault(&hands, verb)));
+        let router = server(failing, time, Engine::Well, Settings::default());
+        Self { router, rig, clock }
     }
 
     /// Lets time pass.

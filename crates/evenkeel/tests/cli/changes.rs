@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::Server;
+use crate::stub::{Stub, Trouble};
+use crate::support::{Server, run};
 
 #[test]
 fn a_file_of_jobs_is_created_and_its_faults_are_told_by_line() {
@@ -27,6 +28,21 @@ fn a_file_of_jobs_is_created_and_its_faults_are_told_by_line() {
     assert_eq!(listed["total"], 5999);
     let said = server.run(&["job", "create", "--file", "nowhere.ndjson"]);
     assert_eq!(said.code, 2, "{said:?}");
+}
+
+#[test]
+fn no_line_of_a_file_is_lost_while_the_server_is_in_trouble() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: String = (0..5003).map(|n| format!("{{\"name\": \"job {n}\"}}\n")).collect();
+    std::fs::write(folder.path().join("jobs.ndjson"), lines).unwrap();
+    let stub = Stub::start(true);
+    stub.fail(&[Trouble::Silent, Trouble::Out, Trouble::UnderWay]);
+    let args = ["job", "create", "--file", "jobs.ndjson", "--url", &stub.url, "--token", "x"];
+    let said = run(folder.path(), &args);
+    assert!(said.code == 0 && said.out.contains("Created 5003 jobs."), "{said:?}");
+    let asked = stub.end();
+    assert_eq!((asked.jobs.len(), asked.requests), (5003, 5));
+    assert!(asked.keys[..4].iter().all(|key| *key == asked.keys[0]), "{:?}", asked.keys);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use serde_json::{Value, json};
 
-use crate::stub::Stub;
+use crate::stub::{Stub, Trouble};
 use crate::support::{Said, Server, program, run};
 
 const CSV: &str = "\
@@ -61,6 +61,20 @@ fn with_yes_the_jobs_are_made_and_paused_where_they_were() {
     assert_eq!(names, ["example.com", "weekdays", "halt"]);
     assert_eq!(asked.jobs[0]["metadata"], json!({"category": "news", "legacy_id": "a1"}));
     assert_eq!(asked.paused, ["2"]);
+}
+
+#[test]
+fn a_server_in_trouble_is_asked_again_and_not_taken_to_have_the_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(folder.path(), "jobs.csv", CSV);
+    let stub = Stub::start(true);
+    stub.fail(&[Trouble::UnderWay, Trouble::Out, Trouble::Silent]);
+    let done =
+        with(&stub, folder.path(), &["import", "legacy", "--from", &path, "--yes", "--json"]);
+    assert_eq!(done.json()["sent"]["created"], 3);
+    let asked = stub.end();
+    assert_eq!((asked.jobs.len(), asked.requests), (3, 5));
+    assert!(asked.keys[..4].iter().all(|key| *key == asked.keys[0]), "{:?}", asked.keys);
 }
 
 #[test]

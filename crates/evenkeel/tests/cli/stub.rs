@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -17,6 +17,21 @@ pub struct Asked {
     pub requests: usize,
     /// The ids of those that were paused.
     pub paused: Vec<String>,
+    /// The keys they came under, each as often as it came.
+    pub keys: Vec<String>,
+    /// What becomes of the next requests, the last one first, before all goes well.
+    troubles: Vec<Trouble>,
+}
+
+/// Why a server does not do what it is asked for just now.
+#[derive(Copy, Clone, Debug)]
+pub enum Trouble {
+    /// Its database is gone: it says so for the first line, and nothing of the others.
+    Out,
+    /// It works on the same request.
+    UnderWay,
+    /// It says nothing.
+    Silent,
 }
 
 type Shared = Arc<Mutex<Asked>>;
@@ -48,6 +63,11 @@ impl Stub {
         Self { url, asked, runtime }
     }
 
+    /// Has it fail the next requests in these ways.
+    pub fn fail(&self, troubles: &[Trouble]) {
+        self.asked.lock().unwrap().troubles = troubles.iter().rev().copied().collect();
+    }
+
     /// Ends it, and says what was asked of it.
     pub fn end(self) -> Asked {
         self.runtime.shutdown_background();
@@ -55,14 +75,25 @@ impl Stub {
     }
 }
 
-async fn bulk(State(asked): State<Shared>, body: String) -> String {
+async fn bulk(State(asked): State<Shared>, headers: HeaderMap, body: String) -> String {
     let mut asked = asked.lock().unwrap();
     asked.requests += 1;
+    asked.keys.push(headers["idempotency-key"].to_str().unwrap().into());
+    if let Some(trouble) = asked.troubles.pop() {
+        let (status, kind) = match trouble {
+            Trouble::Out => (503, "store-unavailable"),
+            Trouble::UnderWay => (409, "request-under-way"),
+            Trouble::Silent => return String::new(),
+        };
+        let error = json!({"type": format!("/problems/{kind}"), "status": status});
+        return format!("{}\n", json!({"line": 1, "status": status, "error": error}));
+    }
     let mut answer = String::new();
     for (n, line) in (1..).zip(body.lines()) {
         let job: Value = serde_json::from_str(line).unwrap();
         let line = if asked.jobs.iter().any(|other| other["name"] == job["name"]) {
-            json!({"line": n, "status": 409, "id": null, "error": {"title": "taken"}})
+            let error = json!({"type": "/problems/name-taken", "title": "taken"});
+            json!({"line": n, "status": 409, "id": null, "error": error})
         } else if job["url"] == "https://refused.example/" {
             let errors = json!([{"field": "url", "message": "is not wanted"}]);
             json!({"line": n, "status": 422, "id": null, "error": {"errors": errors}})

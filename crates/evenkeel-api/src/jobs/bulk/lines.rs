@@ -51,7 +51,11 @@ impl Lines {
         let mut batch = Batch::default();
         let mut begin = 0;
         let mut too_long = false;
-        while batch.lines.len() < BULK_BATCH && batch.bytes.len() < BATCH_BYTES_MAX {
+        // A batch ends where a line does, or the network would say where: a line once begun is read
+        // to its end.
+        while batch.lines.len() < BULK_BATCH
+            && (batch.bytes.len() < BATCH_BYTES_MAX || begin < batch.bytes.len() || too_long)
+        {
             if self.rest.is_empty() {
                 match self.body.next().await {
                     Some(Ok(bytes)) => self.rest = bytes,
@@ -149,6 +153,36 @@ mod tests {
         let whole = cut(vec![body.clone()]).await;
         assert_eq!(whole.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000, 500]);
         assert_eq!(cut(body.chunks(777).map(<[u8]>::to_vec).collect()).await, whole);
+    }
+
+    #[tokio::test]
+    async fn no_line_is_cut_where_a_batch_has_its_bytes() {
+        // Lines of many lengths, one of blanks and one too long among them, in three batches.
+        let mut body = Vec::new();
+        for n in 0..60 {
+            body.extend(format!("{n:02}").bytes());
+            body.extend(std::iter::repeat_n(b'x', 250_000 + n * 6_007));
+            body.push(b'\n');
+            let more = if n == 18 { BODY_BYTES_MAX / 2 } else { 0 };
+            body.extend(std::iter::repeat_n(b' ', more));
+            let more = if n == 40 { BODY_BYTES_MAX + 9 } else { 0 };
+            body.extend(std::iter::repeat_n(b'y', more));
+            body.extend(b"\n");
+        }
+        let whole = cut(vec![body.clone()]).await;
+        assert_eq!(whole.len(), 3);
+        let lines: Vec<_> = whole.iter().flatten().collect();
+        assert_eq!(lines.len(), 61);
+        let are_whole = lines.iter().all(|(number, text)| {
+            text.as_ref()
+                .is_none_or(|text| text.starts_with(format!("{:02}", number / 2).as_bytes()))
+        });
+        assert!(are_whole);
+        for size in [777, 65_537, 1_000_003] {
+            let pieces = body.chunks(size).map(<[u8]>::to_vec).collect();
+            // Not compared by assert_eq, which would print megabytes.
+            assert!(cut(pieces).await == whole, "in pieces of {size}");
+        }
     }
 
     #[tokio::test]

@@ -3,11 +3,11 @@
 mod lines;
 mod stream;
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use evenkeel_commands::limits::BULK_JOBS_MAX;
 use evenkeel_commands::{BULK_BATCH, CommandError, JobSpec};
 use evenkeel_core::JobId;
@@ -15,11 +15,15 @@ use evenkeel_store::{Scope, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
+use self::lines::{Batch, Line};
+use self::stream::{Prepared, Stream};
 use super::JobDocument;
 use crate::auth::Caller;
 use crate::body::{BULK_BYTES_MAX, says_json, says_ndjson, too_large, unread};
+use crate::keyed;
 use crate::params::Params;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -95,8 +99,8 @@ pub(crate) async fn bulk(
     request: Request,
 ) -> Result<Response, Problem> {
     params.finish()?;
+    let key = keyed::read_key(&headers)?;
     if says_ndjson(&headers) {
-        let key = crate::keyed::read_key(&headers)?;
         return Ok(stream::answer(app, caller.scope, key, uri, request.into_body()));
     }
     if !says_json(&headers) {
@@ -110,8 +114,10 @@ pub(crate) async fn bulk(
             _ => problem,
         }
     })?;
-    let view = create_all(&app, caller.scope, body).await?;
-    Ok(Json(view).into_response())
+    // The whole request has the key itself.
+    let key = key.map(|key| format!("{key} jobs"));
+    let stream = Stream { app, scope: caller.scope, key, uri };
+    Ok(create_all(&stream, body).await?.into_response())
 }
 
 /// The documents as they came, so that no more than a batch of them is taken apart at a time.
@@ -121,26 +127,93 @@ struct Documents {
     jobs: Vec<Box<RawValue>>,
 }
 
-async fn create_all(app: &App, scope: Scope, body: Bytes) -> Result<BulkView, Problem> {
+/// A [`BulkView`] whose results are written.
+#[derive(Default, Serialize)]
+struct Answers {
+    created: u64,
+    refused: u64,
+    results: Vec<Box<RawValue>>,
+    /// Some may be others when they are asked for again.
+    #[serde(skip)]
+    is_unsettled: bool,
+    /// Why no more batches were begun.
+    #[serde(skip)]
+    halt: Option<Problem>,
+}
+
+/// What counts of a result.
+#[derive(Deserialize)]
+struct Told {
+    status: u16,
+}
+
+impl Answers {
+    /// Adds the lines of a batch.
+    fn add(&mut self, lines: &[u8]) -> Result<(), serde_json::Error> {
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let Told { status } = serde_json::from_slice(line)?;
+            self.created += u64::from(status == 201);
+            self.refused += u64::from(status != 201);
+            self.is_unsettled |= status == 503;
+            self.results.push(serde_json::from_slice(line)?);
+        }
+        Ok(())
+    }
+
+    fn into_response(self) -> Response {
+        if !self.is_unsettled {
+            return Json(self).into_response();
+        }
+        let marked = Extension(keyed::Unsettled);
+        if self.created > 0 {
+            return (marked, Json(self)).into_response();
+        }
+        let problem = self.halt.unwrap_or_else(|| {
+            let detail = "whether any job was created is unknown; look before repeating it";
+            Problem::new(ProblemType::StoreUnavailable, detail)
+        });
+        (marked, problem).into_response()
+    }
+}
+
+/// Creates all, batch by batch. With a key each batch has its own, as in a stream: what some of them
+/// could not do is done when the request is sent again, and what the others did is not done twice.
+async fn create_all(stream: &Stream, body: Bytes) -> Result<Answers, Problem> {
+    let app = &stream.app;
+    let until = (app.clock)().saturating_add(keyed::WORKING_TIME);
     let documents = off_the_async_threads(move || split(&body)).await??;
-    let mut documents = documents.into_iter();
-    let mut view = BulkView { created: 0, refused: 0, results: Vec::new() };
-    let mut batch = begin_reading(app, scope, documents.by_ref().take(BULK_BATCH).collect());
-    loop {
-        let specs = batch.await.map_err(panicked)?;
-        if specs.is_empty() {
-            return Ok(view);
+    let mut documents = (1..).zip(documents);
+    let mut answers = Answers::default();
+    let mut reading = stream.begin_reading(documents.by_ref().take(BULK_BATCH).collect());
+    for nth in 1.. {
+        let Prepared { batch, reads } = reading.await.map_err(panicked)?;
+        if batch.lines.is_empty() {
+            break;
         }
         // The next ones are read while these are stored.
-        batch = begin_reading(app, scope, documents.by_ref().take(BULK_BATCH).collect());
-        let results = create(app, scope, specs).await;
-        for (status, answer) in results {
-            view.created += u64::from(answer.is_ok());
-            view.refused += u64::from(answer.is_err());
-            let line = view.results.len() as u64 + 1;
-            view.results.push(BulkResultView::new(line, status, answer));
+        reading = stream.begin_reading(documents.by_ref().take(BULK_BATCH).collect());
+        if answers.halt.is_none() && (app.clock)() >= until {
+            let detail = "there was no time left for it, and it was not created; send it again";
+            answers.halt = Some(Problem::new(ProblemType::Timeout, detail));
         }
+        let answered = match answers.halt.take() {
+            Some(problem) => Err(problem),
+            None => stream.batch(nth, &batch, reads).await,
+        };
+        let lines = match answered {
+            Ok((lines, _)) => lines,
+            Err(problem) => {
+                let lines = stream::refused(&batch, &problem);
+                (answers.is_unsettled, answers.halt) = (true, Some(problem));
+                lines
+            }
+        };
+        answers.add(&lines).map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "a result can't be read");
+            Problem::new(ProblemType::Internal, "the log of the server says more")
+        })?;
     }
+    Ok(answers)
 }
 
 /// Takes the list apart, but not what is in it.
@@ -169,16 +242,24 @@ fn split(body: &Bytes) -> Result<Vec<Box<RawValue>>, Problem> {
 /// What was read of a document.
 type Read = Result<JobSpec, Problem>;
 
-fn begin_reading(
-    app: &App,
-    scope: Scope,
-    documents: Vec<Box<RawValue>>,
-) -> tokio::task::JoinHandle<Vec<Read>> {
-    let jobs = app.jobs.clone();
-    tokio::task::spawn_blocking(move || {
-        let read = |document: Box<RawValue>| read(&jobs, scope, document.get().as_bytes());
-        documents.into_iter().map(read).collect()
-    })
+impl Stream {
+    /// Reads numbered documents.
+    fn begin_reading(&self, documents: Vec<(u64, Box<RawValue>)>) -> JoinHandle<Prepared> {
+        let (jobs, scope) = (self.app.jobs.clone(), self.scope);
+        tokio::task::spawn_blocking(move || {
+            let mut batch = Batch::default();
+            let mut reads = Vec::with_capacity(documents.len());
+            for (number, document) in documents {
+                let text = document.get().as_bytes();
+                let begin = batch.bytes.len();
+                batch.bytes.extend_from_slice(text);
+                batch.lines.push(Line { number, place: Some(begin..batch.bytes.len()) });
+                batch.bytes.push(b'\n');
+                reads.push(read(&jobs, scope, text));
+            }
+            Prepared { batch, reads }
+        })
+    }
 }
 
 /// Reads one document.

@@ -18,18 +18,28 @@ use crate::keyed::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A request that came as a stream.
-struct Stream {
-    app: App,
-    scope: Scope,
-    key: Option<String>,
-    uri: Uri,
+/// A request that is done batch by batch.
+pub(super) struct Stream {
+    pub app: App,
+    pub scope: Scope,
+    pub key: Option<String>,
+    pub uri: Uri,
 }
 
 /// A batch that was read.
-struct Prepared {
-    batch: Batch,
-    reads: Vec<Read>,
+pub(super) struct Prepared {
+    pub batch: Batch,
+    pub reads: Vec<Read>,
+}
+
+/// What became of a batch that was to be stored.
+struct Stored {
+    /// The answers.
+    bytes: Bytes,
+    /// The store is out: the next batch would fare no better.
+    is_out: bool,
+    /// Something failed, and nothing was created: it can all be done again.
+    is_void: bool,
 }
 
 /// Answers line by line, as far as the sender reads.
@@ -58,7 +68,9 @@ impl Stream {
         let mut nth = 0;
         while let Some(Prepared { batch, reads }) = prepared.recv().await {
             nth += 1;
-            let (bytes, goes_on) = self.batch(nth, &batch, reads).await;
+            let answered = self.batch(nth, &batch, reads).await;
+            let (bytes, goes_on) =
+                answered.unwrap_or_else(|problem| (refused(&batch, &problem), false));
             if sender.send(bytes).await.is_err() || !goes_on {
                 break;
             }
@@ -66,34 +78,51 @@ impl Stream {
         preparing.abort();
     }
 
-    /// The answers for a batch, and whether the next one makes sense.
-    async fn batch(&self, nth: u64, batch: &Batch, reads: Vec<Read>) -> (Bytes, bool) {
+    /// The answers for a batch, and whether the store is well; fails if the key can't be had for it.
+    pub(super) async fn batch(
+        &self,
+        nth: u64,
+        batch: &Batch,
+        reads: Vec<Read>,
+    ) -> Result<(Bytes, bool), Problem> {
         let Some(key) = &self.key else {
-            return self.create(batch, reads).await;
+            let stored = self.create(batch, reads).await;
+            return Ok((stored.bytes, !stored.is_out));
         };
         // No key of a client has a space in it.
         let key = format!("{key} #{nth}");
-        match keyed::begin(&self.app, self.scope, key, &self.uri, &batch.bytes).await {
-            Ok(Beginning::Theirs(answer)) => (Bytes::from(answer.body), true),
-            Ok(Beginning::Ours(claim)) => {
-                let (bytes, goes_on) = self.create(batch, reads).await;
-                let status = if goes_on { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-                claim.end(keyed::kept(status, &HeaderMap::new(), &bytes, false)).await;
-                (bytes, goes_on)
+        let claim = match keyed::begin(&self.app, self.scope, key, &self.uri, &batch.bytes).await? {
+            Beginning::Ours(claim) => claim,
+            Beginning::Theirs(answer) if answer.status == StatusCode::OK => {
+                return Ok((Bytes::from(answer.body), true));
             }
-            Err(problem) => {
-                let lines = batch.lines.iter().map(|line| (line, Err(problem.clone())));
-                (written(lines), false)
+            Beginning::Theirs(_) => {
+                let detail = "this line was done when it was first sent; what was answered to its \
+                              batch was too long to be kept";
+                let problem = Problem::new(ProblemType::AnswerNotKept, detail);
+                return Ok((refused(batch, &problem), true));
             }
-        }
+        };
+        let Stored { bytes, is_out, is_void } = self.create(batch, reads).await;
+        // Whoever sends it again must not create again what was created.
+        let status = if is_void { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+        claim.end(keyed::kept(status, &HeaderMap::new(), &bytes, false)).await;
+        Ok((bytes, !is_out))
     }
 
-    async fn create(&self, batch: &Batch, reads: Vec<Read>) -> (Bytes, bool) {
+    async fn create(&self, batch: &Batch, reads: Vec<Read>) -> Stored {
         let answers = create(&self.app, self.scope, reads).await;
-        let is_out = answers.iter().any(|(status, _)| *status >= 500);
+        let any = |is: fn(u16) -> bool| answers.iter().any(|(status, _)| is(*status));
+        let is_out = any(|status| status == 503);
+        let is_void = any(|status| status >= 500) && !any(|status| status == 201);
         let lines = batch.lines.iter().zip(answers.into_iter().map(|(_, answer)| answer));
-        (written(lines), !is_out)
+        Stored { bytes: written(lines), is_out, is_void }
     }
+}
+
+/// The same answer for each line of a batch.
+pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
+    written(batch.lines.iter().map(|line| (line, Err(problem.clone()))))
 }
 
 /// Receives and reads batches, one ahead.

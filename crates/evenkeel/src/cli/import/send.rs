@@ -1,5 +1,7 @@
 //! Making the jobs, over the HTTP interface like everybody else.
 
+use std::time::Duration;
+
 use evenkeel_commands::import::Planned;
 use evenkeel_core::chance::Chance as _;
 use evenkeel_engine::RandomChance;
@@ -12,6 +14,10 @@ use crate::{Exit, Failure};
 
 /// Jobs that are to be paused are made in small portions: none may be due before it is paused.
 const PAUSED_BATCH: usize = 50;
+
+/// How long to wait before lines are sent again, in milliseconds: together a little longer than a
+/// key is held for a server that died.
+const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
 /// What became of a job that was to be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -73,10 +79,7 @@ impl Sender {
             lines.push_str(&document.to_string());
             lines.push('\n');
         }
-        let text = self.post(lines.into_bytes()).await?;
-        let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
-        let answers = answers
-            .map_err(|error| Failure::because("the server's answer can't be understood", &error))?;
+        let answers = self.post(lines.into_bytes(), places.len()).await?;
         let answer_of = |n: usize| {
             let number = n as u64 + 1;
             answers.iter().find(|answer| answer["line"] == number).map_or_else(
@@ -87,15 +90,31 @@ impl Sender {
         Ok((0..places.len()).map(answer_of).collect())
     }
 
-    /// Sends lines, once more if nobody answered: under the same key they are done once.
-    async fn post(&self, lines: Vec<u8>) -> Result<String, Failure> {
+    /// Sends lines until each has its answer, or patience ends: under the same key they are done
+    /// once.
+    async fn post(&self, lines: Vec<u8>, count: usize) -> Result<Vec<Value>, Failure> {
         let key = format!("import-{:016x}{:016x}", self.chance.bits(), self.chance.bits());
-        let path = ["jobs", "bulk"];
-        match self.client.post_lines(&path, lines.clone(), &key).await {
-            Err(failure) if failure.exit == Exit::Unreachable => {
-                self.client.post_lines(&path, lines, &key).await
+        let post = || self.client.post_lines(&["jobs", "bulk"], lines.clone(), &key);
+        let mut pauses = PAUSES.iter();
+        loop {
+            let answered = match post().await {
+                Err(failure) if failure.exit == Exit::Unreachable => post().await,
+                answered => answered,
+            };
+            let answers = match answered {
+                Ok(text) => Ok(parse(&text)?),
+                Err(failure) if failure.problem.as_ref().is_some_and(is_passing) => Err(failure),
+                Err(failure) => return Err(failure),
+            };
+            let is_settled = |answer: &Value| !is_passing(answer) && !is_passing(&answer["error"]);
+            // Where the database fails, the server ends its answer.
+            let is_whole = answers
+                .as_ref()
+                .is_ok_and(|answers| answers.len() >= count && answers.iter().all(is_settled));
+            match pauses.next() {
+                Some(pause) if !is_whole => tokio::time::sleep(Duration::from_millis(*pause)).await,
+                _ => return answers,
             }
-            answered => answered,
         }
     }
 
@@ -110,11 +129,22 @@ impl Sender {
     }
 }
 
+fn parse(answers: &str) -> Result<Vec<Value>, Failure> {
+    let answers = answers.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    answers.map_err(|error| Failure::because("the server's answer can't be understood", &error))
+}
+
+/// Whether a refusal may be over in a moment.
+fn is_passing(refusal: &Value) -> bool {
+    refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
+}
+
 /// What the answer to a line says.
 fn read(answer: &Value) -> Sent {
     match answer["status"].as_u64() {
         Some(200..=299) => Sent::Created { id: answer["id"].as_str().unwrap_or_default().into() },
-        Some(409) => Sent::AlreadyThere,
+        // There are other conflicts, which say nothing of the job.
+        Some(409) if answer["error"]["type"] == "/problems/name-taken" => Sent::AlreadyThere,
         _ => Sent::Refused { error: words(&answer["error"]) },
     }
 }
@@ -146,7 +176,14 @@ mod tests {
     fn each_answer_is_understood() {
         let created = read(&json!({"line": 1, "status": 201, "id": "x", "error": null}));
         assert_eq!(created, Sent::Created { id: "x".into() });
-        assert_eq!(read(&json!({"line": 1, "status": 409})), Sent::AlreadyThere);
+        let conflict = |kind: &str| {
+            let error = json!({"type": format!("/problems/{kind}"), "detail": "why"});
+            read(&json!({"line": 1, "status": 409, "error": error}))
+        };
+        assert_eq!(conflict("name-taken"), Sent::AlreadyThere);
+        for kind in ["request-under-way", "answer-not-kept"] {
+            assert_eq!(conflict(kind), Sent::Refused { error: "why".into() });
+        }
         for (error, words) in [
             (json!("no"), "no"),
             (json!({"title": "t", "detail": "d"}), "d"),

@@ -1,8 +1,10 @@
 //! `evenkeel job create --file jobs.ndjson`
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::time::Duration;
 
 use evenkeel_core::JobId;
 use evenkeel_core::chance::Chance as _;
@@ -19,6 +21,9 @@ use crate::{Exit, Failure};
 const LINES_MAX: usize = 5000;
 /// Bytes sent in one request.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long to wait before a part is sent again, in milliseconds: together a little longer than a
+/// key is held for a server that died.
+const PAUSES: [u64; 9] = [250, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 /// Refusals that are told one by one.
 const TOLD_MAX: usize = 20;
 
@@ -45,11 +50,17 @@ pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Resu
         }
         part += 1;
         let sent = bytes.len() as u64;
-        let answers = send(client, bytes, &format!("{key}-{part}")).await.map_err(|failure| {
+        let key = format!("{key}-{part}");
+        let answers = send(client, &bytes, &key).await.map_err(|failure| {
             let what = format!("{} (after {} created jobs)", failure.what, tally.created);
             Failure { what, ..failure }
         })?;
-        tally.add(context, &answers, lines_before)?;
+        let open = first_open(&bytes, &answers);
+        tally.add(context, answers, lines_before)?;
+        if let Some(line) = open {
+            bar.finish_and_clear();
+            return Err(tally.broken_off(lines_before + line));
+        }
         lines_before += lines;
         bar.inc(sent);
         bar.set_message(format!("{} created, {} refused", tally.created, tally.refused));
@@ -58,23 +69,66 @@ pub(super) async fn run(context: &Context, client: &Client, path: &Path) -> Resu
     tally.finish(context)
 }
 
-/// Sends a part, once more if nobody answered: under the same key it is done once.
-async fn send(client: &Client, bytes: Vec<u8>, key: &str) -> Result<String, Failure> {
-    match client.post_lines(&["jobs", "bulk"], bytes.clone(), key).await {
-        Err(failure) if failure.exit == Exit::Unreachable => {
-            client.post_lines(&["jobs", "bulk"], bytes, key).await
+/// Sends a part until each of its lines has its answer, or patience ends: under the same key each
+/// is done once.
+async fn send(client: &Client, bytes: &[u8], key: &str) -> Result<Vec<Value>, Failure> {
+    let post = || client.post_lines(&["jobs", "bulk"], bytes.to_vec(), key);
+    let mut pauses = PAUSES.iter();
+    loop {
+        let answered = match post().await {
+            Err(failure) if failure.exit == Exit::Unreachable => post().await,
+            answered => answered,
+        };
+        let answers = match answered {
+            Ok(text) => Ok(read(&text)?),
+            Err(failure) if failure.problem.as_ref().is_some_and(is_passing) => Err(failure),
+            Err(failure) => return Err(failure),
+        };
+        let is_whole = answers.as_ref().is_ok_and(|answers| first_open(bytes, answers).is_none());
+        match pauses.next() {
+            Some(pause) if !is_whole => tokio::time::sleep(Duration::from_millis(*pause)).await,
+            _ => return answers,
         }
-        answered => answered,
     }
+}
+
+fn read(answers: &str) -> Result<Vec<Value>, Failure> {
+    let answers = answers.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    answers.map_err(|error| Failure::because("the server's answer can't be understood", &error))
+}
+
+/// The first line of a part that has no answer, or one that may be another in a moment: where the
+/// database fails the server ends its answer, and says nothing of the lines behind.
+fn first_open(bytes: &[u8], answers: &[Value]) -> Option<u64> {
+    let settled: HashSet<u64> = answers
+        .iter()
+        .filter(|answer| is_settled(answer))
+        .filter_map(|answer| answer["line"].as_u64())
+        .collect();
+    let mut lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
+    let open = lines.find(|(n, line)| !line.trim_ascii().is_empty() && !settled.contains(n));
+    open.map(|(n, _)| n)
+}
+
+/// Whether the answer to a line stays what it is.
+fn is_settled(answer: &Value) -> bool {
+    !is_passing(answer) && !is_passing(&answer["error"])
+}
+
+/// Whether a refusal may be over in a moment.
+fn is_passing(refusal: &Value) -> bool {
+    refusal["status"] == 503 || refusal["type"] == "/problems/request-under-way"
 }
 
 impl Tally {
     /// Counts answers, whose lines are counted from the first of their part.
-    fn add(&mut self, context: &Context, answers: &str, lines_before: u64) -> Result<(), Failure> {
-        for text in answers.lines() {
-            let mut answer: Value = serde_json::from_str(text).map_err(|error| {
-                Failure::because("the server's answer can't be understood", &error)
-            })?;
+    fn add(
+        &mut self,
+        context: &Context,
+        answers: Vec<Value>,
+        lines_before: u64,
+    ) -> Result<(), Failure> {
+        for mut answer in answers {
             let line = lines_before + answer["line"].as_u64().unwrap_or(0);
             answer["line"] = json!(line);
             if context.output.is_json() {
@@ -82,6 +136,9 @@ impl Tally {
             }
             if answer["id"].is_string() {
                 self.created += 1;
+                continue;
+            }
+            if !is_settled(&answer) {
                 continue;
             }
             self.refused += 1;
@@ -94,18 +151,36 @@ impl Tally {
         Ok(())
     }
 
-    fn finish(self, context: &Context) -> Result<(), Failure> {
-        let Self { created, refused, told } = self;
-        if !context.output.is_json() {
-            context.output.line(&format!("Created {created} jobs."))?;
+    /// The server went on failing from a line on.
+    fn broken_off(self, line: u64) -> Failure {
+        let created = self.created;
+        let mut what = format!(
+            "the server has no answer for line {line} and what follows it (after {created} created \
+             jobs)"
+        );
+        if self.refused > 0 {
+            what.push_str(&format!("; {}", self.refusals()));
         }
-        if refused == 0 {
-            return Ok(());
-        }
+        Failure::failed(what).or_else(format!(
+            "look whether the jobs from line {line} on are there, then send those that are not"
+        ))
+    }
+
+    fn refusals(&self) -> String {
+        let Self { refused, told, .. } = self;
         let more = refused - told.len() as u64;
         let rest = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-        let what = format!("{refused} jobs were not created:\n{}{rest}", told.join("\n"));
-        Err(Failure::failed(what)
+        format!("{refused} jobs were not created:\n{}{rest}", told.join("\n"))
+    }
+
+    fn finish(self, context: &Context) -> Result<(), Failure> {
+        if !context.output.is_json() {
+            context.output.line(&format!("Created {} jobs.", self.created))?;
+        }
+        if self.refused == 0 {
+            return Ok(());
+        }
+        Err(Failure::failed(self.refusals())
             .or_else("mend these lines and send them alone; the others are created"))
     }
 }
@@ -159,5 +234,29 @@ mod tests {
         let (rest, lines) = next_part(&mut file).unwrap();
         assert_eq!((rest.as_slice(), lines), (b"5000\n5001".as_slice(), 2));
         assert_eq!(next_part(&mut file).unwrap(), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_line_is_open_until_it_has_an_answer_that_stays() {
+        let part = b"{}\n \r\n{}\n{}";
+        let good = |line: u64| json!({"line": line, "status": 201, "id": "x"});
+        assert_eq!(first_open(part, &[good(1), good(3), good(4)]), None);
+        assert_eq!(first_open(part, &[good(1), good(3)]), Some(4));
+        assert_eq!(first_open(part, &[]), Some(1));
+        let with = |answer: Value| first_open(part, &[good(1), answer, good(4)]);
+        assert_eq!(with(json!({"line": 3, "status": 503, "error": {}})), Some(3));
+        let under_way = json!({"type": "/problems/request-under-way", "status": 409});
+        assert_eq!(with(json!({"line": 3, "status": 409, "error": under_way})), Some(3));
+        let taken = json!({"type": "/problems/name-taken", "status": 409});
+        assert_eq!(with(json!({"line": 3, "status": 409, "error": taken})), None);
+    }
+
+    #[test]
+    fn who_is_left_without_an_answer_is_told_from_where_on() {
+        let told = vec!["  line 2: no".into()];
+        let failure = Tally { created: 7, refused: 3, told }.broken_off(5001);
+        for words in ["line 5001 and what follows", "after 7 created", "line 2: no", "and 2 more"] {
+            assert!(failure.what.contains(words), "{words}: {}", failure.what);
+        }
     }
 }
