@@ -9,8 +9,10 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use evenkeel_core::{TenantNo, Timestamp};
 use futures::stream;
+use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
+use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
@@ -26,6 +28,19 @@ const COME_BACK_AFTER: Duration = Duration::from_secs(2);
 pub const STREAMS_MAX: usize = 256;
 /// Streams of one tenant on this node, so that nobody takes all the room.
 pub const STREAMS_MAX_PER_TENANT: usize = 64;
+
+/// One event of a stream, as servers send them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct StreamEvent {
+    /// What kind it is of.
+    pub event: Option<String>,
+    /// Where it stands, to go on from.
+    pub id: Option<String>,
+    /// More about it: a JSON object.
+    pub data: Option<String>,
+    /// How long to wait before coming back, in milliseconds.
+    pub retry: Option<u32>,
+}
 
 /// Answers that go on.
 #[derive(Clone)]

@@ -97,14 +97,14 @@ impl PostgresOptions {
             // Batches come sorted. A nested loop over them takes the row locks in that order, so
             // that two batches cannot deadlock; it is also the quickest plan at any table size.
             settings.extend(
-                [
-                    "enable_seqscan=off",
-                    "enable_hashjoin=off",
-                    "enable_mergejoin=off",
-                    "plan_cache_mode=force_generic_plan",
-                ]
-                .map(String::from),
+                ["enable_seqscan=off", "enable_hashjoin=off", "enable_mergejoin=off"]
+                    .map(String::from),
             );
+        }
+        if purpose != Purpose::Migrate {
+            // Statements are written so that one plan fits all; making it anew each time would cost
+            // more than following it.
+            settings.push("plan_cache_mode=force_generic_plan".into());
         }
         let mut text = config.get_options().unwrap_or_default().to_owned();
         for setting in settings {

@@ -12,7 +12,7 @@ use crate::auth::Caller;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::streams::Source;
+use crate::streams::{Source, StreamEvent};
 
 /// What happens, as it happens: a stream of server-sent events.
 ///
@@ -33,7 +33,7 @@ use crate::streams::Source;
          description = "Go on after the event with this id"),
     ),
     responses(
-        (status = 200, description = "The stream", body = String,
+        (status = 200, description = "The stream", body = StreamEvent,
          content_type = "text/event-stream"),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),

@@ -19,7 +19,7 @@ use crate::auth::Caller;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::streams::Source;
+use crate::streams::{Source, StreamEvent};
 
 /// Bodies' words are stored about this often, so looking more often shows nothing more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ fn last_lines(text: &str, count: usize) -> &str {
     ),
     responses(
         (status = 200, description = "What it printed",
-         content((LogView = "application/json"), (String = "text/event-stream"))),
+         content((LogView = "application/json"), (StreamEvent = "text/event-stream"))),
         (status = 404, description = "There is no such execution", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,

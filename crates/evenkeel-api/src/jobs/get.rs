@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use futures::future::try_join;
 
 use super::{JobView, read_id};
 use crate::auth::Caller;
@@ -37,8 +38,8 @@ pub(crate) async fn get(
     params: Params,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    let job = app.jobs.get(&caller.scope, read_id(&id)?).await?;
-    let now = app.jobs.now().await?;
+    let id = read_id(&id)?;
+    let (job, now) = try_join(app.jobs.get(&caller.scope, id), app.jobs.now()).await?;
     let tag = etag(job.generation);
     Ok(([(header::ETAG, tag)], Json(JobView::new(job, now).for_role(caller.scope.role))))
 }

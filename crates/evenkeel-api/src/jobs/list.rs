@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::{FILTER_NAMES, METADATA_PREFIX, read_filter, read_sort};
 use evenkeel_store::{JobCursor, JobFilter, JobSort, PageRequest};
+use futures::future::try_join;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -135,8 +136,8 @@ pub(crate) async fn list(
     let request: PageRequest<JobCursor> = PageQuery::take(&mut params);
     let (filter, sort) = JobQuery::take(&mut params, &caller.tenant);
     params.finish()?;
-    let page = app.jobs.list(&caller.scope, &filter, sort, request).await?;
-    let now = app.jobs.now().await?;
+    let listed = app.jobs.list(&caller.scope, &filter, sort, request);
+    let (page, now) = try_join(listed, app.jobs.now()).await?;
     Ok(Json(JobList {
         jobs: page
             .items
