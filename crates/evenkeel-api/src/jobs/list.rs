@@ -65,7 +65,7 @@ pub(crate) struct JobQuery {
     /// it is, a number or truth value as JSON writes it. May be given for several keys.
     #[param(rename = "metadata.KEY", max_length = 255, example = "high")]
     metadata: Option<String>,
-    /// Those whose next run is after this moment.
+    /// Those whose next run is at this moment or later.
     #[param(format = DateTime, example = "2026-12-01T09:00:00Z")]
     next_run_after: Option<String>,
     /// Those whose next run is before this moment.

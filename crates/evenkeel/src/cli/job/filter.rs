@@ -35,7 +35,7 @@ pub(super) struct FilterArgs {
     /// Only those whose metadata have this value at this key; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     metadata: Vec<(String, String)>,
-    /// Only those whose next run is after this moment
+    /// Only those whose next run is at this moment or later
     #[arg(long, value_name = "TIME")]
     next_run_after: Option<String>,
     /// Only those whose next run is before this moment
