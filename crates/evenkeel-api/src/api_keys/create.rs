@@ -63,7 +63,7 @@ pub struct MadeApiKeyView {
     path = "/api/v1/api-keys",
     operation_id = "create_api_key",
     tag = "access",
-    request_body = ApiKeyDocument,
+    request_body(content = ApiKeyDocument, example = json!({"name": "ci", "role": "operator"})),
     responses(
         (status = 201, description = "The key", body = MadeApiKeyView),
         (status = 409, description = "Another key has the name", body = Problem,

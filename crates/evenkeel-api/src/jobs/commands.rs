@@ -110,7 +110,9 @@ pub struct BulkOutcomeView {
     path = "/api/v1/jobs/commands",
     operation_id = "command_jobs",
     tag = "jobs",
-    request_body = BulkCommandDocument,
+    request_body(content = BulkCommandDocument, example = json!({
+        "action": "pause", "filter": {"metadata": {"category": "news"}}, "dry_run": true,
+    })),
     responses(
         (status = 200, description = "What was done", body = BulkOutcomeView),
         (status = 422, description = "The document is wrong; all that is wrong is in `errors`",

@@ -19,7 +19,22 @@ use crate::state::App;
     path = "/api/v1/jobs",
     operation_id = "create_job",
     tag = "jobs",
-    request_body = JobDocument,
+    request_body(content = JobDocument, examples(
+        ("Crawl a site every half hour" = (value = json!({
+            "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",
+            "interval_minutes": 30, "interval_type": "minutes", "schedule_enabled": true,
+            "max_retries": 3, "retry_backoff_seconds": 60, "metadata": {"category": "news"},
+        }))),
+        ("Call a service on working days at nine" = (value = json!({
+            "name": "report", "schedule": {"kind": "cron", "expression": "0 9 * * 1-5"},
+            "timezone": "America/Toronto", "executor_type": "http",
+            "executor_config": {"url": "https://example.com/report", "method": "POST"},
+        }))),
+        ("Run once, now" = (value = json!({
+            "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",
+            "schedule_enabled": false,
+        }))),
+    )),
     responses(
         (status = 201, description = "The job", body = JobView,
          headers(("Location" = String, description = "Where it is"),

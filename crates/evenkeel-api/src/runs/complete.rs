@@ -36,7 +36,8 @@ pub struct CompleteDocument {
     operation_id = "complete_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
-    request_body = Option<CompleteDocument>,
+    request_body(content = Option<CompleteDocument>,
+        example = json!({"output": "all done", "items_crawled": 25, "items_indexed": 23})),
     responses(
         (status = 204, description = "Its end is stored"),
         (status = 404, description = "The id is none of an execution", body = Problem,

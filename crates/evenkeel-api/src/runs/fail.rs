@@ -49,7 +49,8 @@ pub struct FailedView {
     operation_id = "fail_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
-    request_body = Option<FailDocument>,
+    request_body(content = Option<FailDocument>,
+        example = json!({"error": "the source is away", "retry_after_seconds": 120})),
     responses(
         (status = 200, description = "Its end is stored", body = FailedView),
         (status = 404, description = "The id is none of an execution", body = Problem,

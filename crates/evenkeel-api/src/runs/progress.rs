@@ -41,7 +41,8 @@ const CHECKPOINT_BYTES_MAX: usize = 4096;
     operation_id = "progress_run",
     tag = "callbacks",
     params(("id" = uuid::Uuid, Path, description = "The id of the execution")),
-    request_body = ProgressDocument,
+    request_body(content = ProgressDocument,
+        example = json!({"done": 25, "total": 100, "message": "a quarter"})),
     responses(
         (status = 204, description = "It was noted"),
         (status = 404, description = "The id is none of an execution", body = Problem,

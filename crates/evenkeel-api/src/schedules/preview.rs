@@ -123,7 +123,9 @@ pub struct PreviewView {
     path = "/api/v1/schedules/preview",
     operation_id = "preview_schedule",
     tag = "schedules",
-    request_body = PreviewDocument,
+    request_body(content = PreviewDocument, example = json!({
+        "schedule": "0 9 * * 1-5", "timezone": "America/Toronto",
+    })),
     responses(
         (status = 200, description = "Its times", body = PreviewView),
         (status = 422, description = "The document is wrong; all that is wrong is in `errors`",

@@ -49,6 +49,17 @@ fn the_kept_document_is_the_snapshot_of_the_handlers() {
     assert!(kept == fresh, "docs/openapi.json is not what the handlers say: refresh it");
 }
 
+#[test]
+fn every_body_has_an_example() {
+    for (method, path, operation) in operations() {
+        let contents = operation["requestBody"]["content"].as_object().into_iter().flatten();
+        for (kind, content) in contents {
+            let shown = content.get("example").or(content.get("examples"));
+            assert!(shown.is_some(), "{method} {path} {kind}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_served_document_is_the_same() {
     let world = World::new().await;

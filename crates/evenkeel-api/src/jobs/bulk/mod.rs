@@ -76,8 +76,12 @@ pub struct BulkView {
     operation_id = "create_jobs",
     tag = "jobs",
     request_body(content(
-        (BulkDocument = "application/json"),
-        (String = "application/x-ndjson"),
+        (BulkDocument = "application/json", example = json!({"jobs": [
+            {"name": "one", "executor_type": "noop", "interval_minutes": 30},
+            {"name": "two", "executor_type": "noop", "interval_minutes": 60},
+        ]})),
+        (String = "application/x-ndjson",
+         example = "{\"name\": \"one\", \"executor_type\": \"noop\"}\n"),
     )),
     responses(
         (status = 200, description = "What became of each", content(
