@@ -80,8 +80,7 @@ pub struct BulkView {
             {"name": "one", "executor_type": "noop", "interval_minutes": 30},
             {"name": "two", "executor_type": "noop", "interval_minutes": 60},
         ]})),
-        (String = "application/x-ndjson",
-         example = "{\"name\": \"one\", \"executor_type\": \"noop\"}\n"),
+        (String = "application/x-ndjson"),
     )),
     responses(
         (status = 200, description = "What became of each", content(
