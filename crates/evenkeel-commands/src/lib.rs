@@ -3,6 +3,7 @@
 //! A use case reads a document into domain types, asks the store once, wakes whoever waits for the
 //! change, and answers in domain types. HTTP, pages and the command line only translate.
 
+mod balance;
 mod callbacks;
 mod describe;
 mod document;
@@ -23,6 +24,7 @@ mod starts;
 mod update;
 mod words;
 
+pub use balance::{Balance, Known};
 pub use callbacks::{Callbacks, Ending};
 pub use describe::describe;
 pub use document::document_of;

@@ -56,14 +56,14 @@ pub fn preview(document: &Value, now: Timestamp, most: u64) -> Result<Preview, V
 }
 
 fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
-    let (exact, given) = (timing.exact, timing.definition());
+    let (exact, given) = (timing.exact.unwrap_or(true), timing.definition());
     let description = describe(&given, exact);
     let has_own =
         matches!(&given.schedule, Schedule::Cron(by) if has_own_times(by.cron.expression()));
     let exact_times = exact && !has_own && !given.schedule.follows_its_end();
     // There is no job yet: this one stands for all.
     let nobody = JobId(Default::default());
-    let schedule = given.schedule.clone().settled(nobody, from, true);
+    let schedule = given.schedule.clone().settled(nobody, from, Some(true));
     let definition = Definition { schedule, ..given };
     let average = definition.average(None);
     let first = definition.timetable().first_after(from);

@@ -6,13 +6,16 @@ use crate::time::{Span, Timestamp};
 use crate::zone::Zone;
 
 /// Local hours of the day; they may cross midnight.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Blackout {
     /// From this time of day.
     pub start: jiff::civil::Time,
     /// Up to, and not including, this one.
     pub end: jiff::civil::Time,
 }
+
+/// Local hours of the day, for better or worse: the same shape as a blackout.
+pub type LocalHours = Blackout;
 
 /// Blackouts that leave no time to run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::blackout::Blackout;
+use crate::blackout::{Blackout, LocalHours};
 use crate::misfire::MisfirePolicy;
 use crate::order::{Lane, Priority};
 use crate::overlap::OverlapPolicy;
@@ -108,6 +108,12 @@ pub struct Definition {
     /// How long a good run takes, whatever was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_override: Option<Span>,
+    /// How much a run counts for when load is spread, whatever its runs take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Span>,
+    /// Local hours in which it would best run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefer_window: Option<LocalHours>,
     /// Names of nodes that never run it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dont_run_on_nodes: Vec<String>,
@@ -203,6 +209,8 @@ impl Definition {
             blackout_periods: Vec::new(),
             avoid_blackout: false,
             average_override: None,
+            cost: None,
+            prefer_window: None,
             dont_run_on_nodes: Vec::new(),
             dedup_key: None,
             concurrency_key: None,

@@ -5,6 +5,7 @@
 
 pub mod advance;
 pub mod attempt_token;
+pub mod balance;
 pub mod blackout;
 pub mod chain;
 pub mod chance;

@@ -1,10 +1,13 @@
 //! The 15-minute buckets of the plan: load is counted in them, and the near future is loaded by
 //! them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::{Span, Timestamp};
 
 /// A quarter of an hour, counted from the epoch.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Slot(pub i32);
 
 impl Slot {

@@ -5,6 +5,7 @@
 //! users can keep a job from starting.
 
 mod access;
+mod balance;
 mod columns;
 mod elsewhere;
 mod error;

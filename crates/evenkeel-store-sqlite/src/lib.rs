@@ -6,6 +6,7 @@
 //! and survives a crash.
 
 mod access;
+mod balance;
 mod clock;
 mod ends;
 mod error;

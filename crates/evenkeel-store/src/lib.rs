@@ -9,6 +9,7 @@
 //! old one it changes nothing and says so.
 
 mod access;
+mod balance;
 mod error;
 mod event_ring;
 mod events;
@@ -34,6 +35,10 @@ mod watch;
 pub use access::{
     AUDIT_LOOKED_AT_MAX, AccessStore, ApiKey, AuditEntry, AuditFilter, AuditPlace, KeyHash,
     NewApiKey,
+};
+pub use balance::{
+    BalanceStore, MOVES_MAX, MoveBatch, Moved, NOT_MADE, Rebalance, RebalancePart, RebalanceState,
+    RhythmCount, ScoreKept, Weighed,
 };
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;
@@ -112,6 +117,7 @@ pub trait Store:
     + RequestStore
     + AccessStore
     + EventStore
+    + BalanceStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

@@ -39,7 +39,7 @@ pub struct JobSpec {
     /// What it does.
     pub definition: Definition,
     /// Does it run at the very times its cron expression names? Otherwise some seconds later.
-    pub exact: bool,
+    pub exact: Option<bool>,
 }
 
 /// Reads the document of a new job of `tenant`.

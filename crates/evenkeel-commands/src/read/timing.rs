@@ -24,7 +24,7 @@ pub(crate) struct Timing {
     pub avoid_blackout: bool,
     pub average_override: Option<Span>,
     /// Does it run at the very times its expression names?
-    pub exact: bool,
+    pub exact: Option<bool>,
     /// Was it said as in the document about deadlines, which has its own rule for retries?
     pub by_deadline: bool,
 }
@@ -76,9 +76,9 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     let avoid_blackout = fields.flag("avoid_blackout").unwrap_or(false);
     let average_override = fields.span("average_duration_override", Span::ZERO..=SPAN_MAX);
     let schedule::Read { said, by_deadline } = said?;
-    if exact.is_some() && !matches!(said.schedule, Schedule::Cron(_)) {
-        let message = "is for cron schedules, whose times false spreads over a minute; an \
-                       interval keeps its own times, and one with an anchor those of the anchor";
+    if exact.is_some() && !matches!(said.schedule, Schedule::Cron(_) | Schedule::Interval(_)) {
+        let message = "is for cron schedules, whose times false spreads over a minute, and for \
+                       intervals, which true makes start with a quarter of an hour and stay there";
         fields.fault("exact", message);
     }
     if dst.overlap == Overlap::Both && matches!(said.schedule, Schedule::Calendar(_)) {
@@ -98,7 +98,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
         blackout_periods,
         avoid_blackout,
         average_override,
-        exact: exact.unwrap_or(true),
+        exact,
         by_deadline,
     })
 }

@@ -13,6 +13,8 @@ pub struct Interval {
     anchor: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tolerance: Option<Span>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    exact: bool,
 }
 
 #[derive(Deserialize)]
@@ -22,6 +24,8 @@ struct Raw {
     anchor: Option<Timestamp>,
     #[serde(default)]
     tolerance: Option<Span>,
+    #[serde(default)]
+    exact: bool,
 }
 
 /// An interval that cannot be kept.
@@ -39,7 +43,8 @@ impl TryFrom<Raw> for Interval {
     type Error = IntervalError;
 
     fn try_from(raw: Raw) -> Result<Self, IntervalError> {
-        Ok(Self::new(raw.every, raw.anchor)?.with_tolerance(raw.tolerance))
+        let interval = Self::new(raw.every, raw.anchor)?;
+        Ok(interval.with_tolerance(raw.tolerance).with_exact(raw.exact))
     }
 }
 
@@ -54,7 +59,7 @@ impl Interval {
         } else if every > Self::LONGEST {
             Err(IntervalError::TooLong(every))
         } else {
-            Ok(Self { every, anchor, tolerance: None })
+            Ok(Self { every, anchor, tolerance: None, exact: false })
         }
     }
 
@@ -62,6 +67,17 @@ impl Interval {
     #[must_use]
     pub fn with_tolerance(self, tolerance: Option<Span>) -> Self {
         Self { tolerance, ..self }
+    }
+
+    /// The same; if `exact`, it starts with its slot and nobody moves it.
+    #[must_use]
+    pub fn with_exact(self, exact: bool) -> Self {
+        Self { exact, ..self }
+    }
+
+    /// Does it start with its slot, and stay there?
+    pub fn is_exact(self) -> bool {
+        self.exact
     }
 
     /// How long after its time a run must be over: an interval, if nothing else was said.

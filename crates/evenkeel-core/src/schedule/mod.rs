@@ -50,17 +50,20 @@ pub struct CronSchedule {
 
 impl Schedule {
     /// The same for the job `id`, created at `now`: what depends on the job or on its creation is
-    /// fixed. Unless it is to be `exact`, cron times are spread over a minute.
+    /// fixed. Cron times are `exact` unless somebody says otherwise, and then spread over a minute;
+    /// those of an interval are spread over its slot unless they are to be exact.
     #[must_use]
-    pub fn settled(self, id: JobId, now: Timestamp, exact: bool) -> Self {
+    pub fn settled(self, id: JobId, now: Timestamp, exact: Option<bool>) -> Self {
         match self {
-            Self::Cron(CronSchedule { cron, max_duration }) => {
-                Self::Cron(CronSchedule { cron: cron.settled(id.seed(), exact), max_duration })
-            }
+            Self::Cron(CronSchedule { cron, max_duration }) => Self::Cron(CronSchedule {
+                cron: cron.settled(id.seed(), exact.unwrap_or(true)),
+                max_duration,
+            }),
             Self::Calendar(every) => {
                 Self::Calendar(CalendarInterval { anchor: every.anchor.or(Some(now)), ..every })
             }
-            Self::Once(_) | Self::Interval(_) | Self::Periodic(_) => self,
+            Self::Interval(every) => Self::Interval(every.with_exact(exact.unwrap_or(false))),
+            Self::Once(_) | Self::Periodic(_) => self,
         }
     }
 

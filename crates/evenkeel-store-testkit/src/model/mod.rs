@@ -6,6 +6,7 @@
 //! Clones share one database, as nodes of a cluster do.
 
 mod access;
+mod balance;
 mod cancel;
 mod data;
 mod ends;

@@ -1,7 +1,8 @@
 //! What users reach and the simulation does not: straight to the model.
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, NodeNo, Timestamp};
+use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::{JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -29,6 +30,27 @@ straight!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
     end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
+});
+
+straight!(BalanceStore {
+    rhythms(after: Option<(TenantNo, RhythmKey)>, limit: u32) -> Vec<RhythmCount>;
+    own_rhythms(scope: &Scope, after: Option<RhythmKey>, limit: u32) -> Vec<RhythmCount>;
+    count_uncounted(limit: u32) -> u32;
+    weigh(after: Option<JobNo>, limit: u32) -> Weighed;
+    placements(scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement>;
+    placements_of(scope: &Scope, jobs: &[JobNo]) -> Vec<Placement>;
+    plan_rebalance(scope: &Scope, rebalance: Rebalance, parts: Vec<Vec<u8>>) -> ();
+    get_rebalance(scope: &Scope, id: Uuid) -> Option<Rebalance>;
+    rebalance_part(scope: &Scope, id: Uuid, part: u32) -> Option<RebalancePart>;
+    list_rebalances(scope: &Scope, page: PageRequest<(Timestamp, Uuid)>)
+        -> Page<Rebalance, (Timestamp, Uuid)>;
+    begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
+        -> Option<Rebalance>;
+    end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now) -> Option<Rebalance>;
+    move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
+    keep_score(tenant: TenantNo, score: ScoreKept) -> bool;
+    scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<ScoreKept>;
+    forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 });
 
 straight!(AccessStore {

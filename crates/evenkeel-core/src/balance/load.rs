@@ -1,0 +1,32 @@
+//! What a job counts for.
+
+use super::rhythm::{Rhythm, RhythmKey};
+use crate::job::Definition;
+use crate::time::{Span, Timestamp};
+
+/// What a run is taken to cost until one was seen to its end.
+pub const ASSUMED_COST: Span = Span::from_secs(60);
+
+/// What a job counts for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// The name of its rhythm.
+    pub key: RhythmKey,
+    /// Its rhythm, as it is stored.
+    pub rhythm: String,
+    /// What each of its runs costs.
+    pub cost: Span,
+    /// Somebody said so: it does not follow what its runs take.
+    pub is_stated: bool,
+}
+
+impl Load {
+    /// What a job counts for that has its next regular time at `next_at` and whose good runs take
+    /// `average`.
+    pub fn of(definition: &Definition, average: Option<Span>, next_at: Timestamp) -> Option<Self> {
+        let rhythm = Rhythm::of(definition, next_at)?.text();
+        let stated = definition.cost.or(definition.average_override);
+        let cost = stated.or(average).unwrap_or(ASSUMED_COST);
+        Some(Self { key: RhythmKey::of(&rhythm), rhythm, cost, is_stated: stated.is_some() })
+    }
+}

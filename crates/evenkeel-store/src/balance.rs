@@ -1,0 +1,268 @@
+//! Verbs that count load and move jobs.
+
+use async_trait::async_trait;
+use evenkeel_core::balance::{Move, Placement, RhythmKey, SkipReason};
+use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
+use uuid::Uuid;
+
+use crate::{Now, Page, PageRequest, Scope, StoreError};
+
+/// Moves in one batch at most.
+pub const MOVES_MAX: usize = 1000;
+
+/// How many jobs of a tenant have a rhythm.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RhythmCount {
+    /// Whose.
+    pub tenant: TenantNo,
+    /// Its name.
+    pub key: RhythmKey,
+    /// As it is stored; see [`Rhythm`](evenkeel_core::balance::Rhythm).
+    pub rhythm: String,
+    /// So many.
+    pub jobs: u64,
+    /// What one run of each costs, together.
+    pub cost: Span,
+}
+
+/// How far a walk over all jobs has come.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Weighed {
+    /// Goes on after this job; `None` at the end.
+    pub next: Option<JobNo>,
+    /// So many now count for more or less.
+    pub changed: u32,
+}
+
+/// What becomes of a rebalance.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RebalanceState {
+    /// It was shown and nothing was moved.
+    Planned,
+    /// It goes on.
+    Running,
+    /// It is over.
+    Done,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// A rebalance, but for its moves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rebalance {
+    /// Its id.
+    pub id: Uuid,
+    /// What becomes of it.
+    pub state: RebalanceState,
+    /// It takes this one back.
+    pub undoes: Option<Uuid>,
+    /// This one took it back.
+    pub undone_by: Option<Uuid>,
+    /// Who planned it.
+    pub created_by: String,
+    /// When.
+    pub created_at: Timestamp,
+    /// When something was last moved, or when it began.
+    pub touched_at: Option<Timestamp>,
+    /// When it was over or stopped.
+    pub ended_at: Option<Timestamp>,
+    /// Its moves come in so many batches.
+    pub parts: u32,
+    /// So many of them are done.
+    pub parts_done: u32,
+    /// So many moves are planned.
+    pub planned: u64,
+    /// So many jobs were moved.
+    pub moved: u64,
+    /// So many were not, because they had changed.
+    pub changed: u64,
+    /// So many were left alone from the start.
+    pub skipped: u64,
+    /// What was asked for and what it would come to, as JSON that the store does not read.
+    pub summary: String,
+}
+
+/// A batch of a rebalance, as it is stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RebalancePart {
+    /// See [`encode_moves`](evenkeel_core::balance::encode_moves).
+    pub moves: Vec<u8>,
+    /// For each move, whether it was made; `None` until the batch is done.
+    pub made: Option<Vec<bool>>,
+}
+
+/// A batch that is to be moved.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MoveBatch {
+    /// Of which rebalance.
+    pub rebalance: Uuid,
+    /// Which batch of it, from 0: the one after those that are done.
+    pub part: u32,
+    /// The moves, no job twice, at most [`MOVES_MAX`].
+    pub moves: Vec<Move>,
+    /// The rhythms they lead to, as they are stored.
+    pub rhythms: Vec<(RhythmKey, String)>,
+    /// Jobs with a run that is not over are moved as well.
+    pub even_live: bool,
+}
+
+/// What became of a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Moved {
+    /// For each move, whether it was made: a job that was not what was decided on stays as it is.
+    Done(Vec<bool>),
+    /// The rebalance does not go on, or has done this batch already; nothing was changed.
+    Stopped,
+}
+
+/// How evenly a tenant's load was spread in an hour.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct ScoreKept {
+    /// When the hour began.
+    pub hour: Timestamp,
+    /// By runs, in slots: the score that people see first.
+    pub score: f64,
+    /// By next runs, in slots.
+    pub next_score: f64,
+    /// By cost, in slots.
+    pub cost_score: f64,
+    /// The most runs in one slot.
+    pub peak: f64,
+    /// Runs in a slot on average.
+    pub mean: f64,
+    /// So many jobs.
+    pub jobs: u64,
+}
+
+/// How load is counted and moved.
+///
+/// A job counts from [`register`](crate::JobStore::register) on, as
+/// [`Load::of`](evenkeel_core::balance::Load::of) says, as long as it has a next time. Every verb that
+/// gives or takes a job its next time, or changes its rhythm, keeps the counts in the same
+/// transaction: they are always what counting the jobs anew would give.
+#[async_trait]
+pub trait BalanceStore: Send + Sync {
+    /// All rhythms that some job has, by tenant and key, after `after`.
+    async fn rhythms(
+        &self,
+        after: Option<(TenantNo, RhythmKey)>,
+        limit: u32,
+    ) -> Result<Vec<RhythmCount>, StoreError>;
+
+    /// Those of the scope.
+    async fn own_rhythms(
+        &self,
+        scope: &Scope,
+        after: Option<RhythmKey>,
+        limit: u32,
+    ) -> Result<Vec<RhythmCount>, StoreError>;
+
+    /// Counts up to `limit` jobs that were registered before load was counted; says how many it
+    /// found.
+    async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError>;
+
+    /// Looks at up to `limit` jobs after `after`, by number: those that count for less than four
+    /// fifths or more than five quarters of what their good runs take now count for that, unless
+    /// their cost was stated. Rhythms that no job has are forgotten on the way.
+    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError>;
+
+    /// The scope's active jobs that have a next time, by number, after `after`.
+    async fn placements(
+        &self,
+        scope: &Scope,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<Placement>, StoreError>;
+
+    /// Those of these jobs, at most [`MOVES_MAX`], that are the scope's, active, and have a next
+    /// time.
+    async fn placements_of(
+        &self,
+        scope: &Scope,
+        jobs: &[JobNo],
+    ) -> Result<Vec<Placement>, StoreError>;
+
+    /// Keeps a plan: its moves in batches of at most [`MOVES_MAX`].
+    async fn plan_rebalance(
+        &self,
+        scope: &Scope,
+        rebalance: Rebalance,
+        parts: Vec<Vec<u8>>,
+    ) -> Result<(), StoreError>;
+
+    /// The rebalance with this id.
+    async fn get_rebalance(&self, scope: &Scope, id: Uuid)
+    -> Result<Option<Rebalance>, StoreError>;
+
+    /// One of its batches.
+    async fn rebalance_part(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        part: u32,
+    ) -> Result<Option<RebalancePart>, StoreError>;
+
+    /// The scope's rebalances that moved something or do, newest first; plans that were only shown
+    /// are left out.
+    async fn list_rebalances(
+        &self,
+        scope: &Scope,
+        page: PageRequest<(Timestamp, Uuid)>,
+    ) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError>;
+
+    /// Lets a planned or stopped rebalance go on, if no other of the scope does that was touched
+    /// after `silent_before`. One that undoes another marks that as undone by it. Answers with the
+    /// one that goes on: this one, or the other.
+    async fn begin_rebalance(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        silent_before: Timestamp,
+        now: Now,
+    ) -> Result<Option<Rebalance>, StoreError>;
+
+    /// Ends a rebalance that goes on: it is over, or `Stopped`. Answers with what it is like.
+    async fn end_rebalance(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        state: RebalanceState,
+        now: Now,
+    ) -> Result<Option<Rebalance>, StoreError>;
+
+    /// Moves a batch of jobs of the scope, one transaction: each that is active, has the generation
+    /// and the next time that were decided on, has no run that is not over (unless `even_live`),
+    /// and whose new time is after the store's now and its last fired time, gets the new time, a
+    /// new generation, and is placed now. The batch counts as done, and what was made of it is
+    /// kept. Schedulers are told of what is due soon.
+    async fn move_jobs(
+        &self,
+        scope: &Scope,
+        batch: MoveBatch,
+        now: Now,
+    ) -> Result<Moved, StoreError>;
+
+    /// Keeps the score of a tenant's hour, unless it is there; says whether it was new.
+    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError>;
+
+    /// The scope's scores of hours from `from` on and before `until`, by time; at most `limit`.
+    async fn scores(
+        &self,
+        scope: &Scope,
+        from: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<ScoreKept>, StoreError>;
+
+    /// Forgets up to `limit` scores of hours before `scores_before`, and as many rebalances that
+    /// were planned before `plans_before` and do not go on, with their batches; says how many.
+    async fn forget_balance(
+        &self,
+        scores_before: Timestamp,
+        plans_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
+}
+
+/// Why a move was not made is not kept; whoever asks later is told this.
+pub const NOT_MADE: SkipReason = SkipReason::Changed;
