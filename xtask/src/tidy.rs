@@ -45,7 +45,7 @@ const VERBS: [&str; 82] = [
     "get_page",
     "get_run",
     "job_counts",
-    "job_ids",
+    "job_titles",
     "join",
     "judge",
     "keep_pages",

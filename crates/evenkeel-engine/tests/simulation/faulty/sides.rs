@@ -1,7 +1,7 @@
 //! What users reach and the simulation does not: straight to the model.
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, NodeNo, Timestamp};
+use evenkeel_core::{JobNo, NodeNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -73,7 +73,7 @@ impl EventStore for FaultyStore {
         self.inner.listened_until().await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        self.inner.job_ids(jobs).await
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
+        self.inner.job_titles(jobs).await
     }
 }
