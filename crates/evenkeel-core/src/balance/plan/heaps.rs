@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::classes::Cell;
 use super::improve::Met;
 
-/// The cells of a class by what is met there.
+/// The cells of a class by what a run meets there on average.
 pub(super) struct Heaps {
     /// Those that jobs may leave.
     full: BinaryHeap<Entry>,
@@ -30,7 +30,7 @@ pub(super) enum By {
     Cost,
 }
 
-/// A cell with what is met there. Of equals, the first is the emptiest.
+/// A cell with what a run meets there. Of equals, the first is the emptiest.
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Entry {
     met: [f64; 3],
@@ -118,9 +118,11 @@ impl Heaps {
     }
 
     fn push(&mut self, cells: &[Cell], met: &Met, cell: usize) {
+        let runs = cells[cell].runs;
+        let [runs, cost, all] = [met.runs[cell], met.cost[cell], met.all[cell]].map(|it| it / runs);
         let met = match self.by {
-            By::Runs => [met.runs[cell], met.cost[cell], met.all[cell]],
-            By::Cost => [met.cost[cell], met.runs[cell], met.all[cell]],
+            By::Runs => [runs, cost, all],
+            By::Cost => [cost, runs, all],
         };
         let entry = Entry { met, cell, version: self.version[cell] };
         if cells[cell].has_jobs() {

@@ -157,10 +157,11 @@ impl<'a> Board<'a> {
     fn best_gain(&self, class: usize) -> f64 {
         let met = self.met(class);
         let cells = &self.classes.classes[class].cells;
-        let most = (0..cells.len()).filter(|cell| cells[*cell].has_jobs());
-        let most = most.max_by(|one, two| met.runs[*one].total_cmp(&met.runs[*two]));
-        let least = (0..cells.len()).filter(|cell| cells[*cell].is_open);
-        let least = least.min_by(|one, two| met.runs[*one].total_cmp(&met.runs[*two]));
+        let by = |one: &usize, two: &usize| {
+            (met.runs[*one] / cells[*one].runs).total_cmp(&(met.runs[*two] / cells[*two].runs))
+        };
+        let most = (0..cells.len()).filter(|cell| cells[*cell].has_jobs()).max_by(by);
+        let least = (0..cells.len()).filter(|cell| cells[*cell].is_open).min_by(by);
         let both = most.zip(least);
         both.map_or(0.0, |(from, to)| gain(&met, cells, from, to))
     }
@@ -181,12 +182,12 @@ impl<'a> Board<'a> {
                 continue;
             };
             // Half of what could go: the gains of a tangled class are not quite what they seem.
-            let squares = cells[from].squares;
-            let each = 2.0 * (squares + cells[to].squares);
+            let each = 2.0 * (cells[from].squares + cells[to].squares);
+            let (runs_from, runs_to) = (cells[from].runs, cells[to].runs);
             let jobs =
                 if is_tangled { 1 + ((gained - least_gain) / each / 2.0) as usize } else { 1 };
             for _ in 0..jobs {
-                let half = (met.cost[from] - met.cost[to]) / 2.0 / squares;
+                let half = (met.cost[from] / runs_from - met.cost[to] / runs_to) / 2.0;
                 if let Some(mover) = self.take_one(class, from, to, half) {
                     self.put(&mut met, mover, to, false);
                 }
@@ -252,9 +253,11 @@ impl<'a> Board<'a> {
     }
 }
 
-/// How much lower the sum of squares is after one job has gone from a cell to another.
+/// How much lower the sum of squares is, at least, after one job has gone from a cell to another.
+/// Where fewer of its runs are seen, each counts for more: nothing is gained by hiding them.
 pub(super) fn gain(met: &Met, cells: &[Cell], from: usize, to: usize) -> f64 {
-    2.0 * (met.runs[from] - met.runs[to]) - cells[from].squares - cells[to].squares
+    let hidden = (cells[from].runs / cells[to].runs).max(1.0);
+    2.0 * (met.runs[from] - met.runs[to] * hidden) - cells[from].squares - cells[to].squares
 }
 
 /// The jobs next to `cost`: the heaviest of at most that, and the lightest of more.
