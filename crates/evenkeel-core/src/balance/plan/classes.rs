@@ -17,6 +17,8 @@ pub(super) struct Class {
     rhythm: Rhythm,
     pub every: Span,
     pub cells: Vec<Cell>,
+    /// What a run of them costs on average, in seconds.
+    pub weight: f64,
     /// Some slot is hit by several cells.
     pub is_tangled: bool,
 }
@@ -139,7 +141,7 @@ impl Class {
             });
             slots_of_last = slots;
         }
-        Self { rhythm: rhythm.clone(), every, cells, is_tangled }
+        Self { rhythm: rhythm.clone(), every, cells, weight: 0.0, is_tangled }
     }
 
     fn cell_of(&self, rhythm: &Rhythm) -> Option<u32> {

@@ -1,11 +1,15 @@
 //! Moves that make cost more even and leave runs as even as they are.
 
+use super::board::{Board, Met, next_to};
 use super::classes::Cell;
-use super::heaps::{By, Heaps};
-use super::improve::{Board, Met, gain, next_to};
+use super::heaps::Heaps;
+use super::improve::Aim;
 
 /// A cell that costs this much more than the others on average is left as it is.
 const TOLERATED: f64 = 1.02;
+
+/// Runs alone.
+const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
 /// What makes cost more even between a cell and another: a heavy job goes there, and a light one may
 /// come back. Jobs are (cost, number of the mover).
@@ -33,7 +37,10 @@ impl Board<'_> {
         let cells = &self.classes.classes[class].cells;
         let runs: f64 = cells.iter().map(|cell| cell.runs).sum();
         let tolerated = TOLERATED * met.cost.iter().sum::<f64>() / runs;
-        let mut heaps = Heaps::new(cells, &met, By::Cost);
+        let key = |met: &Met, cells: &[Cell], cell: usize| {
+            [&met.cost, &met.runs, &met.all].map(|sums| sums[cell] / cells[cell].runs)
+        };
+        let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
         // Each change gains something, but there is no end to small ones.
         for _ in 0..self.movers.len() {
             let cells = &self.classes.classes[class].cells;
@@ -55,8 +62,8 @@ impl Board<'_> {
                 self.put(&mut met, comes.1, from, false);
             }
             let cells = &self.classes.classes[class].cells;
-            heaps.changed(cells, &met, from);
-            heaps.changed(cells, &met, to);
+            heaps.changed(cells, from, key(&met, cells, from));
+            heaps.changed(cells, to, key(&met, cells, to));
         }
         self.settle(class, &met);
     }
@@ -88,7 +95,7 @@ impl Board<'_> {
                 best = Some(Change { gained, to, goes, comes });
             }
         };
-        if gain(met, cells, from, to) > -1e-6 {
+        if RUNS.gained(met, cells, (from, to), 0.0) > -1e-6 {
             let near = cells[from].jobs_near(half);
             near.into_iter().flatten().for_each(|goes| offer(goes, None));
         }
@@ -103,13 +110,6 @@ impl Board<'_> {
             let may_come = best.comes.is_none_or(|comes| self.may_wait(comes.1, from));
             may_come && self.may_wait(best.goes.1, to)
         })
-    }
-
-    fn take(&mut self, class: usize, cell: usize, job: (u64, u32)) {
-        let cell = &mut self.classes.classes[class].cells[cell];
-        if !cell.guests.remove(&job) {
-            cell.natives.remove(&job);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Wanted;
-use super::improve::Board;
+use super::board::Board;
 use crate::balance::loads::{Loads, Measure};
 use crate::balance::rhythm::Rhythm;
 use crate::balance::spread::Grain;
