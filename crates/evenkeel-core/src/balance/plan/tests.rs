@@ -162,7 +162,7 @@ fn a_plan_ends_where_the_target_is_reached() {
     let reached = sample.plan(Wanted { max_moves: None, target_score: Some(0.01) });
     assert_eq!(reached.moves, []);
     let beyond = sample.plan(Wanted { max_moves: None, target_score: Some(1.5) });
-    assert_eq!(beyond.moves, whole.moves);
+    assert!((beyond.after.score - whole.after.score).abs() < 1e-3, "{:?}", beyond.after);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn jobs_keep_to_the_hours_they_prefer() {
     for it in plan.moves.iter().filter(|it| it.job.0 <= 280) {
         let of_day = it.new_at.as_micros() / 1_000_000 % 86_400;
         let hour = of_day / 3600;
-        assert!((hour >= 22 || hour < 6) && hour != 2, "{}", it.new_at);
+        assert!(!(6..22).contains(&hour) && hour != 2, "{}", it.new_at);
     }
 }
 
