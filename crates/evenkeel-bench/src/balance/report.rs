@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::mixes::Mix;
+use super::plan::PlanFigures;
 use super::speed::PlacementFigures;
 use super::study::{Figures, Outcome, Way};
 
@@ -16,6 +17,8 @@ pub struct BalanceReport {
     pub spread: Vec<Outcome>,
     /// How long one placement takes.
     pub placement: Vec<PlacementFigures>,
+    /// What a rebalance takes and what it comes to.
+    pub plans: Vec<PlanFigures>,
 }
 
 impl BalanceReport {
@@ -30,6 +33,9 @@ impl BalanceReport {
         }
         if !self.placement.is_empty() {
             sections.push(placement_section(&self.placement));
+        }
+        if !self.plans.is_empty() {
+            sections.push(plans_section(&self.plans));
         }
         sections.join("\n\n")
     }
@@ -95,4 +101,27 @@ fn placement_section(placement: &[PlacementFigures]) -> String {
         table.add_row([policy, it.every.to_string(), among, p50, p99, count]);
     }
     format!("one placement\n{}", finished(table, 2))
+}
+
+fn plans_section(plans: &[PlanFigures]) -> String {
+    let mut table = table_of(&[
+        "mix",
+        "jobs",
+        "seconds",
+        "cpu seconds",
+        "peak MB of all",
+        "moves",
+        "score",
+        "after",
+        "by cost: score",
+        "after",
+    ]);
+    for it in plans {
+        let mut row = vec![it.mix.words().to_owned(), it.jobs.to_string()];
+        row.extend([it.seconds, it.cpu_seconds].map(|figure| format!("{figure:.2}")));
+        row.extend([format!("{:.0}", it.peak_rss_mb), it.moves.to_string()]);
+        row.extend([it.runs, it.cost].concat().iter().map(|it| format!("{:.3}", it.score)));
+        table.add_row(row);
+    }
+    format!("plan of a rebalance\n{}", finished(table, 1))
 }
