@@ -4,6 +4,8 @@
 //! change a job's rhythm, so only commands change the counts, and what they take in memory depends
 //! on how many rhythms there are, not on how many jobs.
 
+mod choose;
+mod hits;
 mod load;
 mod loads;
 mod moves;
@@ -12,6 +14,9 @@ mod plan;
 mod rhythm;
 mod settings;
 mod spread;
+#[cfg(test)]
+mod test_loads;
+mod wishes;
 
 pub use load::{ASSUMED_COST, Load};
 pub use loads::{Horizon, Loads, Measure};

@@ -1,9 +1,14 @@
 //! Where a job is placed.
 
-use super::loads::Loads;
-use super::settings::BalanceSettings;
+use super::choose;
+use super::hits::micros;
+use super::loads::{FAR, Loads};
+use super::rhythm::Beat;
+use super::settings::{BalanceSettings, Policy, SearchWindow};
+use super::wishes;
 use crate::job::Definition;
-use crate::schedule::Schedule;
+use crate::schedule::{Interval, Schedule};
+use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
 /// A job that needs a time.
@@ -32,26 +37,129 @@ pub struct Turn {
 impl Turn {
     /// Nobody else places.
     pub const ALONE: Self = Self { mine: 0, of: 1 };
+
+    /// Is it this node's turn with the slot of this number?
+    pub(super) fn is_mine(self, slot: i64) -> bool {
+        slot.rem_euclid(i64::from(self.of.max(1))) == i64::from(self.mine)
+    }
 }
 
 impl Definition {
-    /// Is its time chosen by load? Not if somebody else has said when it is, nor if its times follow
-    /// from clocks or from its runs.
+    /// Is its time chosen by load, and may a rebalance choose another? Not if somebody else has said
+    /// when it is, nor if its times follow from clocks or from its runs.
     pub fn is_placed(&self) -> bool {
-        matches!(&self.schedule, Schedule::Interval(every)
-            if every.anchor().is_none() && !every.is_exact())
-            && self.bounds.start_at.is_none()
+        self.free_interval().is_some_and(|every| !every.is_exact())
+    }
+
+    /// Its interval, if its first time may be any.
+    fn free_interval(&self) -> Option<Interval> {
+        match &self.schedule {
+            Schedule::Interval(every) if every.anchor().is_none() => {
+                Some(*every).filter(|_| self.bounds.start_at.is_none())
+            }
+            _ => None,
+        }
     }
 }
 
 /// The first time of a job that is created, or begins anew: the least of its tenant's load (`own`),
 /// then of `all`, then the earliest.
 pub fn first_time(
-    _settings: &BalanceSettings,
+    settings: &BalanceSettings,
     job: ToPlace<'_>,
-    _own: &Loads,
-    _all: &Loads,
-    _turn: Turn,
+    own: &Loads,
+    all: &Loads,
+    turn: Turn,
 ) -> Option<Timestamp> {
-    job.definition.timetable().first_after(job.after)
+    let by_itself = || job.definition.timetable().first_after(job.after);
+    let Some(interval) = job.definition.free_interval() else { return by_itself() };
+    let slot = own.horizon().slot;
+    if interval.every() < slot {
+        return in_its_own_rhythm(interval, job);
+    }
+    let Some(candidates) = Candidates::of(settings, slot, interval, job) else {
+        return by_itself();
+    };
+    let wanted = wishes::best(job.definition, candidates, own.horizon());
+    let wanted = wanted.as_deref();
+    let best = match (candidates.count, settings.policy) {
+        (1, _) => 0,
+        (_, Policy::Next) => choose::next(candidates, own, all, turn, wanted),
+        (_, Policy::Projected) => choose::projected(candidates, own, all, turn, wanted),
+    };
+    Some(Timestamp::from_micros(candidates.time(best)))
 }
+
+/// Runs that are closer together than slots are long are spread by hash.
+fn in_its_own_rhythm(interval: Interval, job: ToPlace<'_>) -> Option<Timestamp> {
+    let every = micros(interval.every());
+    let offset = if interval.is_exact() { 0 } else { offset_within(interval.every(), job.seed) };
+    let after = job.after.as_micros();
+    let time = after + 1 + (offset - after - 1).rem_euclid(every);
+    let latest = job.definition.bounds.end_at.unwrap_or(Timestamp::MAX).min(Timestamp::MAX);
+    Some(Timestamp::from_micros(time)).filter(|time| *time <= latest)
+}
+
+/// A job's own second of such a length of time, in microseconds.
+pub(super) fn offset_within(length: Span, seed: u64) -> i64 {
+    let secs = (length.as_micros() / 1_000_000).max(1);
+    (seed % secs * 1_000_000).cast_signed()
+}
+
+/// How long the slots are that such a job chooses from: no shorter than what its rhythm tells
+/// apart.
+pub(super) fn unit_of(every: Span, slot: Span) -> Span {
+    if every >= Span::from_secs(3600) {
+        slot.max(Slot::LENGTH)
+    } else {
+        slot.max(Beat::step(every))
+    }
+}
+
+/// The times that a job may have first: one in each slot of a stretch.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Candidates {
+    /// The first of them.
+    pub first: i64,
+    /// How long the slots are.
+    pub unit: i64,
+    /// How many slots there are, at least one.
+    pub count: usize,
+    /// The time between two runs.
+    pub every: i64,
+}
+
+impl Candidates {
+    fn of(
+        settings: &BalanceSettings,
+        slot: Span,
+        interval: Interval,
+        job: ToPlace<'_>,
+    ) -> Option<Self> {
+        let every = interval.every();
+        let unit = unit_of(every, slot);
+        let offset = if interval.is_exact() { 0 } else { offset_within(unit, job.seed) };
+        let window = match settings.search_window {
+            SearchWindow::Interval => every,
+            SearchWindow::Document => every.max(Span::from_secs(86_400)),
+        };
+        let latest = job.definition.bounds.end_at.unwrap_or(Timestamp::MAX).min(Timestamp::MAX);
+        let latest = job.after.saturating_add(window.min(FAR)).min(latest).as_micros();
+        let (unit, after) = (micros(unit), job.after.as_micros());
+        let first = after + 1 + (offset - after - 1).rem_euclid(unit);
+        let count = usize::try_from((latest - first).div_euclid(unit) + 1).ok()?;
+        (count > 0).then_some(Self { first, unit, count, every: micros(every) })
+    }
+
+    pub fn time(self, candidate: usize) -> i64 {
+        self.first + self.unit * candidate as i64
+    }
+
+    /// The number of the first one's slot, counted from the epoch.
+    pub fn slot(self) -> i64 {
+        self.first.div_euclid(self.unit)
+    }
+}
+
+#[cfg(test)]
+mod tests;

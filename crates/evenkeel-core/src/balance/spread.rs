@@ -1,13 +1,16 @@
 //! How evenly load is spread.
 
 use super::loads::{Loads, Measure};
+use super::rhythm::Hours;
+use crate::blackout::Blackouts;
+use crate::time::Timestamp;
 
 /// What is compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Grain {
     /// The slots of the next 24 hours.
     Slot,
-    /// Their hours.
+    /// Their hours, by the clock, UTC: the first of them begins at midnight.
     Hour,
 }
 
@@ -27,14 +30,218 @@ pub struct Spread {
     pub least_peak: f64,
 }
 
+/// Load that can be moved, and the parts of the day that accept it.
+struct Movable {
+    amount: f64,
+    accepted: Vec<bool>,
+}
+
+/// The load of a day, and what could become of it.
+struct Day {
+    /// What lies in each part.
+    load: Vec<f64>,
+    /// What of it nobody can move.
+    ground: Vec<f64>,
+    /// The heaviest that a part holds and that cannot be divided.
+    heaviest: Vec<f64>,
+    movable: Vec<Movable>,
+    /// Parts that lie in the day.
+    covered: Vec<bool>,
+}
+
 impl Loads {
-    /// How even they are.
-    pub fn spread(&self, _measure: Measure, _grain: Grain) -> Spread {
-        unimplemented!()
+    /// What each slot of the horizon holds; cost in seconds.
+    pub fn by_slot(&self, measure: Measure) -> Vec<f64> {
+        let unit = self.unit(measure);
+        let mut loads: Vec<f64> =
+            self.sums.of(measure).iter().map(|sum| *sum as f64 * unit).collect();
+        self.add_often(&mut loads, measure);
+        loads.iter_mut().for_each(|load| *load = load.max(0.0));
+        loads
     }
 
     /// What each hour of the day, UTC, holds of the next 24 hours.
-    pub fn by_hour(&self, _measure: Measure) -> [f64; 24] {
-        unimplemented!()
+    pub fn by_hour(&self, measure: Measure) -> [f64; 24] {
+        let mut hours = [0.0; 24];
+        for (slot, load) in self.by_slot(measure)[..self.horizon().day()].iter().enumerate() {
+            hours[self.hour_of(slot)] += load;
+        }
+        hours
+    }
+
+    /// How even they are.
+    pub fn spread(&self, measure: Measure, grain: Grain) -> Spread {
+        let day = self.day(measure);
+        let day = match grain {
+            Grain::Slot => day,
+            Grain::Hour => day.folded(24, |slot| self.hour_of(slot)),
+        };
+        day.spread(measure != Measure::Cost)
+    }
+
+    fn day(&self, measure: Measure) -> Day {
+        let (unit, day) = (self.unit(measure), self.horizon().day());
+        let mut load = self.by_slot(measure);
+        load.truncate(day);
+        let mut ground: Vec<f64> =
+            self.fixed.of(measure).iter().map(|sum| (*sum as f64 * unit).max(0.0)).collect();
+        self.add_often(&mut ground, measure);
+        // After a removal it is not known what the heaviest is that is left.
+        let left = load.iter().zip(&ground).map(|(load, ground)| load - ground);
+        let heaviest = self.heaviest.iter().zip(left);
+        let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
+        let hours: Vec<Vec<bool>> = self.hours.iter().map(|hours| self.accepted(hours)).collect();
+        let movable = self.movable.iter().map(|(place, amounts)| {
+            let window = if measure == Measure::Next { place.window } else { day };
+            let accepts =
+                |slot: usize| slot < window && place.hours.is_none_or(|which| hours[which][slot]);
+            let mut accepted: Vec<bool> = (0..day).map(accepts).collect();
+            // Nothing of the day would do, so all of it has to.
+            if !accepted.contains(&true) {
+                accepted.fill(true);
+            }
+            Movable { amount: (amounts.of(measure) as f64 * unit).max(0.0), accepted }
+        });
+        let movable = movable.collect();
+        Day { load, ground, heaviest, movable, covered: vec![true; day] }
+    }
+
+    /// The slots of the first day in which such jobs would start.
+    fn accepted(&self, hours: &Hours) -> Vec<bool> {
+        let grid = self.horizon().grid();
+        let dark = Blackouts::new(&hours.dark, &hours.zone);
+        let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
+        let accepts = |slot: usize| {
+            let middle = grid.start + grid.slot * slot as i64 + grid.slot / 2;
+            let middle = Timestamp::from_micros(middle);
+            !dark.is_dark(middle) && (preferred.is_empty() || preferred.is_dark(middle))
+        };
+        (0..self.horizon().day()).map(accepts).collect()
+    }
+
+    /// What one of the sums is worth.
+    fn unit(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Next | Measure::Runs => 1.0 / self.horizon().grid().whole() as f64,
+            Measure::Cost => 1e-6,
+        }
+    }
+
+    /// Adds jobs that may run at any time: a part of each to every slot.
+    fn add_often(&self, loads: &mut [f64], measure: Measure) {
+        let slot = self.horizon().slot.as_micros() as f64;
+        for (period, amounts) in &self.often {
+            let share = slot / period.as_micros().max(1) as f64;
+            let amount = amounts.of(measure) as f64;
+            let (each, slots) = match measure {
+                Measure::Next => (amount * share.min(1.0), (1.0 / share).ceil() as usize),
+                Measure::Runs => (amount * share, loads.len()),
+                Measure::Cost => (amount * share * 1e-6, loads.len()),
+            };
+            loads.iter_mut().take(slots).for_each(|load| *load += each);
+        }
+    }
+
+    fn hour_of(&self, slot: usize) -> usize {
+        let grid = self.horizon().grid();
+        let begin = grid.start + grid.slot * slot as i64;
+        (begin.div_euclid(HOUR_MICROS).rem_euclid(24)) as usize
     }
 }
+
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+impl Day {
+    /// The same in larger parts: each slot lies in `part(slot)`, one of `parts`.
+    fn folded(&self, parts: usize, part: impl Fn(usize) -> usize) -> Self {
+        let sum = |of: &[f64]| {
+            let mut sums = vec![0.0; parts];
+            of.iter().enumerate().for_each(|(slot, load)| sums[part(slot)] += load);
+            sums
+        };
+        let any = |of: &[bool]| {
+            let mut any = vec![false; parts];
+            of.iter().enumerate().for_each(|(slot, is)| any[part(slot)] |= is);
+            any
+        };
+        let mut heaviest = vec![0.0_f64; parts];
+        for (slot, heavy) in self.heaviest.iter().enumerate() {
+            heaviest[part(slot)] = heaviest[part(slot)].max(*heavy);
+        }
+        let movable = self.movable.iter();
+        let movable = movable.map(|it| Movable { amount: it.amount, accepted: any(&it.accepted) });
+        Self {
+            load: sum(&self.load),
+            ground: sum(&self.ground),
+            heaviest,
+            movable: movable.collect(),
+            covered: any(&self.covered),
+        }
+    }
+
+    fn spread(mut self, in_wholes: bool) -> Spread {
+        let total: f64 = self.load.iter().sum();
+        let parts = self.covered.iter().filter(|covered| **covered).count().max(1);
+        let peak_at = (0..self.load.len())
+            .fold(0, |best, part| if self.load[part] > self.load[best] { part } else { best });
+        let peak = self.load.get(peak_at).copied().unwrap_or(0.0);
+        let least_peak = self.least_peak(in_wholes).min(peak);
+        // The narrowest first: what has little choice takes it, the rest goes around.
+        self.movable.sort_by_key(|it| it.accepted.iter().filter(|accepted| **accepted).count());
+        let mut ideal = self.ground.clone();
+        for it in &self.movable {
+            let level = level_of(&ideal, &it.accepted, it.amount);
+            let poured = ideal.iter_mut().zip(&it.accepted).filter(|(_, accepted)| **accepted);
+            poured.for_each(|(ideal, _)| *ideal = ideal.max(level));
+        }
+        let over = self.load.iter().zip(&ideal).zip(self.ground.iter().zip(&self.heaviest));
+        let over = over.map(|((load, ideal), (ground, heaviest))| {
+            let allowed =
+                if in_wholes { ideal.max(whole(*ideal)) } else { ideal.max(ground + heaviest) };
+            (load - allowed).max(0.0)
+        });
+        let score = if total > 0.0 { 1.0 - over.sum::<f64>() / total } else { 1.0 };
+        let score = score.clamp(0.0, 1.0);
+        Spread { score, peak, peak_at, mean: total / parts as f64, least_peak }
+    }
+
+    /// What no spread can be below: all of it everywhere, each kind where it may be, what cannot
+    /// be moved, and what cannot be divided.
+    fn least_peak(&self, in_wholes: bool) -> f64 {
+        let all: f64 = self.movable.iter().map(|it| it.amount).sum();
+        let mut least = level_of(&self.ground, &self.covered, all);
+        for it in &self.movable {
+            least = least.max(level_of(&self.ground, &it.accepted, it.amount));
+        }
+        let least = if in_wholes {
+            whole(least)
+        } else {
+            self.heaviest.iter().copied().fold(least, f64::max)
+        };
+        self.ground.iter().copied().fold(least, f64::max)
+    }
+}
+
+/// The level that `amount` rises to if it is poured on the accepted parts of `ground`.
+fn level_of(ground: &[f64], accepted: &[bool], amount: f64) -> f64 {
+    let parts = ground.iter().zip(accepted).filter(|(_, accepted)| **accepted);
+    let mut sorted: Vec<f64> = parts.map(|(ground, _)| *ground).collect();
+    sorted.sort_by(f64::total_cmp);
+    let mut below = 0.0;
+    for (index, ground) in sorted.iter().enumerate() {
+        below += ground;
+        let level = (amount + below) / (index + 1) as f64;
+        if sorted.get(index + 1).is_none_or(|next| level <= *next) {
+            return level;
+        }
+    }
+    0.0
+}
+
+/// Rounded up, unless only a rounding error is in the way.
+fn whole(level: f64) -> f64 {
+    (level - 1e-6).ceil().max(0.0)
+}
+
+#[cfg(test)]
+mod tests;
