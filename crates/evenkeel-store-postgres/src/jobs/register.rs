@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use evenkeel_core::balance::Load;
 use evenkeel_core::{JobId, JobNo};
 use evenkeel_store::{NewJob, Now, Registered, Scope, StoreError};
 use uuid::Uuid;
@@ -9,6 +10,7 @@ use uuid::Uuid;
 use super::definition_text;
 use super::labels::Labels;
 use crate::PostgresStore;
+use crate::balance::{Counts, LoadColumns};
 use crate::columns::{get, micros, slot};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
@@ -36,6 +38,7 @@ struct Columns {
     by_end: Vec<bool>,
     executor: Vec<String>,
     lane: Vec<i16>,
+    loads: Vec<Option<Load>>,
 }
 
 pub(super) async fn register(
@@ -92,11 +95,19 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
         };
         answers.push(answer);
     }
+    let mut counts = Counts::default();
+    for (id, load) in args.columns.id.iter().zip(&args.columns.loads) {
+        if let Some(load) = load.as_ref().filter(|_| made.contains_key(&JobId(*id))) {
+            counts.add(args.tenant, load);
+        }
+    }
+    counts.write(connection).await?;
     Ok(answers)
 }
 
 async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, JobNo>> {
     let columns = &args.columns;
+    let loads: LoadColumns = columns.loads.iter().map(Option::as_ref).collect();
     let rows = connection
         .rows(
             include_str!("../../queries/register.sql"),
@@ -114,6 +125,9 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, Jo
                 &columns.by_end,
                 &columns.executor,
                 &columns.lane,
+                &loads.rhythm,
+                &loads.cost_us,
+                &loads.cost_stated,
             ],
         )
         .await?;
@@ -172,6 +186,7 @@ impl Columns {
         self.by_end.push(job.definition.schedule.follows_its_end());
         self.executor.push(job.definition.executor.kind.clone());
         self.lane.push(job.definition.lane as i16);
+        self.loads.push(job.next_at.and_then(|at| Load::of(&job.definition, None, at)));
         Ok(())
     }
 }
