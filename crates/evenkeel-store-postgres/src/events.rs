@@ -1,5 +1,7 @@
 //! What happens, passed on between nodes through a table that is kept short.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, RunKey, Span, Timestamp};
 use evenkeel_store::{
@@ -17,6 +19,10 @@ use crate::pool::Connection;
 /// The rows of processes that ended are forgotten after this time.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);
 
+/// To find the oldest that is kept, all that are kept are passed over: that is done for so many new
+/// ones at once.
+const TRIM_EVERY: usize = EVENTS_KEPT / 10;
+
 #[async_trait]
 impl EventStore for PostgresStore {
     fn events(&self) -> &Events {
@@ -27,13 +33,18 @@ impl EventStore for PostgresStore {
         if events.is_empty() && !dropped {
             return Ok(());
         }
+        let count = events.len() + 1;
+        let trims = self.untrimmed.fetch_add(count, Ordering::Relaxed) + count >= TRIM_EVERY;
         // Not on the connections that fire: whoever listens waits rather than a job.
         self.api
-            .run((events, dropped), |connection, args| async move {
+            .run((events, dropped), move |connection, args| async move {
                 let (events, dropped) = &*args;
-                connection.transaction(publish(&connection, events, *dropped)).await
+                connection.transaction(publish(&connection, events, *dropped, trims)).await
             })
             .await?;
+        if trims {
+            self.untrimmed.store(0, Ordering::Relaxed);
+        }
         self.tell_of_events().await;
         Ok(())
     }
@@ -110,7 +121,12 @@ impl PostgresStore {
     }
 }
 
-async fn publish(connection: &Connection, events: &[NewEvent], dropped: bool) -> Tried<()> {
+async fn publish(
+    connection: &Connection,
+    events: &[NewEvent],
+    dropped: bool,
+    trims: bool,
+) -> Tried<()> {
     connection.rows(include_str!("../queries/publish_lock.sql"), &[]).await?;
     // A row without anything in it says that some were lost.
     let lost = dropped.then_some(None);
@@ -154,8 +170,10 @@ async fn publish(connection: &Connection, events: &[NewEvent], dropped: bool) ->
             ],
         )
         .await?;
-    let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
-    connection.change(include_str!("../queries/publish_trim.sql"), &[&kept]).await?;
+    if trims {
+        let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
+        connection.change(include_str!("../queries/publish_trim.sql"), &[&kept]).await?;
+    }
     Ok(())
 }
 

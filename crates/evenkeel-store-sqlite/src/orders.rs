@@ -82,10 +82,10 @@ fn order_one(
     counted.change(job.standing, effect.standing);
     stand(connection, &job, effect, now)?;
     let run = act(connection, &job, &order.action, now)?;
-    let running = end(connection, &job, effect, now)?;
+    let (running, withdrawn) = end(connection, &job, effect, now)?;
     let after = get(connection, tenant, order.id)?;
     tell_scheduler(connection, job.no, after.as_ref().and_then(|job| job.next_at), now)?;
-    Ok(Obeyed::Done(Box::new(Done { job: after, running, run })))
+    Ok(Obeyed::Done(Box::new(Done { job: after, running, withdrawn, run })))
 }
 
 /// What the job is from here on.
@@ -174,9 +174,14 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
     Ok(())
 }
 
-/// Ends what the order ends, and says what still runs.
-fn end(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> Answer<Vec<RunKey>> {
-    let mut withdrawn = 0;
+/// Ends what the order ends, and says what still runs and what was withdrawn.
+fn end(
+    connection: &Connection,
+    job: &Job,
+    effect: Effect,
+    now: Timestamp,
+) -> Answer<(Vec<RunKey>, Vec<RunKey>)> {
+    let mut withdrawn = Vec::new();
     if effect.withdraws {
         withdrawn = withdraw(connection, job.no, Outcome::Cancelled, now)?;
     }
@@ -192,12 +197,12 @@ fn end(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> An
         connection
             .prepare_cached(include_str!("../queries/order_unwatch.sql"))?
             .execute([job.no.0])?;
-    } else if withdrawn > 0 {
+    } else if !withdrawn.is_empty() {
         watch::tell_of_end(connection, job.no)?;
     } else {
         watch::touch(connection, job.no)?;
     }
     let mut keys: Vec<RunKey> = running.into_iter().map(|(_, key)| key).collect();
     keys.sort_unstable();
-    Ok(keys)
+    Ok((keys, withdrawn))
 }

@@ -155,7 +155,7 @@ pub trait EventStore: Send + Sync {
     fn events(&self) -> &Events;
 
     /// Writes down events in this order, after all that were written down before, and keeps the
-    /// newest [`EVENTS_KEPT`]. `dropped` says that others before them were lost: whoever reads
+    /// newest [`EVENTS_KEPT`], or up to a tenth more for each node. `dropped` says that others before them were lost: whoever reads
     /// across this place is told of a gap. That place counts as one of those kept.
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError>;
 

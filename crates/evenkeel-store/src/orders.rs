@@ -99,6 +99,8 @@ pub struct Done {
     pub job: Option<Job>,
     /// These attempts of it still run. If the job was cancelled or deleted, they were asked to end.
     pub running: Vec<RunKey>,
+    /// These attempts of it waited and were withdrawn: their runs are over.
+    pub withdrawn: Vec<RunKey>,
     /// The run that a retry began.
     pub run: Option<RunKey>,
 }

@@ -71,6 +71,26 @@ async fn what_happens_to_a_job_is_told_in_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn runs_that_a_command_withdraws_are_told_as_ended() {
+    let world = world().await;
+    let mut stream = Stream::open(&world.router, asked("?kinds=run.ended", None)).await;
+    assert_eq!(stream.next().await.unwrap().comment, "listening");
+    for verb in ["pause", "cancel", "delete"] {
+        let job = world.create(json!({"interval_minutes": 1})).await;
+        let path = format!("/api/v1/jobs/{}", id_of(&job));
+        let run = world.post(&format!("{path}/trigger"), None).await.expect(202);
+        match verb {
+            "delete" => world.delete(&path).await.expect(200),
+            verb => world.post(&format!("{path}/{verb}"), None).await.expect(200),
+        };
+        relay(&world).await;
+        let ended = stream.event().await;
+        assert_eq!((&ended.data["run_id"], &ended.data["job_id"]), (&run["run_id"], &job["id"]));
+        assert_eq!(ended.data["data"], json!({"status": "cancelled"}), "{verb}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_what_was_asked_for_is_told() {
     let world = world().await;
     let other = world.create(json!({"interval_minutes": 1})).await;
