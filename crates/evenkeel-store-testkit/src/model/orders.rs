@@ -62,6 +62,7 @@ impl Data {
         job.generation += 1;
         job.updated_at = now;
         self.place(no);
+        self.recount(no);
         self.tell_if_soon(no, now);
         let mut withdrawn: Vec<RunKey> = Vec::new();
         if effect.withdraws {
