@@ -50,7 +50,7 @@ const VERBS: [&str; 98] = [
     "get_rebalance",
     "get_run",
     "job_counts",
-    "job_ids",
+    "job_titles",
     "join",
     "judge",
     "keep_pages",

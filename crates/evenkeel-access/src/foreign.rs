@@ -313,7 +313,14 @@ impl ForeignTokens {
             name.map(String::from).ok_or_else(|| fault(claim, "is not a name"))
         };
         let (subject, tenant) = (name("sub")?, name(tenant_claim)?);
-        Ok(Identity { tenant, role, subject, expires_at: Some(expires_at), number: None })
+        Ok(Identity {
+            tenant,
+            role,
+            subject,
+            expires_at: Some(expires_at),
+            key: None,
+            number: None,
+        })
     }
 }
 

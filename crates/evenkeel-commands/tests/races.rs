@@ -25,7 +25,6 @@ fn happen(meanwhile: &Meanwhile) {
     }
 }
 
-/// Asked for bits after a job was read that is to be tried again.
 struct Interrupting(Meanwhile);
 
 impl Chance for Interrupting {
@@ -35,12 +34,10 @@ impl Chance for Interrupting {
     }
 }
 
-/// Asked about executors after a job was read that is to be changed.
-struct Noop(Meanwhile);
+struct Noop;
 
 impl ExecutorCheck for Noop {
     fn check(&self, _: TenantNo, _: &str, _: &Value, _: &Value) -> Result<(), (String, String)> {
-        happen(&self.0);
         Ok(())
     }
 
@@ -53,19 +50,29 @@ struct World {
     rig: Arc<futures::lock::Mutex<Rig>>,
     scope: Scope,
     jobs: Jobs,
-    meanwhile: Meanwhile,
+    /// Happens after a job was read that is to be changed.
+    at_clock: Meanwhile,
+    /// Happens after a job was read that is to be tried again.
+    at_bits: Meanwhile,
 }
 
 impl World {
     async fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(ModelStore::new(Arc::new(|| START)));
+        let (at_clock, at_bits) = (Meanwhile::default(), Meanwhile::default());
+        let clock = {
+            let meanwhile = Arc::clone(&at_clock);
+            move || {
+                happen(&meanwhile);
+                START
+            }
+        };
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(Arc::new(clock)));
         let opened = Opened { store: Arc::clone(&store), guard: Box::new(()), reopen: None };
-        let meanwhile = Meanwhile::default();
-        let chance = Arc::new(Interrupting(Arc::clone(&meanwhile)));
-        let jobs = Jobs::new(store, chance, Arc::new(Noop(Arc::clone(&meanwhile))));
+        let chance = Arc::new(Interrupting(Arc::clone(&at_bits)));
+        let jobs = Jobs::new(store, chance, Arc::new(Noop));
         let rig = Rig::new(opened).await;
         let scope = rig.scope;
-        Self { rig: Arc::new(futures::lock::Mutex::new(rig)), scope, jobs, meanwhile }
+        Self { rig: Arc::new(futures::lock::Mutex::new(rig)), scope, jobs, at_clock, at_bits }
     }
 
     async fn create(&self, document: Value) -> Known {
@@ -73,8 +80,8 @@ impl World {
         Known { id: job.id, no: job.no }
     }
 
-    /// The next time of the job is fired when nobody looks. The model never waits.
-    fn fire_meanwhile(&self, job: Known, secs: i64) {
+    /// The next time of the job is fired at that moment, and fails. The model never waits.
+    fn fire(&self, moment: &Meanwhile, job: Known, secs: i64) {
         let rig = Arc::clone(&self.rig);
         let fire = move || {
             let fired = async move {
@@ -84,7 +91,7 @@ impl World {
             };
             fired.now_or_never().unwrap();
         };
-        *self.meanwhile.lock().unwrap() = Some(Box::new(fire));
+        *moment.lock().unwrap() = Some(Box::new(fire));
     }
 
     async fn update(&self, id: JobId, sent: Value) -> Result<Job, CommandError> {
@@ -103,7 +110,7 @@ fn twice() -> Value {
 async fn a_change_that_a_fire_overtakes_is_decided_again_on_what_is_left() {
     let world = World::new().await;
     let job = world.create(twice()).await;
-    world.fire_meanwhile(job, 1800);
+    world.fire(&world.at_clock, job, 1800);
     // One is fired meanwhile, so that none is left.
     let changed = world.update(job.id, json!({"max_runs": 1})).await.unwrap();
     assert_eq!((changed.fired, changed.next_at), (1, None));
@@ -114,9 +121,9 @@ async fn a_change_that_a_fire_overtakes_is_decided_again_on_what_is_left() {
 async fn a_retry_of_one_version_goes_through_although_a_fire_overtakes_it() {
     let world = World::new().await;
     let job = world.create(twice()).await;
-    world.fire_meanwhile(job, 1800);
-    happen(&world.meanwhile);
-    world.fire_meanwhile(job, 3600);
+    world.fire(&world.at_bits, job, 1800);
+    happen(&world.at_bits);
+    world.fire(&world.at_bits, job, 3600);
     let done = world.jobs.ask_one(&world.scope, job.id, Ask::Retry, Some(&[1])).await.unwrap();
     let job = done.job.unwrap();
     assert_eq!((job.fired, job.next_at, job.generation), (2, None, 2));

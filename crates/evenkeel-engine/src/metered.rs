@@ -204,8 +204,8 @@ impl EventStore for Metered {
         measured("listened_until", self.0.listened_until()).await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        measured("job_ids", self.0.job_ids(jobs)).await
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
+        measured("job_titles", self.0.job_titles(jobs)).await
     }
 }
 

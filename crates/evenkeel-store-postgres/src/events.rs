@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, RunKey, Span, Timestamp};
 use evenkeel_store::{
-    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
-    Scope, Signal, Store as _, StoreError,
+    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
+    NewEvent, Scope, Signal, Store as _, StoreError,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -99,14 +99,18 @@ impl EventStore for PostgresStore {
             .await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
         let numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
         self.api
             .run(numbers, |connection, numbers| async move {
-                let rows =
-                    connection.rows(include_str!("../queries/job_ids.sql"), &[&*numbers]).await?;
-                let id = |row: &Row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId));
-                rows.iter().map(id).collect()
+                let sql = include_str!("../queries/job_titles.sql");
+                let rows = connection.rows(sql, &[&*numbers]).await?;
+                let title = |row: &Row| {
+                    let source_name = get(row, 1)?;
+                    let id = get::<Option<Uuid>>(row, 0)?.map(JobId);
+                    Ok(id.map(|id| JobTitle { id, source_name }))
+                };
+                rows.iter().map(title).collect()
             })
             .await
     }

@@ -117,7 +117,9 @@ fn act(
     match action {
         Action::Pause | Action::Cancel => {}
         Action::Delete => labels::forget(connection, job.no)?,
-        Action::Resume { next_at } => place(connection, job, *next_at, now)?,
+        Action::Resume { next_at: Some(next_at) } => place(connection, job, Some(*next_at), now)?,
+        // One that has no time left has none already, and nothing was decided anew.
+        Action::Resume { next_at: None } => {}
         Action::Retry { n, next_at } => {
             if job.next_at.is_none() && next_at.is_some() {
                 place(connection, job, *next_at, now)?;

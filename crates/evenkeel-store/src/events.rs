@@ -148,6 +148,15 @@ pub struct EventPage {
     pub gap: bool,
 }
 
+/// What people know a job by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobTitle {
+    /// Its id.
+    pub id: JobId,
+    /// The name of what it is about.
+    pub source_name: Option<String>,
+}
+
 /// What happens, passed on between nodes.
 #[async_trait]
 pub trait EventStore: Send + Sync {
@@ -177,8 +186,9 @@ pub trait EventStore: Send + Sync {
     /// Until when somebody listens, on any node.
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// The ids of these jobs, deleted ones too, in their order; `None` for one that never was.
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError>;
+    /// What these jobs are known by, deleted ones too, in their order; `None` for one that never
+    /// was.
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError>;
 }
 
 /// What this process has to tell, gathered until the relay takes it. Clones share it.

@@ -221,9 +221,9 @@ impl EventStore for BrokenStore {
         self.inner.listened_until().await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        self.check("job_ids")?;
-        self.inner.job_ids(jobs).await
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
+        self.check("job_titles")?;
+        self.inner.job_titles(jobs).await
     }
 }
 

@@ -144,6 +144,28 @@ async fn a_job_that_runs_once_and_was_withdrawn_by_its_pause_runs_when_it_is_res
 }
 
 #[tokio::test]
+async fn a_job_that_is_to_run_once_instead_of_what_it_did_runs_when_it_is_resumed() {
+    let world = World::new().await;
+    let job = news(&world).await;
+    world.rig.run_well(world.known(&job).await, 1800).await;
+    world.pass(2000);
+    world.post(&path(&job, "pause"), None).await.expect(200);
+    let once = Some(json!({"schedule_enabled": false}));
+    let changed =
+        world.ask_as(Role::Operator, Method::PUT, &path(&job, ""), once).await.expect(200);
+    assert_eq!(
+        (&changed["schedule"]["kind"], &changed["status"]),
+        (&json!("once"), &json!("paused"))
+    );
+    world.pass(10);
+    let resumed = world.post(&path(&job, "resume"), None).await.expect(200);
+    assert_eq!(resumed["next_run_at"], json!(at(2010)));
+    world.rig.run_well(world.known(&job).await, 2010).await;
+    let shown = world.get(&path(&job, "")).await.expect(200);
+    assert_eq!((&shown["status"], &shown["next_run_at"]), (&json!("completed"), &Value::Null));
+}
+
+#[tokio::test]
 async fn purging_forgets_the_history_at_once_and_again() {
     let world = World::new().await;
     let job = news(&world).await;

@@ -214,6 +214,26 @@ async fn a_stream_ends_with_its_token() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_ends_soon_after_its_key_is_revoked() {
+    let world = world().await;
+    let keys = "/api/v1/api-keys";
+    let new = json!({"name": "ci", "role": "viewer"});
+    let made = world.ask_as(Role::Admin, Method::POST, keys, Some(new)).await.expect(201);
+    let with_key = request(Method::GET, "/api/v1/events", made["key"].as_str(), None);
+    let mut stream = Stream::open(&world.router, with_key).await;
+    for _ in 0..10 {
+        assert!(stream.next().await.is_some(), "a good key lets it go on");
+    }
+    let place = format!("{keys}/{}", made["id"].as_str().unwrap());
+    world.ask_as(Role::Admin, Method::DELETE, &place, None).await.expect(200);
+    let mut beats = 0;
+    while stream.next().await.is_some() {
+        beats += 1;
+    }
+    assert!(beats <= 2, "{beats} beats, 15 s each");
+}
+
+#[tokio::test(start_paused = true)]
 async fn streams_end_when_the_node_stops() {
     let (stop, stopping) = watch::channel(false);
     let world = World::with_streams(Streams::new(stopping)).await;

@@ -193,6 +193,7 @@ impl Jobs {
             last_fired_at: job.last_fired_at,
             live: job.live,
             last_outcome: job.last_outcome,
+            since: Some(job.since),
         };
         match ask {
             Ask::Resume => Action::Resume { next_at: resumed_at(&job.definition, so_far, now) },

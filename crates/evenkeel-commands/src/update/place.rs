@@ -15,12 +15,12 @@ pub(crate) fn placed(
     new: &Definition,
     now: Timestamp,
 ) -> Result<Option<Option<Timestamp>>, Vec<Fault>> {
-    // Who resumes it places it.
-    if job.standing != Standing::Active {
-        return Ok(None);
-    }
     let old = &job.definition;
     let other_times = when(&old.schedule) != when(&new.schedule);
+    // Who resumes it places it, and then must know that its times are others.
+    if job.standing != Standing::Active {
+        return Ok(other_times.then_some(None));
+    }
     let by_clocks = matches!(new.schedule, Schedule::Cron(_) | Schedule::Calendar(_));
     let other_clocks = by_clocks && (old.timezone != new.timezone || old.dst != new.dst);
     if !(other_times || other_clocks) && (old.bounds == new.bounds || stays(job, new)) {
@@ -41,6 +41,7 @@ fn so_far(job: &Job) -> SoFar {
         last_fired_at: job.last_fired_at,
         live: job.live,
         last_outcome: job.last_outcome,
+        since: Some(job.since),
     }
 }
 

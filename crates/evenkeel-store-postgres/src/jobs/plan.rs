@@ -38,7 +38,8 @@ impl Plan<'_> {
     /// The next time it gives the job, or that it has none; `None` if that stays.
     fn place(&self) -> Option<Option<Timestamp>> {
         match &self.order.action {
-            Action::Resume { next_at } => Some(*next_at),
+            // One that has no time left has none already, and nothing was decided anew.
+            Action::Resume { next_at } => next_at.is_some().then_some(*next_at),
             Action::Retry { next_at, .. } => {
                 (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
             }

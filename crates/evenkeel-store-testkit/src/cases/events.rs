@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use evenkeel_core::{JobNo, RunKey, TenantNo};
 use evenkeel_store::{
-    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, NewEvent, Scope, Signal, Store,
+    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, JobTitle, NewEvent, Scope, Signal,
+    Store,
 };
 
 use crate::Opened;
@@ -245,9 +246,16 @@ pub async fn of_many_who_tell_at_once_nobody_is_overlooked(opened: Opened) {
 
 pub async fn jobs_are_found_by_number_also_when_they_are_deleted(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let (one, two) = (rig.add(new_job("one").build()).await, rig.add(new_job("two").build()).await);
+    let mut about_news = new_job("one").build();
+    about_news.about.source_name = Some("example.com".into());
+    let (one, two) = (rig.add(about_news).await, rig.add(new_job("two").build()).await);
     rig.store.delete(&rig.scope, one.id, crate::fixtures::now(1)).await.unwrap();
-    let ids = rig.store.job_ids(&[two.no, JobNo(99), one.no, two.no]).await.unwrap();
-    assert_eq!(ids, [Some(two.id), None, Some(one.id), Some(two.id)]);
-    assert_eq!(rig.store.job_ids(&[]).await.unwrap(), []);
+    let titles = rig.store.job_titles(&[two.no, JobNo(99), one.no, two.no]).await.unwrap();
+    let title = |id, source_name: Option<&str>| {
+        Some(JobTitle { id, source_name: source_name.map(String::from) })
+    };
+    let expected =
+        [title(two.id, None), None, title(one.id, Some("example.com")), title(two.id, None)];
+    assert_eq!(titles, expected);
+    assert_eq!(rig.store.job_titles(&[]).await.unwrap(), []);
 }

@@ -208,6 +208,9 @@ pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
     assert_eq!(rig.look(400, 10).await.changed, [rig.due(job).await]);
     rig.run_well(job, 500).await;
     assert_eq!(rig.times_of(job).await, [(500, 0), (60, 0)]);
+    pause(&rig, job, 510).await;
+    let after = resumed(&rig, job, None, 520).await;
+    assert_eq!((after.next_at, after.since), (None, at(400)), "nothing was decided anew");
 }
 
 pub async fn a_time_that_was_fired_is_not_resumed_at(opened: Opened) {

@@ -43,7 +43,10 @@ impl Data {
             Action::Resume { next_at } => {
                 let job = self.job(no);
                 (job.standing, job.stopped_at) = (effect.standing, None);
-                (job.next_at, job.since) = (next_at, now);
+                // One that has no time left has none already, and nothing was decided anew.
+                if next_at.is_some() {
+                    (job.next_at, job.since) = (next_at, now);
+                }
             }
             Action::Retry { n, next_at } => {
                 let job = self.job(no);
