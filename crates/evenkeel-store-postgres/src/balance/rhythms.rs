@@ -110,28 +110,35 @@ pub(super) async fn weigh(
         .api
         .run((after, i64::from(limit)), |connection, args| async move {
             let (after, limit) = *args;
-            let weighed = connection.transaction(weigh_page(&connection, after, limit)).await?;
-            if weighed.next.is_none() {
+            let row =
+                connection.row(include_str!("../../queries/weigh.sql"), &[&after, &limit]).await?;
+            let last: Option<i64> = get(&row, 0)?;
+            let is_full = get::<i64>(&row, 1)? >= limit;
+            let next = last.filter(|_| is_full).map(JobNo);
+            let to_change: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
+            let changed = match &to_change[..] {
+                [] => 0,
+                jobs => connection.transaction(change(&connection, jobs)).await?,
+            };
+            if next.is_none() {
                 let sql = include_str!("../../queries/weigh_forget.sql");
                 connection.change(sql, &[&FORGOTTEN_MAX]).await?;
             }
-            Ok(weighed)
+            Ok(Weighed { next, changed })
         })
         .await
 }
 
-async fn weigh_page(connection: &Connection, after: i64, limit: i64) -> Tried<Weighed> {
-    let row = connection.row(include_str!("../../queries/weigh.sql"), &[&after, &limit]).await?;
-    let last =
-        get::<Option<i64>>(&row, 0)?.filter(|_| get(&row, 1).is_ok_and(|seen: i64| seen >= limit));
-    let tenants: Vec<i32> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
-    let rhythms: Vec<i64> = get::<Option<_>>(&row, 3)?.unwrap_or_default();
-    let more: Vec<i64> = get::<Option<_>>(&row, 4)?.unwrap_or_default();
+/// These jobs count for what their good runs take.
+async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
+    let row = connection.row(include_str!("../../queries/weigh_change.sql"), &[&jobs]).await?;
+    let tenants: Vec<i32> = get::<Option<_>>(&row, 0)?.unwrap_or_default();
+    let rhythms: Vec<i64> = get::<Option<_>>(&row, 1)?.unwrap_or_default();
+    let more: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
     let mut counts = Counts::default();
     for ((tenant, rhythm), more) in tenants.iter().zip(&rhythms).zip(&more) {
         counts.weigh(*tenant, *rhythm, *more);
     }
     counts.write(connection).await?;
-    let changed = u32::try_from(tenants.len()).unwrap_or(u32::MAX);
-    Ok(Weighed { next: last.map(JobNo), changed })
+    Ok(u32::try_from(tenants.len()).unwrap_or(u32::MAX))
 }

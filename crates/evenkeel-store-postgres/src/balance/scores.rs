@@ -74,9 +74,9 @@ pub(super) async fn forget_balance(
         .api
         .run(args, |connection, args| async move {
             let (scores_before, plans_before, limit) = &*args;
-            let sql = include_str!("../../queries/forget_scores.sql");
+            let sql = include_str!("../../queries/forget_balance_scores.sql");
             let scores = connection.change(sql, &[scores_before, limit]).await?;
-            let sql = include_str!("../../queries/forget_rebalances.sql");
+            let sql = include_str!("../../queries/forget_balance_rebalances.sql");
             Ok(scores + count(&connection.row(sql, &[plans_before, limit]).await?, 0)?)
         })
         .await
