@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 82] = [
+const VERBS: [&str; 83] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -44,6 +44,7 @@ const VERBS: [&str; 82] = [
     "get_jobs",
     "get_page",
     "get_run",
+    "get_with_now",
     "job_counts",
     "job_ids",
     "join",
