@@ -52,9 +52,11 @@ pub(super) async fn register(
     }
     let namesakes = namesakes(&jobs);
     let mut columns = Columns::default();
+    let mut before: Option<&NewJob> = None;
     for (job, namesake) in jobs.iter().zip(&namesakes) {
         if namesake.is_none() {
-            columns.push(job)?;
+            columns.push(job, before)?;
+            before = Some(job);
         }
     }
     let now = micros(now.literal());
@@ -172,7 +174,8 @@ fn namesakes(jobs: &[NewJob]) -> Vec<Option<usize>> {
 }
 
 impl Columns {
-    fn push(&mut self, job: &NewJob) -> Result<(), StoreError> {
+    /// `before` is the one that was pushed last.
+    fn push(&mut self, job: &NewJob, before: Option<&NewJob>) -> Result<(), StoreError> {
         let about = &job.about;
         self.id.push(job.id.0);
         self.name.push(about.name.clone());
@@ -180,7 +183,13 @@ impl Columns {
         self.source_id.push(about.source_id.clone());
         self.about
             .push(serde_json::to_string(about).map_err(|error| StoreError::Refused(error.into()))?);
-        self.definition.push(definition_text(&job.definition)?);
+        // Those that come together often do the same; comparing is quicker than writing it down.
+        let same = before.filter(|before| before.definition == job.definition);
+        let text = match (same, self.definition.last()) {
+            (Some(_), Some(text)) => text.clone(),
+            _ => definition_text(&job.definition)?,
+        };
+        self.definition.push(text);
         self.next_at.push(micros(job.next_at));
         self.slot.push(slot(job.next_at));
         self.by_end.push(job.definition.schedule.follows_its_end());
