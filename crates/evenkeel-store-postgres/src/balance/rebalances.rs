@@ -212,8 +212,7 @@ pub(super) async fn begin_rebalance(
 async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<Rebalance>> {
     let Begin { tenant, id, silent_before, now } = args;
     let lock = include_str!("../../queries/begin_rebalance_lock.sql");
-    let Some(row) = connection.maybe_row(lock, &[tenant, now]).await? else { return Ok(None) };
-    let now: i64 = get(&row, 0)?;
+    let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
     // Whoever stops one, or moves a batch, is waited for here.
     let sql = include_str!("../../queries/begin_rebalance_look.sql");
     let rows = connection.rows(sql, &[tenant, id]).await?;
