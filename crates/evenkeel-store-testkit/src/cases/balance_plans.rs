@@ -215,7 +215,7 @@ pub async fn tenants_do_not_see_each_others(opened: Opened) {
     assert_eq!(store.begin_rebalance(&other, id, at(99), now(99)).await.unwrap(), None);
     let done = RebalanceState::Done;
     assert_eq!(store.end_rebalance(&other, id, done, now(9)).await.unwrap(), None);
-    assert_eq!(listed(&rig, &other).await, [Uuid::nil(); 0]);
+    assert!(listed(&rig, &other).await.is_empty());
     let undo = Rebalance { undoes: Some(id), ..new_plan(1, 7) };
     store.plan_rebalance(&other, undo.clone(), parts_of(&undo)).await.unwrap();
     store.begin_rebalance(&other, undo.id, at(0), now(9)).await.unwrap();
