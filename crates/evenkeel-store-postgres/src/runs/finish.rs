@@ -75,7 +75,9 @@ async fn run(
         }
     }
     traces::settle(connection, &args.batch, &results).await?;
-    let stopped = args.batch.iter().filter(|finish| stops_job(finish));
+    // Only those whose rows are locked: waiting for others here would be the wrong order.
+    let done = args.batch.iter().zip(&results).filter(|(_, result)| **result == FinishResult::Done);
+    let stopped = done.map(|(finish, _)| finish).filter(|finish| stops_job(finish));
     let stopped: Vec<i64> = stopped.map(|finish| finish.key.job_no.0).collect();
     if !stopped.is_empty() {
         count_ended(connection, &stopped).await?;
