@@ -63,6 +63,7 @@ macro_rules! broken {
 broken!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
     get(scope: &Scope, id: JobId) -> Option<Job>;
+    get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;
     order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
+    Access, AppParts, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
     TokenRequest, Tokens, Trust, router,
 };
 use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
@@ -277,7 +277,7 @@ pub fn server_with(
     streams: Streams,
 ) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
-    router(App {
+    router(AppParts {
         jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
         runs: Runs::new(store.clone()),
         callbacks: Callbacks::new(

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use evenkeel_core::balance::Load;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{JobId, JobNo, RunKey, Timestamp};
@@ -50,7 +51,7 @@ pub(super) async fn order(
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
     let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
-    let mut chains = lock(connection, args, &ids).await?;
+    let Locked { mut chains, counted } = lock(connection, args, &ids).await?;
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
     let jobs: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
@@ -71,15 +72,25 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
         }
     }
     begin(connection, &mut plans, now).await?;
-    super::plan::write(connection, &plans, args.tenant, now).await?;
+    let loads: Vec<Option<Load>> = plans.iter().map(Plan::load).collect();
+    super::plan::write(connection, &plans, &loads, args.tenant, now).await?;
     let withdrawn = end(connection, &plans, &mut chains, args.tenant, now).await?;
     let mut attempts = Attempts { running: find_running(connection, &plans).await?, withdrawn };
     super::plan::count(connection, &plans, args.tenant).await?;
-    tell(connection, args.tenant, &plans, &mut attempts, answers).await
+    let answers = tell(connection, args.tenant, &plans, &mut attempts, answers).await?;
+    super::plan::count_loads(connection, &plans, &loads, &counted).await?;
+    Ok(answers)
 }
 
-/// Locks all that the orders are about. Gives the chains of each job.
-async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Vec<Chains>> {
+/// What is known of locked jobs that is not read anew afterwards.
+struct Locked {
+    chains: Vec<Chains>,
+    /// The rhythm and the cost of each job that counts.
+    counted: HashMap<JobNo, (i64, i64)>,
+}
+
+/// Locks all that the orders are about.
+async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
     let sql = include_str!("../../queries/order_lock_jobs.sql");
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
@@ -100,7 +111,14 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Vec<C
     let read = |row| {
         Ok(Chains { job_no: get(row, 0)?, live: get(row, 1)?, head: (get(row, 2)?, get(row, 3)?) })
     };
-    rows.iter().map(read).collect()
+    let chains = rows.iter().map(read).collect::<Tried<Vec<Chains>>>()?;
+    let mut counted = HashMap::new();
+    for row in &rows {
+        if get(row, 4)? {
+            counted.insert(JobNo(get(row, 0)?), (get(row, 5)?, get(row, 6)?));
+        }
+    }
+    Ok(Locked { chains, counted })
 }
 
 /// Later than whatever was waited for.
