@@ -11,7 +11,8 @@ use evenkeel_api::{
     Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
     TokenRequest, Tokens, Trust, router,
 };
-use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
@@ -277,8 +278,11 @@ pub fn server_with(
     streams: Streams,
 ) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
+    let balance = Balance::new(store.clone(), BalanceSettings::default());
+    let chance = Arc::new(Counting::new());
     router(App {
-        jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
+        jobs: Jobs::new(store.clone(), chance, Arc::new(Executors), balance.clone()),
+        balance,
         runs: Runs::new(store.clone()),
         callbacks: Callbacks::new(
             store.clone(),
