@@ -109,7 +109,7 @@ async fn executions_of_all_jobs_are_one_list_newest_first() {
 #[tokio::test]
 async fn a_good_run_shows_in_its_job() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     world.rig.run_well(world.known(&job).await, 60).await;
     let job = world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.expect(200);
     assert_eq!((&job["status"], &job["execution_count"]), (&json!("scheduled"), &json!(1)));

@@ -18,7 +18,7 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{Role, Store, StoreError};
 use evenkeel_store_testkit::Opened;
-use evenkeel_store_testkit::fixtures::START;
+use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 use evenkeel_store_testkit::rig::{Known, Rig};
 use http_body_util::BodyExt as _;
@@ -332,6 +332,13 @@ pub fn request(
         }
         None => request.body(Body::empty()).unwrap(),
     }
+}
+
+/// Is the next run of a job after `after` and at most `secs` seconds later, both counted from the
+/// start?
+pub fn runs_within(job: &Value, after: i64, secs: i64) -> bool {
+    let next: Timestamp = job["next_run_at"].as_str().unwrap().parse().unwrap();
+    at(after) < next && next <= at(after + secs)
 }
 
 /// The document of a job that does nothing, with more fields.
