@@ -62,5 +62,5 @@ pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
 pub use scheduler::{ExecutionFigures, JobFigures, SchedulerMetrics};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
-pub use state::{App, Clock, RenderMetrics, Settings};
+pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};

@@ -92,6 +92,11 @@ impl Bench {
         Arc::clone(&self.sources.clock)
     }
 
+    /// CPU seconds of this process and a private server since measurement began.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        self.target.cpu_seconds()
+    }
+
     pub(crate) async fn now(&self) -> anyhow::Result<Timestamp> {
         Ok(self.target.store.now().await?)
     }

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
+    Access, AppParts, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
     TokenRequest, Tokens, Trust, router,
 };
 use evenkeel_commands::{Balance, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
@@ -280,7 +280,7 @@ pub fn server_with(
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
     let balance = Balance::new(store.clone(), BalanceSettings::default());
     let chance = Arc::new(Counting::new());
-    router(App {
+    router(AppParts {
         jobs: Jobs::new(store.clone(), chance, Arc::new(Executors), balance.clone()),
         balance,
         runs: Runs::new(store.clone()),

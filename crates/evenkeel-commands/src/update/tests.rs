@@ -280,7 +280,8 @@ fn a_paused_job_is_placed_by_who_resumes_it() {
         next_at: None,
         ..noop(json!({"schedule": "30m"}))
     };
-    assert_eq!(patch(&job, json!({"schedule": "1h"})).next_at, None);
+    assert_eq!(patch(&job, json!({"schedule": "1h"})).next_at, Some(None));
+    assert_eq!(patch(&job, json!({"priority": 7})).next_at, None);
 }
 
 #[test]

@@ -82,6 +82,16 @@ fn many_jobs_are_commanded_by_name_and_by_filter() {
     let said = server.run(&["job", "pause", "--all"]);
     assert_eq!(said.code, 4, "{said:?}");
     assert!(said.out.contains("1 of 3") && said.err.contains("not_allowed_while_paused"));
+    let said = server.run(&["job", "pause", "--all", "--json"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&told["done"], &told["refused"]["not_allowed_while_paused"]),
+        (&json!(0), &json!(3))
+    );
+    assert!(said.err.contains("3 of 3 jobs did not obey"), "{said:?}");
+    let counted = server.json(&["job", "pause", "--all", "--dry-run"]);
+    assert_eq!(counted["done"], 0);
     assert_eq!(server.json(&["job", "resume", "--all"])["done"], 3);
     assert_eq!(server.json(&["job", "set-priority", "7", "--all"])["done"], 3);
     assert_eq!(server.json(&["job", "show", "c"])["priority"], 7);
