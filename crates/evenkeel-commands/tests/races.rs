@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use evenkeel_commands::{Ask, CommandError, Edit, ExecutorCheck, Jobs, Manner};
+use evenkeel_commands::{Ask, Balance, CommandError, Edit, ExecutorCheck, Jobs, Manner};
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobId, TenantNo, Timestamp};
@@ -69,7 +70,8 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(ModelStore::new(Arc::new(clock)));
         let opened = Opened { store: Arc::clone(&store), guard: Box::new(()), reopen: None };
         let chance = Arc::new(Interrupting(Arc::clone(&at_bits)));
-        let jobs = Jobs::new(store, chance, Arc::new(Noop));
+        let balance = Balance::new(Arc::clone(&store), BalanceSettings::default());
+        let jobs = Jobs::new(store, chance, Arc::new(Noop), balance);
         let rig = Rig::new(opened).await;
         let scope = rig.scope;
         Self { rig: Arc::new(futures::lock::Mutex::new(rig)), scope, jobs, at_clock, at_bits }

@@ -33,7 +33,8 @@ impl ExecutorCheck for Executors {
 fn job(document: Value) -> Job {
     let spec = read_job(&document, TenantNo(1), &Executors).unwrap();
     let id = JobId::new(NOW, [7; 10]);
-    let new = crate::jobs::settled(spec, id, NOW).unwrap();
+    let new = crate::jobs::settled(spec, id, NOW, |job, after| job.timetable().first_after(after))
+        .unwrap();
     crate::jobs::new_job(new, evenkeel_core::JobNo(1), TenantNo(1), NOW)
 }
 
@@ -90,7 +91,13 @@ fn later() -> Timestamp {
 }
 
 fn change(job: &Job, manner: Manner, sent: Value) -> Result<Option<JobChange>, Vec<Fault>> {
-    read_change(job, &seen(job), &sent, manner, later(), &Executors)
+    let read = read_change(job, &seen(job), &sent, manner, later(), &Executors)?;
+    let Some(Read { mut change, to_place }) = read else { return Ok(None) };
+    if let Some(new) = to_place {
+        let choose = |after| new.timetable().first_after(after);
+        change.next_at = Some(placed(job, &new, later(), choose)?);
+    }
+    Ok(Some(change))
 }
 
 fn put(job: &Job, sent: Value) -> JobChange {
@@ -321,4 +328,45 @@ fn a_month_counts_from_its_change() {
         panic!("{changed:?}")
     };
     assert_eq!(anchor, Some(later()));
+}
+
+#[test]
+fn what_goes_with_chosen_times_goes_with_them() {
+    let night = json!({"start": "22:00", "end": "06:00"});
+    let job = noop(json!({"schedule": "24h", "exact": true, "prefer_window": night, "cost": "5m"}));
+    let slower = patch(&job, json!({"schedule": "48h"})).definition.unwrap();
+    assert_eq!(slower.prefer_window, job.definition.prefer_window);
+    assert!(matches!(slower.schedule, Schedule::Interval(every) if every.is_exact()));
+    for sent in [
+        json!({"schedule": "0 9 * * *"}),
+        json!({"schedule": "P1D"}),
+        json!({"scheduling_period": "24h"}),
+        json!({"schedule": "R/2026-12-01T00:00:00Z/PT24H"}),
+        json!({"schedule": {"kind": "interval", "anchor": "2026-12-01T00:00:00Z"}}),
+        json!({"schedule_enabled": false}),
+    ] {
+        let other = patch(&job, sent.clone()).definition.unwrap();
+        assert_eq!(other.prefer_window, None, "{sent}");
+        assert_eq!(other.cost, job.definition.cost, "{sent}");
+    }
+    let spread = noop(json!({"schedule": "0 9 * * *", "exact": false}));
+    let daily = patch(&spread, json!({"schedule": "24h"})).definition.unwrap();
+    assert_eq!(daily.schedule, every(86_400));
+    assert_eq!(blamed(&job, Manner::Patch, json!({"start_at": NOW})), ["prefer_window"]);
+}
+
+#[test]
+fn only_hours_that_the_next_time_is_outside_of_move_a_job() {
+    let job = noop(json!({"schedule": "24h"}));
+    let next = job.next_at.unwrap();
+    let zone = evenkeel_core::Zone::default();
+    let hour: u32 = zone.local_text(next)[11..13].parse().unwrap();
+    let window = |from: u32| {
+        let edge = |hour: u32| format!("{:02}:00", hour % 24);
+        json!({"prefer_window": {"start": edge(from), "end": edge(from + 1)}})
+    };
+    assert_eq!(patch(&job, window(hour)).next_at, None);
+    assert!(patch(&job, window(hour + 3)).next_at.is_some());
+    let exact = patch(&job, json!({"exact": true}));
+    assert!(exact.next_at.is_some(), "it is not where its slot begins");
 }

@@ -12,6 +12,7 @@ fn everything_that_counts_is_counted() {
                        "retry_backoff_seconds": 1});
     assert_eq!(create_from_json(&server, &fails).code, 0);
     server.json(&["job", "create", "--name", "well", "--noop"]);
+    server.json(&["job", "create", "--name", "placed", "--every", "1h", "--noop"]);
     server.wait_for_run("well", "completed");
     server.wait_for_run("fails", "failed");
     let token = server.run(&["token", "create", "--role", "viewer"]).out;
@@ -25,6 +26,12 @@ fn everything_that_counts_is_counted() {
         "evenkeel_jobs{condition=\"ok\"}",
         "evenkeel_store_verb_seconds_count{verb=\"finish\"}",
         "# HELP evenkeel_store_verb_seconds",
+        "scheduler_distribution_score 1",
+        "scheduler_slot_job_count{hour=\"23\"} 1",
+        "scheduler_peak_hour_job_count 1",
+        "scheduler_placements_total{type=\"new\"} 1",
+        "scheduler_placement_duration_seconds_count 1",
+        "# HELP scheduler_rebalance_jobs_moved",
     ];
     wait_for("all families", || {
         let (status, text) = request(&server.url(), "GET", "/metrics", &header, "");
