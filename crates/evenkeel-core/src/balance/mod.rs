@@ -4,6 +4,7 @@
 //! change a job's rhythm, so only commands change the counts, and what they take in memory depends
 //! on how many rhythms there are, not on how many jobs.
 
+mod hits;
 mod load;
 mod loads;
 mod moves;
@@ -12,6 +13,8 @@ mod plan;
 mod rhythm;
 mod settings;
 mod spread;
+#[cfg(test)]
+mod test_loads;
 
 pub use load::{ASSUMED_COST, Load};
 pub use loads::{Horizon, Loads, Measure};

@@ -74,13 +74,17 @@ pub struct Hours {
 }
 
 impl Beat {
-    /// How finely the phase of such an interval is kept. From an hour on, a quarter of one: what
-    /// lies in one slot is one.
+    /// How finely the phase of such an interval is kept. From an hour on, a quarter of one, if the
+    /// interval is whole quarters: what lies in one slot is one. Otherwise finer, so that it is
+    /// known which slot each of its times lies in.
     pub const fn step(every: Span) -> Span {
-        match every.as_micros() / 1_000_000 {
+        let secs = every.as_micros() / 1_000_000;
+        match secs {
             0..900 => Span::from_secs(1),
             900..3600 => Span::from_secs(60),
-            _ => Slot::LENGTH,
+            _ if secs.is_multiple_of(900) => Slot::LENGTH,
+            _ if secs.is_multiple_of(300) => Span::from_secs(300),
+            _ => Span::from_secs(60),
         }
     }
 }
@@ -154,7 +158,7 @@ fn without_tolerance(schedule: &Schedule) -> Schedule {
             Schedule::Cron(CronSchedule { cron: by.cron.clone(), max_duration: None })
         }
         Schedule::Calendar(every) => {
-            let mut every = every.clone();
+            let mut every = *every;
             every.tolerance = None;
             Schedule::Calendar(every)
         }

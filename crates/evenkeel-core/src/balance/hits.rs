@@ -1,0 +1,166 @@
+//! The slots that a rhythm hits.
+
+use super::rhythm::{Beat, Rhythm};
+use crate::job::Bounds;
+use crate::schedule::{Schedule, Timetable};
+use crate::slot::Slot;
+use crate::time::{Span, Timestamp};
+
+/// Slots of one length, one after the other.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Grid {
+    /// Where the first begins, in microseconds since 1970.
+    pub start: i64,
+    /// How long each is, in microseconds.
+    pub slot: i64,
+    /// How many there are.
+    pub slots: usize,
+}
+
+/// A slot that is hit.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Hit {
+    /// Which.
+    pub slot: usize,
+    /// How often, in [`whole`](Grid::whole) ones.
+    pub times: i64,
+    /// By the first of all times from the start of the grid on.
+    pub first: bool,
+}
+
+impl Grid {
+    /// What one time counts for. A phase may be known less exactly than slots are long: then each
+    /// slot that it may be in gets a part.
+    pub fn whole(self) -> i64 {
+        if self.slot >= micros(Slot::LENGTH) { 1 } else { 3600 }
+    }
+
+    /// Where the grid ends.
+    pub fn end(self) -> i64 {
+        self.start + self.slot * self.slots as i64
+    }
+
+    /// Which slot a time lies in.
+    pub fn slot_of(self, time: i64) -> Option<usize> {
+        let slot = usize::try_from((time - self.start).div_euclid(self.slot)).ok()?;
+        (slot < self.slots).then_some(slot)
+    }
+
+    /// Tells `hit` of every slot that the rhythm hits, in order.
+    pub fn visit(self, rhythm: &Rhythm, mut hit: impl FnMut(Hit)) {
+        let from = rhythm.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
+        match &rhythm.beat {
+            Beat::Every { every, phase } => self.visit_every(*every, *phase, from, &mut hit),
+            Beat::Clock { schedule, zone, dst } => {
+                let bounds = Bounds::default();
+                let times = Timetable { schedule, zone, dst: *dst, bounds };
+                self.visit_clock(times, from, &mut hit);
+            }
+            Beat::Once(slot) => {
+                let first = slot.start().as_micros().max(from);
+                if let Some(slot) = self.slot_of(first) {
+                    hit(Hit { slot, times: self.whole(), first: true });
+                }
+            }
+            // It may run at any time.
+            Beat::Often(_) => {}
+        }
+    }
+
+    /// The slot of the first time from `from` on.
+    pub fn first_of(self, rhythm: &Rhythm, from: i64) -> Option<usize> {
+        let from = rhythm.from.map_or(from, |start| start.start().as_micros().max(from));
+        let time = match &rhythm.beat {
+            Beat::Every { every, phase } => {
+                from + (middle(*every, *phase) - from).rem_euclid(micros(*every))
+            }
+            Beat::Clock { schedule, zone, dst } => {
+                let times = Timetable { schedule, zone, dst: *dst, bounds: Bounds::default() };
+                times.next_after(Timestamp::from_micros(from - 1))?.as_micros()
+            }
+            Beat::Once(slot) => slot.start().as_micros().max(from),
+            Beat::Often(_) => return None,
+        };
+        self.slot_of(time)
+    }
+
+    fn visit_every(self, every: Span, phase: u32, from: i64, hit: &mut impl FnMut(Hit)) {
+        let (step, middle) = (micros(Beat::step(every)), middle(every, phase));
+        let every = micros(every);
+        if step > self.slot {
+            return self.visit_steps(every, i64::from(phase) * step, step, from, hit);
+        }
+        let mut time = from + (middle - from).rem_euclid(every);
+        let end = self.end();
+        let mut first = true;
+        if every >= self.slot {
+            while time < end {
+                let slot = ((time - self.start) / self.slot) as usize;
+                hit(Hit { slot, times: self.whole(), first });
+                first = false;
+                time += every;
+            }
+            return;
+        }
+        while time < end {
+            let slot = (time - self.start) / self.slot;
+            let slot_end = self.start + (slot + 1) * self.slot;
+            let times = (slot_end - time + every - 1) / every;
+            hit(Hit { slot: slot as usize, times: times * self.whole(), first });
+            first = false;
+            time += times * every;
+        }
+    }
+
+    /// Of a phase that is known less exactly than slots are long.
+    fn visit_steps(self, every: i64, rest: i64, step: i64, from: i64, hit: &mut impl FnMut(Hit)) {
+        let mut time = from - step + 1 + (rest - (from - step + 1)).rem_euclid(every);
+        let mut first = true;
+        while time < self.end() {
+            let known = (time + step).min(time + every);
+            let mut slot = (time.max(self.start) - self.start) / self.slot;
+            while slot < self.slots as i64 && self.start + slot * self.slot < known {
+                let begin = self.start + slot * self.slot;
+                let overlap = known.min(begin + self.slot) - time.max(begin);
+                let times = self.whole() * overlap / step;
+                hit(Hit { slot: slot as usize, times, first });
+                slot += 1;
+            }
+            first = false;
+            time += every;
+        }
+    }
+
+    fn visit_clock(self, times: Timetable<'_>, from: i64, hit: &mut impl FnMut(Hit)) {
+        let next = |after: i64| match times.schedule {
+            Schedule::Cron(_) | Schedule::Calendar(_) => {
+                times.next_after(Timestamp::from_micros(after)).map(Timestamp::as_micros)
+            }
+            Schedule::Once(_) | Schedule::Interval(_) | Schedule::Periodic(_) => None,
+        };
+        let mut after = from - 1;
+        let mut first = true;
+        while let Some(time) = next(after).filter(|time| *time > after) {
+            let Some(slot) = self.slot_of(time) else { return };
+            let slot_end = self.start + self.slot * (slot as i64 + 1);
+            let until = Timestamp::from_micros(slot_end);
+            let count = times.times_before(Timestamp::from_micros(time), until);
+            let count = count.map_or(1, |(count, _)| i64::try_from(count).unwrap_or(i64::MAX));
+            hit(Hit { slot, times: count * self.whole(), first });
+            first = false;
+            after = slot_end - 1;
+        }
+    }
+}
+
+/// The middle of what is known of a phase: slots that are whole steps hold all of it.
+fn middle(every: Span, phase: u32) -> i64 {
+    let (every, step) = (micros(every), micros(Beat::step(every)));
+    let rest = i64::from(phase) * step;
+    rest + (every - rest).clamp(0, step) / 2
+}
+
+/// A length of time as times are counted.
+pub(super) fn micros(span: Span) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,43 @@
+//! Loads for tests.
+
+use super::{BalanceSettings, Beat, Horizon, Loads, Rhythm};
+use crate::schedule::{Cron, CronSchedule, Dst, Interval, Schedule};
+use crate::{Definition, Span, Timestamp, Zone};
+
+/// A Monday.
+pub(super) const NOON: Timestamp = Timestamp::from_micros(1_764_590_400_000_000);
+
+pub(super) fn interval(secs: i64) -> Definition {
+    let every = Span::from_secs(secs.unsigned_abs());
+    Definition::noop(Schedule::Interval(Interval::new(every, None).unwrap()))
+}
+
+/// Every `secs` seconds, at `offset` seconds after 1970.
+pub(super) fn every(secs: i64, offset: i64) -> Rhythm {
+    let time = Timestamp::from_micros((offset + 100 * secs) * 1_000_000);
+    Rhythm::of(&interval(secs), time).unwrap()
+}
+
+/// Daily in the slot of the day, UTC.
+pub(super) fn daily(slot: i64) -> Rhythm {
+    every(86_400, slot * 900)
+}
+
+/// Daily at nine, by the clock.
+pub(super) fn nine() -> Rhythm {
+    let cron = Cron::parse("0 9 * * *").unwrap().settled(7, true);
+    let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
+    let beat = Beat::Clock { schedule, zone: Zone::utc(), dst: Dst::default() };
+    Rhythm { beat, fixed: true, from: None, hours: None }
+}
+
+pub(super) fn loads_with_slot(slot: Span) -> Loads {
+    let settings = BalanceSettings { slot, ..BalanceSettings::default() };
+    Loads::new(Horizon::new(&settings, NOON))
+}
+
+pub(super) fn loads_of(all: impl IntoIterator<Item = (Rhythm, u64, Span)>) -> Loads {
+    let mut loads = loads_with_slot(Span::from_secs(900));
+    all.into_iter().for_each(|(rhythm, jobs, cost)| loads.add(&rhythm, jobs, cost));
+    loads
+}
