@@ -11,7 +11,7 @@ use evenkeel_api::{
     Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
     TokenRequest, Tokens, Trust, router,
 };
-use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
@@ -279,6 +279,10 @@ pub fn server_with(
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
     router(App {
         jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
+        balancing: Balancing::new(
+            Balance::new(store.clone(), Default::default()),
+            Arc::new(Counting::new()),
+        ),
         runs: Runs::new(store.clone()),
         callbacks: Callbacks::new(
             store.clone(),

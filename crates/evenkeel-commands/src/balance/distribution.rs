@@ -9,9 +9,6 @@ use evenkeel_store::Scope;
 use super::Balancing;
 use crate::CommandError;
 
-/// Load is shown for this long.
-const DAY: Span = Span::from_secs(86_400);
-
 /// What lies in a slot or in an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Share {
@@ -119,12 +116,10 @@ impl Balancing {
 
 /// The slots of the next 24 hours.
 fn slots_of(loads: &Loads, horizon: Horizon) -> Vec<(Timestamp, Share)> {
-    let length = horizon.slot.as_micros().max(1);
-    let count = usize::try_from(DAY.as_micros() / length).unwrap_or(usize::MAX).min(horizon.slots);
     let [next, runs, cost] =
         [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_slot(measure));
     let at = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or_default();
-    (0..count)
+    (0..horizon.day())
         .map(|slot| {
             let start = horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64));
             let share = Share {

@@ -22,7 +22,7 @@ pub use loads::Known;
 pub use rebalance::{
     ChangedJob, LISTED_MAX, MoveShown, MovesPage, Outlook, PlanOptions, Previewed,
     RebalanceConflict, RebalanceOrder, Rebalanced, Running, Shape, SkippedJob, Subject,
-    plan_expires_at, read_plan_options, read_rebalance, state_word, undo_until,
+    plan_expires_at, read_plan_options, read_rebalance, read_undo, state_word, undo_until,
 };
 
 /// Knows the load of every tenant, places new jobs by it, and moves jobs when people ask for it.

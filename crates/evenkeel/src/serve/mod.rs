@@ -22,7 +22,8 @@ use std::time::Duration;
 use axum::Router;
 use evenkeel_access::{Access, Upkeep};
 use evenkeel_api::{App, DEFAULT_TENANT, Streams};
-use evenkeel_commands::{Callbacks, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
@@ -202,6 +203,10 @@ async fn router(
     let app = App {
         store: Arc::clone(store),
         jobs,
+        balancing: Balancing::new(
+            Balance::new(Arc::clone(store), BalanceSettings::default()),
+            Arc::clone(chance),
+        ),
         runs: Runs::new(Arc::clone(store)),
         callbacks: Callbacks::new(
             Arc::clone(store),

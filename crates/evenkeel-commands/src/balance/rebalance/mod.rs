@@ -21,7 +21,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub use act::Running;
-pub use order::{PlanOptions, RebalanceOrder, Subject, read_plan_options, read_rebalance};
+pub use order::{
+    PlanOptions, RebalanceOrder, Subject, read_plan_options, read_rebalance, read_undo,
+};
 pub use tell::{MovesPage, Rebalanced};
 
 /// Moves and skipped jobs that are told one by one with a rebalance.

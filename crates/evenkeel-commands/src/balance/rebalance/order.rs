@@ -72,6 +72,14 @@ pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceOrder, Vec<Fa
     fields.finish(|_| None).or(subject.map(|subject| RebalanceOrder { subject, wait }))
 }
 
+/// Reads whether an undo is waited for.
+pub fn read_undo(document: Option<&Value>) -> Result<bool, Vec<Fault>> {
+    let none = Map::new();
+    let mut fields = Fields::new(object(document, &none)?, "", Faults::default());
+    let wait = fields.flag("wait").unwrap_or(true);
+    fields.finish(|_| None).or(Some(wait))
+}
+
 fn object<'a>(
     document: Option<&'a Value>,
     none: &'a Map<String, Value>,
