@@ -39,6 +39,8 @@ pub struct Loads {
     jobs: u64,
     /// All load that lies in slots.
     pub(super) sums: Sums,
+    /// All of that together.
+    total: Amounts,
     /// What of it nobody can move, in the first day.
     pub(super) fixed: Sums,
     /// The heaviest runs of the first day, as far as known: no less than the average of what was
@@ -84,8 +86,10 @@ pub(super) struct Far {
     pub grid: Grid,
     /// Jobs, where their next run is.
     pub next: Vec<u32>,
-    /// What runs cost of jobs that do not run in every [`Horizon`].
-    pub slow: Vec<i64>,
+    /// Runs of jobs that do not run in every [`Horizon`].
+    pub slow_runs: Vec<i64>,
+    /// What they cost.
+    pub slow_cost: Vec<i64>,
 }
 
 const DAY: Span = Span::from_secs(86_400);
@@ -106,6 +110,11 @@ impl Horizon {
     /// How many of its slots are the first 24 hours.
     pub fn day(self) -> usize {
         self.slots.min((DAY.as_micros() / self.slot.as_micros()).max(1) as usize)
+    }
+
+    /// How long it is, in microseconds.
+    pub(super) fn length(self) -> i64 {
+        micros(self.slot) * self.slots as i64
     }
 
     pub(super) fn grid(self) -> Grid {
@@ -162,18 +171,25 @@ impl Loads {
         let far = Grid {
             start: start - start.rem_euclid(micros(far_slot)),
             slot: micros(far_slot),
-            slots: (FAR.as_micros() / far_slot.as_micros()) as usize,
+            // The first may be over, and the last is only begun.
+            slots: (FAR.as_micros() / far_slot.as_micros()) as usize + 2,
         };
         Self {
             horizon,
             jobs: 0,
             sums: Sums::new(horizon.slots),
+            total: Amounts::default(),
             fixed: Sums::new(horizon.day()),
             heaviest: vec![0; horizon.day()],
             movable: BTreeMap::new(),
             hours: Vec::new(),
             often: BTreeMap::new(),
-            far: Far { grid: far, next: vec![0; far.slots], slow: vec![0; far.slots] },
+            far: Far {
+                grid: far,
+                next: vec![0; far.slots],
+                slow_runs: vec![0; far.slots],
+                slow_cost: vec![0; far.slots],
+            },
         }
     }
 
@@ -207,7 +223,7 @@ impl Loads {
         let heavy = if jobs > 0 { cost / jobs } else { 0 };
         let mut of_day = Amounts::default();
         let mut first = None;
-        let Self { sums, fixed, heaviest, .. } = self;
+        let Self { sums, total, fixed, heaviest, .. } = self;
         grid.visit(rhythm, |hit| {
             first = first.or(Some(hit.slot));
             let by = Amounts {
@@ -216,6 +232,7 @@ impl Loads {
                 cost: if whole == 1 { cost * hit.times } else { cost * hit.times / whole },
             };
             sums.add(hit.slot, by);
+            total.add(by);
             if hit.slot >= day {
                 return;
             }
@@ -235,7 +252,7 @@ impl Loads {
 
     fn change_far(&mut self, rhythm: &Rhythm, jobs: i64, cost: i64, first: Option<usize>) {
         let near = self.horizon.grid();
-        let Far { grid, next, slow } = &mut self.far;
+        let Far { grid, next, slow_runs, slow_cost } = &mut self.far;
         let first = match first {
             Some(slot) if grid.slot == near.slot => Some(slot),
             _ => grid.first_of(rhythm, near.start),
@@ -246,7 +263,10 @@ impl Loads {
         }
         let length = near.end() - near.start;
         if matches!(rhythm.beat, Beat::Every { every, .. } if micros(every) > length) {
-            grid.visit(rhythm, |hit| slow[hit.slot] += cost);
+            grid.visit(rhythm, |hit| {
+                slow_runs[hit.slot] += jobs;
+                slow_cost[hit.slot] += cost;
+            });
         }
     }
 
@@ -265,6 +285,11 @@ impl Loads {
             })
         });
         Where { window, hours }
+    }
+
+    /// What a run costs on average, in microseconds; of runs as [`Grid::whole`] counts them.
+    pub(super) fn average_cost(&self) -> f64 {
+        if self.total.runs > 0 { self.total.cost as f64 / self.total.runs as f64 } else { 0.0 }
     }
 
     /// How many jobs were added.

@@ -4,6 +4,7 @@
 //! change a job's rhythm, so only commands change the counts, and what they take in memory depends
 //! on how many rhythms there are, not on how many jobs.
 
+mod choose;
 mod hits;
 mod load;
 mod loads;
@@ -15,6 +16,7 @@ mod settings;
 mod spread;
 #[cfg(test)]
 mod test_loads;
+mod wishes;
 
 pub use load::{ASSUMED_COST, Load};
 pub use loads::{Horizon, Loads, Measure};

@@ -1,0 +1,85 @@
+//! What a job wants of its hours.
+
+use super::loads::Horizon;
+use super::place::Candidates;
+use crate::blackout::Blackouts;
+use crate::job::Definition;
+use crate::time::Timestamp;
+
+/// The candidates with the fewest times in blackouts, and of these the ones with the fewest outside
+/// the hours that the job prefers; `None` if it does not care.
+pub(super) fn best(
+    definition: &Definition,
+    candidates: Candidates,
+    horizon: Horizon,
+) -> Option<Vec<bool>> {
+    let zone = &definition.timezone;
+    let dark = Blackouts::new(&definition.blackout_periods, zone);
+    let preferred = Blackouts::new(definition.prefer_window.as_slice(), zone);
+    if dark.is_empty() && preferred.is_empty() {
+        return None;
+    }
+    let times = Times { candidates, each: (horizon.length() / candidates.every).max(1) };
+    let mut wanted = vec![true; candidates.count];
+    if !dark.is_empty() {
+        keep_least(&mut wanted, &times.within(&times.spans_of(dark)));
+    }
+    if !preferred.is_empty() {
+        let inside = times.within(&times.spans_of(preferred));
+        let outside: Vec<i64> = inside.iter().map(|inside| times.each - inside).collect();
+        keep_least(&mut wanted, &outside);
+    }
+    Some(wanted)
+}
+
+/// The times that candidates lead to.
+struct Times {
+    candidates: Candidates,
+    /// So many of each.
+    each: i64,
+}
+
+impl Times {
+    /// The stretches that these periods cover, as far as they matter.
+    fn spans_of(&self, periods: Blackouts<'_>) -> Vec<(i64, i64)> {
+        let last = self.candidates.time(self.candidates.count - 1);
+        let until = last + (self.each - 1) * self.candidates.every;
+        let mut spans = Vec::new();
+        let mut moment = Timestamp::from_micros(self.candidates.first);
+        while let Some(start) = periods.closing(moment).filter(|it| it.as_micros() <= until) {
+            moment = periods.opening(start);
+            spans.push((start.as_micros(), moment.as_micros()));
+            if moment <= start {
+                break;
+            }
+        }
+        spans
+    }
+
+    /// How many times of each candidate lie in the spans.
+    fn within(&self, spans: &[(i64, i64)]) -> Vec<i64> {
+        let mut counts = vec![0; self.candidates.count];
+        for nth in 0..self.each {
+            let shift = nth * self.candidates.every;
+            let first = self.candidates.first + shift;
+            let mut at = spans.partition_point(|(_, end)| *end <= first);
+            for (candidate, count) in counts.iter_mut().enumerate() {
+                let time = self.candidates.time(candidate) + shift;
+                while spans.get(at).is_some_and(|(_, end)| *end <= time) {
+                    at += 1;
+                }
+                *count += i64::from(spans.get(at).is_some_and(|(start, _)| *start <= time));
+            }
+        }
+        counts
+    }
+}
+
+/// Of those that are wanted, only the ones with the least stay so.
+fn keep_least(wanted: &mut [bool], counts: &[i64]) {
+    let each = wanted.iter().zip(counts);
+    let least = each.filter(|(wanted, _)| **wanted).map(|(_, count)| *count).min();
+    for (wanted, count) in wanted.iter_mut().zip(counts) {
+        *wanted &= Some(*count) == least;
+    }
+}
