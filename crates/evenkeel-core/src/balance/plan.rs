@@ -1,12 +1,35 @@
 //! Which jobs a rebalance moves, and where to.
+//!
+//! What it makes even are runs: it lowers the sum of the squares of what lies in each slot of the
+//! horizon, which is least when all slots hold the same, and which no move may raise. Then, as long
+//! as runs stay as even as they are, it makes even what they cost, mostly by exchanging a heavy job
+//! for a light one. Of all the moves it finds, in the order of what they gain, it keeps those up to
+//! the point from which on the score does not change.
 
-use std::collections::HashMap;
+mod classes;
+mod costs;
+mod guards;
+mod heaps;
+mod improve;
+mod limits;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+mod times;
 
-use super::loads::Loads;
+use std::collections::{BTreeMap, HashMap};
+
+use self::classes::{Classes, Mover};
+use self::guards::reason_to_stay;
+use self::improve::Board;
+use self::limits::change_load;
+pub use self::times::moved_back;
+use super::loads::{Loads, Measure};
 use super::moves::Move;
 use super::rhythm::{Rhythm, RhythmKey};
 use super::settings::BalanceSettings;
-use super::spread::Spread;
+use super::spread::{Grain, Spread};
 use crate::ids::JobNo;
 use crate::time::{Span, Timestamp};
 
@@ -89,27 +112,147 @@ pub struct Plan {
     pub loads_after: Loads,
 }
 
-/// Plans a rebalance of `jobs` (in the order of their numbers) among the load of `own`, their
-/// tenant's, and of `all`, both of which hold the jobs where they are.
-pub fn plan(
-    _settings: &BalanceSettings,
-    _jobs: &[Placement],
-    _rhythms: &HashMap<RhythmKey, Rhythm>,
-    _own: &Loads,
-    _all: &Loads,
-    _wanted: Wanted,
-    _now: Timestamp,
-) -> Plan {
-    unimplemented!()
+impl Plan {
+    /// How many jobs stay because they must, and why.
+    pub fn skipped_by_reason(&self) -> BTreeMap<SkipReason, u64> {
+        let mut counts = BTreeMap::new();
+        for (_, reason) in &self.skipped {
+            *counts.entry(*reason).or_default() += 1;
+        }
+        counts
+    }
 }
 
-/// The time to which a job that was moved by `done` goes back, if its next time is `next_at` now;
-/// `None` if it is no longer on the rhythm that the move gave it.
-pub fn moved_back(
-    _done: &Move,
-    _every: Span,
-    _next_at: Timestamp,
-    _now: Timestamp,
-) -> Option<Timestamp> {
-    unimplemented!()
+/// Moves that belong together are next to each other in batches of this many, by number.
+const BATCH: usize = 1000;
+
+/// Plans a rebalance of `jobs` (in the order of their numbers) among the load of `own`, their
+/// tenant's, and of `all`, both of which hold the jobs where they are.
+///
+/// What gains most comes first, so that a rebalance which is stopped has done what mattered most.
+pub fn plan(
+    settings: &BalanceSettings,
+    jobs: &[Placement],
+    rhythms: &HashMap<RhythmKey, Rhythm>,
+    own: &Loads,
+    all: &Loads,
+    wanted: Wanted,
+    now: Timestamp,
+) -> Plan {
+    let horizon = own.horizon();
+    let movable = rhythms.iter().filter(|(_, rhythm)| horizon.is_movable(rhythm));
+    let quiet_until = now.saturating_add(settings.protection);
+    let classes = Classes::new(movable.map(|(key, it)| (*key, it)), horizon.grid(), quiet_until);
+    let mut skipped = Vec::new();
+    let mut movers = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        let class = job.rhythm.and_then(|key| classes.class_of(key));
+        if let Some(reason) = reason_to_stay(job, class.is_some(), settings, now) {
+            skipped.push((job.job, reason));
+        } else if let Some((class, Some(home))) = class {
+            let (job, cost) = (number as u32, job.cost.as_micros());
+            movers.push(Mover { job, class, home, at: home, cost });
+        }
+    }
+    let mut board = Board::new(classes, movers, jobs, quiet_until, own, all);
+    board.even_out_runs();
+    board.even_out_costs();
+    let steps = board.steps_worth(&with_heaviest(own, jobs, rhythms), wanted);
+    board.steps.truncate(steps);
+    let (moves, texts, loads_after) = board.moves(own, rhythms);
+    Plan {
+        moves,
+        rhythms: texts,
+        skipped,
+        before: own.spread(Measure::Runs, Grain::Slot),
+        after: loads_after.spread(Measure::Runs, Grain::Slot),
+        loads_before: own.clone(),
+        loads_after,
+    }
+}
+
+/// The same load, and what the heaviest of the jobs is in each slot: counts only say what they cost
+/// together.
+fn with_heaviest(own: &Loads, jobs: &[Placement], rhythms: &HashMap<RhythmKey, Rhythm>) -> Loads {
+    let mut heaviest: HashMap<RhythmKey, u64> = HashMap::new();
+    for job in jobs {
+        if let Some(key) = job.rhythm {
+            let heavy = heaviest.entry(key).or_default();
+            *heavy = (*heavy).max(job.cost.as_micros());
+        }
+    }
+    let mut loads = own.clone();
+    let (grid, day) = (own.horizon().grid(), own.horizon().day());
+    for (key, heavy) in heaviest {
+        if let Some(rhythm) = rhythms.get(&key) {
+            grid.visit(rhythm, |hit| {
+                if hit.slot < day {
+                    let heaviest = &mut loads.heaviest[hit.slot];
+                    *heaviest = (*heaviest).max(heavy.cast_signed());
+                }
+            });
+        }
+    }
+    loads
+}
+
+impl Board<'_> {
+    /// The moves that the steps come to, the rhythms they lead to, and the load they leave.
+    fn moves(
+        &self,
+        own: &Loads,
+        rhythms: &HashMap<RhythmKey, Rhythm>,
+    ) -> (Vec<Move>, HashMap<RhythmKey, String>, Loads) {
+        let mut at: Vec<u32> = self.movers.iter().map(|mover| mover.home).collect();
+        self.steps.iter().for_each(|step| at[step.mover as usize] = step.to);
+        let mut moves = Vec::new();
+        let mut reached: HashMap<(u32, u32), (RhythmKey, Rhythm)> = HashMap::new();
+        let mut changes: BTreeMap<RhythmKey, (i64, i64)> = BTreeMap::new();
+        let mut change = |key, jobs: i64, cost: u64| {
+            let sums = changes.entry(key).or_default();
+            sums.0 += jobs;
+            sums.1 += jobs * i64::try_from(cost).unwrap_or(i64::MAX);
+        };
+        let mut texts = HashMap::new();
+        for step in &self.steps {
+            let mover = &self.movers[step.mover as usize];
+            let home = &mut at[step.mover as usize];
+            // Each job once, however often it was moved, and not if it has come back.
+            let to = std::mem::replace(home, mover.home);
+            if to == mover.home {
+                continue;
+            }
+            let Some(new_at) = self.time_in(mover, to) else { continue };
+            let (job, class) =
+                (&self.jobs[mover.job as usize], &self.classes.classes[mover.class as usize]);
+            let (rhythm, _) =
+                reached.entry((mover.class, class.phase_at(new_at))).or_insert_with(|| {
+                    let rhythm = class.rhythm_at(new_at);
+                    let text = rhythm.text();
+                    let key = RhythmKey::of(&text);
+                    texts.insert(key, text);
+                    (key, rhythm)
+                });
+            if let Some(left) = job.rhythm {
+                change(left, -1, mover.cost);
+            }
+            change(*rhythm, 1, mover.cost);
+            moves.push(Move {
+                job: job.job,
+                generation: job.generation,
+                old_at: job.next_at,
+                new_at,
+                rhythm: *rhythm,
+            });
+        }
+        moves.chunks_mut(BATCH).for_each(|batch| batch.sort_by_key(|it| it.job));
+        let reached: HashMap<_, _> = reached.into_values().collect();
+        let mut loads = own.clone();
+        for (key, (jobs, cost)) in changes {
+            if let Some(rhythm) = rhythms.get(&key).or_else(|| reached.get(&key)) {
+                change_load(&mut loads, rhythm, jobs, cost);
+            }
+        }
+        (moves, texts, loads)
+    }
 }
