@@ -1,4 +1,6 @@
-//! Counts of load, and moves.
+//! Rebalances and scores.
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
@@ -10,119 +12,252 @@ use evenkeel_store::{
 use uuid::Uuid;
 
 use super::ModelStore;
+use super::data::{Data, count};
+use super::lists::{cut, with_items};
+
+pub(super) type Rebalances = BTreeMap<(TenantNo, Uuid), (Rebalance, Vec<RebalancePart>)>;
+pub(super) type Scores = BTreeMap<(TenantNo, Timestamp), ScoreKept>;
+
+impl Data {
+    fn rebalance(&mut self, scope: &Scope, id: Uuid) -> Option<&mut Rebalance> {
+        self.rebalances.get_mut(&(scope.tenant, id)).map(|(rebalance, _)| rebalance)
+    }
+
+    fn list_rebalances(
+        &self,
+        scope: &Scope,
+        page: PageRequest<(Timestamp, Uuid)>,
+    ) -> Page<Rebalance, (Timestamp, Uuid)> {
+        let own = self.rebalances.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
+        let acted = own.filter(|(_, (one, _))| one.state != RebalanceState::Planned);
+        let mut places: Vec<_> = acted.map(|(_, (one, _))| (one.created_at, one.id)).collect();
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        let page = cut(places, page, |one, other| one < other);
+        with_items(page, |(_, id)| {
+            self.rebalances.get(&(scope.tenant, *id)).map(|(rebalance, _)| rebalance.clone())
+        })
+    }
+
+    fn begin_rebalance(
+        &mut self,
+        scope: &Scope,
+        id: Uuid,
+        silent_before: Timestamp,
+        now: Timestamp,
+    ) -> Option<Rebalance> {
+        let wanted = self.rebalance(scope, id)?.clone();
+        let is_silent = |one: &Rebalance| one.touched_at.is_none_or(|at| at <= silent_before);
+        let own = self.rebalances.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
+        let running = own.filter(|(_, (one, _))| one.state == RebalanceState::Running);
+        let others: Vec<Rebalance> =
+            running.map(|(_, (one, _))| one.clone()).filter(|one| one.id != id).collect();
+        let may_begin = match wanted.state {
+            RebalanceState::Planned | RebalanceState::Stopped => true,
+            RebalanceState::Running => is_silent(&wanted),
+            RebalanceState::Done => false,
+        };
+        if let Some(other) = others.iter().find(|one| !is_silent(one)) {
+            return Some(other.clone());
+        }
+        if !may_begin {
+            return Some(wanted);
+        }
+        for silent in others {
+            self.end_rebalance(scope, silent.id, RebalanceState::Stopped, now);
+        }
+        if let Some(undone) = wanted.undoes.and_then(|undone| self.rebalance(scope, undone)) {
+            undone.undone_by = Some(id);
+        }
+        let begun = self.rebalance(scope, id)?;
+        begun.state = RebalanceState::Running;
+        begun.touched_at = Some(now);
+        begun.ended_at = None;
+        Some(begun.clone())
+    }
+
+    fn end_rebalance(
+        &mut self,
+        scope: &Scope,
+        id: Uuid,
+        state: RebalanceState,
+        now: Timestamp,
+    ) -> Option<Rebalance> {
+        let rebalance = self.rebalance(scope, id)?;
+        let ends = matches!(state, RebalanceState::Done | RebalanceState::Stopped);
+        if ends && rebalance.state == RebalanceState::Running {
+            rebalance.state = state;
+            rebalance.ended_at = Some(now);
+        }
+        Some(rebalance.clone())
+    }
+
+    fn forget_balance(
+        &mut self,
+        scores_before: Timestamp,
+        plans_before: Timestamp,
+        limit: u32,
+    ) -> u64 {
+        let old = self.scores.keys().filter(|(_, hour)| *hour < scores_before);
+        let mut scores: Vec<_> = old.map(|(tenant, hour)| (*hour, *tenant)).collect();
+        let old = self.rebalances.iter().filter(|(_, (one, _))| {
+            one.created_at < plans_before && one.state != RebalanceState::Running
+        });
+        let mut plans: Vec<_> = old.map(|(place, (one, _))| (one.created_at, *place)).collect();
+        scores.sort_unstable();
+        scores.truncate(limit as usize);
+        plans.sort_unstable();
+        plans.truncate(limit as usize);
+        for (hour, tenant) in &scores {
+            self.scores.remove(&(*tenant, *hour));
+        }
+        for (_, place) in &plans {
+            self.rebalances.remove(place);
+        }
+        count(scores.len() + plans.len())
+    }
+}
 
 #[async_trait]
 impl BalanceStore for ModelStore {
     async fn rhythms(
         &self,
-        _after: Option<(TenantNo, RhythmKey)>,
-        _limit: u32,
+        after: Option<(TenantNo, RhythmKey)>,
+        limit: u32,
     ) -> Result<Vec<RhythmCount>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().list_rhythms(None, after, limit))
     }
+
     async fn own_rhythms(
         &self,
-        _scope: &Scope,
-        _after: Option<RhythmKey>,
-        _limit: u32,
+        scope: &Scope,
+        after: Option<RhythmKey>,
+        limit: u32,
     ) -> Result<Vec<RhythmCount>, StoreError> {
-        unimplemented!()
+        let tenant = scope.tenant;
+        Ok(self.lock().list_rhythms(Some(tenant), after.map(|key| (tenant, key)), limit))
     }
+
     async fn count_uncounted(&self, _limit: u32) -> Result<u32, StoreError> {
-        unimplemented!()
+        // It forgets everything when it ends, so all its jobs were counted as they came.
+        Ok(0)
     }
-    async fn weigh(&self, _after: Option<JobNo>, _limit: u32) -> Result<Weighed, StoreError> {
-        unimplemented!()
+
+    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError> {
+        Ok(self.lock().weigh(after, limit))
     }
+
     async fn placements(
         &self,
-        _scope: &Scope,
-        _after: Option<JobNo>,
-        _limit: u32,
+        scope: &Scope,
+        after: Option<JobNo>,
+        limit: u32,
     ) -> Result<Vec<Placement>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().placements(scope, after, limit))
     }
+
     async fn placements_of(
         &self,
-        _scope: &Scope,
-        _jobs: &[JobNo],
+        scope: &Scope,
+        jobs: &[JobNo],
     ) -> Result<Vec<Placement>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().placements_of(scope, jobs))
     }
+
     async fn plan_rebalance(
         &self,
-        _scope: &Scope,
-        _rebalance: Rebalance,
-        _parts: Vec<Vec<u8>>,
+        scope: &Scope,
+        rebalance: Rebalance,
+        parts: Vec<Vec<u8>>,
     ) -> Result<(), StoreError> {
-        unimplemented!()
+        let parts = parts.into_iter().map(|moves| RebalancePart { moves, made: None }).collect();
+        let place = (scope.tenant, rebalance.id);
+        self.lock().rebalances.insert(place, (rebalance, parts));
+        Ok(())
     }
+
     async fn get_rebalance(
         &self,
-        _scope: &Scope,
-        _id: Uuid,
+        scope: &Scope,
+        id: Uuid,
     ) -> Result<Option<Rebalance>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().rebalance(scope, id).cloned())
     }
+
     async fn rebalance_part(
         &self,
-        _scope: &Scope,
-        _id: Uuid,
-        _part: u32,
+        scope: &Scope,
+        id: Uuid,
+        part: u32,
     ) -> Result<Option<RebalancePart>, StoreError> {
-        unimplemented!()
+        let data = self.lock();
+        let parts = data.rebalances.get(&(scope.tenant, id)).map(|(_, parts)| parts);
+        Ok(parts.and_then(|parts| parts.get(part as usize)).cloned())
     }
+
     async fn list_rebalances(
         &self,
-        _scope: &Scope,
-        _page: PageRequest<(Timestamp, Uuid)>,
+        scope: &Scope,
+        page: PageRequest<(Timestamp, Uuid)>,
     ) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().list_rebalances(scope, page))
     }
+
     async fn begin_rebalance(
         &self,
-        _scope: &Scope,
-        _id: Uuid,
-        _silent_before: Timestamp,
-        _now: Now,
+        scope: &Scope,
+        id: Uuid,
+        silent_before: Timestamp,
+        now: Now,
     ) -> Result<Option<Rebalance>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().begin_rebalance(scope, id, silent_before, self.resolve(now)))
     }
+
     async fn end_rebalance(
         &self,
-        _scope: &Scope,
-        _id: Uuid,
-        _state: RebalanceState,
-        _now: Now,
+        scope: &Scope,
+        id: Uuid,
+        state: RebalanceState,
+        now: Now,
     ) -> Result<Option<Rebalance>, StoreError> {
-        unimplemented!()
+        Ok(self.lock().end_rebalance(scope, id, state, self.resolve(now)))
     }
+
     async fn move_jobs(
         &self,
-        _scope: &Scope,
-        _batch: MoveBatch,
-        _now: Now,
+        scope: &Scope,
+        batch: MoveBatch,
+        now: Now,
     ) -> Result<Moved, StoreError> {
-        unimplemented!()
+        self.lock().move_jobs(scope, batch, self.resolve(now))
     }
-    async fn keep_score(&self, _tenant: TenantNo, _score: ScoreKept) -> Result<bool, StoreError> {
-        unimplemented!()
+
+    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError> {
+        let mut data = self.lock();
+        let place = (tenant, score.hour);
+        let is_new = !data.scores.contains_key(&place);
+        data.scores.entry(place).or_insert(score);
+        Ok(is_new)
     }
+
     async fn scores(
         &self,
-        _scope: &Scope,
-        _from: Timestamp,
-        _until: Timestamp,
-        _limit: u32,
+        scope: &Scope,
+        from: Timestamp,
+        until: Timestamp,
+        limit: u32,
     ) -> Result<Vec<ScoreKept>, StoreError> {
-        unimplemented!()
+        let data = self.lock();
+        let own = data.scores.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
+        let asked = own.filter(|((_, hour), _)| from <= *hour && *hour < until);
+        Ok(asked.map(|(_, score)| *score).take(limit as usize).collect())
     }
+
     async fn forget_balance(
         &self,
-        _scores_before: Timestamp,
-        _plans_before: Timestamp,
-        _limit: u32,
+        scores_before: Timestamp,
+        plans_before: Timestamp,
+        limit: u32,
     ) -> Result<u64, StoreError> {
-        unimplemented!()
+        Ok(self.lock().forget_balance(scores_before, plans_before, limit))
     }
 }

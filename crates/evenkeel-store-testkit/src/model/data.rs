@@ -53,6 +53,9 @@ pub(super) struct Data {
     pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
     pub sums: super::tally::Sums,
     pub access: super::access::Access,
+    pub rhythms: super::rhythms::Rhythms,
+    pub rebalances: super::balance::Rebalances,
+    pub scores: super::balance::Scores,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
@@ -105,6 +108,8 @@ pub(super) struct JobRow {
     pub chains: Vec<RunLink>,
     pub newest_good: Option<RunKey>,
     pub newest_failed: Option<RunKey>,
+    /// What it counts for, while it has a next time.
+    pub counted: Option<super::rhythms::Counted>,
 }
 
 pub(super) struct RunRow {

@@ -83,6 +83,7 @@ impl Data {
         let moves = follows && job.next_at.is_some() && next_at > job.last_fired_at;
         if stops {
             job.next_at = None;
+            self.recount(no);
         } else if moves && !job.is_over() {
             job.next_at = next_at;
             self.tell(no);

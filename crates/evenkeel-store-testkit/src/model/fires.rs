@@ -139,6 +139,9 @@ impl Data {
         job.next_at = fire.next_at;
         job.fired += u64::from(fired_at.is_some());
         self.place(fire.job);
+        if fire.next_at.is_none() {
+            self.recount(fire.job);
+        }
         FireResult::Fired(fence)
     }
 

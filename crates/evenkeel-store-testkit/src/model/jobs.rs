@@ -69,8 +69,10 @@ impl Data {
             chains: Vec::new(),
             newest_good: None,
             newest_failed: None,
+            counted: None,
         });
         self.place(no);
+        self.recount(no);
         self.tell_if_soon(no, now);
         Registered::Created(no)
     }

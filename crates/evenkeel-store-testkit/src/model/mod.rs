@@ -23,6 +23,7 @@ mod pages;
 mod prune;
 mod queue;
 mod requests;
+mod rhythms;
 mod tally;
 mod verbs;
 mod watch;

@@ -62,6 +62,7 @@ impl Data {
         job.generation += 1;
         job.updated_at = now;
         self.place(no);
+        self.recount(no);
         self.tell_if_soon(no, now);
         if effect.withdraws {
             let waiting: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();

@@ -1,0 +1,207 @@
+//! How many jobs have which rhythm, and moves from one to another.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
+use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    MoveBatch, Moved, RebalanceState, RhythmCount, Scope, Standing, StoreError, Weighed,
+};
+
+use super::data::{Data, JobRow, count};
+
+/// What a job counts for.
+#[derive(Copy, Clone)]
+pub(super) struct Counted {
+    key: RhythmKey,
+    cost: Span,
+    is_stated: bool,
+}
+
+/// The jobs of one rhythm; at least one.
+pub(super) struct Together {
+    rhythm: String,
+    jobs: u64,
+    cost: Span,
+}
+
+pub(super) type Rhythms = BTreeMap<(TenantNo, RhythmKey), Together>;
+
+impl JobRow {
+    /// Its next time, while it takes part.
+    fn plans(&self) -> Option<Timestamp> {
+        self.next_at.filter(|_| self.standing == Standing::Active)
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        let next_at = self.plans()?;
+        Some(Placement {
+            job: self.no,
+            seed: self.id.seed(),
+            generation: self.generation,
+            next_at,
+            last_fired_at: self.last_fired_at,
+            placed_at: self.since,
+            is_live: self.live > 0,
+            rhythm: self.counted.map(|counted| counted.key),
+            cost: self.counted.map_or(Span::ZERO, |counted| counted.cost),
+        })
+    }
+
+    /// Is it what was decided on, and may it go there?
+    fn can_move(&self, to: &Move, even_live: bool, now: Timestamp) -> bool {
+        self.plans() == Some(to.old_at)
+            && self.generation == to.generation
+            && (even_live || self.live == 0)
+            && to.new_at > now
+            && Some(to.new_at) > self.last_fired_at
+    }
+}
+
+impl Data {
+    /// Counts a job as what it is now, once its next time, its standing or its definition has
+    /// changed.
+    pub fn recount(&mut self, no: JobNo) {
+        let job = self.job(no);
+        let average = job.history.average_good_duration;
+        let load = job.plans().and_then(|at| Load::of(&job.definition, average, at));
+        let counted = load.as_ref().map(|load| Counted {
+            key: load.key,
+            cost: load.cost,
+            is_stated: load.is_stated,
+        });
+        self.count_as(no, counted, load.map(|load| load.rhythm).unwrap_or_default());
+    }
+
+    fn count_as(&mut self, no: JobNo, counted: Option<Counted>, rhythm: String) {
+        let job = self.job(no);
+        let tenant = job.tenant;
+        let old = std::mem::replace(&mut job.counted, counted);
+        if let Some(new) = counted {
+            let fresh = || Together { rhythm, jobs: 0, cost: Span::ZERO };
+            let together = self.rhythms.entry((tenant, new.key)).or_insert_with(fresh);
+            together.jobs += 1;
+            together.cost = together.cost.saturating_add(new.cost);
+        }
+        if let Some(old) = old
+            && let Some(together) = self.rhythms.get_mut(&(tenant, old.key))
+        {
+            together.jobs -= 1;
+            together.cost = together.cost.saturating_sub(old.cost);
+            if together.jobs == 0 {
+                self.rhythms.remove(&(tenant, old.key));
+            }
+        }
+    }
+
+    pub fn list_rhythms(
+        &self,
+        of: Option<TenantNo>,
+        after: Option<(TenantNo, RhythmKey)>,
+        limit: u32,
+    ) -> Vec<RhythmCount> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let own = self.rhythms.range((from, Bound::Unbounded));
+        let own = own.filter(|((tenant, _), _)| of.is_none_or(|of| of == *tenant));
+        own.take(limit as usize)
+            .map(|((tenant, key), together)| RhythmCount {
+                tenant: *tenant,
+                key: *key,
+                rhythm: together.rhythm.clone(),
+                jobs: together.jobs,
+                cost: together.cost,
+            })
+            .collect()
+    }
+
+    pub fn weigh(&mut self, after: Option<JobNo>, limit: u32) -> Weighed {
+        let numbers = self.jobs.iter().map(|job| job.no).filter(|no| Some(*no) > after);
+        let numbers: Vec<JobNo> = numbers.take(limit as usize).collect();
+        let mut changed = 0;
+        for no in &numbers {
+            let job = self.job(*no);
+            let counted = job.counted.filter(|counted| !counted.is_stated);
+            let (Some(counted), Some(takes)) = (counted, job.history.average_good_duration) else {
+                continue;
+            };
+            let (cost, average) = (counted.cost.as_micros(), takes.as_micros());
+            if cost * 5 < average * 4 || cost * 4 > average * 5 {
+                self.count_as(*no, Some(Counted { cost: takes, ..counted }), String::new());
+                changed += 1;
+            }
+        }
+        let full = numbers.len() == limit as usize;
+        Weighed { next: numbers.last().copied().filter(|_| full), changed }
+    }
+
+    pub fn placements(&self, scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement> {
+        let own = self.jobs.iter().filter(|job| job.tenant == scope.tenant);
+        let rest = own.filter(|job| Some(job.no) > after).filter_map(JobRow::placement);
+        rest.take(limit as usize).collect()
+    }
+
+    pub fn placements_of(&self, scope: &Scope, jobs: &[JobNo]) -> Vec<Placement> {
+        let found = jobs.iter().filter_map(|no| self.find(*no));
+        let own = found.filter(|job| job.tenant == scope.tenant);
+        own.filter_map(JobRow::placement).collect()
+    }
+
+    pub fn move_jobs(
+        &mut self,
+        scope: &Scope,
+        batch: MoveBatch,
+        now: Timestamp,
+    ) -> Result<Moved, StoreError> {
+        let rhythms: BTreeMap<RhythmKey, String> = batch.rhythms.into_iter().collect();
+        if batch.moves.iter().any(|to| !rhythms.contains_key(&to.rhythm)) {
+            return Err(StoreError::Refused("a move leads to a rhythm that is not given".into()));
+        }
+        let place = (scope.tenant, batch.rebalance);
+        let goes_on = self.rebalances.get(&place).is_some_and(|(rebalance, parts)| {
+            rebalance.state == RebalanceState::Running
+                && rebalance.parts_done == batch.part
+                && count(parts.len()) > u64::from(batch.part)
+        });
+        if !goes_on {
+            return Ok(Moved::Stopped);
+        }
+        let moves = batch.moves.iter();
+        let made: Vec<bool> =
+            moves.map(|to| self.move_job(scope, to, &rhythms, batch.even_live, now)).collect();
+        if let Some((rebalance, parts)) = self.rebalances.get_mut(&place) {
+            let moved = count(made.iter().filter(|made| **made).count());
+            rebalance.parts_done += 1;
+            rebalance.touched_at = Some(now);
+            rebalance.moved += moved;
+            rebalance.changed += count(made.len()) - moved;
+            parts[batch.part as usize].made = Some(made.clone());
+        }
+        Ok(Moved::Done(made))
+    }
+
+    fn move_job(
+        &mut self,
+        scope: &Scope,
+        to: &Move,
+        rhythms: &BTreeMap<RhythmKey, String>,
+        even_live: bool,
+        now: Timestamp,
+    ) -> bool {
+        let own = self.find(to.job).filter(|job| job.tenant == scope.tenant);
+        if !own.is_some_and(|job| job.can_move(to, even_live, now)) {
+            return false;
+        }
+        let job = self.job(to.job);
+        job.next_at = Some(to.new_at);
+        job.generation += 1;
+        job.since = now;
+        if let Some(counted) = job.counted {
+            let rhythm = rhythms.get(&to.rhythm).cloned().unwrap_or_default();
+            self.count_as(to.job, Some(Counted { key: to.rhythm, ..counted }), rhythm);
+        }
+        self.place(to.job);
+        self.tell_if_soon(to.job, now);
+        true
+    }
+}
