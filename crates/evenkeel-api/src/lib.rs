@@ -50,7 +50,7 @@ pub use failures::{FailureList, FailureView};
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
-    CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView,
+    CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView, HoursView,
     JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
     ScheduleForm, ScheduleView, TriggeredView,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_access::Access;
-use evenkeel_commands::{Balancing, Callbacks, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::Timestamp;
 use evenkeel_store::Store;
 
@@ -24,6 +24,8 @@ pub struct App {
     pub store: Arc<dyn Store>,
     /// Commands on jobs.
     pub jobs: Jobs,
+    /// Where load lies; places the jobs that commands create.
+    pub balance: Arc<Balance>,
     /// How load is spread, and moving it.
     pub balancing: Balancing,
     /// Questions about runs.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::serve::ListenerExt as _;
 use evenkeel_api::{Access, App, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
-use evenkeel_commands::{Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, Span, TenantNo};
 use evenkeel_store::{Role, Store};
@@ -69,9 +70,17 @@ impl Server {
             },
             &*sources.chance,
         )?;
+        let balance = Balance::new(Arc::clone(store), BalanceSettings::default());
         let app = App {
             store: Arc::clone(store),
-            jobs: Jobs::new(Arc::clone(store), Arc::clone(&sources.chance), Arc::new(AnyConfig)),
+            jobs: Jobs::new(
+                Arc::clone(store),
+                Arc::clone(&sources.chance),
+                Arc::new(AnyConfig),
+                Arc::clone(&balance),
+            ),
+            balancing: Balancing::new(Arc::clone(&balance), Arc::clone(&sources.chance)),
+            balance,
             callbacks: Callbacks::new(
                 Arc::clone(store),
                 Arc::clone(&sources.chance),

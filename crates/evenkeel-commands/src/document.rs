@@ -1,5 +1,6 @@
 //! From a stored job back to the document that makes one like it.
 
+use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::retry::{Backoff, Jitter};
 use evenkeel_core::schedule::Periodic;
@@ -24,10 +25,10 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("metadata", about.metadata.clone());
     put("schedule_time", json!(about.schedule_time));
     put("schedule", schedule_document(&definition.schedule));
-    if let Schedule::Cron(by) = &definition.schedule
-        && !by.cron.is_exact()
-    {
-        put("exact", false.into());
+    match &definition.schedule {
+        Schedule::Cron(by) if !by.cron.is_exact() => put("exact", false.into()),
+        Schedule::Interval(every) if every.is_exact() => put("exact", true.into()),
+        _ => {}
     }
     put("timezone", definition.timezone.name().into());
     put("dst_gap", json!(definition.dst.gap));
@@ -35,13 +36,13 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("start_at", json!(definition.bounds.start_at));
     put("end_at", json!(definition.bounds.end_at));
     put("max_runs", json!(definition.bounds.max_runs));
-    let blackouts = definition
-        .blackout_periods
-        .iter()
-        .map(|period| json!({"start": period.start.to_string(), "end": period.end.to_string()}));
+    let hours = |hours: &LocalHours| json!({"start": hours.start.to_string(), "end": hours.end.to_string()});
+    let blackouts = definition.blackout_periods.iter().map(hours);
     put("blackout_periods", blackouts.collect::<Vec<_>>().into());
     put("avoid_blackout", definition.avoid_blackout.into());
     put("average_duration_override", json!(definition.average_override));
+    put("prefer_window", definition.prefer_window.as_ref().map_or(Value::Null, hours));
+    put("cost", json!(definition.cost));
     put("dont_run_on_nodes", json!(definition.dont_run_on_nodes));
     put("executor_type", definition.executor.kind.clone().into());
     put("executor_config", executor_config(about, definition));

@@ -4,6 +4,7 @@ use evenkeel_core::{Definition, JobId, Schedule, Slot, Span, Timestamp, Zone};
 use serde_json::Value;
 
 use crate::Fault;
+use crate::balance::is_chosen;
 use crate::describe::describe;
 use crate::fault::{Faults, shown};
 use crate::read::{Fields, Timing, read_timing};
@@ -56,14 +57,25 @@ pub fn preview(document: &Value, now: Timestamp, most: u64) -> Result<Preview, V
 }
 
 fn of(timing: Timing, from: Timestamp, count: usize) -> Preview {
-    let (exact, given) = (timing.exact.unwrap_or(true), timing.definition());
+    let (said, given) = (timing.exact, timing.definition());
+    let exact = said.unwrap_or(true) || !matches!(given.schedule, Schedule::Cron(_));
+    let given = match given.schedule {
+        Schedule::Interval(every) => {
+            let every = every.with_exact(said == Some(true));
+            Definition { schedule: Schedule::Interval(every), ..given }
+        }
+        _ => given,
+    };
     let description = describe(&given, exact);
     let has_own =
         matches!(&given.schedule, Schedule::Cron(by) if has_own_times(by.cron.expression()));
-    let exact_times = exact && !has_own && !given.schedule.follows_its_end();
+    let exact_times = exact && !has_own && !given.schedule.follows_its_end() && !is_chosen(&given);
     // There is no job yet: this one stands for all.
     let nobody = JobId(Default::default());
-    let schedule = given.schedule.clone().settled(nobody, from, Some(true));
+    let schedule = match &given.schedule {
+        Schedule::Cron(_) => given.schedule.clone().settled(nobody, from, Some(true)),
+        other => other.clone().settled(nobody, from, said),
+    };
     let definition = Definition { schedule, ..given };
     let average = definition.average(None);
     let first = definition.timetable().first_after(from);

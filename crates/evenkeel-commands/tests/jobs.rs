@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_commands::{
-    Ask, CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job,
+    Ask, Balance, CommandError, Conflict, Created, ExecutorCheck, Jobs, Runs, read_job,
 };
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Origin, Schedule, TenantNo};
 use evenkeel_store::{JobFilter, JobSort, Obeyed, PageRequest, Role, Scope, Store};
@@ -38,7 +39,8 @@ async fn open() -> (Jobs, Runs, Scope) {
     let store: Arc<dyn Store> = Arc::new(ModelStore::new(Arc::new(|| START)));
     let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
     let chance = Arc::new(Counting(AtomicU64::new(0)));
-    (Jobs::new(store.clone(), chance, Arc::new(OnlyNoop)), Runs::new(store), scope)
+    let balance = Balance::new(store.clone(), BalanceSettings::default());
+    (Jobs::new(store.clone(), chance, Arc::new(OnlyNoop), balance), Runs::new(store), scope)
 }
 
 fn named(name: &str) -> Value {

@@ -20,52 +20,91 @@ pub struct SoFar {
 
 /// The next regular time of a job that is resumed at `now`: placed afresh, so that what passed
 /// while it was paused is not missed. A job that runs once does so if it has not; one whose run the
-/// pause has withdrawn has not.
-pub fn resumed_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+/// pause has withdrawn has not. `choose` says which time after a moment it is.
+pub fn resumed_at(
+    definition: &Definition,
+    so_far: SoFar,
+    now: Timestamp,
+    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
+) -> Option<Timestamp> {
     if let Schedule::Once(once) = &definition.schedule {
         // It was given another time since it last ran.
         let is_other = once.at.is_some_and(|at| so_far.last_fired_at.is_none_or(|last| last < at));
         let withdrawn = matches!(so_far.last_outcome, None | Some(Outcome::Cancelled));
         let has_run = so_far.fired > 0 && !is_other && !(withdrawn && so_far.live == 0);
-        return if has_run { None } else { definition.timetable().first_after(after(so_far, now)) };
+        return if has_run { None } else { chosen(so_far, now, choose) };
     }
-    begun_anew(definition, so_far, now)
+    begun_anew(definition, so_far, now, choose)
 }
 
-/// The next regular time of a job that is tried again at `now` after its failures had stopped it.
-pub fn revived_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+/// The next regular time of a job that is tried again at `now` after its failures had stopped it;
+/// `choose` says which time after a moment it is.
+pub fn revived_at(
+    definition: &Definition,
+    so_far: SoFar,
+    now: Timestamp,
+    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
+) -> Option<Timestamp> {
     if matches!(definition.schedule, Schedule::Once(_)) {
         return None;
     }
-    begun_anew(definition, so_far, now)
+    begun_anew(definition, so_far, now, choose)
 }
 
 /// The next regular time of a job whose schedule has changed at `now`. A job that runs once does so
-/// again: its new time is another one.
-pub fn moved_to(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
-    begun_anew(definition, so_far, now)
+/// again: its new time is another one. `choose` says which time after a moment it is.
+pub fn moved_to(
+    definition: &Definition,
+    so_far: SoFar,
+    now: Timestamp,
+    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
+) -> Option<Timestamp> {
+    begun_anew(definition, so_far, now, choose)
 }
 
-fn begun_anew(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+fn begun_anew(
+    definition: &Definition,
+    so_far: SoFar,
+    now: Timestamp,
+    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
+) -> Option<Timestamp> {
     if definition.bounds.max_runs.is_some_and(|max| so_far.fired >= max) {
         return None;
     }
-    definition.timetable().first_after(after(so_far, now))
+    chosen(so_far, now, choose)
 }
 
-/// No time is fired twice, not even by a clock that was set back.
-fn after(so_far: SoFar, now: Timestamp) -> Timestamp {
+/// No time is fired twice, not even by a clock that was set back, nor by whoever chooses.
+fn chosen(
+    so_far: SoFar,
+    now: Timestamp,
+    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
+) -> Option<Timestamp> {
     let tick = Span::from_micros(1);
-    so_far.last_fired_at.map_or(now, |last| now.max(last.saturating_add(tick)))
+    let last = so_far.last_fired_at;
+    let after = last.map_or(now, |last| now.max(last.saturating_add(tick)));
+    choose(after).filter(|time| last.is_none_or(|last| *time > last))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Definition, Outcome, Schedule, SoFar, Span, Timestamp};
     use crate::job::Bounds;
     use crate::schedule::{Interval, Once};
 
     const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+    fn resumed_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+        super::resumed_at(definition, so_far, now, |after| {
+            definition.timetable().first_after(after)
+        })
+    }
+
+    fn revived_at(definition: &Definition, so_far: SoFar, now: Timestamp) -> Option<Timestamp> {
+        super::revived_at(definition, so_far, now, |after| {
+            definition.timetable().first_after(after)
+        })
+    }
 
     fn hourly() -> Definition {
         let every = Interval::new(Span::from_secs(3600), None).unwrap();
@@ -79,6 +118,20 @@ mod tests {
         let ahead = NOW.saturating_add(Span::from_secs(10));
         let fired = SoFar { fired: 1, last_fired_at: Some(ahead), ..SoFar::default() };
         assert!(resumed_at(&hourly(), fired, NOW).unwrap() > ahead.saturating_add(hour));
+    }
+
+    #[test]
+    fn a_time_that_was_fired_is_not_chosen_whoever_chooses() {
+        let fired = SoFar { fired: 1, last_fired_at: Some(NOW), ..SoFar::default() };
+        for choice in [NOW, NOW.saturating_sub(Span::from_secs(1))] {
+            for chosen in [
+                super::resumed_at(&hourly(), fired, NOW, |_| Some(choice)),
+                super::revived_at(&hourly(), fired, NOW, |_| Some(choice)),
+                super::moved_to(&hourly(), fired, NOW, |_| Some(choice)),
+            ] {
+                assert_eq!(chosen, None);
+            }
+        }
     }
 
     #[test]

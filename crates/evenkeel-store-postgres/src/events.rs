@@ -125,10 +125,10 @@ async fn publish(connection: &Connection, events: &[NewEvent], dropped: bool) ->
     let tenant = column(&all, |event| Some(event.tenant.0));
     let id = column(&all, |event| match event.job {
         EventJob::Id(id) => Some(id.0),
-        EventJob::No(_) => None,
+        EventJob::No(_) | EventJob::None => None,
     });
     let by_no = column(&all, |event| match event.job {
-        EventJob::Id(_) => None,
+        EventJob::Id(_) | EventJob::None => None,
         EventJob::No(job) => Some(job.0),
     });
     let scheduled_at = keys(&all, |key| key.scheduled_at.as_micros());

@@ -30,7 +30,7 @@ impl EventStore for SqliteStore {
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
         let number = |event: &NewEvent| match event.job {
             EventJob::No(job) => Some(job),
-            EventJob::Id(_) => None,
+            EventJob::Id(_) | EventJob::None => None,
         };
         let mut jobs: Vec<JobNo> = events.iter().filter_map(number).collect();
         jobs.sort_unstable();
@@ -40,6 +40,7 @@ impl EventStore for SqliteStore {
         self.ring().publish(events, dropped, |event| match event.job {
             EventJob::Id(id) => Some(id),
             EventJob::No(job) => known.get(&job).copied().flatten(),
+            EventJob::None => None,
         });
         self.signals.send(Signal::Events);
         Ok(())

@@ -43,11 +43,13 @@ pub enum EventKind {
     RunStarted,
     /// An attempt has ended; how is in its data.
     RunEnded,
+    /// Load is spread less evenly than somebody wants to be told.
+    DistributionDegraded,
 }
 
 impl EventKind {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::JobCreated,
         Self::JobUpdated,
         Self::JobPaused,
@@ -58,6 +60,7 @@ impl EventKind {
         Self::RunRequested,
         Self::RunStarted,
         Self::RunEnded,
+        Self::DistributionDegraded,
     ];
 
     /// Its number in a table.
@@ -83,6 +86,7 @@ impl EventKind {
             Self::RunRequested => "run.requested",
             Self::RunStarted => "run.started",
             Self::RunEnded => "run.ended",
+            Self::DistributionDegraded => "distribution.degraded",
         }
     }
 }
@@ -94,6 +98,8 @@ pub enum EventJob {
     Id(JobId),
     /// The one with this number, which is how engines know jobs. The store finds its id.
     No(JobNo),
+    /// None.
+    None,
 }
 
 /// Something that has happened.
@@ -103,7 +109,7 @@ pub struct NewEvent {
     pub kind: EventKind,
     /// Whose.
     pub tenant: TenantNo,
-    /// Which job.
+    /// Which job, if it is about one.
     pub job: EventJob,
     /// Which attempt, if it is about one.
     pub run: Option<RunKey>,
@@ -306,6 +312,6 @@ mod tests {
             assert_eq!(EventKind::from_code(kind.code()), Some(kind));
         }
         assert_eq!(EventKind::from_code(-1), None);
-        assert_eq!(EventKind::from_code(10), None);
+        assert_eq!(EventKind::from_code(11), None);
     }
 }

@@ -22,6 +22,7 @@ mod orders;
 mod page;
 mod pages;
 mod requests;
+mod rhythms;
 mod row;
 mod runs;
 mod schedules;
@@ -60,6 +61,7 @@ pub use pages::{
     StoredPage,
 };
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
+pub use rhythms::{Counted, Rhythms};
 pub use row::{
     outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
 };

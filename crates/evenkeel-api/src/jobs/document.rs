@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::schedule::{BlackoutView, ScheduleForm};
+use super::schedule::{BlackoutView, HoursView, ScheduleForm};
 
 /// A job to be created. What is left out is as by default.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
@@ -69,9 +69,10 @@ pub struct JobDocument {
     /// What becomes of times that the clocks show twice.
     #[schema(default = "first", pattern = "^(first|last|both)$")]
     pub dst_overlap: Option<String>,
-    /// Of a cron schedule: run at the very times it names. False: up to a minute later, each job at
-    /// its own second.
-    #[schema(default = true)]
+    /// Of a cron schedule: run at the very times it names (the default). False: up to a minute
+    /// later, each job at its own second. Of an interval without an anchor: true makes it start with
+    /// the quarter of an hour that it is placed in and stay there; false (the default): at its own
+    /// second, and a rebalance may move it.
     pub exact: Option<bool>,
     /// No run before; for schedules that recur.
     #[schema(format = DateTime)]
@@ -88,12 +89,19 @@ pub struct JobDocument {
     /// Do not start what would, by its average duration, run into one of them.
     #[schema(default = false)]
     pub avoid_blackout: Option<bool>,
+    /// Local hours in which it would best run, for intervals without an anchor or `start_at`; seconds
+    /// may be left out. Among the times that fit, the one with the least load is chosen.
+    pub prefer_window: Option<HoursView>,
     /// Names of nodes that never run it.
     #[schema(max_items = 100)]
     pub dont_run_on_nodes: Option<Vec<String>>,
     /// How long a good run takes, whatever was seen.
     #[schema(example = "10m")]
     pub average_duration_override: Option<String>,
+    /// How much each run counts for when load is spread, from 1ms on; left out: what its good runs
+    /// take on average, and a minute before there was one.
+    #[schema(example = "10m")]
+    pub cost: Option<String>,
     /// What runs it: `noop`, `http` (also `http_callback`), `shell`, as far as the server has them.
     #[schema(required = true, nullable = false, example = "http")]
     pub executor_type: Option<String>,

@@ -37,7 +37,7 @@ pub use document::JobDocument;
 pub use explain::{ExplainView, ReasonView};
 pub use list::JobList;
 pub use next::{NextTimeView, NextTimesView};
-pub use schedule::{BlackoutView, ScheduleForm, ScheduleView};
+pub use schedule::{BlackoutView, HoursView, ScheduleForm, ScheduleView};
 pub use stats::JobStats;
 pub use trigger::TriggeredView;
 pub use view::JobView;

@@ -1,6 +1,6 @@
 //! A job's schedule as people see it.
 
-use evenkeel_core::blackout::Blackout;
+use evenkeel_core::blackout::{Blackout, LocalHours};
 use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -109,6 +109,23 @@ impl From<&Blackout> for BlackoutView {
     }
 }
 
+/// Local hours in which a job would best run; they may cross midnight.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct HoursView {
+    /// From this time of day.
+    #[schema(example = "22:00:00")]
+    pub start: String,
+    /// Up to, and not including, this one.
+    #[schema(example = "06:00:00")]
+    pub end: String,
+}
+
+impl From<&LocalHours> for HoursView {
+    fn from(hours: &LocalHours) -> Self {
+        Self { start: hours.start.to_string(), end: hours.end.to_string() }
+    }
+}
+
 /// The same schedule in the words of older documents, where they have some.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct OtherWords {
@@ -124,7 +141,12 @@ impl From<&Schedule> for OtherWords {
     fn from(schedule: &Schedule) -> Self {
         let none = Self::default();
         match schedule {
-            Schedule::Interval(interval) => Self { interval: in_units(interval.every()), ..none },
+            Schedule::Interval(interval) => Self {
+                interval: in_units(interval.every()),
+                // An anchor says it all.
+                exact: interval.anchor().is_none().then(|| interval.is_exact()),
+                ..none
+            },
             Schedule::Cron(by) => Self {
                 cron: Some(by.cron.expression().into()),
                 cron_max: by.max_duration,

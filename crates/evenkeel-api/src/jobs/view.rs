@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::schedule::{BlackoutView, OtherWords, ScheduleView};
+use super::schedule::{BlackoutView, HoursView, OtherWords, ScheduleView};
 
 /// A job.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -60,7 +60,8 @@ pub struct JobView {
     /// Its pause after each run, if it is periodic.
     #[schema(value_type = Option<String>)]
     pub cooldown_duration: Option<Span>,
-    /// Does it run at the very times its cron expression names? Otherwise some seconds later.
+    /// Of a cron schedule: does it run at the very times that it names? Otherwise some seconds
+    /// later. Of an interval whose times are chosen: does it start with its slot, and stay there?
     pub exact: Option<bool>,
     /// The zone its times are meant in.
     pub timezone: String,
@@ -86,6 +87,8 @@ pub struct JobView {
     pub blackout_periods: Vec<BlackoutView>,
     /// Does it not start what would probably run into one of them?
     pub avoid_blackout: bool,
+    /// Local hours in which it would best run.
+    pub prefer_window: Option<HoursView>,
     /// Names of nodes that never run it.
     pub dont_run_on_nodes: Vec<String>,
     /// `OK`, `WARNING` or `ERROR`: does it keep its promise?
@@ -172,6 +175,10 @@ pub struct JobView {
     /// What is taken for the average instead.
     #[schema(value_type = Option<String>)]
     pub average_duration_override: Option<Span>,
+    /// How much each run counts for when load is spread, if somebody said so; else what its good
+    /// runs take on average.
+    #[schema(value_type = Option<String>)]
+    pub cost: Option<Span>,
     /// Executions it has had in its life.
     pub execution_count: u64,
     /// When its last execution started.
@@ -253,6 +260,7 @@ impl JobView {
             run_count: job.fired,
             blackout_periods: definition.blackout_periods.iter().map(Into::into).collect(),
             avoid_blackout: definition.avoid_blackout,
+            prefer_window: definition.prefer_window.as_ref().map(Into::into),
             dont_run_on_nodes: definition.dont_run_on_nodes,
             condition: condition.level().as_str(),
             condition_reason: condition.reason.as_str(),
@@ -290,6 +298,7 @@ impl JobView {
             average_good_duration: history.average_good_duration,
             duration_deviation_ms: history.duration_deviation().map(Span::as_millis),
             average_duration_override: definition.average_override,
+            cost: definition.cost,
             execution_count: job.executions,
             started_at: job.running_since.or(history.last_start_at),
             completed_at: history.last_end_at.filter(|_| job.running.is_none()),

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::body::JsonBody;
-use crate::jobs::{BlackoutView, NextTimeView, ScheduleForm};
+use crate::jobs::{BlackoutView, HoursView, NextTimeView, ScheduleForm};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -52,7 +52,6 @@ pub struct PreviewDocument {
     #[schema(default = "first", pattern = "^(first|last|both)$")]
     pub dst_overlap: Option<String>,
     /// As for a job.
-    #[schema(default = true)]
     pub exact: Option<bool>,
     /// As for a job.
     #[schema(format = DateTime)]
@@ -68,6 +67,8 @@ pub struct PreviewDocument {
     pub blackout_periods: Option<Vec<BlackoutView>>,
     /// As for a job.
     pub avoid_blackout: Option<bool>,
+    /// As for a job.
+    pub prefer_window: Option<HoursView>,
     /// As for a job.
     pub average_duration_override: Option<String>,
     /// As if a job were created then; left out: now.
@@ -110,7 +111,8 @@ pub struct PreviewView {
     /// Its first times.
     pub times: Vec<NextTimeView>,
     /// False if a job would have other times: a periodic one starts as soon as it may, and these are
-    /// the latest; with `H`, or if it is not `exact`, each job has times of its own.
+    /// the latest; with `H`, or if it is not `exact`, each job has times of its own; the first time of
+    /// an interval without an anchor is chosen when there is a job, and this is the latest.
     pub exact_times: bool,
     /// How many jobs have their next time in the quarters of an hour that it would hit in the 24
     /// hours from its first time on, up to 24 of these.

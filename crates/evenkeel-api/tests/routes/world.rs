@@ -12,6 +12,7 @@ use evenkeel_api::{
     TokenRequest, Tokens, Trust, router,
 };
 use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
@@ -277,12 +278,12 @@ pub fn server_with(
     streams: Streams,
 ) -> Router {
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
+    let balance = Balance::new(store.clone(), BalanceSettings::default());
+    let chance = Arc::new(Counting::new());
     router(App {
-        jobs: Jobs::new(store.clone(), Arc::new(Counting::new()), Arc::new(Executors)),
-        balancing: Balancing::new(
-            Balance::new(store.clone(), Default::default()),
-            Arc::new(Counting::new()),
-        ),
+        jobs: Jobs::new(store.clone(), chance, Arc::new(Executors), balance.clone()),
+        balancing: Balancing::new(balance.clone(), Arc::new(Counting::new())),
+        balance,
         runs: Runs::new(store.clone()),
         callbacks: Callbacks::new(
             store.clone(),

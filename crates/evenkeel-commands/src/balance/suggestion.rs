@@ -8,7 +8,7 @@ use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::Scope;
 
 use super::Balancing;
-use super::rebalance::{PlanOptions, count_reasons};
+use super::rebalance::PlanOptions;
 use crate::CommandError;
 
 /// With more jobs than this, nobody plans a rebalance only to say what it would gain.
@@ -100,7 +100,7 @@ fn without_a_plan(jobs: u64, spread: &Spread) -> Option<String> {
 /// What a planned rebalance would gain.
 fn of_plan(plan: &Plan) -> String {
     let (before, after) = (plan.before, plan.after);
-    let stay = staying(&count_reasons(&plan.skipped));
+    let stay = staying(&plan.skipped_by_reason());
     if plan.moves.is_empty() {
         let score = shown(before.score);
         return if plan.skipped.is_empty() {

@@ -8,6 +8,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Gap, Once, Overlap};
 use evenkeel_core::{Definition, Schedule, Timestamp, Zone};
 
@@ -25,6 +26,7 @@ pub fn describe(definition: &Definition, exact: bool) -> String {
     sentences.extend(promise(&definition.schedule));
     sentences.extend(clock_changes(definition));
     sentences.extend(dark_hours(definition));
+    sentences.extend(preferred_hours(definition));
     sentences.join(" ")
 }
 
@@ -35,6 +37,11 @@ fn rule(definition: &Definition) -> String {
         Schedule::Once(Once { at: Some(at), .. }) => format!("once, at {}", moment(*at, zone)),
         Schedule::Interval(interval) => {
             let every = words::every(interval.every());
+            let every = if interval.is_exact() {
+                format!("{every}, with the start of its slot")
+            } else {
+                every
+            };
             match interval.anchor() {
                 Some(anchor) => format!("{every}, counted from {}", moment(anchor, zone)),
                 None => every,
@@ -133,13 +140,20 @@ fn dark_hours(definition: &Definition) -> Option<String> {
     if definition.blackout_periods.is_empty() {
         return None;
     }
-    let hours = definition.blackout_periods.iter().map(|period| {
-        let shown = |time: jiff::civil::Time| {
-            let text = time.strftime("%H:%M:%S").to_string();
-            text.strip_suffix(":00").unwrap_or(&text).to_owned()
-        };
-        format!("from {} to {}", shown(period.start), shown(period.end))
-    });
-    let hours = listed(&hours.collect::<Vec<_>>(), "and");
+    let hours = definition.blackout_periods.iter().map(hours).collect::<Vec<_>>();
+    let hours = listed(&hours, "and");
     Some(format!("Never {hours}, {}.", zone_words(&definition.timezone)))
+}
+
+fn preferred_hours(definition: &Definition) -> Option<String> {
+    let hours = hours(&definition.prefer_window?);
+    Some(format!("Best {hours}, {}.", zone_words(&definition.timezone)))
+}
+
+fn hours(hours: &LocalHours) -> String {
+    let shown = |time: jiff::civil::Time| {
+        let text = time.strftime("%H:%M:%S").to_string();
+        text.strip_suffix(":00").unwrap_or(&text).to_owned()
+    };
+    format!("from {} to {}", shown(hours.start), shown(hours.end))
 }

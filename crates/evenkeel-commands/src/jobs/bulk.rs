@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Jobs;
 use super::create::settled;
 use super::tell::tell_at;
+use crate::balance::Occasion;
 use crate::{CommandError, Fault, JobSpec, read_job};
 
 /// Jobs that are created in one transaction when many come at once.
@@ -28,8 +29,11 @@ impl Jobs {
         let now = self.store.now().await?;
         let mut answers: Vec<Result<JobId, CommandError>> = Vec::with_capacity(specs.len());
         let mut jobs: Vec<NewJob> = Vec::with_capacity(specs.len());
+        let placing = self.balance.placing(scope, now, Occasion::New).await?;
+        let mut placing = placing.in_bulk(true);
         for spec in specs {
-            let job = settled(spec, self.fresh_id(now), now);
+            let id = self.fresh_id(now);
+            let job = settled(spec, id, now, |job, after| placing.first(id, job, after));
             answers.push(job.map(|job| {
                 let id = job.id;
                 jobs.push(job);
@@ -64,8 +68,9 @@ impl Jobs {
             }
             Err(error) => return Err(error),
         }
-        self.announce(Signal::Jobs).await;
         let made = answers.iter().filter_map(|answer| answer.as_ref().ok().copied());
+        made.clone().for_each(|id| placing.keep(id));
+        self.announce(Signal::Jobs).await;
         tell_at(&*self.store, scope, EventKind::JobCreated, made, now);
         Ok(answers)
     }

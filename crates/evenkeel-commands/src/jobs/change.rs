@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Jobs;
 use super::create::settled;
+use crate::balance::{Occasion, is_chosen};
 use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
 
 /// What became of one job of a batch.
@@ -47,9 +48,12 @@ impl Jobs {
         let now = self.store.now().await?;
         let mut ids = Vec::with_capacity(specs.len());
         let mut jobs = Vec::with_capacity(specs.len());
+        let placing = self.balance.placing(scope, now, Occasion::New).await?;
+        let mut placing = placing.in_bulk(true);
         for spec in specs {
-            let job = settled(spec, self.fresh_id(now), now)?;
-            ids.push(job.id);
+            let id = self.fresh_id(now);
+            let job = settled(spec, id, now, |job, after| placing.first(id, job, after))?;
+            ids.push(id);
             jobs.push(job);
         }
         let registered = self.store.register(scope, jobs, Now::Database).await?;
@@ -63,6 +67,7 @@ impl Jobs {
             Created::New(id) => Some(*id),
             Created::NameTaken(_) => None,
         });
+        new.clone().for_each(|id| placing.keep(id));
         self.tell(scope, EventKind::JobCreated, &new.collect::<Vec<_>>()).await;
         Ok(created)
     }
@@ -107,6 +112,9 @@ pub(crate) fn no_time_left(definition: &Definition, now: Timestamp) -> Fault {
         ..definition.timetable()
     };
     match (definition.bounds.end_at, endless.first_after(now)) {
+        (Some(end), Some(_)) if is_chosen(definition) => {
+            Fault::new("end_at", format!("it would never run: its end, {end}, is before its start"))
+        }
         (Some(end), Some(first)) => Fault::new(
             "end_at",
             format!("it would never run: its first time is {first}, after its end, {end}"),

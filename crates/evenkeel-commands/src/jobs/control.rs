@@ -8,6 +8,7 @@ use evenkeel_store::{Action, Done, EventKind, Job, Now, Obeyed, Order, Scope, Si
 
 use super::Jobs;
 use crate::CommandError;
+use crate::balance::{Occasion, Placing};
 
 /// What was decided on what a job no longer is, is decided again so often.
 const TRIES: usize = 8;
@@ -55,9 +56,14 @@ impl Jobs {
             if left.is_empty() {
                 break;
             }
-            let orders = self.orders(scope, &left, ask, if_generation).await?;
+            let (orders, placing) = self.orders(scope, &left, ask, if_generation).await?;
             let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
             let obeyed = self.store.order(scope, orders, Now::Database).await?;
+            if let Some(mut placing) = placing {
+                let answered = asked.iter().zip(&obeyed);
+                let done = answered.filter(|(_, answer)| matches!(answer, Obeyed::Done(_)));
+                done.for_each(|(id, _)| placing.keep(*id));
+            }
             answers.extend(asked.into_iter().zip(obeyed));
             // Somebody was quicker: what was decided is decided again.
             left.retain(|id| {
@@ -122,15 +128,15 @@ impl Jobs {
         }
     }
 
-    /// The orders that jobs are given. What depends on what a job is, is decided on what it is now,
-    /// and holds for that alone.
+    /// The orders that jobs are given, and the places that they need. What depends on what a job is,
+    /// is decided on what it is now, and holds for that alone.
     async fn orders(
         &self,
         scope: &Scope,
         ids: &BTreeSet<JobId>,
         ask: Ask,
         if_generation: Option<i32>,
-    ) -> Result<Vec<Order>, CommandError> {
+    ) -> Result<(Vec<Order>, Option<Placing>), CommandError> {
         let plain = |action: Action| {
             let order = |id: &JobId| Order {
                 id: *id,
@@ -138,7 +144,7 @@ impl Jobs {
                 if_fired: None,
                 action: action.clone(),
             };
-            Ok(ids.iter().map(order).collect())
+            Ok((ids.iter().map(order).collect(), None))
         };
         match ask {
             Ask::Pause => return plain(Action::Pause),
@@ -149,16 +155,21 @@ impl Jobs {
         let ids: Vec<JobId> = ids.iter().copied().collect();
         let now = self.store.now().await?;
         let jobs = self.store.get_jobs(scope, &ids).await?;
+        let placing = self.balance.placing(scope, now, Occasion::Again).await?;
+        let mut placing = placing.in_bulk(jobs.len() > 1);
         let order = |job: &Job| Order {
             id: job.id,
             if_generation: Some(if_generation.unwrap_or(job.generation)),
             if_fired: counted(job),
-            action: self.decided(job, ask, now),
+            action: self.decided(job, ask, now, &mut placing),
         };
-        Ok(jobs.iter().map(order).collect())
+        let orders = jobs.iter().map(order).collect();
+        Ok((orders, Some(placing)))
     }
 
-    fn decided(&self, job: &Job, ask: Ask, now: Timestamp) -> Action {
+    fn decided(&self, job: &Job, ask: Ask, now: Timestamp, placing: &mut Placing) -> Action {
+        let definition = &job.definition;
+        let choose = |after| placing.again(job, definition, after);
         let so_far = SoFar {
             fired: job.fired,
             last_fired_at: job.last_fired_at,
@@ -166,10 +177,11 @@ impl Jobs {
             last_outcome: job.last_outcome,
         };
         match ask {
-            Ask::Resume => Action::Resume { next_at: resumed_at(&job.definition, so_far, now) },
+            Ask::Resume => Action::Resume { next_at: resumed_at(definition, so_far, now, choose) },
             Ask::Retry => {
-                let revived = || revived_at(&job.definition, so_far, now);
-                let next_at = if job.next_at.is_none() { revived() } else { None };
+                let revives = job.next_at.is_none();
+                let revived = || revived_at(definition, so_far, now, choose);
+                let next_at = if revives { revived() } else { None };
                 // Only the low bits count; they tell runs of one microsecond apart.
                 Action::Retry { n: self.chance.bits() as u32, next_at }
             }

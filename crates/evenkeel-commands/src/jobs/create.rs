@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::change::{announce, no_time_left};
 use super::tell::tell_at;
+use crate::balance::{Balance, Occasion, Placing};
 use crate::{CommandError, JobSpec};
 
 /// Jobs in one transaction at most: more would keep the first ones waiting.
@@ -42,12 +43,17 @@ struct Waiting {
 pub(super) struct Creator {
     store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
+    balance: Arc<Balance>,
     waiting: Mutex<Waiting>,
 }
 
 impl Creator {
-    pub(super) fn new(store: Arc<dyn Store>, chance: Arc<dyn Chance>) -> Self {
-        Self { store, chance, waiting: Mutex::default() }
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        chance: Arc<dyn Chance>,
+        balance: Arc<Balance>,
+    ) -> Self {
+        Self { store, chance, balance, waiting: Mutex::default() }
     }
 
     /// Creates a job. Once asked for, it is created even if nobody waits for the answer.
@@ -92,16 +98,16 @@ impl Creator {
 
     /// Creates jobs of one tenant and tells each who waits for it.
     async fn make(&self, wishes: Vec<Wish>) {
-        let now = match self.store.now().await {
-            Ok(now) => now,
+        let Some(scope) = wishes.first().map(|wish| wish.scope) else { return };
+        let (now, mut placing) = match self.begin(&scope).await {
+            Ok((now, placing)) => (now, placing.in_bulk(wishes.len() > 1)),
             Err(error) => return refuse_all(wishes.into_iter().map(|wish| wish.reply), &error),
         };
-        let (mut jobs, mut replies, mut scope) = (Vec::new(), Vec::new(), None);
+        let (mut jobs, mut replies) = (Vec::new(), Vec::new());
         for wish in wishes {
             let id = JobId::new(now, self.chance.ten_bytes());
-            match settled(wish.spec, id, now) {
+            match settled(wish.spec, id, now, |job, after| placing.first(id, job, after)) {
                 Ok(job) => {
-                    scope = Some(wish.scope);
                     jobs.push(job);
                     replies.push(wish.reply);
                 }
@@ -109,18 +115,21 @@ impl Creator {
                 Err(error) => drop(wish.reply.send(Err(error))),
             }
         }
-        let Some(scope) = scope else { return };
+        if jobs.is_empty() {
+            return;
+        }
         match self.store.register(&scope, jobs.clone(), Now::At(now)).await {
             Ok(answers) => {
                 for ((job, reply), answer) in jobs.into_iter().zip(replies).zip(answers) {
-                    self.reply(&scope, reply, made(job, answer, scope.tenant, now), now);
+                    let made = made(job, answer, scope.tenant, now);
+                    self.reply(&scope, reply, made, now, &mut placing);
                 }
             }
             // One of them may have spoilt it for the others.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
                 for (job, reply) in jobs.into_iter().zip(replies) {
                     let made = self.make_alone(&scope, job, now).await;
-                    self.reply(&scope, reply, made, now);
+                    self.reply(&scope, reply, made, now, &mut placing);
                 }
             }
             Err(error) => refuse_all(replies.into_iter(), &error),
@@ -128,8 +137,21 @@ impl Creator {
         announce(&*self.store, Signal::Jobs).await;
     }
 
-    fn reply(&self, scope: &Scope, reply: oneshot::Sender<Made>, made: Made, now: Timestamp) {
+    async fn begin(&self, scope: &Scope) -> Result<(Timestamp, Placing), StoreError> {
+        let now = self.store.now().await?;
+        Ok((now, self.balance.placing(scope, now, Occasion::New).await?))
+    }
+
+    fn reply(
+        &self,
+        scope: &Scope,
+        reply: oneshot::Sender<Made>,
+        made: Made,
+        now: Timestamp,
+        placing: &mut Placing,
+    ) {
         let id = made.as_ref().ok().map(|job| job.id);
+        id.into_iter().for_each(|id| placing.keep(id));
         tell_at(&*self.store, scope, EventKind::JobCreated, id.into_iter(), now);
         let _ = reply.send(made);
     }
@@ -154,12 +176,18 @@ impl Drop for Serving<'_> {
     }
 }
 
-/// A job that is to be created under `id` at `now`, with its first time.
-pub(crate) fn settled(spec: JobSpec, id: JobId, now: Timestamp) -> Result<NewJob, CommandError> {
+/// A job that is to be created under `id` at `now`, with the first time after that, as `choose`
+/// says.
+pub(crate) fn settled(
+    spec: JobSpec,
+    id: JobId,
+    now: Timestamp,
+    choose: impl FnOnce(&Definition, Timestamp) -> Option<Timestamp>,
+) -> Result<NewJob, CommandError> {
     let JobSpec { about, definition, exact } = spec;
     let schedule = definition.schedule.settled(id, now, exact);
     let definition = Definition { schedule, ..definition };
-    match definition.timetable().first_after(now) {
+    match choose(&definition, now) {
         Some(next_at) => Ok(NewJob { id, about, definition, next_at: Some(next_at) }),
         None => Err(CommandError::Invalid(vec![no_time_left(&definition, now)])),
     }

@@ -18,7 +18,7 @@ use evenkeel_core::JobId;
 use evenkeel_core::chance::Chance;
 use evenkeel_store::Store;
 
-use crate::ExecutorCheck;
+use crate::{Balance, ExecutorCheck};
 use create::Creator;
 #[cfg(test)]
 pub(crate) use create::{new_job, settled};
@@ -39,18 +39,21 @@ pub struct Jobs {
     pub(crate) store: Arc<dyn Store>,
     chance: Arc<dyn Chance>,
     executors: Arc<dyn ExecutorCheck>,
+    balance: Arc<Balance>,
     creator: Arc<Creator>,
 }
 
 impl Jobs {
-    /// Commands on the jobs of `store`, which `executors` can run.
+    /// Commands on the jobs of `store`, which `executors` can run and `balance` gives their times.
     pub fn new(
         store: Arc<dyn Store>,
         chance: Arc<dyn Chance>,
         executors: Arc<dyn ExecutorCheck>,
+        balance: Arc<Balance>,
     ) -> Self {
-        let creator = Arc::new(Creator::new(Arc::clone(&store), Arc::clone(&chance)));
-        Self { store, chance, executors, creator }
+        let (same_store, same_chance) = (Arc::clone(&store), Arc::clone(&chance));
+        let creator = Arc::new(Creator::new(same_store, same_chance, Arc::clone(&balance)));
+        Self { store, chance, executors, balance, creator }
     }
 
     /// The executors jobs may name.

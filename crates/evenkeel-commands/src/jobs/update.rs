@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::Jobs;
 use super::control::counted;
 use crate::CommandError;
-use crate::update::{Manner, read_change};
+use crate::balance::Occasion;
+use crate::update::{Manner, Read, placed, read_change};
 
 /// So often a change is read anew because something else changed the job meanwhile.
 const TRIES: usize = 8;
@@ -50,9 +51,17 @@ impl Jobs {
             edit.allows(job.generation)?;
             let now = self.store.now().await?;
             let seen = show(&job, now);
-            let change = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
+            let read = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
                 .map_err(CommandError::Invalid)?;
-            let Some(change) = change else { return Ok((job, now)) };
+            let Some(Read { mut change, to_place }) = read else { return Ok((job, now)) };
+            let mut placing = None;
+            if let Some(new) = to_place {
+                let placing =
+                    placing.insert(self.balance.placing(scope, now, Occasion::Again).await?);
+                let choose = |after| placing.again(&job, &new, after);
+                let next_at = placed(&job, &new, now, choose).map_err(CommandError::Invalid)?;
+                change.next_at = Some(next_at);
+            }
             let limited =
                 change.definition.as_ref().is_some_and(|new| new.bounds.max_runs.is_some());
             let order = Order {
@@ -64,6 +73,7 @@ impl Jobs {
             let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
             match obeyed.into_iter().next() {
                 Some(Obeyed::Done(done)) => {
+                    placing.iter_mut().for_each(|placing| placing.keep(id));
                     self.announce(Signal::Jobs).await;
                     self.tell(scope, EventKind::JobUpdated, &[id]).await;
                     let job = done.job.ok_or(CommandError::NotFound)?;

@@ -32,6 +32,8 @@ pub const TIMEOUT_SECONDS_MAX: u64 = 30 * 86_400;
 pub const SPAN_MIN: Span = Span::from_secs(1);
 /// The longest one.
 pub const SPAN_MAX: Span = Span::from_secs(365 * 86_400);
+/// The least that a run may be said to cost.
+pub const COST_MIN: Span = Span::from_millis(1);
 /// The longest period of a periodic schedule.
 pub const PERIOD_MAX: Span = Periodic::LONGEST;
 /// Characters in a schedule on one line.

@@ -5,6 +5,7 @@ mod bulk;
 mod executor;
 mod expression;
 mod fields;
+mod hours;
 mod kinds;
 mod length;
 pub mod limits;
@@ -39,7 +40,8 @@ pub struct JobSpec {
     pub about: About,
     /// What it does.
     pub definition: Definition,
-    /// Does it run at the very times its cron expression names? Otherwise some seconds later.
+    /// Does it run at the very times its cron expression names, or with the start of the slot that
+    /// its interval is placed in? Otherwise some seconds later.
     pub exact: Option<bool>,
 }
 

@@ -10,8 +10,8 @@ use evenkeel_core::{Definition, Schedule, Span};
 
 use super::fields::Fields;
 use super::limits::{
-    CRASHES_MAX, EXPONENTIAL_BACKOFF_SECONDS_MAX, FIXED_BACKOFF_SECONDS_MAX, POOL_CHARS_MAX,
-    SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
+    COST_MIN, CRASHES_MAX, EXPONENTIAL_BACKOFF_SECONDS_MAX, FIXED_BACKOFF_SECONDS_MAX,
+    POOL_CHARS_MAX, SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
 };
 use crate::fault::shown;
 
@@ -51,6 +51,7 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
             .map_or(default.timeout, Span::from_secs),
         max_expected_duration,
         max_allowed_duration,
+        cost: fields.span("cost", COST_MIN..=SPAN_MAX),
         lane: fields
             .word(
                 "lane",

@@ -1,15 +1,14 @@
 //! When a job runs and when not: what the document of a job and that of a preview have in common.
 
-use evenkeel_core::blackout::{Blackout, Blackouts};
+use evenkeel_core::blackout::{Blackout, LocalHours};
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::{Dst, Gap, Overlap};
 use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
-use jiff::civil::Time;
-use serde_json::Value;
 
 use super::expression::Said;
 use super::fields::Fields;
-use super::limits::{BLACKOUTS_MAX, RUNS_MAX, SPAN_MAX};
+use super::hours;
+use super::limits::{RUNS_MAX, SPAN_MAX};
 use super::schedule;
 use crate::fault::shown;
 
@@ -23,7 +22,9 @@ pub(crate) struct Timing {
     pub blackout_periods: Vec<Blackout>,
     pub avoid_blackout: bool,
     pub average_override: Option<Span>,
-    /// Does it run at the very times its expression names?
+    /// Hours in which it would best run.
+    pub prefer_window: Option<LocalHours>,
+    /// Does it run at the very times its expression names, or with the start of its slot?
     pub exact: Option<bool>,
     /// Was it said as in the document about deadlines, which has its own rule for retries?
     pub by_deadline: bool,
@@ -45,6 +46,7 @@ impl Timing {
             blackout_periods: self.blackout_periods,
             avoid_blackout: self.avoid_blackout,
             average_override: self.average_override,
+            prefer_window: self.prefer_window,
             ..job
         }
     }
@@ -72,15 +74,12 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
         max_runs: fields.number("max_runs", 1..=RUNS_MAX),
     };
     let exact = fields.flag("exact");
-    let blackout_periods = blackouts(fields);
+    let blackout_periods = hours::blackouts(fields);
+    let prefer_window = hours::preferred(fields, &blackout_periods);
     let avoid_blackout = fields.flag("avoid_blackout").unwrap_or(false);
     let average_override = fields.span("average_duration_override", Span::ZERO..=SPAN_MAX);
     let schedule::Read { said, by_deadline } = said?;
-    if exact.is_some() && !matches!(said.schedule, Schedule::Cron(_) | Schedule::Interval(_)) {
-        let message = "is for cron schedules, whose times false spreads over a minute, and for \
-                       intervals, which true makes start with a quarter of an hour and stay there";
-        fields.fault("exact", message);
-    }
+    check_chosen(fields, &said.schedule, bounds, exact, prefer_window);
     if dst.overlap == Overlap::Both && matches!(said.schedule, Schedule::Calendar(_)) {
         let message = "both is for cron schedules: days of the calendar have one run each; write \
                        first or last";
@@ -98,9 +97,48 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
         blackout_periods,
         avoid_blackout,
         average_override,
+        prefer_window,
         exact,
         by_deadline,
     })
+}
+
+/// What says where load is to put a job is for those whose times are chosen by load.
+fn check_chosen(
+    fields: &mut Fields<'_>,
+    schedule: &Schedule,
+    bounds: Bounds,
+    exact: Option<bool>,
+    prefer_window: Option<LocalHours>,
+) {
+    let anchored = matches!(schedule, Schedule::Interval(every) if every.anchor().is_some());
+    let by_interval = matches!(schedule, Schedule::Interval(_));
+    if exact.is_some() && anchored {
+        let message = "says nothing beside an anchor, whose times the interval keeps; leave one of \
+                       them out";
+        fields.fault("exact", message);
+    } else if exact.is_some() && !matches!(schedule, Schedule::Cron(_) | Schedule::Interval(_)) {
+        let message = "is for cron schedules, whose times false spreads over a minute, and for \
+                       intervals, which true makes start with a quarter of an hour and stay there";
+        fields.fault("exact", message);
+    }
+    if prefer_window.is_none() {
+        return;
+    }
+    let reason = if !by_interval {
+        "the times of this schedule follow from itself"
+    } else if anchored {
+        "this one's times are those of its anchor"
+    } else if bounds.start_at.is_some() {
+        "this one's times are counted from start_at"
+    } else {
+        return;
+    };
+    let message = format!(
+        "is for intervals whose times are chosen, like {{\"kind\": \"interval\", \"every\": \
+         \"24h\"}}; {reason}, so leave it out"
+    );
+    fields.fault("prefer_window", message);
 }
 
 /// `timezone`, or `tz` for short.
@@ -176,59 +214,5 @@ fn nth_time(schedule: &Schedule, n: u64, zone: &Zone, dst: Dst) -> Option<Timest
         }
         Schedule::Calendar(every) => every.nth_time(n - 1, zone, dst),
         Schedule::Once(_) | Schedule::Cron(_) | Schedule::Periodic(_) => None,
-    }
-}
-
-/// Local hours in which the job neither starts nor runs.
-fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
-    let name = "blackout_periods";
-    let faults_before = fields.faults.count();
-    let mut periods = Vec::new();
-    for (index, item) in fields.items(name, BLACKOUTS_MAX).iter().enumerate() {
-        match blackout(item) {
-            Ok(period) => periods.push(period),
-            Err(message) => fields.fault(&format!("{name}[{index}]"), message),
-        }
-    }
-    if fields.faults.count() == faults_before
-        && let Err(error) = Blackouts::check(&periods)
-    {
-        fields.fault(name, error.to_string());
-    }
-    periods
-}
-
-fn blackout(item: &Value) -> Result<Blackout, String> {
-    let right = "write it like {\"start\": \"22:00\", \"end\": \"06:00\"}";
-    let Some(object) = item.as_object() else {
-        return Err(format!("{} is not a blackout; {right}", shown(item)));
-    };
-    if let Some(other) = object.keys().find(|key| !["start", "end"].contains(&key.as_str())) {
-        return Err(format!("{} is not known here; {right}", shown(&other.as_str().into())));
-    }
-    let edge = |name: &str| match object.get(name).filter(|value| !value.is_null()) {
-        None => Err(format!("its {name} is missing; {right}")),
-        Some(value) => value
-            .as_str()
-            .and_then(time_of_day)
-            .ok_or_else(|| format!("its {name}, {}, is not a time of day; {right}", shown(value))),
-    };
-    Ok(Blackout { start: edge("start")?, end: edge("end")? })
-}
-
-/// `22:00` or `22:00:00`; `24:00` is midnight.
-fn time_of_day(text: &str) -> Option<Time> {
-    let parts: Vec<i8> = text
-        .split(':')
-        .map(|part| {
-            let plain = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-            if plain { part.parse().ok() } else { None }
-        })
-        .collect::<Option<_>>()?;
-    match parts[..] {
-        [24, 0] | [24, 0, 0] => Some(Time::midnight()),
-        [hour, minute] => Time::new(hour, minute, 0, 0).ok(),
-        [hour, minute, second] => Time::new(hour, minute, second, 0).ok(),
-        _ => None,
     }
 }

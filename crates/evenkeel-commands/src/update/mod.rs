@@ -18,7 +18,7 @@ use crate::fault::shown;
 use crate::read::JobSpec;
 use crate::{ExecutorCheck, Fault, read_job};
 
-use place::placed;
+pub(crate) use place::placed;
 
 /// How what is sent is meant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -30,6 +30,15 @@ pub enum Manner {
     Patch,
 }
 
+/// What was read of a change.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Read {
+    /// The change, without a next time.
+    pub change: JobChange,
+    /// What the job is afterwards, if it needs another next time for that: see [`placed`].
+    pub to_place: Option<Definition>,
+}
+
 /// What is to be changed of `job`, which is shown to people as `seen`, at `now`; `None` if nothing
 /// is.
 pub(crate) fn read_change(
@@ -39,7 +48,7 @@ pub(crate) fn read_change(
     manner: Manner,
     now: Timestamp,
     executors: &dyn ExecutorCheck,
-) -> Result<Option<JobChange>, Vec<Fault>> {
+) -> Result<Option<Read>, Vec<Fault>> {
     let Some(sent) = sent.as_object() else {
         let message = format!("a change is an object with fields of a job, not {}", shown(sent));
         return Err(vec![Fault::new("", message)]);
@@ -53,13 +62,14 @@ pub(crate) fn read_change(
     let spec = read_job(&Value::Object(document), job.tenant, &as_before)?;
     let about = spec.about.clone();
     let definition = redefined(job, spec, &changed, now);
-    let next_at = placed(job, &definition, now)?;
+    let to_place = place::moves(job, &definition).then(|| definition.clone());
     let about = (about != job.about).then_some(about);
     let definition = (definition != job.definition).then_some(definition);
     if about.is_none() && definition.is_none() {
         return Ok(None);
     }
-    Ok(Some(JobChange { about, definition, next_at }))
+    let change = JobChange { about, definition, next_at: None };
+    Ok(Some(Read { change, to_place }))
 }
 
 /// What was read, but that what was not spoken of stays as it is, also where no document could have

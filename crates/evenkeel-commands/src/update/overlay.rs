@@ -1,5 +1,6 @@
 //! Changes laid over the document of a job.
 
+use evenkeel_core::Schedule;
 use serde_json::{Map, Value};
 
 use crate::Fault;
@@ -91,9 +92,14 @@ fn reschedule(
         copy(&old, "cooldown", changed, "cooldown_duration");
     }
     // What went with the one before and does not go with this one was not asked for.
-    let stays_cron = by_cron || is_cron(changed.get("schedule"));
-    if !stays_cron || runs_once {
+    let new = changed.get("schedule");
+    let is_chosen = !runs_once && (by_interval && !is_new || is_chosen(new));
+    let stays_cron = !runs_once && was(&old, "cron") && (by_cron || is_cron(new));
+    if !(stays_cron || is_chosen && was(&old, "interval")) {
         base.remove("exact");
+    }
+    if !is_chosen {
+        base.remove("prefer_window");
     }
     let once =
         changed.get("schedule").and_then(|new| new.get("kind")).is_some_and(|it| it == "once");
@@ -172,14 +178,35 @@ fn copy(from: &Value, name: &str, into: &mut Map<String, Value>, field: &str) {
     }
 }
 
+fn was(old: &Value, kind: &str) -> bool {
+    old.get("kind").is_some_and(|it| it == kind)
+}
+
 fn is_cron(schedule: Option<&Value>) -> bool {
     match schedule {
-        Some(Value::Object(fields)) => fields.get("kind").is_some_and(|kind| kind == "cron"),
+        Some(fields @ Value::Object(_)) => was(fields, "cron"),
         // What it is, its reader will know; `exact` is dropped if it can't be cron.
-        Some(Value::String(text)) => crate::read_schedule(text)
-            .is_ok_and(|said| matches!(said.schedule, evenkeel_core::Schedule::Cron(_))),
+        Some(Value::String(text)) => matches!(read(text), Some(Schedule::Cron(_))),
         _ => false,
     }
+}
+
+/// Is it an interval whose times are chosen by load?
+fn is_chosen(schedule: Option<&Value>) -> bool {
+    let text = match schedule {
+        Some(fields @ Value::Object(_)) if was(fields, "interval") => {
+            let has_anchor = fields.get("anchor").is_some_and(|anchor| !anchor.is_null());
+            fields.get("every").and_then(Value::as_str).filter(|_| !has_anchor)
+        }
+        Some(Value::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let read = text.and_then(read);
+    matches!(read, Some(Schedule::Interval(every)) if every.anchor().is_none())
+}
+
+fn read(text: &str) -> Option<Schedule> {
+    crate::read_schedule(text).ok().map(|said| said.schedule)
 }
 
 /// `R5/…` says itself where it ends.

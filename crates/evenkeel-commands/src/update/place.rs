@@ -1,5 +1,6 @@
 //! Which next time a job gets when it is changed.
 
+use evenkeel_core::blackout::Blackouts;
 use evenkeel_core::control::{SoFar, moved_to};
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Once};
 use evenkeel_core::{Definition, Schedule, Timestamp};
@@ -8,30 +9,44 @@ use evenkeel_store::{Job, Standing};
 use crate::Fault;
 use crate::jobs::no_time_left;
 
-/// The next time that a change of its definition brings a job, at `now`: `None` if it keeps its
-/// rhythm, which only other times end.
-pub(crate) fn placed(
-    job: &Job,
-    new: &Definition,
-    now: Timestamp,
-) -> Result<Option<Option<Timestamp>>, Vec<Fault>> {
+/// Does a change of its definition bring a job another next time, at least if it has one left?
+/// Otherwise it keeps its rhythm, which only other times end.
+pub(super) fn moves(job: &Job, new: &Definition) -> bool {
     // Who resumes it places it.
     if job.standing != Standing::Active {
-        return Ok(None);
+        return false;
     }
     let old = &job.definition;
     let other_times = when(&old.schedule) != when(&new.schedule);
     let by_clocks = matches!(new.schedule, Schedule::Cron(_) | Schedule::Calendar(_));
     let other_clocks = by_clocks && (old.timezone != new.timezone || old.dst != new.dst);
-    if !(other_times || other_clocks) && (old.bounds == new.bounds || stays(job, new)) {
-        return Ok(None);
-    }
-    let next_at = moved_to(new, so_far(job), now);
+    let other_bounds = old.bounds != new.bounds && !stays(job, new);
+    other_times || other_clocks || other_bounds || leaves_preferred(job, new)
+}
+
+/// Is it to run in other hours than before, and its next time does not?
+fn leaves_preferred(job: &Job, new: &Definition) -> bool {
+    let Some(window) = new.prefer_window else { return false };
+    let old = &job.definition;
+    let is_other = old.prefer_window != Some(window) || old.timezone != new.timezone;
+    let preferred = Blackouts::new(std::slice::from_ref(&window), &new.timezone);
+    is_other && job.next_at.is_some_and(|next| !preferred.is_dark(next))
+}
+
+/// The next time that a change of its definition brings a job that [`moves`], at `now`; `choose`
+/// says which time after a moment it is.
+pub(crate) fn placed(
+    job: &Job,
+    new: &Definition,
+    now: Timestamp,
+    choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
+) -> Result<Option<Timestamp>, Vec<Fault>> {
+    let next_at = moved_to(new, so_far(job), now, choose);
     let is_bounded = new.bounds.end_at.is_some() || new.bounds.max_runs.is_some();
     if next_at.is_none() && !is_bounded {
         return Err(vec![no_time_left(new, now)]);
     }
-    Ok(Some(next_at))
+    Ok(next_at)
 }
 
 /// What has become of a job so far.

@@ -33,7 +33,8 @@ impl ExecutorCheck for Executors {
 fn job(document: Value) -> Job {
     let spec = read_job(&document, TenantNo(1), &Executors).unwrap();
     let id = JobId::new(NOW, [7; 10]);
-    let new = crate::jobs::settled(spec, id, NOW).unwrap();
+    let new = crate::jobs::settled(spec, id, NOW, |job, after| job.timetable().first_after(after))
+        .unwrap();
     crate::jobs::new_job(new, evenkeel_core::JobNo(1), TenantNo(1), NOW)
 }
 
@@ -90,7 +91,13 @@ fn later() -> Timestamp {
 }
 
 fn change(job: &Job, manner: Manner, sent: Value) -> Result<Option<JobChange>, Vec<Fault>> {
-    read_change(job, &seen(job), &sent, manner, later(), &Executors)
+    let read = read_change(job, &seen(job), &sent, manner, later(), &Executors)?;
+    let Some(Read { mut change, to_place }) = read else { return Ok(None) };
+    if let Some(new) = to_place {
+        let choose = |after| new.timetable().first_after(after);
+        change.next_at = Some(placed(job, &new, later(), choose)?);
+    }
+    Ok(Some(change))
 }
 
 fn put(job: &Job, sent: Value) -> JobChange {

@@ -37,6 +37,7 @@ impl EventStore for ModelStore {
             self.ring().publish(events, dropped, |event| match event.job {
                 EventJob::Id(id) => Some(id),
                 EventJob::No(job) => data.id_of(job),
+                EventJob::None => None,
             });
         }
         self.signals.send(Signal::Events);

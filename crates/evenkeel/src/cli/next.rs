@@ -114,6 +114,10 @@ fn for_people(context: &Context, seen: &Preview, now: Timestamp) -> String {
         text.push_str("\nA job has times of its own: ");
         text.push_str(match seen.kind {
             "periodic" => "it starts as soon as it may, and these are the latest.\n",
+            "interval" => {
+                "the server chooses the first by load, within one interval, and these are the \
+                 latest.\n"
+            }
             _ => "H stands for another number in each.\n",
         });
     }

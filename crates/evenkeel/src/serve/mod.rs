@@ -184,7 +184,8 @@ async fn router(
     let Shared { config, dir, store, registry, clock, chance } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
-    let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks);
+    let balance = Balance::new(Arc::clone(store), BalanceSettings::default());
+    let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance));
     if config.demo {
         let tenant = access
             .door
@@ -203,10 +204,8 @@ async fn router(
     let app = App {
         store: Arc::clone(store),
         jobs,
-        balancing: Balancing::new(
-            Balance::new(Arc::clone(store), BalanceSettings::default()),
-            Arc::clone(chance),
-        ),
+        balancing: Balancing::new(Arc::clone(&balance), Arc::clone(chance)),
+        balance,
         runs: Runs::new(Arc::clone(store)),
         callbacks: Callbacks::new(
             Arc::clone(store),

@@ -2,9 +2,7 @@
 
 mod act;
 mod get;
-#[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod list;
-#[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod moves;
 mod preview;
 mod stop;

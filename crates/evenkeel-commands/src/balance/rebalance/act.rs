@@ -22,6 +22,7 @@ const PAUSES: [u64; 7] = [100, 250, 500, 1000, 2000, 4000, 8000];
 const LOGGED_MAX: usize = 20;
 
 const REBALANCES: &str = "scheduler_rebalance_total";
+const PLACEMENTS: &str = "scheduler_placements_total";
 const MOVED: &str = "scheduler_rebalance_jobs_moved";
 const SKIPPED: &str = "scheduler_rebalance_jobs_skipped";
 
@@ -246,6 +247,7 @@ impl Mover {
                 return Ok(false);
             }
             announce(&**store, Signal::Jobs).await;
+            balancing.balance.outdate();
             moves = next?;
         }
         Ok(true)
@@ -255,6 +257,7 @@ impl Mover {
         let Rebalance { moved, skipped, changed, state, .. } = ended;
         let all_skipped = skipped + changed;
         metrics::counter!(REBALANCES).increment(1);
+        metrics::counter!(PLACEMENTS, "type" => "rebalance").increment(*moved);
         metrics::gauge!(MOVED).set(*moved as f64);
         metrics::gauge!(SKIPPED).set(all_skipped as f64);
         let Ok(outlook) = Outlook::of(ended) else { return };

@@ -8,7 +8,7 @@ use evenkeel_store::{Rebalance, RebalancePart, Scope, StoreError};
 use uuid::Uuid;
 
 use super::super::Balancing;
-use super::draft::read_rhythm;
+use super::draft::readable;
 use super::{CHANGED_LISTED_MAX, ChangedJob, RebalanceConflict};
 use crate::CommandError;
 
@@ -29,10 +29,8 @@ impl Balancing {
         rebalance: &Rebalance,
         now: Timestamp,
     ) -> Result<Checked, CommandError> {
-        let mut known = HashMap::new();
-        for count in self.own_rhythms(scope).await? {
-            known.insert(count.key, read_rhythm(&count)?);
-        }
+        let counts = self.own_rhythms(scope).await?;
+        let known = readable(&counts).map(|(count, rhythm)| (count.key, rhythm)).collect();
         let mut checked = Checked::default();
         for part in rebalance.parts_done..rebalance.parts {
             let (moves, _) = self.part(scope, rebalance.id, part).await?;

@@ -16,8 +16,7 @@ use uuid::Uuid;
 
 use super::super::{Balancing, apart};
 use super::{
-    LISTED_MAX, MoveShown, Outlook, PlanOptions, Previewed, Shape, SkippedJob, count_reasons,
-    plan_expires_at,
+    LISTED_MAX, MoveShown, Outlook, PlanOptions, Previewed, Shape, SkippedJob, plan_expires_at,
 };
 use crate::CommandError;
 
@@ -63,10 +62,10 @@ impl Balancing {
         let (settings, wanted) = (*self.balance.settings(), options.wanted);
         apart(move || {
             let _turn = turn;
-            let (own, rhythms) = count(Horizon::new(&settings, now), &counts)?;
-            Ok(plan(&settings, &jobs, &rhythms, &own, &all, wanted, now))
+            let (own, rhythms) = count(Horizon::new(&settings, now), &counts);
+            plan(&settings, &jobs, &rhythms, &own, &all, wanted, now)
         })
-        .await?
+        .await
     }
 
     /// Waits until nobody else makes a plan.
@@ -86,7 +85,6 @@ impl Balancing {
         by: &str,
         now: Timestamp,
     ) -> Result<(Rebalance, Outlook), CommandError> {
-        let by_reason = count_reasons(&plan.skipped);
         let listed: Vec<_> = plan.skipped.iter().take(LISTED_MAX).collect();
         let ids = self.ids(listed.iter().map(|(job, _)| *job)).await?;
         let skipped = listed.iter().zip(ids).filter_map(|((_, reason), job)| {
@@ -98,7 +96,8 @@ impl Balancing {
             filter: options.filter_document.clone(),
             before: Shape::new(plan.before, &plan.loads_before),
             after: Shape::new(plan.after, &plan.loads_after),
-            skipped_by_reason: by_reason
+            skipped_by_reason: plan
+                .skipped_by_reason()
                 .into_iter()
                 .map(|(reason, count)| (reason.as_str().into(), count))
                 .collect(),
@@ -247,22 +246,22 @@ impl Balancing {
     }
 }
 
-/// The load of rhythms, and the rhythms by their keys.
+/// The load of rhythms, and the rhythms by their keys. One that a newer version wrote counts for
+/// nothing, and its jobs are not moved.
 pub(super) fn count(
     horizon: Horizon,
     counts: &[RhythmCount],
-) -> Result<(Loads, HashMap<RhythmKey, Rhythm>), StoreError> {
+) -> (Loads, HashMap<RhythmKey, Rhythm>) {
     let mut loads = Loads::new(horizon);
     let mut rhythms = HashMap::with_capacity(counts.len());
-    for count in counts {
-        let rhythm = read_rhythm(count)?;
+    for (count, rhythm) in readable(counts) {
         loads.add(&rhythm, count.jobs, count.cost);
         rhythms.insert(count.key, rhythm);
     }
-    Ok((loads, rhythms))
+    (loads, rhythms)
 }
 
-pub(super) fn read_rhythm(count: &RhythmCount) -> Result<Rhythm, StoreError> {
-    serde_json::from_str(&count.rhythm)
-        .map_err(|error| StoreError::corrupt(format!("rhythm {}", count.key.0), "rhythm", error))
+/// The rhythms that can be read.
+pub(super) fn readable(counts: &[RhythmCount]) -> impl Iterator<Item = (&RhythmCount, Rhythm)> {
+    counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.rhythm).ok()?)))
 }

@@ -13,8 +13,8 @@ mod undo;
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::balance::{Grain, Loads, Measure, SkipReason, Spread};
-use evenkeel_core::{JobId, JobNo, Span, Timestamp};
+use evenkeel_core::balance::{Grain, Loads, Measure, Spread};
+use evenkeel_core::{JobId, Span, Timestamp};
 use evenkeel_store::{Rebalance, RebalanceState, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl Shape {
 pub struct SkippedJob {
     /// Which.
     pub job: JobId,
-    /// Why: a word of [`SkipReason`].
+    /// Why: a word of [`SkipReason`](evenkeel_core::balance::SkipReason).
     pub reason: String,
 }
 
@@ -207,13 +207,4 @@ pub fn undo_until(rebalance: &Rebalance) -> Timestamp {
 fn is_silent(rebalance: &Rebalance, now: Timestamp) -> bool {
     rebalance.state == RebalanceState::Running
         && rebalance.touched_at.is_none_or(|at| at < now.saturating_sub(SILENT_AFTER))
-}
-
-/// How many jobs stay for which reason.
-pub(super) fn count_reasons(skipped: &[(JobNo, SkipReason)]) -> BTreeMap<SkipReason, u64> {
-    let mut counts = BTreeMap::new();
-    for (_, reason) in skipped {
-        *counts.entry(*reason).or_default() += 1;
-    }
-    counts
 }

@@ -27,7 +27,7 @@ impl Balancing {
         let (before, known) = {
             let counts = self.own_rhythms(scope).await?;
             let horizon = Horizon::new(self.balance.settings(), now);
-            apart(move || count(horizon, &counts)).await??
+            apart(move || count(horizon, &counts)).await?
         };
         let mut back = Back::new(before, known, now);
         for part in 0..done.parts_done {
@@ -40,6 +40,8 @@ impl Balancing {
                 back.take(one, places.get(&one.job));
             }
         }
+        // As stores like it best.
+        back.moves.sort_unstable_by_key(|one| one.job);
         let outlook = self.outlook_back(&back).await?;
         let changed = back.changed.len() as u64;
         let undo =

@@ -54,7 +54,9 @@ fn bounds_that_make_no_sense_are_refused() {
         (json!({"schedule": "30m", "start_at": time, "end_at": "2026-11-01T00:00:00Z"}), "end_at"),
         (json!({"schedule": "R5/PT30M", "max_runs": 6}), "max_runs"),
         (json!({"schedule": format!("R5/{time}/PT30M"), "end_at": time}), "end_at"),
-        (json!({"schedule": "30m", "exact": true}), "exact"),
+        (json!({"schedule": "P1D", "exact": true}), "exact"),
+        (json!({"scheduling_period": "24h", "exact": false}), "exact"),
+        (json!({"schedule": "R/2026-12-01T00:00:00Z/PT30M", "exact": true}), "exact"),
         (json!({"schedule": "0 9 * * *", "exact": "no"}), "exact"),
         (json!({"schedule": "0 9 * * *", "dst_gap": "first"}), "dst_gap"),
         (json!({"schedule": "0 9 * * *", "dst_overlap": "shift"}), "dst_overlap"),
@@ -71,8 +73,9 @@ fn policies_for_changes_of_the_clocks_are_read() {
     })))
     .unwrap();
     assert_eq!(spec.definition.dst, Dst { gap: Gap::Skip, overlap: Overlap::Both });
-    assert!(!spec.exact);
-    assert!(read(&noop(json!({"schedule": "0 9 * * *"}))).unwrap().exact);
+    assert_eq!(spec.exact, Some(false));
+    assert_eq!(read(&noop(json!({"schedule": "0 9 * * *"}))).unwrap().exact, None);
+    assert_eq!(read(&noop(json!({"schedule": "1h", "exact": true}))).unwrap().exact, Some(true));
 }
 
 #[test]
@@ -91,4 +94,42 @@ fn jobs_about_deadlines_have_the_retries_of_that_document() {
     assert_eq!(retry(named), RetryPolicy::deadline());
     let stated = retry(json!({"scheduling_period": "24h", "max_retries": 1}));
     assert_eq!(stated, RetryPolicy { max_retries: 1, ..RetryPolicy::standard() });
+}
+
+#[test]
+fn hours_are_preferred_where_times_are_chosen() {
+    let night = json!({"start": "22:00", "end": "06:00:00"});
+    let window = |more: Value| {
+        let mut document = noop(json!({"schedule": "24h", "prefer_window": night}));
+        document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        read(&document).map(|spec| spec.definition.prefer_window)
+    };
+    let read = window(json!({})).unwrap().unwrap();
+    assert_eq!((read.start.hour(), read.end.hour()), (22, 6));
+    for more in [
+        json!({"schedule": "0 9 * * *"}),
+        json!({"schedule": "P1D"}),
+        json!({"schedule": "R/2026-12-01T00:00:00Z/PT24H"}),
+        json!({"start_at": "2026-12-01T00:00:00Z"}),
+        json!({"prefer_window": {"start": "22:00", "end": "22:00"}}),
+        json!({"prefer_window": {"start": "22:00"}}),
+        json!({"prefer_window": {"from": "22:00", "end": "23:00"}}),
+        json!({"prefer_window": "22:00-06:00"}),
+        json!({"blackout_periods": [{"start": "21:00", "end": "07:00"}]}),
+    ] {
+        let faults = window(more.clone()).unwrap_err();
+        assert_eq!(faults[0].field, "prefer_window", "{more}: {}", faults[0]);
+    }
+    // Some of it is open.
+    assert!(window(json!({"blackout_periods": [{"start": "21:00", "end": "05:00"}]})).is_ok());
+}
+
+#[test]
+fn what_a_run_costs_is_a_length_of_time() {
+    let cost = |cost: Value| read(&noop(json!({"schedule": "0 9 * * *", "cost": cost})));
+    assert_eq!(cost(json!("90s")).unwrap().definition.cost, Some(Span::from_secs(90)));
+    assert_eq!(cost(json!("1ms")).unwrap().definition.cost, Some(Span::from_millis(1)));
+    for wrong in [json!(90), json!("0s"), json!("400d"), json!("much")] {
+        assert_eq!(cost(wrong).unwrap_err()[0].field, "cost");
+    }
 }

@@ -65,6 +65,9 @@ fn any_field() -> impl Strategy<Value = String> {
         "end_at",
         "max_runs",
         "exact",
+        "prefer_window",
+        "cost",
+        "end",
         "blackout_periods",
         "dont_run_on_nodes",
         "expression",
@@ -150,18 +153,26 @@ proptest! {
         let now = "2026-03-28T12:00:00Z".parse().unwrap();
         let document = noop(Value::Object(fields.into_iter().collect()));
         if let Ok(spec) = read(&document)
-            && let Ok(job) = crate::jobs::settled(spec, evenkeel_core::JobId::new(now, seed), now)
+            && let Ok(job) = settled(spec, evenkeel_core::JobId::new(now, seed), now)
         {
             let written = Value::Object(crate::document_of(&job.about, &job.definition));
             let spec = read(&written).unwrap();
             // Later, and it is still settled as it was.
             let later = now.saturating_add(Span::from_secs(7));
-            let again = crate::jobs::settled(spec, job.id, later).unwrap();
+            let again = settled(spec, job.id, later).unwrap();
             prop_assert_eq!((&again.about, &again.definition), (&job.about, &job.definition));
             let twice = crate::document_of(&again.about, &again.definition);
             prop_assert_eq!(Value::Object(twice), written);
         }
     }
+}
+
+fn settled(
+    spec: JobSpec,
+    id: evenkeel_core::JobId,
+    now: evenkeel_core::Timestamp,
+) -> Result<evenkeel_store::NewJob, crate::CommandError> {
+    crate::jobs::settled(spec, id, now, |job, after| job.timetable().first_after(after))
 }
 
 /// A field with a value it may have, if it goes with the others.
@@ -191,6 +202,10 @@ fn a_good_field() -> impl Strategy<Value = (String, Value)> {
         ("scheduling_period", json!("24h")),
         ("cooldown_duration", json!("1h")),
         ("exact", json!(false)),
+        ("exact", json!(true)),
+        ("schedule", json!("24h")),
+        ("prefer_window", json!({"start": "21:30", "end": "06:00:30"})),
+        ("cost", json!("90s")),
         ("timezone", json!("America/Toronto")),
         ("dst_gap", json!("skip")),
         ("dst_overlap", json!("both")),

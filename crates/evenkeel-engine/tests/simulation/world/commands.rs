@@ -66,7 +66,9 @@ impl World {
 
     fn resume(&self, job: &Job) -> (Action, Turn) {
         let at = self.time.db();
-        let next_at = resumed_at(&job.definition, so_far(job), at);
+        let next_at = resumed_at(&job.definition, so_far(job), at, |after| {
+            job.definition.timetable().first_after(after)
+        });
         let (first, every) = (next_at.unwrap(), every(&job.definition));
         (Action::Resume { next_at }, Turn::Goes { at, first, every })
     }
@@ -77,7 +79,9 @@ impl World {
         let every = Span::from_secs(secs);
         let schedule = Schedule::Interval(Interval::new(every, None).unwrap());
         let definition = Definition { schedule, ..job.definition.clone() };
-        let next_at = moved_to(&definition, so_far(job), self.time.db());
+        let next_at = moved_to(&definition, so_far(job), self.time.db(), |after| {
+            definition.timetable().first_after(after)
+        });
         let turn = Turn::Moves { next_at: job.next_at, first: next_at.unwrap(), every };
         let definition = Some(definition);
         let change = JobChange { definition, next_at: Some(next_at), ..JobChange::default() };

@@ -158,8 +158,7 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     line("condition", condition.map(|(condition, reason)| format!("{condition} ({reason})")));
     line("deadline", self::deadline(job, deadline, now));
     line("schedule", Some(schedule(&job["schedule"])));
-    let spread = job["exact"] == false;
-    line("spread", spread.then(|| "over the minute after each time (exact: false)".into()));
+    line("spread", spread(job));
     let tolerance = ["tolerance", "max_duration"].map(|name| job["schedule"][name].as_str());
     let tolerance = tolerance.into_iter().flatten().next();
     line("tolerance", tolerance.map(|span| format!("{span} after its time")));
@@ -169,6 +168,7 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     let at_most = job["max_runs"].as_u64();
     line("at most", at_most.map(|max| format!("{max} runs, {} so far", job["run_count"])));
     line("blackouts", blackouts(job));
+    line("prefers", hours(&job["prefer_window"]));
     line("does", string("executor_type"));
     line("settings", object("executor_config"));
     line("payload", object("payload"));
@@ -176,6 +176,7 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     line("last run", time("last_run_at"));
     line("last good", time("last_good_end_at"));
     line("takes", takes(job));
+    line("cost", string("cost").map(|cost| format!("{cost} a run, as stated")));
     line("runs", Some(job["execution_count"].to_string()));
     let failures = job["consecutive_failures"].as_u64().filter(|failures| *failures > 0);
     line("failures", failures.map(|failures| format!("{failures} in a row")));
@@ -193,6 +194,15 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     line("pool", string("pool").filter(|pool| pool != "default"));
     line("created", time("created_at"));
     text
+}
+
+/// How it keeps out of the way of others, if it does so otherwise than most.
+fn spread(job: &Value) -> Option<String> {
+    match (job["schedule"]["kind"].as_str()?, job["exact"].as_bool()?) {
+        ("cron", false) => Some("over the minute after each time (exact: false)".into()),
+        ("interval", true) => Some("starts with its slot and is never moved (exact: true)".into()),
+        _ => None,
+    }
 }
 
 /// While a job runs whose next time follows from its end, the time it has is the latest there is.
@@ -221,13 +231,15 @@ fn takes(job: &Value) -> Option<String> {
 }
 
 fn blackouts(job: &Value) -> Option<String> {
-    let shown = |period: &Value| {
-        let edge = |name: &str| period[name].as_str().unwrap_or("?").to_owned();
-        format!("{}-{}", edge("start"), edge("end"))
-    };
-    let periods: Vec<String> = job["blackout_periods"].as_array()?.iter().map(shown).collect();
+    let periods = job["blackout_periods"].as_array()?.iter().filter_map(hours);
+    let periods: Vec<String> = periods.collect();
     let avoided = if job["avoid_blackout"] == true { "; does not run into them" } else { "" };
     (!periods.is_empty()).then(|| format!("{}{avoided}", periods.join(", ")))
+}
+
+fn hours(hours: &Value) -> Option<String> {
+    let edge = |name: &str| hours[name].as_str().unwrap_or("?").to_owned();
+    hours.is_object().then(|| format!("{}-{}", edge("start"), edge("end")))
 }
 
 fn nodes(names: &Value) -> Option<String> {
@@ -278,6 +290,18 @@ mod tests {
             "spread      over the minute after each time (exact: false)\n",
             "blackouts   22:00-06:00; does not run into them\n",
             "takes       5m, as the job says; 1.5s was seen\n",
+        ] {
+            assert!(shown.contains(words), "{shown}");
+        }
+        let job = json!({
+            "schedule": {"kind": "interval", "every": "24h"}, "exact": true, "cost": "10m",
+            "prefer_window": {"start": "22:00:00", "end": "06:00:00"},
+        });
+        let shown = details(&job, &Value::Null, now);
+        for words in [
+            "spread      starts with its slot and is never moved (exact: true)\n",
+            "prefers     22:00:00-06:00:00\n",
+            "cost        10m a run, as stated\n",
         ] {
             assert!(shown.contains(words), "{shown}");
         }

@@ -45,6 +45,16 @@ pub(super) struct WhenArgs {
     #[arg(long, requires = "cron", help_heading = "When")]
     #[arg(conflicts_with_all = ["every", "periodic", "at", "now", "schedule", "file"])]
     spread: bool,
+    /// With --every: start with the quarter of an hour that it is placed in, and stay there
+    #[arg(long, requires = "every", help_heading = "When")]
+    #[arg(conflicts_with_all = ["cron", "periodic", "at", "now", "schedule", "file"])]
+    exact: bool,
+    /// With an interval: the hours of its zone in which it would best run, like 22:00-06:00
+    #[arg(long, value_name = "START-END", conflicts_with = "file", help_heading = "When")]
+    prefer_window: Option<String>,
+    /// What a run counts for when load is spread [default: what its runs take]
+    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
+    cost: Option<Span>,
     /// No run before: 2026-12-01T09:00:00Z or +10m
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "When")]
     start_at: Option<String>,
@@ -86,13 +96,20 @@ impl WhenArgs {
         };
         put("schedule", self.schedule(now)?);
         put("timezone", self.tz.clone().map(Value::from));
-        put("exact", self.spread.then(|| false.into()));
+        let spread = self.spread.then_some(false);
+        put("exact", spread.or(self.exact.then_some(true)).map(Value::from));
+        let preferred = self.prefer_window.as_ref();
+        put(
+            "prefer_window",
+            preferred.map(|text| read_hours("--prefer-window", text)).transpose()?,
+        );
+        put("cost", self.cost.map(|span| json!(span)));
         put("start_at", time("--start-at", &self.start_at)?);
         put("end_at", time("--end-at", &self.end_at)?);
         put("max_runs", self.max_runs.map(Value::from));
         put("dst_gap", self.dst_gap.clone().map(Value::from));
         put("dst_overlap", self.dst_overlap.clone().map(Value::from));
-        let dark = self.blackout.iter().map(|text| read_blackout(text));
+        let dark = self.blackout.iter().map(|text| read_hours("--blackout", text));
         let dark = dark.collect::<Result<Vec<_>, _>>()?;
         put("blackout_periods", (!dark.is_empty()).then(|| dark.into()));
         put("avoid_blackout", self.avoid_blackout.then(|| true.into()));
@@ -158,11 +175,11 @@ pub(super) fn read_time(flag: &str, text: &str, now: Timestamp) -> Result<Timest
     })
 }
 
-fn read_blackout(text: &str) -> Result<Value, Failure> {
+fn read_hours(flag: &str, text: &str) -> Result<Value, Failure> {
     let edges = text.split_once('-').filter(|(_, end)| !end.contains('-'));
     let (start, end) = edges.ok_or_else(|| {
-        Failure::usage(format!("--blackout: {text:?} has no start and end"))
-            .or_else("write it like --blackout 22:00-06:00")
+        Failure::usage(format!("{flag}: {text:?} has no start and end"))
+            .or_else(format!("write it like {flag} 22:00-06:00"))
     })?;
     Ok(json!({"start": start.trim(), "end": end.trim()}))
 }

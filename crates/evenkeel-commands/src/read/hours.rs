@@ -1,0 +1,99 @@
+//! Hours of the day that a job shuns or prefers.
+
+use evenkeel_core::blackout::{Blackout, Blackouts, LocalHours};
+use evenkeel_core::{Timestamp, Zone};
+use jiff::civil::Time;
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::limits::BLACKOUTS_MAX;
+use crate::fault::shown;
+
+/// Local hours in which the job neither starts nor runs.
+pub(super) fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
+    let name = "blackout_periods";
+    let faults_before = fields.faults.count();
+    let mut periods = Vec::new();
+    for (index, item) in fields.items(name, BLACKOUTS_MAX).iter().enumerate() {
+        match local_hours(item, "a blackout") {
+            Ok(period) => periods.push(period),
+            Err(message) => fields.fault(&format!("{name}[{index}]"), message),
+        }
+    }
+    if fields.faults.count() == faults_before
+        && let Err(error) = Blackouts::check(&periods)
+    {
+        fields.fault(name, error.to_string());
+    }
+    periods
+}
+
+/// Local hours in which the job would best run, which must not all lie in `dark` ones.
+pub(super) fn preferred(fields: &mut Fields<'_>, dark: &[Blackout]) -> Option<LocalHours> {
+    let name = "prefer_window";
+    let item = fields.value(name)?;
+    let window = match local_hours(item, "a pair of hours") {
+        Ok(window) => window,
+        Err(message) => {
+            fields.fault(name, message);
+            return None;
+        }
+    };
+    if window.start == window.end {
+        let message = format!("it starts and ends at {}; give it a length", window.start);
+        fields.fault(name, message);
+        return None;
+    }
+    if has_no_light(window, dark) {
+        let message = "lies in blackout_periods, where the job never starts; leave some of it open";
+        fields.fault(name, message);
+        return None;
+    }
+    Some(window)
+}
+
+/// Is every minute of a window dark?
+fn has_no_light(window: LocalHours, dark: &[Blackout]) -> bool {
+    let utc = Zone::default();
+    let (wanted, dark) =
+        (Blackouts::new(std::slice::from_ref(&window), &utc), Blackouts::new(dark, &utc));
+    let minutes = (0..24 * 60).map(|minute| Timestamp::from_micros(minute * 60_000_000));
+    let mut wanted = minutes.filter(|minute| wanted.is_dark(*minute)).peekable();
+    // Shorter than a minute, it may hold none: then nobody knows.
+    wanted.peek().is_some() && wanted.all(|minute| dark.is_dark(minute))
+}
+
+fn local_hours(item: &Value, what: &str) -> Result<LocalHours, String> {
+    let right = "write it like {\"start\": \"22:00\", \"end\": \"06:00\"}";
+    let Some(object) = item.as_object() else {
+        return Err(format!("{} is not {what}; {right}", shown(item)));
+    };
+    if let Some(other) = object.keys().find(|key| !["start", "end"].contains(&key.as_str())) {
+        return Err(format!("{} is not known here; {right}", shown(&other.as_str().into())));
+    }
+    let edge = |name: &str| match object.get(name).filter(|value| !value.is_null()) {
+        None => Err(format!("its {name} is missing; {right}")),
+        Some(value) => value
+            .as_str()
+            .and_then(time_of_day)
+            .ok_or_else(|| format!("its {name}, {}, is not a time of day; {right}", shown(value))),
+    };
+    Ok(LocalHours { start: edge("start")?, end: edge("end")? })
+}
+
+/// `22:00` or `22:00:00`; `24:00` is midnight.
+fn time_of_day(text: &str) -> Option<Time> {
+    let parts: Vec<i8> = text
+        .split(':')
+        .map(|part| {
+            let plain = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            if plain { part.parse().ok() } else { None }
+        })
+        .collect::<Option<_>>()?;
+    match parts[..] {
+        [24, 0] | [24, 0, 0] => Some(Time::midnight()),
+        [hour, minute] => Time::new(hour, minute, 0, 0).ok(),
+        [hour, minute, second] => Time::new(hour, minute, second, 0).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,99 @@
+//! The load of all jobs, read from the store.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::balance::{Horizon, Loads, Rhythm, RhythmKey};
+use evenkeel_core::{Span, TenantNo};
+
+use crate::{BalanceStore, RhythmCount, StoreError};
+
+/// Rhythms that are read at once.
+const PAGE: u32 = 5000;
+
+/// Jobs of one rhythm.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counted {
+    /// The name of the rhythm.
+    pub key: RhythmKey,
+    /// When they run.
+    pub rhythm: Rhythm,
+    /// So many.
+    pub jobs: u64,
+    /// What one run of each costs, together.
+    pub cost: Span,
+}
+
+/// How many jobs there are of which rhythm, tenant by tenant.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rhythms {
+    by_tenant: BTreeMap<TenantNo, Vec<Counted>>,
+    unreadable: u64,
+}
+
+impl Rhythms {
+    /// Those of all tenants, as they are in `store` now.
+    pub async fn read<S: BalanceStore + ?Sized>(store: &S) -> Result<Self, StoreError> {
+        let mut rhythms = Self::default();
+        let mut after = None;
+        loop {
+            let page = store.rhythms(after, PAGE).await?;
+            let is_last = page.len() < PAGE as usize;
+            after = page.last().map(|count| (count.tenant, count.key));
+            page.into_iter().for_each(|count| rhythms.add(count));
+            if is_last {
+                return Ok(rhythms);
+            }
+        }
+    }
+
+    fn add(&mut self, count: RhythmCount) {
+        let RhythmCount { tenant, key, rhythm, jobs, cost } = count;
+        match serde_json::from_str(&rhythm) {
+            Ok(rhythm) => {
+                let counted = Counted { key, rhythm, jobs, cost };
+                self.by_tenant.entry(tenant).or_default().push(counted);
+            }
+            // A newer version may know what it is; its jobs run all the same.
+            Err(_) => self.unreadable += jobs,
+        }
+    }
+
+    /// So many jobs have a rhythm that can't be read; they count for nothing.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Everybody who has a job that recurs or waits for its time.
+    pub fn tenants(&self) -> impl Iterator<Item = TenantNo> {
+        self.by_tenant.keys().copied()
+    }
+
+    /// Those of a tenant.
+    pub fn of(&self, tenant: TenantNo) -> &[Counted] {
+        self.by_tenant.get(&tenant).map_or(&[], Vec::as_slice)
+    }
+
+    /// The load of a tenant.
+    pub fn loads_of(&self, tenant: TenantNo, horizon: Horizon) -> Loads {
+        loads(self.of(tenant), horizon)
+    }
+
+    /// The load of everybody.
+    pub fn loads(&self, horizon: Horizon) -> Loads {
+        loads(self.by_tenant.values().flatten(), horizon)
+    }
+
+    /// The only tenant, if there is but one.
+    pub fn only_tenant(&self) -> Option<TenantNo> {
+        let mut tenants = self.tenants();
+        tenants.next().filter(|_| tenants.next().is_none())
+    }
+}
+
+fn loads<'a>(counted: impl IntoIterator<Item = &'a Counted>, horizon: Horizon) -> Loads {
+    let mut loads = Loads::new(horizon);
+    for Counted { rhythm, jobs, cost, .. } in counted {
+        loads.add(rhythm, *jobs, *cost);
+    }
+    loads
+}
