@@ -6,6 +6,7 @@
 //! for a light one. Of all the moves it finds, in the order of what they gain, it keeps those up to
 //! the point from which on the score does not change.
 
+mod board;
 mod classes;
 mod costs;
 mod guards;
@@ -20,9 +21,9 @@ mod times;
 
 use std::collections::{BTreeMap, HashMap};
 
+use self::board::Board;
 use self::classes::{Classes, Mover};
 use self::guards::reason_to_stay;
-use self::improve::Board;
 use self::limits::change_load;
 pub use self::times::moved_back;
 use super::loads::{Loads, Measure};
@@ -155,7 +156,11 @@ pub fn plan(
         }
     }
     let mut board = Board::new(classes, movers, jobs, quiet_until, own, all);
-    board.even_out_runs();
+    if wanted == Wanted::default() {
+        board.even_out_all();
+    } else {
+        board.even_out_runs();
+    }
     board.even_out_costs();
     let steps = board.steps_worth(&with_heaviest(own, jobs, rhythms), wanted);
     board.steps.truncate(steps);

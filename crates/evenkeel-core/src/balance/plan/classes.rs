@@ -17,6 +17,8 @@ pub(super) struct Class {
     rhythm: Rhythm,
     pub every: Span,
     pub cells: Vec<Cell>,
+    /// What a run of them costs on average, in seconds.
+    pub weight: f64,
     /// Some slot is hit by several cells.
     pub is_tangled: bool,
 }
@@ -139,7 +141,7 @@ impl Class {
             });
             slots_of_last = slots;
         }
-        Self { rhythm: rhythm.clone(), every, cells, is_tangled }
+        Self { rhythm: rhythm.clone(), every, cells, weight: 0.0, is_tangled }
     }
 
     fn cell_of(&self, rhythm: &Rhythm) -> Option<u32> {
@@ -199,14 +201,12 @@ impl Cell {
 
     /// Do jobs come and go between it and others in the same way?
     pub fn is_like(&self, other: &Self) -> bool {
-        let is_as_often = (self.runs - other.runs).abs() < 1e-9;
-        self.is_open == other.is_open && self.unwanted == other.unwanted && is_as_often
+        self.is_open == other.is_open && self.unwanted == other.unwanted
     }
 
-    /// May its jobs go there? Never to hours that they like less, nor to where fewer of their runs
-    /// are seen: those would only be hidden.
+    /// May its jobs go there? Never to hours that they like less.
     pub fn may_go_to(&self, other: &Self) -> bool {
-        other.is_open && other.unwanted <= self.unwanted && other.runs >= self.runs - 1e-9
+        other.is_open && other.unwanted <= self.unwanted
     }
 }
 

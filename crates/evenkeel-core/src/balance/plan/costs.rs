@@ -1,18 +1,23 @@
 //! Moves that make cost more even and leave runs as even as they are.
 
+use super::board::{Board, Met, next_to};
 use super::classes::Cell;
-use super::heaps::{By, Heaps};
-use super::improve::{Board, Met, gain, next_to};
+use super::heaps::Heaps;
+use super::improve::Aim;
 
 /// A cell that costs this much more than the others on average is left as it is.
 const TOLERATED: f64 = 1.02;
 
-/// What makes cost more even between two cells.
-enum Change {
-    /// A heavy job goes there and a light one comes back.
-    Swap((u64, u32), (u64, u32)),
-    /// A job goes there.
-    Move((u64, u32)),
+/// Runs alone.
+const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
+
+/// What makes cost more even between a cell and another: a heavy job goes there, and a light one may
+/// come back. Jobs are (cost, number of the mover).
+struct Change {
+    gained: f64,
+    to: usize,
+    goes: (u64, u32),
+    comes: Option<(u64, u32)>,
 }
 
 impl Board<'_> {
@@ -30,83 +35,81 @@ impl Board<'_> {
     fn even_out_cost(&mut self, class: usize) {
         let mut met = self.met(class);
         let cells = &self.classes.classes[class].cells;
-        let tolerated = TOLERATED * met.cost.iter().sum::<f64>() / cells.len().max(1) as f64;
-        let mut heaps = Heaps::new(cells, &met, By::Cost);
+        let runs: f64 = cells.iter().map(|cell| cell.runs).sum();
+        let tolerated = TOLERATED * met.cost.iter().sum::<f64>() / runs;
+        let key = |met: &Met, cells: &[Cell], cell: usize| {
+            [&met.cost, &met.runs, &met.all].map(|sums| sums[cell] / cells[cell].runs)
+        };
+        let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
         // Each change gains something, but there is no end to small ones.
         for _ in 0..self.movers.len() {
-            let Some(from) = heaps.fullest().filter(|from| met.cost[*from] > tolerated) else {
-                break;
-            };
             let cells = &self.classes.classes[class].cells;
+            let is_much = |from: &usize| met.cost[*from] / cells[*from].runs > tolerated;
+            let Some(from) = heaps.fullest().filter(is_much) else { break };
             let to = heaps.emptiest_for(cells, from);
-            let change = to.and_then(|to| Some((to, self.change(class, &met, from, to)?)));
-            let Some((to, change)) = change else {
+            let change = to.and_then(|to| self.change(class, &met, from, to));
+            let Some(change) = change.or_else(|| self.any_change(class, &met, from)) else {
                 heaps.leave_alone(from);
                 continue;
             };
-            match change {
-                Change::Swap(heavy, light) => {
-                    self.take(class, from, heavy);
-                    self.take(class, to, light);
-                    self.put(&mut met, heavy.1, to, true);
-                    self.put(&mut met, light.1, from, false);
-                }
-                Change::Move(job) => {
-                    self.take(class, from, job);
-                    self.put(&mut met, job.1, to, false);
-                }
+            let to = change.to;
+            self.take(class, from, change.goes);
+            if let Some(comes) = change.comes {
+                self.take(class, to, comes);
+            }
+            self.put(&mut met, change.goes.1, to, change.comes.is_some());
+            if let Some(comes) = change.comes {
+                self.put(&mut met, comes.1, from, false);
             }
             let cells = &self.classes.classes[class].cells;
-            heaps.changed(cells, &met, from);
-            heaps.changed(cells, &met, to);
+            heaps.changed(cells, from, key(&met, cells, from));
+            heaps.changed(cells, to, key(&met, cells, to));
         }
         self.settle(class, &met);
+    }
+
+    /// The best change with any other cell.
+    fn any_change(&self, class: usize, met: &Met, from: usize) -> Option<Change> {
+        let cells = &self.classes.classes[class].cells;
+        let others =
+            (0..cells.len()).filter(|to| *to != from && cells[from].may_go_to(&cells[*to]));
+        let changes = others.filter_map(|to| self.change(class, met, from, to));
+        changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
     }
 
     /// The change between two cells that makes their cost most even, as far as it is easily found.
     fn change(&self, class: usize, met: &Met, from: usize, to: usize) -> Option<Change> {
         let cells = &self.classes.classes[class].cells;
-        // So much has to go at most: half of it would make them equal.
-        let most = (met.cost[from] - met.cost[to]) / cells[from].squares * 1e6;
+        // So much can go at most; half of it would make them equal.
+        let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
+        let most = most * 1e6;
+        if most < 1.0 {
+            return None;
+        }
         let half = (most / 2.0) as u64;
-        let gained = |cost: u64| cost as f64 * (most - cost as f64);
-        let mut best: Option<(f64, Change)> = None;
-        let mut offer = |cost: u64, change: Change| {
-            let gained = gained(cost);
-            if gained > 1e-3 * most && best.as_ref().is_none_or(|(best, _)| gained > *best) {
-                best = Some((gained, change));
+        let mut best: Option<Change> = None;
+        let mut offer = |goes: (u64, u32), comes: Option<(u64, u32)>| {
+            let cost = goes.0 as f64 - comes.map_or(0.0, |comes| comes.0 as f64);
+            let gained = cost * (most - cost);
+            if gained > 1e-3 * most && best.as_ref().is_none_or(|best| gained > best.gained) {
+                best = Some(Change { gained, to, goes, comes });
             }
         };
-        let is_neutral = gain(met, cells, from, to) > -1e-6;
-        let leaves = cells[from].jobs_near(half);
-        for job in leaves.into_iter().flatten().filter(|_| is_neutral) {
-            offer(job.0, Change::Move(job));
+        if RUNS.gained(met, cells, (from, to), 0.0) > -1e-6 {
+            let near = cells[from].jobs_near(half);
+            near.into_iter().flatten().for_each(|goes| offer(goes, None));
         }
-        let light = [cells[to].natives.first(), cells[to].guests.first()];
         if cells[to].may_go_to(&cells[from]) {
-            for light in light.into_iter().flatten().copied() {
-                for heavy in cells[from].jobs_near(light.0 + half).into_iter().flatten() {
-                    if heavy.0 > light.0 {
-                        offer(heavy.0 - light.0, Change::Swap(heavy, light));
-                    }
-                }
+            let light = [cells[to].natives.first(), cells[to].guests.first()];
+            for comes in light.into_iter().flatten() {
+                let near = cells[from].jobs_near(comes.0 + half);
+                near.into_iter().flatten().for_each(|goes| offer(goes, Some(*comes)));
             }
         }
-        let (_, change) = best?;
-        let may = match &change {
-            Change::Swap(heavy, light) => {
-                self.may_wait(heavy.1, to) && self.may_wait(light.1, from)
-            }
-            Change::Move(job) => self.may_wait(job.1, to),
-        };
-        may.then_some(change)
-    }
-
-    fn take(&mut self, class: usize, cell: usize, job: (u64, u32)) {
-        let cell = &mut self.classes.classes[class].cells[cell];
-        if !cell.guests.remove(&job) {
-            cell.natives.remove(&job);
-        }
+        best.filter(|best| {
+            let may_come = best.comes.is_none_or(|comes| self.may_wait(comes.1, from));
+            may_come && self.may_wait(best.goes.1, to)
+        })
     }
 }
 

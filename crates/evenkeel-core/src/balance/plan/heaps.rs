@@ -4,9 +4,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::classes::Cell;
-use super::improve::Met;
 
-/// The cells of a class by what is met there.
+/// The cells of a class by what a run meets there on average.
 pub(super) struct Heaps {
     /// Those that jobs may leave.
     full: BinaryHeap<Entry>,
@@ -18,22 +17,15 @@ pub(super) struct Heaps {
     sample: Vec<usize>,
     /// Entries of other versions are out of date.
     version: Vec<u32>,
-    by: By,
 }
 
-/// What cells are compared by.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum By {
-    /// Runs, then cost.
-    Runs,
-    /// Cost alone.
-    Cost,
-}
+/// What a run meets in a cell on average: what cells are compared by first, second and third.
+pub(super) type Key = [f64; 3];
 
-/// A cell with what is met there. Of equals, the first is the emptiest.
+/// A cell with what a run meets there. Of equals, the first is the emptiest.
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Entry {
-    met: [f64; 3],
+    met: Key,
     cell: usize,
     version: u32,
 }
@@ -54,14 +46,13 @@ impl PartialOrd for Entry {
 }
 
 impl Heaps {
-    pub fn new(cells: &[Cell], met: &Met, by: By) -> Self {
+    pub fn new(cells: &[Cell], met: impl Fn(usize) -> Key) -> Self {
         let mut heaps = Self {
             full: BinaryHeap::with_capacity(cells.len()),
             empty: Vec::new(),
             kind: Vec::with_capacity(cells.len()),
             sample: Vec::new(),
             version: vec![0; cells.len()],
-            by,
         };
         for (cell, it) in cells.iter().enumerate() {
             let alike = |other: &usize| it.is_like(&cells[*other]);
@@ -72,7 +63,7 @@ impl Heaps {
             });
             heaps.kind.push(kind);
         }
-        (0..cells.len()).for_each(|cell| heaps.push(cells, met, cell));
+        (0..cells.len()).for_each(|cell| heaps.push(cells, cell, met(cell)));
         heaps
     }
 
@@ -112,16 +103,12 @@ impl Heaps {
     }
 
     /// Something came or left.
-    pub fn changed(&mut self, cells: &[Cell], met: &Met, cell: usize) {
+    pub fn changed(&mut self, cells: &[Cell], cell: usize, met: Key) {
         self.version[cell] += 1;
-        self.push(cells, met, cell);
+        self.push(cells, cell, met);
     }
 
-    fn push(&mut self, cells: &[Cell], met: &Met, cell: usize) {
-        let met = match self.by {
-            By::Runs => [met.runs[cell], met.cost[cell], met.all[cell]],
-            By::Cost => [met.cost[cell], met.runs[cell], met.all[cell]],
-        };
+    fn push(&mut self, cells: &[Cell], cell: usize, met: Key) {
         let entry = Entry { met, cell, version: self.version[cell] };
         if cells[cell].has_jobs() {
             self.full.push(entry);

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::Wanted;
-use super::improve::Board;
+use super::board::Board;
 use crate::balance::loads::{Loads, Measure};
 use crate::balance::rhythm::Rhythm;
-use crate::balance::spread::{Grain, Spread};
+use crate::balance::spread::Grain;
 use crate::time::Span;
 
 /// Scores are looked at so many times on the way.
 const STOPS: usize = 32;
 /// A score this much better is better.
 const BETTER: f64 = 1e-9;
-/// The end of a plan is left out if cost gets more even by less than this.
+/// The end of a plan is left out if it makes cost, or the days after the first, more even by less
+/// than this.
 const BARELY: f64 = 0.002;
 
 /// A part of the steps of a plan, from the first on, and what it comes to.
@@ -21,8 +22,12 @@ const BARELY: f64 = 0.002;
 struct Stop {
     steps: usize,
     loads: Loads,
-    runs: Spread,
-    cost: Spread,
+    /// How even runs are.
+    runs: f64,
+    /// How even cost is.
+    cost: f64,
+    /// How even runs are in the whole horizon.
+    week: f64,
 }
 
 impl Board<'_> {
@@ -40,16 +45,20 @@ impl Board<'_> {
             }
         }
         let target = wanted.target_score.unwrap_or(f64::INFINITY);
-        if let Some(reached) = stops.iter().position(|stop| stop.runs.score >= target) {
-            return self.first(&stops, reached, |stop| stop.runs.score >= target);
+        if let Some(reached) = stops.iter().position(|stop| stop.runs >= target) {
+            return self.first(&stops, reached, |stop| stop.runs >= target);
         }
-        let most = |of: fn(&Stop) -> f64| stops.iter().map(of).fold(0.0, f64::max);
-        let best_runs = most(|stop| stop.runs.score) - BETTER;
-        let most_even = stops.iter().filter(|stop| stop.runs.score >= best_runs);
-        let best_cost = most_even.map(|stop| stop.cost.score).fold(0.0, f64::max) - BARELY;
-        let is_best = |stop: &Stop| stop.runs.score >= best_runs && stop.cost.score >= best_cost;
-        let best = stops.iter().position(is_best).unwrap_or(0);
-        self.first(&stops, best, is_best)
+        let runs = stops.iter().map(|stop| stop.runs).fold(0.0, f64::max) - BETTER;
+        let even = || stops.iter().filter(|stop| stop.runs >= runs);
+        let week = even().map(|stop| stop.week).fold(0.0, f64::max) - BARELY;
+        let cost = even().map(|stop| stop.cost).fold(0.0, f64::max) - BARELY;
+        let is_best = |it: &Stop| it.runs >= runs && it.week >= week && it.cost >= cost;
+        // There may be none: then the most even, and the last of them.
+        let last = || stops.iter().rposition(|stop| stop.runs >= runs);
+        match stops.iter().position(is_best) {
+            Some(best) => self.first(&stops, best, is_best),
+            None => last().map_or(0, |last| stops[last].steps),
+        }
     }
 
     /// The fewest steps that will do, if those of `stops[reached]` do and those of the one before
@@ -134,8 +143,18 @@ pub(super) fn change_load(loads: &mut Loads, rhythm: &Rhythm, jobs: i64, cost: i
 
 impl Stop {
     fn at(steps: usize, loads: Loads) -> Self {
-        let runs = loads.spread(Measure::Runs, Grain::Slot);
-        let cost = loads.spread(Measure::Cost, Grain::Slot);
-        Self { steps, loads, runs, cost }
+        let score = |measure| loads.spread(measure, Grain::Slot).score;
+        let (runs, cost) = (score(Measure::Runs), score(Measure::Cost));
+        let week = evenness(&loads.by_slot(Measure::Runs));
+        Self { steps, loads, runs, cost, week }
     }
+}
+
+/// The share of the load that is below the average; a score for which it does not matter what could
+/// be moved.
+fn evenness(loads: &[f64]) -> f64 {
+    let total: f64 = loads.iter().sum();
+    let level = (total / loads.len().max(1) as f64 - 1e-6).ceil();
+    let over: f64 = loads.iter().map(|load| (load - level).max(0.0)).sum();
+    if total > 0.0 { 1.0 - over / total } else { 1.0 }
 }
