@@ -8,6 +8,7 @@ use evenkeel_core::{Attempt, NodeNo, RunKey, Sequence, Shard, Slot, Timestamp};
 use evenkeel_store::{Fire, FireResult, Fired, Now, RunLink, Start, WakeFire, skip_reason_code};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
+use crate::balance::Counts;
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{ReadyRow, key_params, link, link_columns, micros};
@@ -46,6 +47,7 @@ pub(crate) fn fire(session: &mut Session, node: NodeNo, batch: &[Fire], now: Now
         return Ok(Fired { now, results });
     }
     let mut oldest: Option<Timestamp> = None;
+    let mut counts = Counts::default();
     let connection = session.connection();
     let mut statements = Statements::new(connection)?;
     for index in by_job(batch, |fire| fire.job.0) {
@@ -55,8 +57,13 @@ pub(crate) fn fire(session: &mut Session, node: NodeNo, batch: &[Fire], now: Now
         if let (FireResult::Fired(Fence(1..)), Some((at, _))) = (result, &fire.start) {
             oldest = Some(oldest.map_or(*at, |oldest| oldest.min(*at)));
         }
+        // That was its last time.
+        if fire.next_at.is_none() && matches!(result, FireResult::Fired(_)) {
+            counts.recount(connection, fire.job, None)?;
+        }
     }
     drop(statements);
+    counts.write(connection)?;
     if let Some(oldest) = oldest {
         session.lower_oldest_open(node, oldest)?;
     }

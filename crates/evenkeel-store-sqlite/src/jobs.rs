@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
 use evenkeel_store::{Job, NewJob, Now, Registered};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::balance::{Counted, Counts};
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::labels;
@@ -15,18 +17,24 @@ pub(crate) fn register(
     connection: &Connection,
     tenant: TenantNo,
     jobs: &[NewJob],
+    loads: &[Option<Load>],
     now: Now,
 ) -> Answer<Vec<Registered>> {
     let now = resolve(now);
+    let mut counts = Counts::default();
     let mut answers = Vec::with_capacity(jobs.len());
-    for job in jobs {
+    for (job, load) in jobs.iter().zip(loads) {
         answers.push(match find_namesake(connection, tenant, &job.about, JobNo(0))? {
             Some(other) => Registered::NameTaken(other),
-            None => Registered::Created(register_one(connection, tenant, job, now)?),
+            None => {
+                let counted = counts.add(tenant, load.as_ref());
+                Registered::Created(register_one(connection, tenant, job, counted, now)?)
+            }
         });
     }
     let created = answers.iter().filter(|it| matches!(it, Registered::Created(_))).count();
     count_jobs(connection, tenant, created as i64)?;
+    counts.write(connection)?;
     Ok(answers)
 }
 
@@ -34,6 +42,7 @@ fn register_one(
     connection: &Connection,
     tenant: TenantNo,
     job: &NewJob,
+    counted: Counted,
     now: Timestamp,
 ) -> Answer<JobNo> {
     let about = &job.about;
@@ -60,6 +69,9 @@ fn register_one(
             now.as_micros(),
             micros(job.next_at),
             job.definition.schedule.follows_its_end(),
+            counted.key,
+            counted.cost,
+            counted.is_stated,
         ],
     )?;
     tell_scheduler(connection, no, job.next_at, now)?;

@@ -9,13 +9,13 @@ use crate::clock::system_time;
 use crate::{OpenError, SqliteOptions};
 
 /// Every statement of this crate fits, so none is ever prepared twice.
-const STATEMENTS: usize = 256;
+const STATEMENTS: usize = 320;
 
 /// A file that shrank the log to this many bytes stays that large between rounds.
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0006_lists.sql"),
     include_str!("../migrations/0007_requests.sql"),
     include_str!("../migrations/0008_access.sql"),
+    include_str!("../migrations/0009_balance.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

@@ -1,11 +1,13 @@
 //! What people ask of jobs that exist.
 
+use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{RunKey, Slot, TenantNo, Timestamp};
 use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing};
 use rusqlite::{Connection, params};
 
+use crate::balance::Counts;
 use crate::clock::resolve;
 use crate::ends::{ask_to_end, find_running, withdraw};
 use crate::error::Answer;
@@ -42,9 +44,10 @@ pub(crate) fn order(
 ) -> Answer<Vec<Obeyed>> {
     let now = resolve(now);
     let mut counted = Counted::default();
+    let mut counts = Counts::default();
     let mut answers = Vec::with_capacity(orders.len());
     for order in orders {
-        answers.push(order_one(connection, tenant, order, &mut counted, now)?);
+        answers.push(order_one(connection, tenant, order, (&mut counted, &mut counts), now)?);
     }
     let Counted { deleted, paused, cancelled } = counted;
     if (deleted, paused, cancelled) != (0, 0, 0) {
@@ -52,6 +55,7 @@ pub(crate) fn order(
             .prepare_cached(include_str!("../queries/order_count.sql"))?
             .execute(params![tenant.0, deleted, paused, cancelled])?;
     }
+    counts.write(connection)?;
     Ok(answers)
 }
 
@@ -59,7 +63,7 @@ fn order_one(
     connection: &Connection,
     tenant: TenantNo,
     order: &Order,
-    counted: &mut Counted,
+    (counted, counts): (&mut Counted, &mut Counts),
     now: Timestamp,
 ) -> Answer<Obeyed> {
     let Some(job) = get(connection, tenant, order.id)? else { return Ok(Obeyed::NotFound) };
@@ -84,7 +88,12 @@ fn order_one(
     let run = act(connection, &job, &order.action, now)?;
     let running = end(connection, &job, effect, now)?;
     let after = get(connection, tenant, order.id)?;
-    tell_scheduler(connection, job.no, after.as_ref().and_then(|job| job.next_at), now)?;
+    let next_at = after.as_ref().and_then(|job| job.next_at);
+    tell_scheduler(connection, job.no, next_at, now)?;
+    let load = after
+        .as_ref()
+        .and_then(|job| Load::of(&job.definition, job.history.average_good_duration, job.next_at?));
+    counts.recount(connection, job.no, load.as_ref())?;
     Ok(Obeyed::Done(Box::new(Done { job: after, running, run })))
 }
 

@@ -1,6 +1,7 @@
 //! The port's verbs: which of them write, which only look, and how urgent they are.
 
 use async_trait::async_trait;
+use evenkeel_core::balance::Load;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
@@ -26,9 +27,12 @@ impl JobStore for SqliteStore {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError> {
         let tenant = scope.tenant;
+        // Here, and not by the writer, whom everybody waits for.
+        let loads: Vec<_> =
+            jobs.iter().map(|job| Load::of(&job.definition, None, job.next_at?)).collect();
         self.writer
             .write(Command, jobs.len() * 2, move |session| {
-                jobs::register(session.connection(), tenant, &jobs, now)
+                jobs::register(session.connection(), tenant, &jobs, &loads, now)
             })
             .await
     }

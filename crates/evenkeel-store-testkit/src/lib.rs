@@ -9,10 +9,12 @@
 //!
 //! What the port's contract leaves open is settled in the docs of [`cases`].
 
+pub mod balance;
 pub mod cases;
 pub mod fixtures;
 mod list;
 mod list_access;
+mod list_balance;
 mod list_changes;
 mod list_control;
 mod list_events;

@@ -418,6 +418,7 @@ macro_rules! store_conformance {
         $crate::__change_conformance! { $open }
         $crate::__list_conformance! { $open }
         $crate::__access_conformance! { $open }
+        $crate::__balance_conformance! { $open }
     };
 }
 

@@ -9,6 +9,7 @@ fn every_case_is_in_the_list_once() {
     let lists = [
         "list.rs",
         "list_access.rs",
+        "list_balance.rs",
         "list_changes.rs",
         "list_control.rs",
         "list_events.rs",

@@ -6,6 +6,7 @@ use evenkeel_store::{CheckpointFate, Finish, FinishResult, Then, Traces, sql_tim
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
+use crate::balance::Counts;
 use crate::error::Answer;
 use crate::fire::by_job;
 use crate::jobs::mark_changed;
@@ -43,15 +44,19 @@ pub(crate) fn finish(
         history: connection.prepare_cached(include_str!("../../queries/finish_history.sql"))?,
         job: connection.prepare_cached(include_str!("../../queries/finish_job.sql"))?,
     };
+    let mut counts = Counts::default();
     for index in by_job(batch, |finish| finish.key.job_no.0) {
-        results[index] = finish_one(connection, &mut statements, node, &batch[index], alpha)?;
+        let finish = &batch[index];
+        results[index] = finish_one(connection, &mut statements, &mut counts, node, finish, alpha)?;
     }
+    counts.write(connection)?;
     Ok(results)
 }
 
 fn finish_one(
     connection: &Connection,
     statements: &mut Statements<'_>,
+    counts: &mut Counts,
     node: NodeNo,
     finish: &Finish,
     alpha: f64,
@@ -109,6 +114,9 @@ fn finish_one(
     {
         let stops = stop_job && is_asked_to_end(connection, node.0, finish.key)?.is_none();
         go_on(connection, finish.key.job_no, stops, next_at.filter(|_| before.by_end))?;
+        if stops {
+            counts.recount(connection, finish.key.job_no, None)?;
+        }
     }
     let good = finish.outcome.is_good();
     if over && !good {

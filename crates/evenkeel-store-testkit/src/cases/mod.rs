@@ -19,7 +19,8 @@
 //!
 //! **Numbers.** `executions` counts starts: claimed fires and claims, also of an attempt that went
 //! back into the queue. An attempt's number is `executions` after its start, a skip record's is
-//! `executions` as it was. A generation starts at 1 and only `order` raises it.
+//! `executions` as it was. A generation starts at 1 and only `order` and `move_jobs`
+//! raise it.
 //!
 //! **Wakes.** To `get_run` a wake is an attempt that nobody has had: no node, no number, fence 0;
 //! `list_runs` and its totals leave it out. `fire_wakes` checks node, key and due time. A retry of
@@ -82,6 +83,14 @@
 //! that comes back to the list is another one than it had. An attempt should have started if its
 //! deadline is before now. A judgement that takes a job off the list forgets its level.
 //!
+//! **Balance.** A job is placed when its promise begins to count: `placed_at` is `since`, and a move
+//! sets both. A move changes neither what the job counts for nor `updated_at`. A placement of a job
+//! that counts for nothing has no rhythm and no cost. Whoever begins a rebalance stops those of the
+//! tenant that nobody has touched for long; one that goes on is begun again only if it was not
+//! touched for long, and one that is over is answered as it is. `end_rebalance` changes nothing but
+//! what goes on. `move_jobs` refuses moves to a rhythm that is not given with them, and answers
+//! `Stopped` for a batch that was never planned. A rebalance that is forgotten is one of the oldest.
+//!
 //! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
 //! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of
 //! its job that was the last to end well, or the last to fail or time out. Each step also forgets the notes that ended
@@ -93,6 +102,10 @@
 pub mod api_keys;
 pub mod at_risk;
 pub mod audit;
+pub mod balance_counts;
+pub mod balance_moves;
+pub mod balance_plans;
+pub mod balance_weigh;
 pub mod bulk;
 pub mod cancel;
 pub mod checkpoints;

@@ -1,0 +1,1 @@
+DELETE FROM rebalance_part WHERE rebalance_no = ?1

@@ -1,0 +1,1 @@
+DELETE FROM rhythm WHERE tenant_no = ?1 AND key = ?2 AND jobs <= 0

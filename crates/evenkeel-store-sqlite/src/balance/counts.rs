@@ -1,0 +1,164 @@
+//! How many jobs have which rhythm.
+//!
+//! Whatever gives or takes a job its next time keeps the counts in the same transaction. Changes of
+//! a batch are added up first: however many jobs it has, each rhythm is written once.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::balance::{Load, RhythmKey};
+use evenkeel_core::{JobNo, Span, TenantNo};
+use evenkeel_store::RhythmCount;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::error::Answer;
+
+/// No run is counted for more than a year, so that sums stay in range.
+const COST_MAX: i64 = 366 * 86_400 * 1_000_000;
+
+/// What a job's row says of its count.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Counted {
+    /// 0 if it counts for nothing.
+    pub(crate) key: i64,
+    pub(crate) cost: i64,
+    pub(crate) is_stated: bool,
+}
+
+impl Counted {
+    pub(crate) fn as_load(load: Option<&Load>) -> Self {
+        load.map_or_else(Self::default, |load| Self {
+            key: load.key.0,
+            cost: stored_cost(load.cost),
+            is_stated: load.is_stated,
+        })
+    }
+}
+
+/// A cost as it is stored.
+pub(super) fn stored_cost(cost: Span) -> i64 {
+    i64::try_from(cost.as_micros()).unwrap_or(COST_MAX).min(COST_MAX)
+}
+
+/// By how much counts change.
+#[derive(Default)]
+pub(crate) struct Counts {
+    by: BTreeMap<(i32, i64), Change>,
+}
+
+#[derive(Default)]
+struct Change {
+    jobs: i64,
+    cost: i64,
+    /// There if some job came.
+    rhythm: Option<String>,
+}
+
+impl Counts {
+    /// A job that was not there counts like this; gives what its row is to say.
+    pub(crate) fn add(&mut self, tenant: TenantNo, load: Option<&Load>) -> Counted {
+        let counted = Counted::as_load(load);
+        if let Some(load) = load {
+            self.come(tenant.0, counted.key, counted.cost, &load.rhythm);
+        }
+        counted
+    }
+
+    /// A job has this rhythm from here on.
+    pub(super) fn come(&mut self, tenant: i32, key: i64, cost: i64, rhythm: &str) {
+        let change = self.by.entry((tenant, key)).or_default();
+        change.jobs += 1;
+        change.cost += cost;
+        change.rhythm.get_or_insert_with(|| rhythm.to_owned());
+    }
+
+    /// A job had this rhythm until here.
+    pub(super) fn go(&mut self, tenant: i32, key: i64, cost: i64) {
+        let change = self.by.entry((tenant, key)).or_default();
+        change.jobs -= 1;
+        change.cost -= cost;
+    }
+
+    /// A job counts for more or less.
+    pub(super) fn weigh(&mut self, tenant: i32, key: i64, more: i64) {
+        self.by.entry((tenant, key)).or_default().cost += more;
+    }
+
+    /// Counts a job that is there like this, whatever it counted for before.
+    pub(crate) fn recount(
+        &mut self,
+        connection: &Connection,
+        job: JobNo,
+        load: Option<&Load>,
+    ) -> Answer<()> {
+        let found: Option<(i32, Option<i64>, i64)> = connection
+            .prepare_cached(include_str!("../../queries/rhythm_of.sql"))?
+            .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        let Some((tenant, key, cost)) = found else { return Ok(()) };
+        if let Some(key) = key.filter(|key| *key != 0) {
+            self.go(tenant, key, cost);
+        }
+        let counted = self.add(TenantNo(tenant), load);
+        connection
+            .prepare_cached(include_str!("../../queries/rhythm_set.sql"))?
+            .execute(params![job.0, counted.key, counted.cost, counted.is_stated])?;
+        Ok(())
+    }
+
+    /// Writes all changes down.
+    pub(crate) fn write(self, connection: &Connection) -> Answer<()> {
+        for ((tenant, key), change) in self.by {
+            let Change { jobs, cost, rhythm } = change;
+            if jobs > 0 {
+                connection
+                    .prepare_cached(include_str!("../../queries/rhythms_add.sql"))?
+                    .execute(params![tenant, key, jobs, cost, rhythm.unwrap_or_default()])?;
+            } else if (jobs, cost) != (0, 0) {
+                connection
+                    .prepare_cached(include_str!("../../queries/rhythms_change.sql"))?
+                    .execute(params![tenant, key, jobs, cost])?;
+            }
+            if jobs < 0 {
+                connection
+                    .prepare_cached(include_str!("../../queries/rhythms_forget.sql"))?
+                    .execute(params![tenant, key])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn rhythms(
+    db: &Connection,
+    after: Option<(TenantNo, RhythmKey)>,
+    limit: u32,
+) -> Answer<Vec<RhythmCount>> {
+    let (tenant, key) =
+        after.map_or((i64::MIN, i64::MIN), |(tenant, key)| (i64::from(tenant.0), key.0));
+    let mut statement = db.prepare_cached(include_str!("../../queries/rhythms.sql"))?;
+    let found = statement.query_map(params![tenant, key, limit], count_from)?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn own_rhythms(
+    db: &Connection,
+    tenant: TenantNo,
+    after: Option<RhythmKey>,
+    limit: u32,
+) -> Answer<Vec<RhythmCount>> {
+    // No key is 0, but some are below: without a place the list begins before all of them.
+    let after = after.map_or(i64::MIN, |key| key.0);
+    let mut statement = db.prepare_cached(include_str!("../../queries/own_rhythms.sql"))?;
+    let found = statement.query_map(params![tenant.0, after, limit], count_from)?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+fn count_from(row: &Row<'_>) -> rusqlite::Result<RhythmCount> {
+    Ok(RhythmCount {
+        tenant: TenantNo(row.get(0)?),
+        key: RhythmKey(row.get(1)?),
+        rhythm: row.get(2)?,
+        jobs: row.get::<_, i64>(3)?.unsigned_abs(),
+        cost: Span::from_micros(row.get::<_, i64>(4)?.unsigned_abs()),
+    })
+}

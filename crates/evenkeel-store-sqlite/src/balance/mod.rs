@@ -1,0 +1,211 @@
+//! Counts of load, and moves.
+
+mod counts;
+mod moves;
+mod rebalances;
+mod weigh;
+
+use async_trait::async_trait;
+use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::{JobNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    BalanceStore, MoveBatch, Moved, Now, Page, PageRequest, Rebalance, RebalancePart,
+    RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+};
+use uuid::Uuid;
+
+use crate::SqliteStore;
+use crate::queue::Urgency::{Batch, Command};
+use crate::queue::weight;
+
+pub(crate) use counts::{Counted, Counts};
+
+#[async_trait]
+impl BalanceStore for SqliteStore {
+    async fn rhythms(
+        &self,
+        after: Option<(TenantNo, RhythmKey)>,
+        limit: u32,
+    ) -> Result<Vec<RhythmCount>, StoreError> {
+        self.readers.read(move |db| counts::rhythms(db, after, limit)).await
+    }
+
+    async fn own_rhythms(
+        &self,
+        scope: &Scope,
+        after: Option<RhythmKey>,
+        limit: u32,
+    ) -> Result<Vec<RhythmCount>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| counts::own_rhythms(db, tenant, after, limit)).await
+    }
+
+    async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
+        // Mostly there are none, and then the writer is left in peace.
+        let found = self.engine_readers.read(move |db| weigh::find_uncounted(db, limit)).await?;
+        let count = found.len();
+        if count > 0 {
+            self.writer
+                .write(Batch, count, move |session| weigh::count(session.connection(), &found))
+                .await?;
+        }
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError> {
+        let (jobs, next) =
+            self.engine_readers.read(move |db| weigh::look(db, after, limit)).await?;
+        if jobs.is_empty() {
+            return Ok(Weighed { next, changed: 0 });
+        }
+        self.writer
+            .write(Batch, jobs.len(), move |session| {
+                weigh::weigh(session.connection(), &jobs, next)
+            })
+            .await
+    }
+
+    async fn placements(
+        &self,
+        scope: &Scope,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<Placement>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| moves::placements(db, tenant, after, limit)).await
+    }
+
+    async fn placements_of(
+        &self,
+        scope: &Scope,
+        jobs: &[JobNo],
+    ) -> Result<Vec<Placement>, StoreError> {
+        let (tenant, jobs) = (scope.tenant, jobs.to_vec());
+        self.readers.read(move |db| moves::placements_of(db, tenant, &jobs)).await
+    }
+
+    async fn plan_rebalance(
+        &self,
+        scope: &Scope,
+        rebalance: Rebalance,
+        parts: Vec<Vec<u8>>,
+    ) -> Result<(), StoreError> {
+        let tenant = scope.tenant;
+        let rows = weight(1 + parts.len(), parts.iter().map(Vec::len).sum());
+        self.writer
+            .write(Command, rows, move |session| {
+                rebalances::plan(session.connection(), tenant, &rebalance, &parts)
+            })
+            .await
+    }
+
+    async fn get_rebalance(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+    ) -> Result<Option<Rebalance>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| rebalances::get(db, tenant, id)).await
+    }
+
+    async fn rebalance_part(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        part: u32,
+    ) -> Result<Option<RebalancePart>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| rebalances::part(db, tenant, id, part)).await
+    }
+
+    async fn list_rebalances(
+        &self,
+        scope: &Scope,
+        page: PageRequest<(Timestamp, Uuid)>,
+    ) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| rebalances::list(db, tenant, page)).await
+    }
+
+    async fn begin_rebalance(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        silent_before: Timestamp,
+        now: Now,
+    ) -> Result<Option<Rebalance>, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 2, move |session| {
+                rebalances::begin(session.connection(), tenant, id, silent_before, now)
+            })
+            .await
+    }
+
+    async fn end_rebalance(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        state: RebalanceState,
+        now: Now,
+    ) -> Result<Option<Rebalance>, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 1, move |session| {
+                rebalances::end(session.connection(), tenant, id, state, now)
+            })
+            .await
+    }
+
+    async fn move_jobs(
+        &self,
+        scope: &Scope,
+        batch: MoveBatch,
+        now: Now,
+    ) -> Result<Moved, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Batch, batch.moves.len() + 1, move |session| {
+                moves::move_jobs(session.connection(), tenant, &batch, now)
+            })
+            .await
+    }
+
+    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError> {
+        self.writer
+            .write(Batch, 1, move |session| {
+                rebalances::keep_score(session.connection(), tenant, score)
+            })
+            .await
+    }
+
+    async fn scores(
+        &self,
+        scope: &Scope,
+        from: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<ScoreKept>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| rebalances::scores(db, tenant, from, until, limit)).await
+    }
+
+    async fn forget_balance(
+        &self,
+        scores_before: Timestamp,
+        plans_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let look = self
+            .engine_readers
+            .read(move |db| rebalances::is_anything_old(db, scores_before, plans_before));
+        if !look.await? {
+            return Ok(0);
+        }
+        self.writer
+            .write(Batch, limit as usize, move |session| {
+                rebalances::forget(session.connection(), scores_before, plans_before, limit)
+            })
+            .await
+    }
+}

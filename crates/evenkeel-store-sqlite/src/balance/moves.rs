@@ -1,0 +1,136 @@
+//! Where jobs are placed, and moves to other times.
+
+use std::collections::HashMap;
+
+use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::{JobNo, Slot, Span, TenantNo, Timestamp};
+use evenkeel_store::{MoveBatch, Moved, Now, StoreError, sql_time};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::counts::Counts;
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::fire::by_job;
+use crate::jobs::tell_scheduler;
+use crate::rows::job_id;
+
+pub(super) fn placements(
+    db: &Connection,
+    tenant: TenantNo,
+    after: Option<JobNo>,
+    limit: u32,
+) -> Answer<Vec<Placement>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/placements.sql"))?;
+    let after = after.map_or(i64::MIN, |job| job.0);
+    let mut rows = statement.query(params![tenant.0, after, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(placement_from(row)?);
+    }
+    Ok(found)
+}
+
+pub(super) fn placements_of(
+    db: &Connection,
+    tenant: TenantNo,
+    jobs: &[JobNo],
+) -> Answer<Vec<Placement>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/placements_of.sql"))?;
+    let mut found = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let mut rows = statement.query(params![tenant.0, job.0])?;
+        if let Some(row) = rows.next()? {
+            found.push(placement_from(row)?);
+        }
+    }
+    Ok(found)
+}
+
+/// By position: a plan reads this of every job.
+fn placement_from(row: &Row<'_>) -> Answer<Placement> {
+    let rhythm: Option<i64> = row.get(7)?;
+    let live: i64 = row.get(6)?;
+    Ok(Placement {
+        job: JobNo(row.get(0)?),
+        seed: job_id(row.get(1)?)?.seed(),
+        generation: row.get(2)?,
+        next_at: Timestamp::from_micros(row.get(3)?),
+        last_fired_at: sql_time(row.get(4)?),
+        placed_at: Timestamp::from_micros(row.get(5)?),
+        is_live: live > 0,
+        rhythm: rhythm.filter(|key| *key != 0).map(RhythmKey),
+        cost: Span::from_micros(row.get::<_, i64>(8)?.unsigned_abs()),
+    })
+}
+
+pub(super) fn move_jobs(
+    connection: &Connection,
+    tenant: TenantNo,
+    batch: &MoveBatch,
+    now: Now,
+) -> Answer<Moved> {
+    let now = resolve(now);
+    let rhythms: HashMap<RhythmKey, &str> =
+        batch.rhythms.iter().map(|(key, rhythm)| (*key, rhythm.as_str())).collect();
+    if batch.moves.iter().any(|to| !rhythms.contains_key(&to.rhythm)) {
+        let why = "a move leads to a rhythm that is not given";
+        return Err(StoreError::Refused(why.into()).into());
+    }
+    let rebalance: Option<i64> = connection
+        .prepare_cached(include_str!("../../queries/move_jobs_goes_on.sql"))?
+        .query_row(params![tenant.0, batch.rebalance.as_bytes(), batch.part], |row| row.get(0))
+        .optional()?;
+    let Some(rebalance) = rebalance else { return Ok(Moved::Stopped) };
+    let made = move_each(connection, tenant, batch, &rhythms, now)?;
+    let moved = made.iter().filter(|made| **made).count();
+    connection
+        .prepare_cached(include_str!("../../queries/move_jobs_done.sql"))?
+        .execute(params![rebalance, now.as_micros(), moved as i64, (made.len() - moved) as i64])?;
+    let bytes: Vec<u8> = made.iter().map(|made| u8::from(*made)).collect();
+    connection
+        .prepare_cached(include_str!("../../queries/move_jobs_made.sql"))?
+        .execute(params![rebalance, batch.part, bytes])?;
+    Ok(Moved::Done(made))
+}
+
+fn move_each(
+    connection: &Connection,
+    tenant: TenantNo,
+    batch: &MoveBatch,
+    rhythms: &HashMap<RhythmKey, &str>,
+    now: Timestamp,
+) -> Answer<Vec<bool>> {
+    let mut look = connection.prepare_cached(include_str!("../../queries/move_jobs_look.sql"))?;
+    let mut go = connection.prepare_cached(include_str!("../../queries/move_jobs.sql"))?;
+    let mut counts = Counts::default();
+    let mut made = vec![false; batch.moves.len()];
+    for index in by_job(&batch.moves, |to| to.job.0) {
+        let to = &batch.moves[index];
+        if to.new_at <= now {
+            continue;
+        }
+        let new_at = to.new_at.as_micros();
+        let which = params![
+            to.job.0,
+            tenant.0,
+            to.generation,
+            to.old_at.as_micros(),
+            batch.even_live,
+            new_at
+        ];
+        let found: Option<(Option<i64>, i64)> =
+            look.query_row(which, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((rhythm, cost)) = found else { continue };
+        let slot = Slot::of(to.new_at).0;
+        go.execute(params![to.job.0, new_at, slot, now.as_micros(), to.rhythm.0])?;
+        if let Some(old) = rhythm.filter(|key| *key != 0) {
+            counts.go(tenant.0, old, cost);
+            let text = rhythms.get(&to.rhythm).copied().unwrap_or_default();
+            counts.come(tenant.0, to.rhythm.0, cost, text);
+        }
+        tell_scheduler(connection, to.job, Some(to.new_at), now)?;
+        made[index] = true;
+    }
+    counts.write(connection)?;
+    Ok(made)
+}

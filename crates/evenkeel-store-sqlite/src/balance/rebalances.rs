@@ -1,0 +1,281 @@
+//! Rebalances from plan to end, and scores that are kept.
+
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{
+    Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, ScoreKept, StoreError,
+    sql_time,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use uuid::Uuid;
+
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::rows::micros;
+
+/// What states are called in the table.
+const STATES: [RebalanceState; 4] = [
+    RebalanceState::Planned,
+    RebalanceState::Running,
+    RebalanceState::Done,
+    RebalanceState::Stopped,
+];
+
+const fn code(state: RebalanceState) -> u8 {
+    match state {
+        RebalanceState::Planned => 0,
+        RebalanceState::Running => 1,
+        RebalanceState::Done => 2,
+        RebalanceState::Stopped => 3,
+    }
+}
+
+pub(super) fn plan(
+    connection: &Connection,
+    tenant: TenantNo,
+    plan: &Rebalance,
+    parts: &[Vec<u8>],
+) -> Answer<()> {
+    connection.prepare_cached(include_str!("../../queries/plan_rebalance.sql"))?.execute(
+        params![
+            plan.id.as_bytes(),
+            tenant.0,
+            code(plan.state),
+            plan.undoes.as_ref().map(Uuid::as_bytes),
+            plan.undone_by.as_ref().map(Uuid::as_bytes),
+            plan.created_by,
+            plan.created_at.as_micros(),
+            micros(plan.touched_at),
+            micros(plan.ended_at),
+            plan.parts,
+            plan.parts_done,
+            stored(plan.planned),
+            stored(plan.moved),
+            stored(plan.changed),
+            stored(plan.skipped),
+            plan.summary,
+        ],
+    )?;
+    let no = connection.last_insert_rowid();
+    let mut statement =
+        connection.prepare_cached(include_str!("../../queries/plan_rebalance_part.sql"))?;
+    for (part, moves) in parts.iter().enumerate() {
+        statement.execute(params![no, part as i64, moves])?;
+    }
+    Ok(())
+}
+
+pub(super) fn get(db: &Connection, tenant: TenantNo, id: Uuid) -> Answer<Option<Rebalance>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/get_rebalance.sql"))?;
+    let mut rows = statement.query(params![tenant.0, id.as_bytes()])?;
+    rows.next()?.map(rebalance_from).transpose()
+}
+
+pub(super) fn part(
+    db: &Connection,
+    tenant: TenantNo,
+    id: Uuid,
+    part: u32,
+) -> Answer<Option<RebalancePart>> {
+    let found = db
+        .prepare_cached(include_str!("../../queries/rebalance_part.sql"))?
+        .query_row(params![tenant.0, id.as_bytes(), part], |row| {
+            let made: Option<Vec<u8>> = row.get(1)?;
+            let made = made.map(|made| made.into_iter().map(|byte| byte != 0).collect());
+            Ok(RebalancePart { moves: row.get(0)?, made })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+pub(super) fn list(
+    db: &Connection,
+    tenant: TenantNo,
+    page: PageRequest<(Timestamp, Uuid)>,
+) -> Answer<Page<Rebalance, (Timestamp, Uuid)>> {
+    let (at, id) = page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
+    // One more than asked for tells whether there is a next page.
+    let limit = i64::from(page.limit) + 1;
+    let mut statement = db.prepare_cached(include_str!("../../queries/list_rebalances.sql"))?;
+    let mut rows = statement.query(params![tenant.0, at, id.as_bytes(), limit, page.offset])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(rebalance_from(row)?);
+    }
+    let has_more = items.len() > page.limit as usize;
+    items.truncate(page.limit as usize);
+    let total: i64 = db
+        .prepare_cached(include_str!("../../queries/list_rebalances_count.sql"))?
+        .query_row([tenant.0], |row| row.get(0))?;
+    let next = items.last().map(|one| (one.created_at, one.id)).filter(|_| has_more);
+    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+}
+
+pub(super) fn begin(
+    connection: &Connection,
+    tenant: TenantNo,
+    id: Uuid,
+    silent_before: Timestamp,
+    now: Now,
+) -> Answer<Option<Rebalance>> {
+    let now = resolve(now);
+    let Some(wanted) = get(connection, tenant, id)? else { return Ok(None) };
+    let other: Option<Vec<u8>> = connection
+        .prepare_cached(include_str!("../../queries/begin_rebalance_other.sql"))?
+        .query_row(params![tenant.0, id.as_bytes(), silent_before.as_micros()], |row| row.get(0))
+        .optional()?;
+    if let Some(other) = other {
+        return get(connection, tenant, uuid_from(&other)?);
+    }
+    let may_begin = match wanted.state {
+        RebalanceState::Planned | RebalanceState::Stopped => true,
+        RebalanceState::Running => wanted.touched_at.is_none_or(|at| at <= silent_before),
+        RebalanceState::Done => false,
+    };
+    if !may_begin {
+        return Ok(Some(wanted));
+    }
+    // Whoever did the others has left them alone for long.
+    let which = params![tenant.0, id.as_bytes(), now.as_micros()];
+    connection
+        .prepare_cached(include_str!("../../queries/begin_rebalance_stop.sql"))?
+        .execute(which)?;
+    connection.prepare_cached(include_str!("../../queries/begin_rebalance.sql"))?.execute(which)?;
+    if let Some(undone) = wanted.undoes {
+        connection
+            .prepare_cached(include_str!("../../queries/begin_rebalance_undo.sql"))?
+            .execute(params![tenant.0, undone.as_bytes(), id.as_bytes()])?;
+    }
+    get(connection, tenant, id)
+}
+
+pub(super) fn end(
+    connection: &Connection,
+    tenant: TenantNo,
+    id: Uuid,
+    state: RebalanceState,
+    now: Now,
+) -> Answer<Option<Rebalance>> {
+    let now = resolve(now);
+    if matches!(state, RebalanceState::Done | RebalanceState::Stopped) {
+        connection
+            .prepare_cached(include_str!("../../queries/end_rebalance.sql"))?
+            .execute(params![tenant.0, id.as_bytes(), code(state), now.as_micros()])?;
+    }
+    get(connection, tenant, id)
+}
+
+pub(super) fn keep_score(
+    connection: &Connection,
+    tenant: TenantNo,
+    score: ScoreKept,
+) -> Answer<bool> {
+    let ScoreKept { hour, score, next_score, cost_score, peak, mean, jobs } = score;
+    let new = connection.prepare_cached(include_str!("../../queries/keep_score.sql"))?.execute(
+        params![
+            tenant.0,
+            hour.as_micros(),
+            score,
+            next_score,
+            cost_score,
+            peak,
+            mean,
+            stored(jobs)
+        ],
+    )?;
+    Ok(new == 1)
+}
+
+pub(super) fn scores(
+    db: &Connection,
+    tenant: TenantNo,
+    from: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> Answer<Vec<ScoreKept>> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/scores.sql"))?;
+    let asked = params![tenant.0, from.as_micros(), until.as_micros(), limit];
+    let found = statement.query_map(asked, |row| {
+        Ok(ScoreKept {
+            hour: Timestamp::from_micros(row.get(0)?),
+            score: row.get(1)?,
+            next_score: row.get(2)?,
+            cost_score: row.get(3)?,
+            peak: row.get(4)?,
+            mean: row.get(5)?,
+            jobs: row.get::<_, i64>(6)?.unsigned_abs(),
+        })
+    })?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+/// Is there anything that can be forgotten?
+pub(super) fn is_anything_old(
+    db: &Connection,
+    scores_before: Timestamp,
+    plans_before: Timestamp,
+) -> Answer<bool> {
+    let mut statement = db.prepare_cached(include_str!("../../queries/forget_balance_look.sql"))?;
+    let before = params![scores_before.as_micros(), plans_before.as_micros()];
+    Ok(statement.query_row(before, |row| row.get(0))?)
+}
+
+pub(super) fn forget(
+    connection: &Connection,
+    scores_before: Timestamp,
+    plans_before: Timestamp,
+    limit: u32,
+) -> Answer<u64> {
+    let scores = connection
+        .prepare_cached(include_str!("../../queries/forget_balance_scores.sql"))?
+        .execute(params![scores_before.as_micros(), limit])?;
+    let plans: Vec<i64> = connection
+        .prepare_cached(include_str!("../../queries/forget_balance_plans.sql"))?
+        .query_map(params![plans_before.as_micros(), limit], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut parts =
+        connection.prepare_cached(include_str!("../../queries/forget_balance_parts.sql"))?;
+    for plan in &plans {
+        parts.execute([plan])?;
+    }
+    Ok((scores + plans.len()) as u64)
+}
+
+fn rebalance_from(row: &Row<'_>) -> Answer<Rebalance> {
+    let id: Vec<u8> = row.get("id")?;
+    let id = uuid_from(&id)?;
+    let state: usize = row.get("state")?;
+    let state = *STATES
+        .get(state)
+        .ok_or_else(|| StoreError::corrupt(format_args!("rebalance {id}"), "state", "unknown"))?;
+    let other = |column| -> Answer<Option<Uuid>> {
+        let bytes: Option<Vec<u8>> = row.get(column)?;
+        bytes.map(|bytes| uuid_from(&bytes)).transpose()
+    };
+    let number = |column| -> Answer<u64> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
+    Ok(Rebalance {
+        id,
+        state,
+        undoes: other("undoes")?,
+        undone_by: other("undone_by")?,
+        created_by: row.get("created_by")?,
+        created_at: Timestamp::from_micros(row.get("created_at")?),
+        touched_at: sql_time(row.get("touched_at")?),
+        ended_at: sql_time(row.get("ended_at")?),
+        parts: row.get("parts")?,
+        parts_done: row.get("parts_done")?,
+        planned: number("planned")?,
+        moved: number("moved")?,
+        changed: number("changed")?,
+        skipped: number("skipped")?,
+        summary: row.get("summary")?,
+    })
+}
+
+fn uuid_from(bytes: &[u8]) -> Answer<Uuid> {
+    let read = Uuid::from_slice(bytes);
+    Ok(read.map_err(|cause| StoreError::corrupt("rebalance", "id", cause))?)
+}
+
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

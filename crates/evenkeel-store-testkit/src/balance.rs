@@ -1,0 +1,167 @@
+//! Counting anew, and rebalances in the short forms that cases use.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
+use evenkeel_core::{Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    Job, JobFilter, JobSort, MoveBatch, PageRequest, Rebalance, RebalanceState, RhythmCount, Scope,
+    Standing, Store,
+};
+use uuid::Uuid;
+
+use crate::fixtures::{at, fresh_id, now};
+use crate::rig::Rig;
+
+/// All rhythms, from small pages.
+pub async fn all_rhythms(store: &dyn Store) -> Vec<RhythmCount> {
+    let mut all: Vec<RhythmCount> = Vec::new();
+    loop {
+        let after = all.last().map(|last| (last.tenant, last.key));
+        let page = store.rhythms(after, 7).await.expect("rhythms can be read");
+        assert!(page.len() <= 7);
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
+/// All placements of a scope, from small pages.
+pub async fn all_placements(store: &dyn Store, scope: &Scope) -> Vec<Placement> {
+    let mut all: Vec<Placement> = Vec::new();
+    loop {
+        let after = all.last().map(|last| last.job);
+        let page = store.placements(scope, after, 5).await.expect("placements can be read");
+        assert!(page.len() <= 5);
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
+/// All jobs of a scope that are in its plan: active, with a next time; by number.
+async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
+    let (mut jobs, mut after) = (Vec::new(), None);
+    loop {
+        let page = PageRequest { after, ..PageRequest::first(100) };
+        let page = store.list_jobs(scope, &JobFilter::default(), JobSort::default(), page).await;
+        let page = page.expect("jobs can be listed");
+        jobs.extend(page.items);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    jobs.retain(|job| job.standing == Standing::Active && job.next_at.is_some());
+    jobs.sort_unstable_by_key(|job| job.no);
+    jobs
+}
+
+/// Counts all jobs of these scopes, which must be all there are, and compares with what the store
+/// counted.
+///
+/// # Panics
+/// Where they differ.
+pub async fn assert_counted(store: &dyn Store, scopes: &[Scope]) {
+    let mut expected: BTreeMap<(TenantNo, RhythmKey), (String, u64, Span)> = BTreeMap::new();
+    for scope in scopes {
+        let jobs = planned_jobs(store, scope).await;
+        let placements = all_placements(store, scope).await;
+        assert_eq!(placements.len(), jobs.len());
+        for (job, placement) in jobs.iter().zip(placements) {
+            let average = job.history.average_good_duration;
+            let load = job.next_at.and_then(|next_at| Load::of(&job.definition, average, next_at));
+            assert_eq!(placement, placement_of(job, load.as_ref(), placement.cost));
+            let Some(load) = load else { continue };
+            if load.is_stated || average.is_none() {
+                assert_eq!(placement.cost, load.cost);
+            }
+            let fresh = || (load.rhythm.clone(), 0, Span::ZERO);
+            let together = expected.entry((scope.tenant, load.key)).or_insert_with(fresh);
+            together.1 += 1;
+            together.2 = together.2.saturating_add(placement.cost);
+        }
+    }
+    let counted = all_rhythms(store).await;
+    let expected: Vec<RhythmCount> = expected
+        .into_iter()
+        .map(|((tenant, key), (rhythm, jobs, cost))| RhythmCount {
+            tenant,
+            key,
+            rhythm,
+            jobs,
+            cost,
+        })
+        .collect();
+    assert_eq!(counted, expected);
+}
+
+fn placement_of(job: &Job, load: Option<&Load>, cost: Span) -> Placement {
+    Placement {
+        job: job.no,
+        seed: job.id.seed(),
+        generation: job.generation,
+        next_at: job.next_at.expect("it is in the plan"),
+        last_fired_at: job.last_fired_at,
+        placed_at: job.since,
+        is_live: job.live > 0,
+        rhythm: load.map(|load| load.key),
+        cost,
+    }
+}
+
+/// A plan that was made `secs` seconds after [`START`](crate::fixtures::START).
+pub fn new_plan(parts: u32, secs: i64) -> Rebalance {
+    Rebalance {
+        id: fresh_id().0,
+        state: RebalanceState::Planned,
+        undoes: None,
+        undone_by: None,
+        created_by: "ada".into(),
+        created_at: at(secs),
+        touched_at: None,
+        ended_at: None,
+        parts,
+        parts_done: 0,
+        planned: u64::from(parts) * 2,
+        moved: 0,
+        changed: 0,
+        skipped: 3,
+        summary: r#"{"score": 0.25}"#.into(),
+    }
+}
+
+/// What its parts look like in the store: any bytes.
+pub fn parts_of(plan: &Rebalance) -> Vec<Vec<u8>> {
+    (0..plan.parts).map(|part| vec![0, 255, part as u8]).collect()
+}
+
+/// A rebalance of so many parts that goes on from `secs` on.
+pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
+    let plan = new_plan(parts, secs);
+    let (id, bytes) = (plan.id, parts_of(&plan));
+    rig.store.plan_rebalance(&rig.scope, plan, bytes).await.expect("a plan can be kept");
+    let begun = rig.store.begin_rebalance(&rig.scope, id, Timestamp::MIN, now(secs)).await;
+    let begun = begun.expect("a rebalance can begin").expect("it is there");
+    assert_eq!((begun.id, begun.state), (id, RebalanceState::Running));
+    id
+}
+
+/// A move of this job to `new_at`, and the rhythm it leads to.
+///
+/// # Panics
+/// If the job has no next time.
+pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (RhythmKey, String)) {
+    let load = Load::of(&job.definition, None, new_at).expect("it has a rhythm");
+    let old_at = job.next_at.expect("it has a next time");
+    let one = Move { job: job.no, generation: job.generation, old_at, new_at, rhythm: load.key };
+    (one, (load.key, load.rhythm))
+}
+
+/// Moves of a part of a rebalance.
+pub fn batch_of(rebalance: Uuid, part: u32, moves: Vec<(Move, (RhythmKey, String))>) -> MoveBatch {
+    let (moves, rhythms) = moves.into_iter().unzip();
+    MoveBatch { rebalance, part, moves, rhythms, even_live: false }
+}

@@ -1,0 +1,297 @@
+//! Rebalances from plan to end, and scores that are kept.
+
+use evenkeel_core::Timestamp;
+use evenkeel_store::{
+    PageRequest, Rebalance, RebalancePart, RebalanceState, Scope, ScoreKept, StoreError,
+};
+use uuid::Uuid;
+
+use super::races::at_once;
+use crate::Opened;
+use crate::balance::{batch_of, begin_one, new_plan, parts_of};
+use crate::fixtures::{at, now};
+use crate::rig::Rig;
+
+async fn keep(rig: &Rig, plan: &Rebalance) {
+    rig.store.plan_rebalance(&rig.scope, plan.clone(), parts_of(plan)).await.unwrap();
+}
+
+async fn kept(rig: &Rig, id: Uuid) -> Rebalance {
+    rig.store.get_rebalance(&rig.scope, id).await.unwrap().unwrap()
+}
+
+/// Begins at `secs`, if nobody has done anything for ten seconds.
+async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Option<Rebalance> {
+    rig.store.begin_rebalance(&rig.scope, id, at(secs - 10), now(secs)).await.unwrap()
+}
+
+async fn end(rig: &Rig, id: Uuid, state: RebalanceState, secs: i64) -> Option<Rebalance> {
+    rig.store.end_rebalance(&rig.scope, id, state, now(secs)).await.unwrap()
+}
+
+async fn listed(rig: &Rig, scope: &Scope) -> Vec<Uuid> {
+    let page = rig.store.list_rebalances(scope, PageRequest::first(100)).await.unwrap();
+    assert_eq!((page.total, page.next), (page.items.len() as u64, None));
+    page.items.iter().map(|one| one.id).collect()
+}
+
+pub async fn a_plan_is_read_back_as_it_was_kept(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let plan = Rebalance { undoes: Some(Uuid::max()), ..new_plan(3, 5) };
+    keep(&rig, &plan).await;
+    let rig = rig.restart().await;
+    assert_eq!(kept(&rig, plan.id).await, plan);
+    for (part, moves) in parts_of(&plan).into_iter().enumerate() {
+        let found = rig.store.rebalance_part(&rig.scope, plan.id, part as u32).await.unwrap();
+        assert_eq!(found, Some(RebalancePart { moves, made: None }));
+    }
+    assert_eq!(rig.store.rebalance_part(&rig.scope, plan.id, 3).await.unwrap(), None);
+    assert_eq!(rig.store.get_rebalance(&rig.scope, Uuid::nil()).await.unwrap(), None);
+}
+
+pub async fn a_plan_may_have_no_moves(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let id = begin_one(&rig, 0, 5).await;
+    let done = end(&rig, id, RebalanceState::Done, 6).await.unwrap();
+    assert_eq!((done.state, done.parts, done.parts_done), (RebalanceState::Done, 0, 0));
+}
+
+pub async fn a_planned_one_begins_and_ends(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let plan = new_plan(1, 5);
+    keep(&rig, &plan).await;
+    let begun = begin(&rig, plan.id, 7).await.unwrap();
+    let running = RebalanceState::Running;
+    assert_eq!(begun, Rebalance { state: running, touched_at: Some(at(7)), ..plan.clone() });
+    assert_eq!(kept(&rig, plan.id).await, begun);
+    let done = end(&rig, plan.id, RebalanceState::Done, 9).await.unwrap();
+    let expected = Rebalance { state: RebalanceState::Done, ended_at: Some(at(9)), ..begun };
+    assert_eq!(done, expected);
+    assert_eq!(kept(&rig, plan.id).await, done);
+    // It is over for good.
+    assert_eq!(begin(&rig, plan.id, 10).await.unwrap(), done);
+    assert_eq!(end(&rig, plan.id, RebalanceState::Stopped, 11).await.unwrap(), done);
+    assert_eq!(kept(&rig, plan.id).await, done);
+}
+
+pub async fn a_stopped_one_may_go_on(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let id = begin_one(&rig, 2, 5).await;
+    rig.store.move_jobs(&rig.scope, batch_of(id, 0, Vec::new()), now(6)).await.unwrap();
+    let stopped = end(&rig, id, RebalanceState::Stopped, 7).await.unwrap();
+    assert_eq!((stopped.state, stopped.ended_at), (RebalanceState::Stopped, Some(at(7))));
+    let begun = begin(&rig, id, 8).await.unwrap();
+    assert_eq!((begun.state, begun.ended_at), (RebalanceState::Running, None));
+    assert_eq!((begun.parts_done, begun.touched_at), (1, Some(at(8))));
+}
+
+pub async fn a_plan_that_did_not_begin_does_not_end(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let plan = new_plan(1, 5);
+    keep(&rig, &plan).await;
+    for state in [RebalanceState::Stopped, RebalanceState::Done] {
+        assert_eq!(end(&rig, plan.id, state, 6).await.unwrap(), plan);
+    }
+    assert_eq!(kept(&rig, plan.id).await, plan);
+    assert_eq!(end(&rig, Uuid::nil(), RebalanceState::Done, 6).await, None);
+}
+
+pub async fn one_of_a_tenant_goes_on_at_a_time(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let first = begin_one(&rig, 1, 100).await;
+    let plan = new_plan(1, 101);
+    keep(&rig, &plan).await;
+    // The first was touched at 100: at 109 it is at work, at 110 it has been silent for long.
+    assert_eq!(begin(&rig, plan.id, 109).await.unwrap(), kept(&rig, first).await);
+    assert_eq!(kept(&rig, plan.id).await, plan);
+    let begun = begin(&rig, plan.id, 110).await.unwrap();
+    assert_eq!((begun.id, begun.state), (plan.id, RebalanceState::Running));
+    let silent = kept(&rig, first).await;
+    assert_eq!((silent.state, silent.ended_at), (RebalanceState::Stopped, Some(at(110))));
+    let other = rig.tenant("other").await;
+    let theirs = new_plan(1, 101);
+    rig.store.plan_rebalance(&other, theirs.clone(), parts_of(&theirs)).await.unwrap();
+    let begun = rig.store.begin_rebalance(&other, theirs.id, at(0), now(111)).await.unwrap();
+    assert_eq!(begun.unwrap().id, theirs.id);
+    assert_eq!(begin(&rig, Uuid::nil(), 112).await, None);
+}
+
+pub async fn one_that_was_left_alone_may_be_begun_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let id = begin_one(&rig, 2, 100).await;
+    assert_eq!(begin(&rig, id, 109).await.unwrap().touched_at, Some(at(100)));
+    let begun = begin(&rig, id, 110).await.unwrap();
+    assert_eq!((begun.state, begun.touched_at), (RebalanceState::Running, Some(at(110))));
+    rig.store.move_jobs(&rig.scope, batch_of(id, 0, Vec::new()), now(115)).await.unwrap();
+    assert_eq!(begin(&rig, id, 124).await.unwrap().touched_at, Some(at(115)));
+}
+
+pub async fn one_that_undoes_another_marks_it_when_it_begins(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let done = begin_one(&rig, 1, 5).await;
+    end(&rig, done, RebalanceState::Done, 6).await;
+    let undo = Rebalance { undoes: Some(done), ..new_plan(1, 7) };
+    keep(&rig, &undo).await;
+    assert_eq!(kept(&rig, done).await.undone_by, None);
+    let begun = begin(&rig, undo.id, 8).await.unwrap();
+    assert_eq!((begun.undoes, begun.undone_by), (Some(done), None));
+    let undone = kept(&rig, done).await;
+    assert_eq!((undone.undone_by, undone.state), (Some(undo.id), RebalanceState::Done));
+}
+
+pub async fn one_that_was_left_alone_may_be_undone(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let left = begin_one(&rig, 2, 100).await;
+    let undo = Rebalance { undoes: Some(left), ..new_plan(1, 105) };
+    keep(&rig, &undo).await;
+    assert_eq!(begin(&rig, undo.id, 109).await.unwrap().id, left);
+    assert_eq!(kept(&rig, left).await.undone_by, None);
+    assert_eq!(begin(&rig, undo.id, 200).await.unwrap().id, undo.id);
+    let undone = kept(&rig, left).await;
+    assert_eq!((undone.undone_by, undone.state), (Some(undo.id), RebalanceState::Stopped));
+}
+
+pub async fn of_many_who_begin_at_once_one_goes_on(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let plans: Vec<Rebalance> = (0..6).map(|n| new_plan(1, n)).collect();
+    for plan in &plans {
+        keep(&rig, plan).await;
+    }
+    let scope = rig.scope;
+    let answers =
+        at_once(&rig, plans.len(), |n, store| {
+            let id = plans[n].id;
+            async move {
+                store.begin_rebalance(&scope, id, at(0), now(9)).await.unwrap().map(|one| one.id)
+            }
+        })
+        .await;
+    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
+    assert_eq!(listed(&rig, &scope).await.len(), 1);
+}
+
+pub async fn those_that_move_are_listed_newest_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut ids = Vec::new();
+    for secs in [5, 5, 7, 9, 11] {
+        let id = begin_one(&rig, 1, secs).await;
+        ids.push((at(secs), id));
+        end(&rig, id, RebalanceState::Stopped, secs).await;
+    }
+    begin(&rig, ids[1].1, 99).await;
+    end(&rig, ids[0].1, RebalanceState::Done, 99).await;
+    keep(&rig, &new_plan(1, 6)).await;
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    let expected: Vec<Uuid> = ids.iter().map(|(_, id)| *id).collect();
+    assert_eq!(listed(&rig, &rig.scope).await, expected);
+    let (mut paged, mut after) = (Vec::new(), None);
+    loop {
+        let page = PageRequest { after, ..PageRequest::first(2) };
+        let page = rig.store.list_rebalances(&rig.scope, page).await.unwrap();
+        assert_eq!(page.total, 5);
+        for one in &page.items {
+            assert_eq!(kept(&rig, one.id).await, *one);
+        }
+        paged.extend(page.items.iter().map(|one| one.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(paged, expected);
+    let page = PageRequest { offset: 3, ..PageRequest::first(1) };
+    let page = rig.store.list_rebalances(&rig.scope, page).await.unwrap();
+    assert_eq!((page.items[0].id, page.next), (expected[3], Some(ids[3])));
+}
+
+pub async fn tenants_do_not_see_each_others(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let id = begin_one(&rig, 1, 5).await;
+    let before = kept(&rig, id).await;
+    let store = &rig.store;
+    assert_eq!(store.get_rebalance(&other, id).await.unwrap(), None);
+    assert_eq!(store.rebalance_part(&other, id, 0).await.unwrap(), None);
+    assert_eq!(store.begin_rebalance(&other, id, at(99), now(99)).await.unwrap(), None);
+    let done = RebalanceState::Done;
+    assert_eq!(store.end_rebalance(&other, id, done, now(9)).await.unwrap(), None);
+    assert!(listed(&rig, &other).await.is_empty());
+    let undo = Rebalance { undoes: Some(id), ..new_plan(1, 7) };
+    store.plan_rebalance(&other, undo.clone(), parts_of(&undo)).await.unwrap();
+    store.begin_rebalance(&other, undo.id, at(0), now(9)).await.unwrap();
+    assert_eq!(kept(&rig, id).await, before);
+}
+
+fn score(hour: i64, score: f64) -> ScoreKept {
+    let hour = at(hour * 3600);
+    ScoreKept { hour, score, next_score: 0.5, cost_score: 0.25, peak: 7.0, mean: 3.5, jobs: 99 }
+}
+
+async fn scores(rig: &Rig, scope: &Scope, from: i64, until: i64, limit: u32) -> Vec<ScoreKept> {
+    let (from, until) = (at(from * 3600), at(until * 3600));
+    rig.store.scores(scope, from, until, limit).await.unwrap()
+}
+
+pub async fn the_first_score_of_an_hour_stays(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let tenant = rig.scope.tenant;
+    assert!(rig.store.keep_score(tenant, score(1, 0.125)).await.unwrap());
+    assert!(!rig.store.keep_score(tenant, score(1, 0.75)).await.unwrap());
+    assert!(rig.store.keep_score(tenant, score(2, 0.75)).await.unwrap());
+    let rig = rig.restart().await;
+    assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(1, 0.125), score(2, 0.75)]);
+}
+
+pub async fn scores_come_by_time_from_the_first_hour_asked_for_to_before_the_last(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    for hour in [4, 1, 3, 2, 5] {
+        rig.store.keep_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
+    }
+    rig.store.keep_score(other.tenant, score(3, 0.75)).await.unwrap();
+    let hours = |found: Vec<ScoreKept>| -> Vec<Timestamp> {
+        found.iter().map(|score| score.hour).collect()
+    };
+    let expected =
+        |hours: &[i64]| -> Vec<Timestamp> { hours.iter().map(|hour| at(hour * 3600)).collect() };
+    assert_eq!(hours(scores(&rig, &rig.scope, 2, 5, 9).await), expected(&[2, 3, 4]));
+    assert_eq!(hours(scores(&rig, &rig.scope, 0, 9, 2).await), expected(&[1, 2]));
+    assert_eq!(scores(&rig, &other, 0, 9, 9).await, [score(3, 0.75)]);
+}
+
+pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    for hour in 1..=5 {
+        rig.store.keep_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
+    }
+    let running = begin_one(&rig, 1, 1).await;
+    let plans: Vec<Rebalance> = (2..=5).map(|secs| new_plan(2, secs)).collect();
+    for plan in &plans {
+        keep(&rig, plan).await;
+    }
+    let theirs = new_plan(1, 1);
+    rig.store.plan_rebalance(&other, theirs.clone(), parts_of(&theirs)).await.unwrap();
+    let forget =
+        |hours: i64, secs: i64, limit| rig.store.forget_balance(at(hours * 3600), at(secs), limit);
+    let count = async |forgotten| -> u64 { Result::<u64, StoreError>::unwrap(forgotten) };
+    // Of hours before the third and plans of others from second 1.
+    assert_eq!(count(forget(3, 2, 100).await).await, 3);
+    assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await.len(), 3);
+    assert_eq!(rig.store.get_rebalance(&other, theirs.id).await.unwrap(), None);
+    assert_eq!(rig.store.rebalance_part(&other, theirs.id, 0).await.unwrap(), None);
+    // The oldest go first, so many of each.
+    assert_eq!(count(forget(9, 5, 2).await).await, 4);
+    assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(5, 0.5)]);
+    for (plan, is_there) in plans.iter().zip([false, false, true, true]) {
+        let found = rig.store.get_rebalance(&rig.scope, plan.id).await.unwrap();
+        assert_eq!(found.is_some(), is_there);
+        let part = rig.store.rebalance_part(&rig.scope, plan.id, 1).await.unwrap();
+        assert_eq!(part.is_some(), is_there);
+    }
+    assert_eq!(count(forget(0, 99, 100).await).await, 2);
+    // What goes on stays.
+    assert_eq!(kept(&rig, running).await.state, RebalanceState::Running);
+    end(&rig, running, RebalanceState::Done, 9).await;
+    assert_eq!(count(forget(0, 99, 100).await).await, 1);
+}
