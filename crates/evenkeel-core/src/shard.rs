@@ -26,8 +26,12 @@ impl Shard {
 /// Rendezvous hashing: every node computes the same answer from the same list, and a node that
 /// comes or goes moves no shard between the others.
 pub fn shards_of(me: NodeNo, nodes: &[NodeNo]) -> Vec<Shard> {
-    let owner = |shard: &Shard| nodes.iter().max_by_key(|node| weight(**node, *shard));
-    Shard::all().filter(|shard| owner(shard) == Some(&me)).collect()
+    Shard::all().filter(|shard| owner_of(*shard, nodes) == Some(me)).collect()
+}
+
+/// The node that looks after a shard while `nodes` schedule.
+pub fn owner_of(shard: Shard, nodes: &[NodeNo]) -> Option<NodeNo> {
+    nodes.iter().copied().max_by_key(|node| weight(*node, shard))
 }
 
 fn weight(node: NodeNo, shard: Shard) -> (u64, NodeNo) {

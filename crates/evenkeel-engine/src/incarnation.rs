@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_core::shard::owner_of;
+use evenkeel_core::{NodeNo, Shard, Timestamp};
 use evenkeel_store::{EventKind, Events, Member, NewEvent, NodeState, Now, Signal, Store};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
@@ -112,6 +113,13 @@ impl Incarnation {
             .filter(|member| now.since(member.last_ping_at) <= silent_after)
             .map(|member| member.node)
             .collect()
+    }
+
+    /// Does it do what one node does for all? That is who looks after the first shard; while
+    /// members come and go, it may be nobody or two.
+    pub fn keeps_house(&self) -> bool {
+        let schedulers = self.schedulers(&self.members.borrow());
+        owner_of(Shard(0), &schedulers) == Some(self.node)
     }
 
     /// Something may have happened in the store that this node does not know of.

@@ -33,10 +33,12 @@ mod recorder;
 mod relay;
 mod reporter;
 mod scheduler;
+mod scorer;
 mod settings;
 mod slots;
 mod suspects;
 mod tallier;
+mod weigher;
 mod worker;
 
 pub use chance::RandomChance;

@@ -32,9 +32,11 @@ use crate::recorder::{Recorder, Unsaved, store_last};
 use crate::relay::{Relay, pass_on_last};
 use crate::reporter::{Notices, Reporter};
 use crate::scheduler::Scheduler;
+use crate::scorer::Scorer;
 use crate::slots::Slots;
 use crate::suspects::Suspects;
 use crate::tallier::Tallier;
+use crate::weigher::Weigher;
 use crate::worker::Worker;
 
 /// After the grace, bodies and the store have this long.
@@ -136,6 +138,9 @@ impl Life {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
             }
             until_stop.spawn(Pruner::new(share()).run());
+            until_stop.spawn(Weigher::new(Arc::clone(&life.store)).run(share()));
+            let scorer = Scorer::new(Arc::clone(&life.store), life.settings.balance);
+            until_stop.spawn(scorer.run(share()));
         }
         if life.settings.roles.worker {
             until_stop.spawn(Dispatcher::new(share()).run());

@@ -18,6 +18,13 @@ const PAGES_STEP: u32 = 100;
 /// Answers of requests with a key are kept this long.
 const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
+/// Scores of hours are kept this long.
+const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
+/// Rebalances, done or only planned, are kept this long: they can be undone for a day.
+const PLANS_KEPT: Span = Span::from_secs(7 * 86_400);
+/// Scores and rebalances forgotten in one step.
+const BALANCE_STEP: u32 = 500;
+
 /// Requests forgotten in one step: their answers may be long.
 const REQUESTS_STEP: u32 = 100;
 /// Groups of failures forgotten in one step.
@@ -54,6 +61,7 @@ impl Pruner {
             self.clear_pages().await?;
             self.forget_requests().await?;
             self.forget_failures().await?;
+            self.forget_balance().await?;
         }
         Ok(is_over)
     }
@@ -87,6 +95,18 @@ impl Pruner {
         loop {
             let forgotten = self.life.store.forget_failures(before, FAILURES_STEP).await?;
             if forgotten < u64::from(FAILURES_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets how load was spread long ago, and who moved what.
+    async fn forget_balance(&self) -> Result<(), StoreError> {
+        loop {
+            let now = self.life.db_now();
+            let (scores, plans) = (now.saturating_sub(SCORES_KEPT), now.saturating_sub(PLANS_KEPT));
+            let forgotten = self.life.store.forget_balance(scores, plans, BALANCE_STEP).await?;
+            if forgotten < u64::from(BALANCE_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
             }
         }

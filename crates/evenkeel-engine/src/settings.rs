@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use evenkeel_core::Span;
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub long_run_after: Duration,
     /// What history is kept.
     pub retention: Retention,
+    /// How load is spread.
+    pub balance: BalanceSettings,
 }
 
 /// What history is kept.
@@ -87,6 +90,7 @@ impl Settings {
             metrics_interval: Duration::from_secs(5),
             long_run_after: Duration::from_secs(30),
             retention: Retention::default(),
+            balance: BalanceSettings::default(),
         }
     }
 }

@@ -83,6 +83,11 @@ impl Rhythms {
         loads(self.by_tenant.values().flatten(), horizon)
     }
 
+    /// How many there are of all tenants.
+    pub fn count(&self) -> usize {
+        self.by_tenant.values().map(Vec::len).sum()
+    }
+
     /// The only tenant, if there is but one.
     pub fn only_tenant(&self) -> Option<TenantNo> {
         let mut tenants = self.tenants();

@@ -6,8 +6,9 @@ use evenkeel_core::advance::{DueTime, SkipReason, WhenBusy, advance, skip_due, w
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, share_room};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{JobNo, RunKey, Shard, Slot, Span, Timestamp};
+use evenkeel_core::{JobNo, RunKey, Schedule, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket};
+use tracing::debug;
 
 use super::Scheduler;
 use crate::attempt::Attempt;
@@ -120,6 +121,7 @@ impl Scheduler {
                         queued = true;
                     }
                     self.start(&fire, &entry, fence, fired.now);
+                    tell_rhythm(&fire, &entry);
                     self.put_back_fired(job, entry, &fire, fired.now);
                 }
                 FireResult::Stale => self.reload.push(job),
@@ -210,5 +212,17 @@ impl Scheduler {
         entry.waits = entry.waits.saturating_add(1);
         self.life.awaited.await_end(job);
         self.future.insert(job, entry);
+    }
+}
+
+/// Says where a job runs next that keeps its rhythm, for those who want to follow each.
+fn tell_rhythm(fire: &Fire, entry: &Entry) {
+    if let (Some(next), Schedule::Interval(_)) = (fire.next_at, &entry.definition.schedule) {
+        debug!(
+            job.no = fire.job.0,
+            old_slot = %Slot::of(fire.due).start(),
+            new_slot = %Slot::of(next).start(),
+            "rescheduled job (rhythm preserved)"
+        );
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Context;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
-use crate::config::{RawAccess, RawExecutors};
+use crate::config::{RawAccess, RawBalance, RawExecutors};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -16,7 +16,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve --config evenkeel.toml
 
 Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
-Executors and Access (see --help) are in its tables [engine], [executors] and [access]. Flags win over variables, variables over the file.";
+Executors and Access (see --help) are in its tables [engine], [executors] and [access], and
+--balance-slot is slot in its table [balance]. Flags win over variables, variables over the file.";
 
 /// How to serve.
 #[derive(Args, Clone)]
@@ -31,6 +32,8 @@ pub struct ServeArgs {
     executors: RawExecutors,
     #[command(flatten)]
     access: RawAccess,
+    #[command(flatten)]
+    balance: RawBalance,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
@@ -40,9 +43,12 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
         &context.global,
         &args.store.or(&file.store),
         args.server.or(&file.server),
-        &args.engine.or(&file.engine),
-        args.executors.or(&file.executors),
-        args.access.or(&file.access),
+        config::RawTables {
+            engine: args.engine.or(&file.engine),
+            executors: args.executors.or(&file.executors),
+            access: args.access.or(&file.access),
+            balance: args.balance.or(&file.balance),
+        },
         &machine,
     )?;
     let runtime = context.runtime_of_many()?;

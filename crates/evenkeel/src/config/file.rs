@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
-use super::{ConfigError, RawAccess, RawExecutors};
+use super::{ConfigError, RawAccess, RawBalance, RawExecutors};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -25,6 +25,8 @@ pub struct ConfigFile {
     pub executors: RawExecutors,
     /// The table `[access]`.
     pub access: RawAccess,
+    /// The table `[balance]`.
+    pub balance: RawBalance,
 }
 
 /// Reads the file, if there is to be one.
@@ -80,6 +82,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         engine: toml::from_str::<EngineOnly>(text).map_err(malformed)?.engine,
         executors: toml::from_str::<ExecutorsOnly>(text).map_err(malformed)?.executors,
         access: toml::from_str::<AccessOnly>(text).map_err(malformed)?.access,
+        balance: toml::from_str::<BalanceOnly>(text).map_err(malformed)?.balance,
     })
 }
 
@@ -101,6 +104,12 @@ struct AccessOnly {
     access: RawAccess,
 }
 
+#[derive(Deserialize)]
+struct BalanceOnly {
+    #[serde(default)]
+    balance: RawBalance,
+}
+
 /// On one line, without the picture of the place, which may hold a password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
@@ -114,7 +123,7 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
 }
 
 /// The keys of the file and of each of its tables: the names of the flags.
-fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 3]) {
+fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 4]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
         arguments.filter(|key| key != "config").collect()
@@ -126,7 +135,10 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 3]) {
     let engine = keys(RawEngine::augment_args(Command::new("")));
     let executors = keys(RawExecutors::augment_args(Command::new("")));
     let access = keys(RawAccess::augment_args(Command::new("")));
-    (top, [("engine", engine), ("executors", executors), ("access", access)])
+    let balance = keys(RawBalance::augment_args(Command::new("")));
+    let tables =
+        [("engine", engine), ("executors", executors), ("access", access), ("balance", balance)];
+    (top, tables)
 }
 
 /// What was probably meant.
@@ -175,7 +187,8 @@ mod tests {
             "listen = '127.0.0.1:0'\nroles = ['api', 'worker']\ndrain_grace = '5s'\n\
              enable_shell = true\nallow_network = ['127.0.0.0/8']\nstore = 'sqlite:x.db'\n\
              url = 'http://a'\n[engine]\nlease_seconds = 30\n\
-             [executors]\nshell_env = ['TZ', 'LANG']",
+             [executors]\nshell_env = ['TZ', 'LANG']\n\
+             [balance]\nslot = '5m'\nalert_below = 0.5",
         )
         .unwrap();
         assert_eq!(file.server.listen.as_deref(), Some("127.0.0.1:0"));
@@ -187,6 +200,8 @@ mod tests {
         assert_eq!(file.client.url.as_deref(), Some("http://a"));
         assert_eq!(file.engine.lease_seconds, Some(30));
         assert_eq!(file.executors.shell_env.unwrap(), ["TZ", "LANG"]);
+        assert_eq!(file.balance.slot, Some(Span::from_secs(300)));
+        assert_eq!(file.balance.alert_below, Some(0.5));
     }
 
     #[test]
@@ -195,6 +210,7 @@ mod tests {
             ("lisen = 'x'", "did you mean listen?"),
             ("[engine]\nlease_second = 3", "did you mean lease_seconds?"),
             ("lease_seconds = 3", "lease_seconds belongs into the table [engine]"),
+            ("alert_below = 0.5", "alert_below belongs into the table [balance]"),
             ("shell_env = ['A']", "shell_env belongs into the table [executors]"),
             ("config = 'x'", "the keys are allow_network, data_dir"),
         ] {

@@ -4,6 +4,7 @@
 //! one field, so that none of them can be forgotten.
 
 mod access;
+mod balance;
 mod error;
 mod executors;
 mod file;
@@ -12,8 +13,9 @@ mod resolve;
 mod store;
 
 pub use access::{AccessConfig, KeyFile, ProviderConfig, RawAccess, TlsFiles};
+pub use balance::RawBalance;
 pub use error::ConfigError;
 pub use executors::{ExecutorsConfig, IdentityFiles, RawExecutors};
 pub use file::{ConfigFile, read_file};
-pub use resolve::{LogConfig, ServeConfig, data_dir, resolve, store_of};
+pub use resolve::{LogConfig, RawTables, ServeConfig, data_dir, resolve, store_of};
 pub use store::{StoreChoice, StoreChoiceError};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use evenkeel_core::Span;
+use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
@@ -16,6 +17,7 @@ use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use super::access::{self, AccessConfig, RawAccess};
+use super::balance::{self, RawBalance};
 use super::executors::{self, ExecutorsConfig, RawExecutors};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
 use super::{ConfigError, StoreChoice};
@@ -67,6 +69,21 @@ pub struct ServeConfig {
     pub retention: Retention,
     /// What the newest duration weighs in a job's average.
     pub average_alpha: f64,
+    /// How load is spread.
+    pub balance: BalanceSettings,
+}
+
+/// The tables of the file.
+#[derive(Clone, Default)]
+pub struct RawTables {
+    /// `[engine]`.
+    pub engine: RawEngine,
+    /// `[executors]`.
+    pub executors: RawExecutors,
+    /// `[access]`.
+    pub access: RawAccess,
+    /// `[balance]`.
+    pub balance: RawBalance,
 }
 
 /// How the log is written.
@@ -97,11 +114,10 @@ pub fn resolve(
     global: &RawGlobal,
     store: &RawStore,
     server: RawServer,
-    engine: &RawEngine,
-    executors: RawExecutors,
-    access: RawAccess,
+    tables: RawTables,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
+    let RawTables { engine, executors, access, balance } = tables;
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
     let leases = LeaseTimings {
@@ -157,6 +173,7 @@ pub fn resolve(
             ..Retention::default()
         },
         average_alpha: alpha(engine.average_alpha)?,
+        balance: balance::resolve(&balance)?,
         store,
         data_dir,
     };
@@ -297,9 +314,8 @@ mod tests {
 
     fn with(server: RawServer, engine: RawEngine) -> Result<ServeConfig, Failure> {
         let (global, store) = (RawGlobal::default(), RawStore::default());
-        let access = RawAccess::default();
-        resolve(&global, &store, server, &engine, RawExecutors::default(), access, "box")
-            .map_err(Failure::from)
+        let tables = RawTables { engine, ..RawTables::default() };
+        resolve(&global, &store, server, tables, "box").map_err(Failure::from)
     }
 
     fn refusal(server: RawServer) -> String {

@@ -53,8 +53,8 @@ fn text(config: &ServeConfig, url: &str, is_first: bool, bold: (&str, &str)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::raw::{RawEngine, RawGlobal, RawServer, RawStore};
-    use crate::config::{RawAccess, RawExecutors};
+    use crate::config::RawTables;
+    use crate::config::raw::{RawGlobal, RawServer, RawStore};
 
     #[test]
     fn the_first_start_says_what_to_do_next_and_later_ones_are_short() {
@@ -62,9 +62,7 @@ mod tests {
             &RawGlobal { data_dir: Some("d".into()), ..RawGlobal::default() },
             &RawStore::default(),
             RawServer::default(),
-            &RawEngine::default(),
-            RawExecutors::default(),
-            RawAccess::default(),
+            RawTables::default(),
             "box",
         )
         .unwrap();

@@ -23,11 +23,19 @@ const DURATIONS: [f64; 14] = [
     86_400.0,
 ];
 
+/// Where the times of placements lie: a microsecond is usual.
+const PLACEMENTS: [f64; 9] = [5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2];
+
 /// Collects from now on.
 pub fn install() -> Result<PrometheusHandle, Failure> {
     let failure = |error| Failure::because("metrics can't be collected", &error);
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
+        .map_err(failure)?
+        .set_buckets_for_metric(
+            Matcher::Full("scheduler_placement_duration_seconds".into()),
+            &PLACEMENTS,
+        )
         .map_err(failure)?
         .set_buckets_for_metric(Matcher::Full("evenkeel_slack_seconds".into()), &SLACK)
         .map_err(failure)?
@@ -76,6 +84,12 @@ fn describe() {
         ("evenkeel_runs_forgotten_total", "Executions that retention removed"),
         ("evenkeel_pages_forgotten_total", "Pages of deleted crawls that were removed"),
         ("evenkeel_unreadable_jobs_total", "Jobs whose stored definition can't be read"),
+        ("scheduler_placements_total", "Jobs that were given a time by load, by type of placement"),
+        ("scheduler_rebalance_total", "Rebalances that were carried out"),
+        (
+            "evenkeel_distribution_alerts_total",
+            "Times that a tenant's score fell below its threshold",
+        ),
         ("evenkeel_http_requests_total", "Requests answered, by method, path and status"),
         ("evenkeel_store_errors_total", "Verbs of the store that failed, by verb and kind"),
     ] {
@@ -86,6 +100,11 @@ fn describe() {
         ("evenkeel_jobs_by_state", "Jobs, by state"),
         ("evenkeel_bodies", "Bodies that run on this node"),
         ("evenkeel_workers", "Bodies that could run on this node at once"),
+        ("scheduler_distribution_score", "How evenly runs are spread, 1 is as even as can be"),
+        ("scheduler_slot_job_count", "Runs expected in each hour of the next 24, UTC"),
+        ("scheduler_peak_hour_job_count", "Runs expected in the fullest of those hours"),
+        ("scheduler_rebalance_jobs_moved", "Jobs that the last rebalance moved"),
+        ("scheduler_rebalance_jobs_skipped", "Jobs that the last rebalance left where they were"),
         ("evenkeel_streams_open", "Streams of events and logs that are open on this node"),
     ] {
         metrics::describe_gauge!(name, words);
@@ -93,6 +112,7 @@ fn describe() {
     for (name, words) in [
         ("evenkeel_lateness_seconds", "From when a run could start until it did"),
         ("evenkeel_slack_seconds", "From the start of a run until it should have started"),
+        ("scheduler_placement_duration_seconds", "How long it took to choose a time for a job"),
         ("evenkeel_run_duration_seconds", "How long attempts took, by outcome"),
         ("evenkeel_http_request_duration_seconds", "How long answers took, by method and path"),
         ("evenkeel_store_verb_seconds", "How long verbs of the store took"),

@@ -23,7 +23,7 @@ use axum::Router;
 use evenkeel_access::{Access, Upkeep};
 use evenkeel_api::{App, DEFAULT_TENANT, Streams};
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
-use evenkeel_core::balance::BalanceSettings;
+use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
@@ -159,6 +159,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         long_run_after: config.long_run_after,
         retention: config.retention,
         alpha: config.average_alpha,
+        balance: config.balance,
         ..Settings::new(config.node_name.clone(), identity)
     };
     let parts = Parts {
@@ -184,7 +185,12 @@ async fn router(
     let Shared { config, dir, store, registry, clock, chance } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
-    let balance = Balance::new(Arc::clone(store), BalanceSettings::default());
+    let probe = engine.probe();
+    let myself = move || probe.health().node.map(NodeNo);
+    let balance = Balance::of_node(Arc::clone(store), config.balance, myself);
+    if config.roles.api {
+        tokio::spawn(know_load(Arc::clone(&balance), Arc::clone(store)));
+    }
     let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance));
     if config.demo {
         let tenant = access
@@ -228,6 +234,15 @@ async fn router(
     };
     let router = evenkeel_api::router(app);
     Ok(if config.roles.api { router } else { readiness::only(router) })
+}
+
+/// Reads where load lies, so that the first who creates a job need not wait for that.
+async fn know_load(balance: Arc<Balance>, store: Arc<dyn Store>) {
+    let read = async { balance.refresh(store.now().await?).await };
+    if let Err(error) = read.await {
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "load is not known yet; whoever creates a job reads it");
+    }
 }
 
 /// Where receivers of HTTP jobs report back, as far as that is known without being told: this very

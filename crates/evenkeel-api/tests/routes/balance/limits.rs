@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use evenkeel_store::Now;
 use evenkeel_store_testkit::fixtures::new_job;
 use serde_json::{Value, json};
 
 use super::{DAY, HOUR, clustered, post, preview, times};
-use crate::world::{World, noop};
+use crate::world::World;
 
 #[tokio::test]
 async fn no_more_is_moved_than_was_asked_for() {
@@ -65,20 +66,11 @@ async fn every_job_that_stays_has_its_reason() {
     world.rig.start(running, HOUR + 2).await;
     let soon = world.rig.add(new_job("soon").every(DAY).first_at(2 * HOUR + 60).build()).await;
     world.pass(HOUR);
-    let cron = noop(json!({"name": "cron", "schedule": "0 5 * * *"}));
-    let fresh = noop(json!({"name": "fresh", "schedule": "24h"}));
-    let create = |document: Value| {
-        let token = super::token(evenkeel_store::Role::Operator, "main");
-        let request = crate::world::request(
-            axum::http::Method::POST,
-            "/api/v1/jobs",
-            Some(&token),
-            Some(document),
-        );
-        let world = &world;
-        async move { world.send(request).await.expect(201)["id"].clone() }
-    };
-    let (cron, fresh) = (create(cron).await, create(fresh).await);
+    let fresh = new_job("fresh").every(DAY).first_at(9 * HOUR).build();
+    let fresh_id = fresh.id.to_string();
+    let (store, scope) = (&world.rig.store, &world.rig.scope);
+    store.register(scope, vec![fresh], Now::Database).await.unwrap();
+    let once = world.rig.add(new_job("once").once_at(9 * HOUR).build()).await;
     let plan = preview(&world).await;
     let reasons: BTreeMap<&str, &str> = plan["skipped"]
         .as_array()
@@ -87,10 +79,11 @@ async fn every_job_that_stays_has_its_reason() {
         .map(|one| (one["job_id"].as_str().unwrap(), one["reason"].as_str().unwrap()))
         .collect();
     let (running, soon) = (running.id.to_string(), soon.id.to_string());
+    let once = once.id.to_string();
     assert_eq!(reasons[running.as_str()], "job_running");
     assert_eq!(reasons[soon.as_str()], "protection_window");
-    assert_eq!(reasons[fresh.as_str().unwrap()], "placement_cooldown");
-    assert_eq!(reasons[cron.as_str().unwrap()], "not_movable");
+    assert_eq!(reasons[fresh_id.as_str()], "placement_cooldown");
+    assert_eq!(reasons[once.as_str()], "not_movable");
     assert_eq!(
         plan["skipped_by_reason"],
         json!({"job_running": 1, "protection_window": 1, "placement_cooldown": 1, "not_movable": 1})

@@ -1,0 +1,164 @@
+//! Says how evenly load is spread: shows it, keeps it by the hour, and raises an alert when it falls.
+
+use std::sync::Arc;
+
+use evenkeel_core::balance::{BalanceSettings, Grain, Horizon, Loads, Measure, Spread};
+use evenkeel_core::{Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    EventJob, EventKind, NewEvent, Rhythms, Role, Scope, ScoreKept, Store, StoreError,
+};
+use serde_json::json;
+use tracing::warn;
+
+use crate::incarnation::Incarnation;
+
+const HOUR: Span = Span::from_secs(3600);
+/// Between two looks, in polls.
+const POLLS_A_LOOK: u32 = 60;
+/// Rhythms that are added up where others would wait for it; more are added up apart.
+const FEW: usize = 2000;
+
+/// Looks at load again and again. Every node shows it; one of all keeps it.
+pub struct Scorer {
+    store: Arc<dyn Store>,
+    settings: BalanceSettings,
+    /// The last hour that was kept.
+    kept: Option<Timestamp>,
+}
+
+impl Scorer {
+    /// Of the load of a store.
+    pub fn new(store: Arc<dyn Store>, settings: BalanceSettings) -> Self {
+        Self { store, settings, kept: None }
+    }
+
+    /// Looks at load at `now`, shows it, and if it `keeps` scores, those of an hour that has none.
+    /// Says of how many tenants.
+    pub async fn run_once(&mut self, now: Timestamp, keeps: bool) -> Result<usize, StoreError> {
+        let rhythms = Arc::new(Rhythms::read(&*self.store).await?);
+        let horizon = Horizon::new(&self.settings, now);
+        let all = added(&rhythms, move |rhythms| rhythms.loads(horizon)).await?;
+        show(&all);
+        let hour = beginning(now);
+        if !keeps || self.kept == Some(hour) {
+            return Ok(0);
+        }
+        let tenants: Vec<TenantNo> = rhythms.tenants().collect();
+        for tenant in &tenants {
+            let tenant = *tenant;
+            let own = added(&rhythms, move |rhythms| rhythms.loads_of(tenant, horizon)).await?;
+            let score = score(&own, hour);
+            if self.store.keep_score(tenant, score).await?
+                && score.score < self.settings.alert_below
+            {
+                self.alert(tenant, score, now).await?;
+            }
+        }
+        self.kept = Some(hour);
+        Ok(tenants.len())
+    }
+
+    /// Tells of a score that has fallen: it was good an hour before, or nobody knows.
+    async fn alert(
+        &self,
+        tenant: TenantNo,
+        kept: ScoreKept,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let threshold = self.settings.alert_below;
+        let scope = Scope { tenant, role: Role::Viewer };
+        let before = kept.hour.saturating_sub(HOUR);
+        let before = self.store.scores(&scope, before, kept.hour, 1).await?;
+        let before = before.first().map(|before| before.score);
+        if before.is_some_and(|before| before < threshold) {
+            return Ok(());
+        }
+        metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
+        warn!(
+            tenant.no = tenant.0,
+            distribution_score = kept.score,
+            alert_below = threshold,
+            "distribution degraded, consider rebalancing"
+        );
+        if self.store.events().are_listened() {
+            let data = json!({
+                "distribution_score": kept.score,
+                "before": before,
+                "alert_below": threshold,
+                "peak": kept.peak,
+                "mean": kept.mean,
+                "jobs": kept.jobs,
+            });
+            self.store.events().tell([NewEvent {
+                kind: EventKind::DistributionDegraded,
+                tenant,
+                job: EventJob::None,
+                run: None,
+                at: now,
+                data: data.to_string(),
+            }]);
+        }
+        Ok(())
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self, life: Arc<Incarnation>) {
+        let pace = life.settings.poll * POLLS_A_LOOK;
+        let mut wait = life.settings.poll;
+        while life.pause(wait).await {
+            if let Err(error) = self.run_once(life.db_now(), life.keeps_house()).await {
+                let error = &error as &dyn std::error::Error;
+                warn!(error, "the score of the distribution waits for the store");
+            }
+            wait = pace;
+        }
+    }
+}
+
+/// Adds load up, apart from all else if it is much.
+async fn added(
+    rhythms: &Arc<Rhythms>,
+    add: impl FnOnce(&Rhythms) -> Loads + Send + 'static,
+) -> Result<Loads, StoreError> {
+    if rhythms.count() <= FEW {
+        return Ok(add(rhythms));
+    }
+    let rhythms = Arc::clone(rhythms);
+    let added = tokio::task::spawn_blocking(move || add(&rhythms)).await;
+    added.map_err(|error| StoreError::Refused(error.into()))
+}
+
+fn score(loads: &Loads, hour: Timestamp) -> ScoreKept {
+    let spread = |measure| loads.spread(measure, Grain::Slot);
+    let Spread { score, peak, mean, .. } = spread(Measure::Runs);
+    ScoreKept {
+        hour,
+        score,
+        next_score: spread(Measure::Next).score,
+        cost_score: spread(Measure::Cost).score,
+        peak,
+        mean,
+        jobs: loads.jobs(),
+    }
+}
+
+/// When the hour of a moment began.
+fn beginning(now: Timestamp) -> Timestamp {
+    let hour = HOUR.as_micros().cast_signed();
+    Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(hour))
+}
+
+/// Shows the load of everybody.
+fn show(all: &Loads) {
+    let score = all.spread(Measure::Runs, Grain::Slot).score;
+    metrics::gauge!("scheduler_distribution_score").set(score);
+    let hours = all.by_hour(Measure::Runs);
+    for (hour, runs) in hours.iter().enumerate() {
+        metrics::gauge!("scheduler_slot_job_count", "hour" => hour.to_string()).set(*runs);
+    }
+    let peak = hours.iter().copied().fold(0.0, f64::max);
+    metrics::gauge!("scheduler_peak_hour_job_count").set(peak);
+}
+
+#[cfg(test)]
+mod tests;

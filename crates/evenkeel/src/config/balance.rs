@@ -1,0 +1,186 @@
+//! How load is spread: the table `[balance]` of the file.
+
+use clap::Args;
+use evenkeel_core::Span;
+use evenkeel_core::balance::{BalanceSettings, Policy, SearchWindow};
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::raw::fill;
+use super::resolve::bad;
+
+const DAY: Span = Span::from_secs(86_400);
+const SLOT_MIN: Span = Span::from_secs(1);
+const SLOT_MAX: Span = Span::from_secs(3600);
+/// What runs later than this is never too near, and what was placed before is never too new.
+const GUARD_MAX: Span = Span::from_secs(7 * 86_400);
+
+/// What was written about balance.
+#[derive(Args, Deserialize, Clone, Default, Debug)]
+#[serde(default)]
+pub struct RawBalance {
+    /// How the time of an interval job is chosen: projected (where all its runs meet the least load)
+    /// or next (where the fewest jobs have their next run) [default: projected]
+    #[arg(long = "balance-policy", env = "EVENKEEL_BALANCE_POLICY", value_name = "POLICY")]
+    #[arg(hide_short_help = true, help_heading = "Balance")]
+    pub policy: Option<String>,
+
+    /// How far ahead a time is looked for: interval (one interval) or document (a day, or one
+    /// interval if that is longer) [default: interval]
+    #[arg(long = "balance-search-window", env = "EVENKEEL_BALANCE_SEARCH_WINDOW")]
+    #[arg(hide_short_help = true, help_heading = "Balance", value_name = "WINDOW")]
+    pub search_window: Option<String>,
+
+    /// Load is counted in slots of this length, from 1s to 1h; it divides a day [default: 15m]
+    #[arg(long = "balance-slot", env = "EVENKEEL_BALANCE_SLOT", value_name = "TIME")]
+    #[arg(hide_short_help = true, help_heading = "Balance")]
+    pub slot: Option<Span>,
+
+    /// A rebalance leaves alone what runs within this time [default: 30m]
+    #[arg(long = "balance-protection", env = "EVENKEEL_BALANCE_PROTECTION", value_name = "TIME")]
+    #[arg(hide_short_help = true, help_heading = "Balance")]
+    pub protection: Option<Span>,
+
+    /// And what was placed within this time [default: 1h]
+    #[arg(long = "balance-cooldown", env = "EVENKEEL_BALANCE_COOLDOWN", value_name = "TIME")]
+    #[arg(hide_short_help = true, help_heading = "Balance")]
+    pub cooldown: Option<Span>,
+
+    /// Warn when a tenant's distribution score falls below this, from 0 (never) to 1 [default: 0.7]
+    #[arg(
+        long = "balance-alert-below",
+        env = "EVENKEEL_BALANCE_ALERT_BELOW",
+        value_name = "SCORE"
+    )]
+    #[arg(hide_short_help = true, help_heading = "Balance")]
+    pub alert_below: Option<f64>,
+}
+
+impl RawBalance {
+    /// With what the file says where flags and environment are silent.
+    #[must_use]
+    pub fn or(mut self, file: &Self) -> Self {
+        fill!(self, file, policy, search_window, slot, protection, cooldown, alert_below);
+        self
+    }
+}
+
+/// What it means.
+pub(super) fn resolve(raw: &RawBalance) -> Result<BalanceSettings, ConfigError> {
+    let default = BalanceSettings::default();
+    Ok(BalanceSettings {
+        policy: policy(raw.policy.as_deref())?,
+        search_window: search_window(raw.search_window.as_deref())?,
+        slot: slot(raw.slot)?,
+        protection: guard("[balance] protection", raw.protection, default.protection)?,
+        cooldown: guard("[balance] cooldown", raw.cooldown, default.cooldown)?,
+        alert_below: alert_below(raw.alert_below)?,
+    })
+}
+
+fn policy(word: Option<&str>) -> Result<Policy, ConfigError> {
+    match word {
+        None => Ok(Policy::default()),
+        Some("projected") => Ok(Policy::Projected),
+        Some("next") => Ok(Policy::Next),
+        Some(other) => {
+            let message = format!("{other:?} is not a policy");
+            Err(bad("[balance] policy", message, "the policies are projected and next"))
+        }
+    }
+}
+
+fn search_window(word: Option<&str>) -> Result<SearchWindow, ConfigError> {
+    match word {
+        None => Ok(SearchWindow::default()),
+        Some("interval") => Ok(SearchWindow::Interval),
+        Some("document") => Ok(SearchWindow::Document),
+        Some(other) => {
+            let message = format!("{other:?} is not a window to search");
+            Err(bad("[balance] search_window", message, "write interval or document"))
+        }
+    }
+}
+
+fn slot(given: Option<Span>) -> Result<Span, ConfigError> {
+    let slot = given.unwrap_or(BalanceSettings::default().slot);
+    let key = "[balance] slot";
+    if !(SLOT_MIN..=SLOT_MAX).contains(&slot) {
+        let message = format!("{slot} is not between {SLOT_MIN} and {SLOT_MAX}");
+        return Err(bad(key, message, "leave it out for 15m"));
+    }
+    if !DAY.as_micros().is_multiple_of(slot.as_micros()) {
+        let message = format!("a day is not made of whole slots of {slot}");
+        return Err(bad(key, message, "choose one that divides a day, like 5m, 15m or 1h"));
+    }
+    Ok(slot)
+}
+
+fn guard(key: &'static str, given: Option<Span>, default: Span) -> Result<Span, ConfigError> {
+    let guard = given.unwrap_or(default);
+    if guard > GUARD_MAX {
+        let message = format!("{guard} is more than {GUARD_MAX}: nothing could ever be moved");
+        return Err(bad(key, message, format!("leave it out for {default}; 0s turns it off")));
+    }
+    Ok(guard)
+}
+
+fn alert_below(given: Option<f64>) -> Result<f64, ConfigError> {
+    let score = given.unwrap_or(BalanceSettings::default().alert_below);
+    if (0.0..=1.0).contains(&score) {
+        return Ok(score);
+    }
+    let message = format!("{score} is not a score: those go from 0 to 1");
+    Err(bad("[balance] alert_below", message, "leave it out for 0.7; 0 turns it off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    #[test]
+    fn what_is_left_out_is_as_by_default() {
+        assert_eq!(resolve(&RawBalance::default()).unwrap(), BalanceSettings::default());
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let raw = RawBalance {
+            policy: Some("next".into()),
+            search_window: Some("document".into()),
+            slot: Some(Span::from_secs(60)),
+            protection: Some(Span::ZERO),
+            cooldown: Some(Span::ZERO),
+            alert_below: Some(0.0),
+        };
+        let settings = BalanceSettings {
+            policy: Policy::Next,
+            search_window: SearchWindow::Document,
+            slot: Span::from_secs(60),
+            protection: Span::ZERO,
+            cooldown: Span::ZERO,
+            alert_below: 0.0,
+        };
+        assert_eq!(resolve(&raw).unwrap(), settings);
+    }
+
+    #[test]
+    fn each_refusal_names_the_key_and_the_way_out() {
+        let default = RawBalance::default;
+        for (raw, key) in [
+            (RawBalance { policy: Some("best".into()), ..default() }, "policy"),
+            (RawBalance { search_window: Some("day".into()), ..default() }, "search_window"),
+            (RawBalance { slot: Some(Span::from_secs(7200)), ..default() }, "slot"),
+            (RawBalance { slot: Some(Span::from_secs(7 * 60)), ..default() }, "slot"),
+            (RawBalance { slot: Some(Span::ZERO), ..default() }, "slot"),
+            (RawBalance { cooldown: Some(Span::from_secs(700_000)), ..default() }, "cooldown"),
+            (RawBalance { alert_below: Some(1.1), ..default() }, "alert_below"),
+            (RawBalance { alert_below: Some(f64::NAN), ..default() }, "alert_below"),
+        ] {
+            let failure = Failure::from(resolve(&raw).unwrap_err());
+            assert!(failure.what.starts_with(&format!("[balance] {key}: ")), "{}", failure.what);
+            assert!(failure.way_out.is_some_and(|words| words.len() > 10));
+        }
+    }
+}
