@@ -107,8 +107,7 @@ struct Series {
 
 impl Series {
     /// What the times of each candidate meet: the sum of the squares of the loads of all slots that
-    /// they hit, for which one high load counts for more than several low ones. To look at the
-    /// highest alone first was measured: peaks are no lower, and the rest is less even.
+    /// they hit, for which one high load counts for more than several low ones.
     fn met(&self, candidates: Candidates) -> Vec<f64> {
         let slots = self.loads.len();
         let times = (slots as i64 * candidates.unit / candidates.every).max(1);
