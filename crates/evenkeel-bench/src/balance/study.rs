@@ -212,3 +212,43 @@ fn by_itself(job: &Made<'_>, way: Way, dice: &mut Dice) -> Option<Timestamp> {
     };
     job.at.checked_add(later)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mix_is_more_even_by_load_than_without_a_thought() {
+        for mix in Mix::ALL {
+            let outcomes = compare(mix, 500).unwrap();
+            let score =
+                |way| outcomes.iter().find(|it| it.way == way).map_or(0.0, |it| it.runs.score);
+            for way in [Way::Next, Way::Projected] {
+                assert!(score(way) > score(Way::NowPlusInterval), "{mix:?} {way:?}");
+            }
+            assert!(score(Way::Projected) > 0.95, "{mix:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_jobs_come_from_the_same_seed() {
+        let kinds = Mix::HeavyTailed.kinds().unwrap();
+        let told = |jobs: &[Made<'_>]| -> Vec<_> {
+            jobs.iter().map(|job| (job.seed, job.at, job.cost)).collect()
+        };
+        assert_eq!(told(&kinds.jobs(100)), told(&kinds.jobs(100)));
+    }
+
+    #[test]
+    fn a_first_time_without_a_thought_is_within_one_interval() {
+        let kinds = Mix::Odd.kinds().unwrap();
+        let mut dice = Dice::new(1);
+        for job in kinds.jobs(1000) {
+            let Schedule::Interval(interval) = &job.definition.schedule else { continue };
+            for way in [Way::NowPlusInterval, Way::Jitter, Way::Hash] {
+                let time = by_itself(&job, way, &mut dice).unwrap();
+                assert!(time > job.at && time.since(job.at) <= interval.every(), "{way:?}");
+            }
+        }
+    }
+}

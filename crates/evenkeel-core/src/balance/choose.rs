@@ -30,12 +30,17 @@ const LANES: usize = 8;
 /// The least of `own`, then of `all`, then of this node's, then the first.
 fn least(own: &[i32], all: &[i32], candidates: Candidates, turn: Turn) -> usize {
     let blocks = || own.chunks(BLOCK).zip(all.chunks(BLOCK)).enumerate();
-    let own_least = own.iter().copied().fold(i32::MAX, i32::min);
+    let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
+    let own_leasts: Vec<i32> = own.chunks(BLOCK).map(least_of).collect();
+    let own_least = own_leasts.iter().copied().fold(i32::MAX, i32::min);
     let (mut all_least, mut found) = (i32::MAX, 0);
-    for (block, (own, all)) in blocks() {
+    for (block, (own, all)) in blocks().filter(|(block, _)| own_leasts[*block] == own_least) {
         let least = least_of_all(own, all, own_least);
         if least < all_least {
             (all_least, found) = (least, block);
+        }
+        if all_least == 0 {
+            break;
         }
     }
     let best = blocks().skip(found).flat_map(|(block, (own, all))| {
@@ -171,6 +176,7 @@ impl Loads {
         let far = self.far.slow_cost.iter().zip(&self.far.slow_runs);
         let slow: Vec<f64> = far.map(|(cost, runs)| *cost as f64 + each * *runs as f64).collect();
         let near = loads.len().min(slow.len());
+        loads.reserve(slow.len() - near);
         let base: Vec<f64> = loads.iter().zip(&slow).map(|(load, slow)| load - slow).collect();
         for later in slow[near..].chunks(near) {
             loads.extend(later.iter().zip(&base).map(|(slow, base)| (slow + base).max(0.0)));

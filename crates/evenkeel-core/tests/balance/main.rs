@@ -162,7 +162,6 @@ fn lowest_score(policy: Policy) -> f64 {
         }
         lowest = lowest.min(month.score());
     }
-    println!("{policy:?}: never below {lowest:.3}");
     assert!((4000..6000).contains(&month.jobs.len()), "{} jobs", month.jobs.len());
     lowest
 }

@@ -160,7 +160,7 @@ fn blackouts_are_avoided_and_preferred_hours_sought() {
         end: end.parse().unwrap(),
     };
     let night = Definition {
-        timezone: berlin.clone(),
+        timezone: berlin,
         prefer_window: Some(hours("22:00", "06:00")),
         blackout_periods: vec![hours("00:00", "05:45")],
         ..interval(86_400)
