@@ -1,10 +1,11 @@
 //! Which jobs a rebalance moves, and where to.
 //!
-//! What it makes even are runs: it lowers the sum of the squares of what lies in each slot of the
-//! horizon, which is least when all slots hold the same, and which no move may raise. Then, as long
-//! as runs stay as even as they are, it makes even what they cost, mostly by exchanging a heavy job
-//! for a light one. Of all the moves it finds, in the order of what they gain, it keeps those up to
-//! the point from which on the score does not change.
+//! What it makes even are runs, by the sum of the squares of what lies in each slot of the horizon: it
+//! is least when all slots hold the same. At first what runs cost counts as much, so that the moves
+//! are good for both, then less, and at last not at all. Then, as long as runs stay as even as they
+//! are, heavy jobs change places with light ones. Of all the moves found, in about the order of what
+//! they gain, a plan has those up to the point from which on the score of runs does not change; it is
+//! never lower than without a plan.
 
 mod board;
 mod classes;
