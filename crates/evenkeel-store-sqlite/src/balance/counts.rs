@@ -91,7 +91,7 @@ impl Counts {
         load: Option<&Load>,
     ) -> Answer<()> {
         let found: Option<(i32, Option<i64>, i64)> = connection
-            .prepare_cached(include_str!("../../queries/rhythm_of.sql"))?
+            .prepare_cached(include_str!("../../queries/rhythms_of.sql"))?
             .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
         let Some((tenant, key, cost)) = found else { return Ok(()) };
@@ -100,7 +100,7 @@ impl Counts {
         }
         let counted = self.add(TenantNo(tenant), load);
         connection
-            .prepare_cached(include_str!("../../queries/rhythm_set.sql"))?
+            .prepare_cached(include_str!("../../queries/rhythms_set.sql"))?
             .execute(params![job.0, counted.key, counted.cost, counted.is_stated])?;
         Ok(())
     }
