@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use evenkeel_core::Schedule;
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::schedule::Interval;
-use evenkeel_store::{JobStore as _, Role};
+use evenkeel_store::{Role, Store as _};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 
