@@ -57,10 +57,15 @@ pub use jobs::{
 pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
-pub use problem::{FieldError, Problem, ProblemType};
+pub use problem::{ChangedJobView, FieldError, Problem, ProblemType, RebalanceInTheWay};
 pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
-pub use scheduler::{ExecutionFigures, JobFigures, SchedulerMetrics};
+pub use scheduler::{
+    DistributionView, ExecutionFigures, HourCount, HourView, JobFigures, MeasuredScores, MoveList,
+    MoveView, MovedView, PlanDocument, PlannedMoveView, PreviewedView, ProjectedView,
+    RebalanceDocument, RebalanceList, RebalanceView, RebalancedView, SchedulerMetrics, ScoreList,
+    ScoreView, ScoresView, ShapeView, SkippedJobView, SlotView, UndoDocument,
+};
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};

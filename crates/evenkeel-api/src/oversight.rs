@@ -33,6 +33,11 @@ pub struct ClientAddress(pub IpAddr);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target(pub String);
 
+/// What was done, in a few words, where the answer's status does not say it: handlers add it to the
+/// answer for the audit log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Deed(pub(crate) String);
+
 /// The id of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RequestId(String);
@@ -174,7 +179,8 @@ impl Asked {
 
     fn entry(&self, app: &App, response: &Response, denied: bool) -> AuditEntry {
         let caller = response.extensions().get::<Caller>();
-        let refused = response.extensions().get::<Refused>();
+        let refused = response.extensions().get::<Refused>().map(|refused| refused.0.clone());
+        let deed = || response.extensions().get::<Deed>().map(|deed| deed.0.clone());
         AuditEntry {
             at: (app.clock)(),
             tenant: caller.map(|caller| caller.scope.tenant),
@@ -184,7 +190,7 @@ impl Asked {
             target: self.target.clone().or_else(|| target_of(response)),
             status: response.status().as_u16(),
             denied,
-            detail: refused.map(|refused| refused.0.clone()),
+            detail: refused.or_else(deed),
             remote: self.from.map(|from| from.to_canonical().to_string()),
             request_id: self.request_id.clone(),
         }

@@ -159,6 +159,38 @@ impl CursorKey for uuid::Uuid {
     }
 }
 
+/// A place in a list of rebalances.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct RebalanceCursor(pub(crate) uuid::Uuid);
+
+impl CursorKey for RebalanceCursor {
+    const TAG: u8 = b'b';
+
+    fn bits(self) -> u128 {
+        self.0.as_u128()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        Some(Self(uuid::Uuid::from_u128(bits)))
+    }
+}
+
+/// A place among the moves of a rebalance, counted from 0.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct MovePlace(pub(crate) u64);
+
+impl CursorKey for MovePlace {
+    const TAG: u8 = b'm';
+
+    fn bits(self) -> u128 {
+        self.0.into()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        u64::try_from(bits).ok().map(Self)
+    }
+}
+
 /// A cursor that goes on after `key`.
 pub(crate) fn encode<C: CursorKey>(key: C) -> String {
     let mut bytes = [0; 17];

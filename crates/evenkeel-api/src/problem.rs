@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use evenkeel_commands::{CommandError, Conflict, Fault};
+use evenkeel_commands::{CommandError, Conflict, Fault, RebalanceConflict, state_word};
 use evenkeel_core::JobId;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::StoreError;
@@ -29,6 +29,10 @@ use crate::etag::etag;
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
 /// | `answer-not-kept` | 409 | the request was done before; its answer is not there any more |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
+/// | `rebalance-under-way` | 409 | another rebalance of the tenant goes on: `rebalance.id` |
+/// | `rebalance-state` | 409 | the rebalance is in a state (`rebalance.state`) that does not allow it |
+/// | `plan-changed` | 409 | jobs of the plan have changed (`rebalance.changed`); make a new preview |
+/// | `plan-expired` | 409 | the plan is too old; make a new preview |
 /// | `job-changed` | 412 | the job is no longer what it was to be; read it again |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
@@ -86,6 +90,18 @@ pub enum ProblemType {
     /// The run or attempt has ended, or was taken over.
     #[serde(rename = "/problems/run-over")]
     RunOver,
+    /// Another rebalance of the tenant goes on.
+    #[serde(rename = "/problems/rebalance-under-way")]
+    RebalanceUnderWay,
+    /// The rebalance is in a state that does not allow it.
+    #[serde(rename = "/problems/rebalance-state")]
+    RebalanceState,
+    /// Jobs have changed since a rebalance was planned.
+    #[serde(rename = "/problems/plan-changed")]
+    PlanChanged,
+    /// The plan of a rebalance is too old.
+    #[serde(rename = "/problems/plan-expired")]
+    PlanExpired,
     /// The body is too large.
     #[serde(rename = "/problems/body-too-large")]
     BodyTooLarge,
@@ -139,6 +155,10 @@ impl ProblemType {
             | Self::JobBusy
             | Self::JobState
             | Self::RunOver
+            | Self::RebalanceUnderWay
+            | Self::RebalanceState
+            | Self::PlanChanged
+            | Self::PlanExpired
             | Self::RequestUnderWay
             | Self::AnswerNotKept => StatusCode::CONFLICT,
             Self::JobChanged => StatusCode::PRECONDITION_FAILED,
@@ -175,6 +195,10 @@ impl ProblemType {
             Self::AnswerNotKept => "The request was done before",
             Self::IdempotencyKeyReused => "The key was used for another request",
             Self::RunOver => "The run has ended or was taken over",
+            Self::RebalanceUnderWay => "Another rebalance goes on",
+            Self::RebalanceState => "The state of the rebalance does not allow this",
+            Self::PlanChanged => "Jobs have changed since the plan was made",
+            Self::PlanExpired => "The plan is too old",
             Self::BodyTooLarge => "The body is too large",
             Self::UnsupportedMediaType => "The body must be application/json",
             Self::InvalidJob => "The job is not acceptable",
@@ -199,6 +223,37 @@ pub struct FieldError {
     /// The character of its text that the fault begins at, counted from 0, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
+}
+
+/// A job that is not what it was when a rebalance was planned.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct ChangedJobView {
+    /// Which.
+    #[schema(value_type = uuid::Uuid)]
+    pub job_id: JobId,
+    /// Why: `not_active` (paused, cancelled, deleted or over), `changed`, `ran`, `job_running`, or
+    /// `too_late` (its new time has passed).
+    #[schema(value_type = String)]
+    pub reason: &'static str,
+}
+
+/// What of a rebalance is in the way.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
+pub struct RebalanceInTheWay {
+    /// The one that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<uuid::Uuid>,
+    /// The state that does not allow it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub state: Option<&'static str>,
+    /// How many jobs have changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_total: Option<u64>,
+    /// The first 100 of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 100)]
+    pub changed: Option<Vec<ChangedJobView>>,
 }
 
 /// A refusal.
@@ -240,6 +295,10 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub allowed: Option<Box<[&'static str]>>,
+    /// What of a rebalance is in the way, if something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RebalanceInTheWay>)]
+    pub rebalance: Option<Box<RebalanceInTheWay>>,
 }
 
 impl Problem {
@@ -260,6 +319,7 @@ impl Problem {
             generation: None,
             job_status: None,
             allowed: None,
+            rebalance: None,
         }
     }
 
@@ -342,10 +402,34 @@ impl From<CommandError> for Problem {
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }
+            CommandError::Rebalance(conflict) => of_rebalance(conflict, detail),
             CommandError::BadAttemptToken => Self::new(ProblemType::Unauthorized, detail),
             CommandError::Store(error) => error.into(),
         }
     }
+}
+
+fn of_rebalance(conflict: RebalanceConflict, detail: String) -> Problem {
+    let none = RebalanceInTheWay::default();
+    let (kind, what) = match conflict {
+        RebalanceConflict::UnderWay { id } => {
+            (ProblemType::RebalanceUnderWay, RebalanceInTheWay { id: Some(id), ..none })
+        }
+        RebalanceConflict::State { state, .. } => {
+            let state = Some(state_word(state));
+            (ProblemType::RebalanceState, RebalanceInTheWay { state, ..none })
+        }
+        RebalanceConflict::PlanExpired { .. } => {
+            return Problem::new(ProblemType::PlanExpired, detail);
+        }
+        RebalanceConflict::PlanChanged { changed, total } => {
+            let changed = changed.into_iter();
+            let changed = changed.map(|one| ChangedJobView { job_id: one.job, reason: one.reason });
+            let (changed, total) = (Some(changed.collect()), Some(total));
+            (ProblemType::PlanChanged, RebalanceInTheWay { changed, changed_total: total, ..none })
+        }
+    };
+    Problem { rebalance: Some(Box::new(what)), ..Problem::new(kind, detail) }
 }
 
 /// Why a request was refused, left in the answer for the audit log.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_access::Access;
-use evenkeel_commands::{Balance, Callbacks, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::Timestamp;
 use evenkeel_store::Store;
 
@@ -44,6 +44,8 @@ pub struct AppParts {
     pub jobs: Jobs,
     /// Where load lies; places the jobs that commands create.
     pub balance: Arc<Balance>,
+    /// How load is spread, and moving it.
+    pub balancing: Balancing,
     /// Questions about runs.
     pub runs: Runs,
     /// Words from those who were called.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::serve::ListenerExt as _;
 use evenkeel_api::{Access, AppParts, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
-use evenkeel_commands::{Balance, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, Span, TenantNo};
@@ -79,6 +79,7 @@ impl Server {
                 Arc::new(AnyConfig),
                 Arc::clone(&balance),
             ),
+            balancing: Balancing::new(Arc::clone(&balance), Arc::clone(&sources.chance)),
             balance,
             callbacks: Callbacks::new(
                 Arc::clone(store),

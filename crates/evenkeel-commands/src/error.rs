@@ -4,13 +4,13 @@ use evenkeel_core::JobId;
 use evenkeel_core::status::NotAllowed;
 use evenkeel_store::StoreError;
 
-use crate::Fault;
+use crate::{Fault, RebalanceConflict};
 
 /// A command that was not obeyed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no such thing, or not for this tenant: nobody learns which.
-    #[error("there is no such job, execution or page")]
+    #[error("there is no such job, execution, page or rebalance")]
     NotFound,
     /// The document is wrong.
     #[error("the document is not acceptable")]
@@ -27,6 +27,9 @@ pub enum CommandError {
     /// What goes on does not allow it.
     #[error("{0}")]
     Conflict(Conflict),
+    /// A rebalance can't be begun, stopped or taken back.
+    #[error("{0}")]
+    Rebalance(RebalanceConflict),
     /// The job is in a state that does not allow it.
     #[error("{0}")]
     NotAllowed(NotAllowed),

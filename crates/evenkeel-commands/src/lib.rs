@@ -24,7 +24,12 @@ mod starts;
 mod update;
 mod words;
 
-pub use balance::{Balance, Known};
+pub use balance::{
+    Balance, Balancing, ChangedJob, Distribution, Known, LISTED_MAX, MoveShown, MovesPage, Outlook,
+    PlanOptions, Previewed, RebalanceConflict, RebalanceOrder, Rebalanced, Running, SCORES_MAX,
+    ScoreHistory, ScoreQuery, Shape, Share, SkippedJob, Spreads, Subject, plan_expires_at,
+    read_plan_options, read_rebalance, read_undo, state_word, undo_until,
+};
 pub use callbacks::{Callbacks, Ending};
 pub use describe::describe;
 pub use document::document_of;

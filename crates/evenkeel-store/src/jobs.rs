@@ -61,7 +61,8 @@ pub struct Job {
     pub last_outcome: Option<Outcome>,
     /// What is remembered of the past.
     pub history: History,
-    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    /// Since when its promise counts: its creation, its last change of schedule, its last
+    /// move or resume.
     pub since: Timestamp,
     /// How many of its regular times have been fired.
     pub fired: u64,

@@ -35,7 +35,7 @@ pub struct AuditEntryView {
     pub status: u16,
     /// Was it refused because they may not?
     pub denied: bool,
-    /// Why it was refused, or what went wrong.
+    /// Why it was refused, what went wrong, or what was done.
     pub detail: Option<String>,
     /// The address the request came from.
     pub remote: Option<String>,

@@ -147,6 +147,6 @@ pub(crate) async fn commands(
 }
 
 /// Two thirds of the time that a request has: the last batch must end in time.
-fn working_time(limit: std::time::Duration) -> Span {
+pub(crate) fn working_time(limit: std::time::Duration) -> Span {
     Span::from_micros(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX) / 3 * 2)
 }

@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod auth;
+mod balance;
 mod broken_store;
 mod bulk;
 mod callbacks;

@@ -121,8 +121,11 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     let api_key = Some(json!({"name": "secret", "role": "viewer"}));
     let api_key = world.ask_as(Role::Admin, Method::POST, "/api/v1/api-keys", api_key).await;
     let api_key = text(&api_key.expect(201)["id"]);
+    let plan = world.post("/api/v1/scheduler/rebalance/preview", None).await.expect(200);
+    let done = world.post("/api/v1/scheduler/rebalance", None).await.expect(200);
+    let plans = [text(&plan["plan_id"]), text(&done["rebalance_id"])];
     let runs = [key.run_id().to_string(), key.execution_id().to_string()];
-    [vec![text(&job["id"]), page_id, api_key], runs.to_vec()].concat()
+    [vec![text(&job["id"]), page_id, api_key], plans.to_vec(), runs.to_vec()].concat()
 }
 
 /// Ids of the same shapes that never were.

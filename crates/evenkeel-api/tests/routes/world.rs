@@ -11,7 +11,7 @@ use evenkeel_api::{
     Access, AppParts, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
     TokenRequest, Tokens, Trust, router,
 };
-use evenkeel_commands::{Balance, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
@@ -282,6 +282,7 @@ pub fn server_with(
     let chance = Arc::new(Counting::new());
     router(AppParts {
         jobs: Jobs::new(store.clone(), chance, Arc::new(Executors), balance.clone()),
+        balancing: Balancing::new(balance.clone(), Arc::new(Counting::new())),
         balance,
         runs: Runs::new(store.clone()),
         callbacks: Callbacks::new(

@@ -95,7 +95,7 @@ impl Jobs {
 
 /// Wakes whoever waits. What was committed stays committed if nobody hears it, because those
 /// who wait also poll; so a failure here is no failure of the command.
-pub(super) async fn announce(store: &dyn Store, signal: Signal) {
+pub(crate) async fn announce(store: &dyn Store, signal: Signal) {
     if let Err(error) = store.announce(signal).await {
         tracing::warn!(
             signal.name = signal.as_str(),

@@ -24,8 +24,8 @@ use create::Creator;
 pub(crate) use create::{new_job, settled};
 
 pub use bulk::BULK_BATCH;
-pub(crate) use change::no_time_left;
 pub use change::{Accepted, Created};
+pub(crate) use change::{announce, no_time_left};
 pub use conditions::{JobCondition, condition_of};
 pub use control::{Ask, Forgotten};
 pub use explain::JobExplanation;

@@ -83,9 +83,8 @@ fn which(fields: &mut Fields<'_>, cursor: impl Fn(&str) -> Option<JobCursor>) ->
             }
             ids.map(Which::Ids)
         }
-        (false, Some(filter)) => {
-            read_filter(fields, filter).map(|filter| Which::Filter(filter, place.flatten()))
-        }
+        (false, Some(filter)) => read_filter_document(fields, filter)
+            .map(|filter| Which::Filter(filter, place.flatten())),
         (true, Some(_)) => {
             fields.fault("filter", "goes with no ids; leave one of them out");
             None
@@ -119,7 +118,8 @@ fn ids(fields: &mut Fields<'_>) -> Option<Vec<JobId>> {
     (fields.faults.count() == faults_before).then_some(ids)
 }
 
-fn read_filter(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
+/// Reads `filter`, the value of the field of that name: which jobs are meant.
+pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> Option<JobFilter> {
     let Some(object) = filter.as_object() else {
         let message = format!("{} is not an object", shown(filter));
         fields.fault("filter", message);

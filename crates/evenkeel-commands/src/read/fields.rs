@@ -77,6 +77,16 @@ impl<'a> Fields<'a> {
         number
     }
 
+    /// A number from 0 to 1.
+    pub(crate) fn fraction(&mut self, name: &'static str) -> Option<f64> {
+        let value = self.value(name)?;
+        let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
+        if number.is_none() {
+            self.fault(name, format!("{} is not a number from 0 to 1", shown(value)));
+        }
+        number
+    }
+
     /// The text of a length of time.
     pub(crate) fn length(&mut self, name: &'static str) -> Option<&'a str> {
         match self.value(name)? {

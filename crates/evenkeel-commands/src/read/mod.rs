@@ -25,6 +25,7 @@ use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
 
 pub use bulk::read_bulk_command;
+pub(crate) use bulk::read_filter_document;
 pub(crate) use expression::read_cron;
 pub use expression::{Said, read_schedule};
 pub(crate) use fields::Fields;

@@ -1,4 +1,9 @@
 //! Moves of a rebalance, as they are stored.
+//!
+//! A version, the unit of time, then move after move: numbers of seven bits a byte, most of them
+//! differences from the move before, and each rhythm's key once. About ten bytes a move.
+
+use std::collections::HashMap;
 
 use super::rhythm::RhythmKey;
 use crate::ids::JobNo;
@@ -24,12 +29,184 @@ pub struct Move {
 #[error("these are no moves of a rebalance")]
 pub struct MovesError;
 
+/// The only form there has been.
+const VERSION: u8 = 1;
+
+/// Most jobs run at whole seconds, which take fewer bytes.
+const SECOND: i64 = 1_000_000;
+
 /// Moves, as they are stored.
-pub fn encode_moves(_moves: &[Move]) -> Vec<u8> {
-    unimplemented!()
+pub fn encode_moves(moves: &[Move]) -> Vec<u8> {
+    let is_whole = |at: Timestamp| at.as_micros() % SECOND == 0;
+    let are_whole = moves.iter().all(|it| is_whole(it.old_at) && is_whole(it.new_at));
+    let unit = if are_whole { SECOND } else { 1 };
+    let mut stored = Vec::with_capacity(16 + 12 * moves.len());
+    stored.extend([VERSION, u8::from(are_whole)]);
+    let mut keys: HashMap<RhythmKey, u64> = HashMap::new();
+    let (mut job, mut old_at) = (0, 0);
+    for it in moves {
+        let at = it.old_at.as_micros() / unit;
+        put_signed(&mut stored, it.job.0.wrapping_sub(job));
+        put_signed(&mut stored, i64::from(it.generation));
+        put_signed(&mut stored, at.wrapping_sub(old_at));
+        put_signed(&mut stored, (it.new_at.as_micros() / unit).wrapping_sub(at));
+        let known = keys.len() as u64;
+        let key = *keys.entry(it.rhythm).or_insert(known);
+        put(&mut stored, key);
+        if key == known {
+            stored.extend(it.rhythm.0.to_le_bytes());
+        }
+        (job, old_at) = (it.job.0, at);
+    }
+    stored
 }
 
 /// Stored moves.
-pub fn decode_moves(_stored: &[u8]) -> Result<Vec<Move>, MovesError> {
-    unimplemented!()
+pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
+    let [VERSION, are_whole @ (0 | 1), rest @ ..] = stored else { return Err(MovesError) };
+    let unit = if *are_whole == 1 { SECOND } else { 1 };
+    let mut rest = rest;
+    // Both grow with what was really read: no number in there says how long they get.
+    let (mut moves, mut keys) = (Vec::new(), Vec::new());
+    let (mut job, mut old_at) = (0_i64, 0_i64);
+    while !rest.is_empty() {
+        job = job.wrapping_add(take_signed(&mut rest)?);
+        let generation = i32::try_from(take_signed(&mut rest)?).map_err(|_| MovesError)?;
+        old_at = old_at.wrapping_add(take_signed(&mut rest)?);
+        let new_at = old_at.wrapping_add(take_signed(&mut rest)?);
+        let key = usize::try_from(take(&mut rest)?).map_err(|_| MovesError)?;
+        if key == keys.len() {
+            let (bytes, after) = rest.split_first_chunk().ok_or(MovesError)?;
+            keys.push(RhythmKey(i64::from_le_bytes(*bytes)));
+            rest = after;
+        }
+        moves.push(Move {
+            job: JobNo(job),
+            generation,
+            old_at: time(old_at, unit)?,
+            new_at: time(new_at, unit)?,
+            rhythm: *keys.get(key).ok_or(MovesError)?,
+        });
+    }
+    Ok(moves)
+}
+
+fn time(units: i64, unit: i64) -> Result<Timestamp, MovesError> {
+    let at = Timestamp::from_micros(units.checked_mul(unit).ok_or(MovesError)?);
+    if (Timestamp::MIN..=Timestamp::MAX).contains(&at) { Ok(at) } else { Err(MovesError) }
+}
+
+/// Small numbers of either sign become small numbers without one.
+fn put_signed(stored: &mut Vec<u8>, number: i64) {
+    put(stored, (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
+}
+
+fn put(stored: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        stored.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    stored.push(number as u8);
+}
+
+fn take_signed(rest: &mut &[u8]) -> Result<i64, MovesError> {
+    let number = take(rest)?;
+    Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+}
+
+fn take(rest: &mut &[u8]) -> Result<u64, MovesError> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first().ok_or(MovesError)?;
+        *rest = after;
+        let bits = u64::from(byte & 0x7f);
+        // The tenth byte has room for one bit.
+        if shift == 63 && bits > 1 {
+            break;
+        }
+        number |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(MovesError)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_time() -> impl Strategy<Value = Timestamp> {
+        prop_oneof![
+            (0_i64..1 << 52).prop_map(Timestamp::from_micros),
+            (0_i64..1 << 32).prop_map(|secs| Timestamp::from_micros(secs * SECOND)),
+        ]
+    }
+
+    fn any_move() -> impl Strategy<Value = Move> {
+        let key = prop_oneof![any::<i64>(), 1_i64..4];
+        (any::<i64>(), any::<i32>(), any_time(), any_time(), key).prop_map(
+            |(job, generation, old_at, new_at, key)| Move {
+                job: JobNo(job),
+                generation,
+                old_at,
+                new_at,
+                rhythm: RhythmKey(key),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn moves_survive_being_stored(moves in prop::collection::vec(any_move(), 0..50)) {
+            prop_assert_eq!(decode_moves(&encode_moves(&moves)), Ok(moves));
+        }
+
+        #[test]
+        fn anything_else_is_refused_or_read_and_nothing_breaks(
+            head in prop::sample::select(vec![vec![], vec![1, 0], vec![1, 1], vec![1, 2], vec![2, 0]]),
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            if let Ok(moves) = decode_moves(&[head, bytes].concat()) {
+                prop_assert_eq!(decode_moves(&encode_moves(&moves)), Ok(moves));
+            }
+        }
+
+        #[test]
+        fn what_was_cut_short_holds_no_half_move(
+            moves in prop::collection::vec(any_move(), 1..5),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let stored = encode_moves(&moves);
+            let cut = &stored[..cut.index(stored.len())];
+            if let Ok(left) = decode_moves(cut) {
+                prop_assert_eq!(&moves[..left.len()], &left[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_thousand_moves_are_small() {
+        let moves: Vec<Move> = (0..1000)
+            .map(|n| Move {
+                job: JobNo(5_000_000 + 7 * n),
+                generation: 3,
+                old_at: Timestamp::from_micros((1_764_590_400 + n * 37 % 900) * SECOND),
+                new_at: Timestamp::from_micros((1_764_590_400 + n * 977 % 86_400) * SECOND),
+                rhythm: RhythmKey(n % 96 * 0x1e37_79b9_7f4a),
+            })
+            .collect();
+        let stored = encode_moves(&moves);
+        assert!(stored.len() < 11_000, "{} bytes", stored.len());
+        assert_eq!(decode_moves(&stored), Ok(moves));
+    }
+
+    #[test]
+    fn nothing_is_no_moves_and_another_version_is_an_error() {
+        assert_eq!(decode_moves(&encode_moves(&[])), Ok(Vec::new()));
+        assert_eq!(decode_moves(&[]), Err(MovesError));
+        assert_eq!(decode_moves(&[2, 0]), Err(MovesError));
+    }
 }

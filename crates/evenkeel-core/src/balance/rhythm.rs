@@ -103,7 +103,8 @@ impl Rhythm {
                 dst: definition.dst,
             },
         };
-        let fixed = !definition.is_placed();
+        // A later time may be one after the end: a run would be lost.
+        let fixed = !definition.is_placed() || definition.bounds.end_at.is_some();
         let start = definition.bounds.start_at.map(Slot::of);
         let has_hours =
             !definition.blackout_periods.is_empty() || definition.prefer_window.is_some();

@@ -80,7 +80,8 @@ pub(super) fn run(context: &Context, args: AuditArgs) -> Result<(), Failure> {
 fn row(entry: &Value) -> [(String, Tone); 7] {
     let text = |field: &str| clean(entry[field].as_str().unwrap_or_default());
     let tone = if entry["denied"] == true { Tone::Bad } else { Tone::Plain };
-    let detail = if entry["denied"] == true { text("detail") } else { String::new() };
+    let is_good = entry["status"].as_u64().is_some_and(|status| status < 300);
+    let detail = if entry["denied"] == true || is_good { text("detail") } else { String::new() };
     [
         (text("at"), Tone::Quiet),
         (text("subject"), Tone::Plain),

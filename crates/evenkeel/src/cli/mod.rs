@@ -2,6 +2,7 @@
 
 mod api_key;
 mod audit;
+mod balance;
 mod bench;
 mod completions;
 mod context;
@@ -59,6 +60,12 @@ pub enum Command {
   evenkeel failures --job hello
   evenkeel failures --json | jq '.failures[0].error_message'")]
     Failures(failures::FailuresArgs),
+    /// Draw how load is spread over the day
+    #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
+    Distribution(balance::DistributionArgs),
+    /// Move jobs so that load is spread more evenly
+    #[command(after_help = balance::REBALANCE_EXAMPLES)]
+    Rebalance(Box<balance::RebalanceArgs>),
     /// Search and read the pages that crawls have kept
     Page(page::PageArgs),
     /// Show what happens, as it happens
@@ -94,6 +101,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Job(args) => job::run(&context, args),
         Command::Run(args) => run::run(&context, args),
         Command::Failures(args) => failures::run(&context, args),
+        Command::Distribution(args) => balance::run_distribution(&context, args),
+        Command::Rebalance(args) => balance::run_rebalance(&context, *args),
         Command::Page(args) => page::run(&context, args),
         Command::Events(args) => events::run(&context, args),
         Command::Next(args) => next::run(&context, &args),

@@ -58,7 +58,7 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
         ),
         404 => (
             Exit::NotFound,
-            Some("`evenkeel job list`, `run list` and `page list` show what there is".into()),
+            Some("`evenkeel job list`, `run list`, `page list` and `rebalance --list` show what there is".into()),
         ),
         409 => (Exit::Conflict, taken(problem.as_ref())),
         412 => (
@@ -89,7 +89,20 @@ fn token_hint(place: &Place) -> String {
 }
 
 fn taken(problem: Option<&Value>) -> Option<String> {
-    let id = problem?["existing_id"].as_str()?;
+    let problem = problem?;
+    match problem["type"].as_str() {
+        Some("/problems/plan-changed" | "/problems/plan-expired") => {
+            return Some("look again with `evenkeel rebalance --preview`".into());
+        }
+        Some("/problems/rebalance-under-way") => {
+            let id = problem["rebalance"]["id"].as_str()?;
+            return Some(format!(
+                "`evenkeel rebalance --show {id}` says how far it is, `--stop {id}` stops it"
+            ));
+        }
+        _ => {}
+    }
+    let id = problem["existing_id"].as_str()?;
     Some(format!("choose another name, or see the job with `evenkeel job show {id}`"))
 }
 

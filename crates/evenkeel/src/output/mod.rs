@@ -36,6 +36,18 @@ impl Output {
         self.colour
     }
 
+    /// How many characters fit on a line: those of the terminal, or as many as anybody has.
+    pub fn width(self) -> usize {
+        const WIDTH: usize = 80;
+        let width = comfy_table::Table::new().width().map_or(WIDTH, usize::from);
+        if width == 0 { WIDTH } else { width }
+    }
+
+    /// Text that stands out, where there may be colours.
+    pub fn warned(self, text: &str) -> String {
+        if self.colour { format!("\u{1b}[33m{text}\u{1b}[0m") } else { text.into() }
+    }
+
     /// Writes text and a line's end, if it has none.
     pub fn line(self, text: &str) -> Result<(), Failure> {
         let end = if text.ends_with('\n') { "" } else { "\n" };

@@ -22,7 +22,7 @@ use std::time::Duration;
 use axum::Router;
 use evenkeel_access::{Access, Upkeep};
 use evenkeel_api::{AppParts, DEFAULT_TENANT, Streams};
-use evenkeel_commands::{Balance, Callbacks, Feed, Jobs, Pages, Runs};
+use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
@@ -210,6 +210,7 @@ async fn router(
     let app = AppParts {
         store: Arc::clone(store),
         jobs,
+        balancing: Balancing::new(Arc::clone(&balance), Arc::clone(chance)),
         balance,
         runs: Runs::new(Arc::clone(store)),
         callbacks: Callbacks::new(

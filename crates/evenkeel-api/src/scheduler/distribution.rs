@@ -1,0 +1,291 @@
+//! `GET /api/v1/scheduler/distribution`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_commands::{Distribution, Share, Spreads};
+use evenkeel_core::balance::{Measure, Policy, Spread};
+use evenkeel_core::{Span, Timestamp};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::figures::{rounded, whole};
+use crate::auth::Caller;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::state::App;
+
+/// What is counted, as it is written.
+const MEASURES: [(&str, Measure); 3] =
+    [("runs", Measure::Runs), ("next", Measure::Next), ("cost", Measure::Cost)];
+
+/// What lies in an hour.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct HourView {
+    /// Which hour of the day, UTC.
+    #[schema(maximum = 23, example = 14)]
+    pub hour: u8,
+    /// Runs that are expected in it; by `next`, jobs whose next run is in it.
+    #[schema(example = 8)]
+    pub job_count: u64,
+    /// What those runs cost, in seconds of a worker.
+    #[schema(example = 480.0)]
+    pub cost_seconds: f64,
+}
+
+/// What lies in a slot.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct SlotView {
+    /// When it begins.
+    #[schema(value_type = String, format = DateTime)]
+    pub start: Timestamp,
+    /// Runs that are expected in it; by `next`, jobs whose next run is in it.
+    #[schema(example = 2)]
+    pub job_count: u64,
+    /// What those runs cost, in seconds of a worker.
+    #[schema(example = 120.0)]
+    pub cost_seconds: f64,
+}
+
+/// Scores by what is counted.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct MeasuredScores {
+    /// By jobs, where their next run is.
+    #[schema(example = 0.91)]
+    pub next: f64,
+    /// By runs.
+    #[schema(example = 0.85)]
+    pub runs: f64,
+    /// By what runs cost.
+    #[schema(example = 0.88)]
+    pub cost: f64,
+}
+
+impl From<Spreads> for MeasuredScores {
+    fn from(spreads: Spreads) -> Self {
+        Self {
+            next: rounded(spreads.next.score),
+            runs: rounded(spreads.runs.score),
+            cost: rounded(spreads.cost.score),
+        }
+    }
+}
+
+/// Scores by what is compared and what is counted: 1 is as even as these jobs allow.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct ScoresView {
+    /// Slots are compared.
+    pub slots: MeasuredScores,
+    /// Hours are compared.
+    pub hours: MeasuredScores,
+}
+
+/// What runs will cost, slot by slot: how many workers they keep busy.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct ProjectedView {
+    /// How even it is.
+    #[schema(example = 0.88)]
+    pub distribution_score: f64,
+    /// When the heaviest slot begins.
+    #[schema(value_type = String, format = DateTime)]
+    pub peak_slot: Timestamp,
+    /// What the runs of that slot cost, in seconds of a worker.
+    #[schema(example = 960.0)]
+    pub peak_cost_seconds: f64,
+    /// What those of a slot cost on average.
+    #[schema(example = 410.5)]
+    pub mean_cost_seconds: f64,
+    /// The heaviest slot, as a multiple of the average; none if there are no runs.
+    #[schema(example = 2.34)]
+    pub peak_to_mean: Option<f64>,
+    /// No spread of these jobs has a heaviest slot that is lighter.
+    #[schema(example = 420.0)]
+    pub least_peak_cost_seconds: f64,
+    /// Workers that the runs of the heaviest slot keep busy on average.
+    #[schema(example = 1.07)]
+    pub busy_workers_at_peak: f64,
+}
+
+/// How the load of the next 24 hours is spread.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct DistributionView {
+    /// When it was looked at.
+    #[schema(value_type = String, format = DateTime)]
+    pub as_of: Timestamp,
+    /// What is counted: `runs`, `next` or `cost`.
+    #[schema(pattern = "^(runs|next|cost)$", example = "runs")]
+    pub by: &'static str,
+    /// So many hours are looked at.
+    #[schema(example = 24)]
+    pub window_hours: u64,
+    /// How long a slot is, in minutes.
+    #[schema(value_type = f64, example = 15)]
+    pub slot_minutes: serde_json::Number,
+    /// Jobs that have a time to come.
+    #[schema(example = 42)]
+    pub total_jobs: u64,
+    /// The hours of the day.
+    #[schema(min_items = 24, max_items = 24)]
+    pub hourly_distribution: Vec<HourView>,
+    /// How even the slots are: the share of the load that lies where an even spread could have it.
+    /// 1 is as even as these jobs allow.
+    #[schema(minimum = 0, maximum = 1, example = 0.85)]
+    pub distribution_score: f64,
+    /// The hour that holds the most.
+    #[schema(maximum = 23, example = 14)]
+    pub peak_hour: u8,
+    /// What it holds: the `job_count` of that hour.
+    #[schema(example = 8)]
+    pub peak_count: u64,
+    /// What a rebalance would gain.
+    #[schema(example = "A rebalance would raise the score from 0.85 to 0.97 by moving 6 jobs.")]
+    pub suggestion: String,
+    /// The slots from now on, 96 of a quarter of an hour.
+    #[schema(max_items = 4096)]
+    pub slots: Vec<SlotView>,
+    /// All scores.
+    pub scores: ScoresView,
+    /// The fullest slot, as a multiple of the average; none if there is no load.
+    #[schema(example = 2.5)]
+    pub peak_to_mean: Option<f64>,
+    /// No spread of these jobs has a fullest slot with less (in seconds, by `cost`).
+    #[schema(example = 1.0)]
+    pub least_peak: f64,
+    /// No spread of these jobs has a fullest hour with less (in seconds, by `cost`).
+    #[schema(example = 3.0)]
+    pub least_peak_hour: f64,
+    /// What runs will cost.
+    pub projected: ProjectedView,
+    /// How new jobs are placed: `next` or `projected`.
+    #[schema(pattern = "^(next|projected)$", example = "projected")]
+    pub policy: &'static str,
+}
+
+impl DistributionView {
+    fn new(found: Distribution, by: &'static str, measure: Measure) -> Self {
+        let count = |share: &Share| {
+            whole(match measure {
+                Measure::Next => share.next,
+                Measure::Runs | Measure::Cost => share.runs,
+            })
+        };
+        let hourly: Vec<HourView> = (0..)
+            .zip(&found.hours)
+            .map(|(hour, share)| HourView {
+                hour,
+                job_count: count(share),
+                cost_seconds: rounded(share.cost_seconds),
+            })
+            .collect();
+        let slots: Vec<SlotView> = found
+            .slots
+            .iter()
+            .map(|(start, share)| SlotView {
+                start: *start,
+                job_count: count(share),
+                cost_seconds: rounded(share.cost_seconds),
+            })
+            .collect();
+        let peak_hour = fullest(&found.hours, measure);
+        let spread = found.by_slot.by(measure);
+        let window = found.slot.saturating_mul(slots.len() as u64);
+        Self {
+            as_of: found.as_of,
+            by,
+            window_hours: window.as_micros().div_ceil(HOUR.as_micros()),
+            slot_minutes: minutes(found.slot),
+            total_jobs: found.jobs,
+            distribution_score: rounded(spread.score),
+            peak_hour,
+            peak_count: hourly.get(usize::from(peak_hour)).map_or(0, |hour| hour.job_count),
+            hourly_distribution: hourly,
+            scores: ScoresView { slots: found.by_slot.into(), hours: found.by_hour.into() },
+            peak_to_mean: peak_to_mean(&spread),
+            least_peak: rounded(spread.least_peak),
+            least_peak_hour: rounded(found.by_hour.by(measure).least_peak),
+            projected: projected(&found),
+            suggestion: found.suggestion,
+            slots,
+            policy: match found.policy {
+                Policy::Next => "next",
+                Policy::Projected => "projected",
+            },
+        }
+    }
+}
+
+const HOUR: Span = Span::from_secs(3600);
+
+/// The hour of the day that holds the most, the first of them.
+fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
+    let mut best = (0, f64::MIN);
+    for (hour, share) in (0_u8..).zip(hours) {
+        if share.of(measure) > best.1 {
+            best = (hour, share.of(measure));
+        }
+    }
+    best.0
+}
+
+/// A whole number, if it is one.
+fn minutes(slot: Span) -> serde_json::Number {
+    let secs = slot.as_micros() / 1_000_000;
+    let exact = || serde_json::Number::from_f64(secs as f64 / 60.0);
+    if secs % 60 == 0 { (secs / 60).into() } else { exact().unwrap_or_else(|| 0.into()) }
+}
+
+fn peak_to_mean(spread: &Spread) -> Option<f64> {
+    (spread.mean > 0.0).then(|| rounded(spread.peak / spread.mean))
+}
+
+fn projected(found: &Distribution) -> ProjectedView {
+    let spread = found.by_slot.cost;
+    let secs = found.slot.as_micros() as f64 / 1e6;
+    let peak_slot = found.slots.get(spread.peak_at).map_or(found.as_of, |(start, _)| *start);
+    ProjectedView {
+        distribution_score: rounded(spread.score),
+        peak_slot,
+        peak_cost_seconds: rounded(spread.peak),
+        mean_cost_seconds: rounded(spread.mean),
+        peak_to_mean: peak_to_mean(&spread),
+        least_peak_cost_seconds: rounded(spread.least_peak),
+        busy_workers_at_peak: if secs > 0.0 { rounded(spread.peak / secs) } else { 0.0 },
+    }
+}
+
+/// What to count.
+#[derive(Clone, PartialEq, Eq, Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DistributionQuery {
+    /// `runs` that are expected, so that an hourly job counts in each hour; `next` runs only; or what
+    /// runs `cost`.
+    #[param(pattern = "^(runs|next|cost)$", default = "runs")]
+    by: Option<String>,
+}
+
+/// How the load of the next 24 hours is spread, and what a rebalance would gain.
+#[utoipa::path(
+    get,
+    path = "/api/v1/scheduler/distribution",
+    operation_id = "get_distribution",
+    tag = "balance",
+    params(DistributionQuery),
+    responses(
+        (status = 200, description = "The load of the tenant", body = DistributionView),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn distribution(
+    State(app): State<App>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<DistributionView>, Problem> {
+    let words = MEASURES.map(|(word, measure)| (word, (word, measure)));
+    let by = params.word("by", &words);
+    params.finish()?;
+    let (by, measure) = by.unwrap_or(MEASURES[0]);
+    let found = app.balancing.distribution(&caller.scope).await?;
+    Ok(Json(DistributionView::new(found, by, measure)))
+}

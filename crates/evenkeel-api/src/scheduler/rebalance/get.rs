@@ -1,0 +1,38 @@
+//! `GET /api/v1/scheduler/rebalance/{id}`
+
+use axum::Json;
+use axum::extract::State;
+
+use super::read_id;
+use super::view::RebalancedView;
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// What has become of a rebalance or a plan, and how far it is.
+#[utoipa::path(
+    get,
+    path = "/api/v1/scheduler/rebalance/{id}",
+    operation_id = "get_rebalance",
+    tag = "balance",
+    params(("id" = uuid::Uuid, Path, description = "Which rebalance or plan")),
+    responses(
+        (status = 200, description = "The rebalance", body = RebalancedView),
+        (status = 404, description = "There is no such rebalance", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn get_rebalance(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<RebalancedView>, Problem> {
+    params.finish()?;
+    Ok(Json(app.balancing.report(&caller.scope, read_id(&id)?).await?.into()))
+}

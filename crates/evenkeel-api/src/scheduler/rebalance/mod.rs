@@ -1,0 +1,37 @@
+//! `/api/v1/scheduler/rebalance…`, a file per endpoint.
+
+mod act;
+mod get;
+mod list;
+mod moves;
+mod preview;
+mod stop;
+mod undo;
+mod view;
+
+use uuid::Uuid;
+
+use crate::problem::{Problem, ProblemType};
+
+pub use act::RebalanceDocument;
+pub use list::RebalanceList;
+pub use moves::{MoveList, MoveView};
+pub use preview::{PlanDocument, PlannedMoveView, PreviewedView};
+pub use undo::UndoDocument;
+pub use view::{HourCount, MovedView, RebalanceView, RebalancedView, ShapeView, SkippedJobView};
+
+pub(crate) use act::*;
+pub(crate) use get::*;
+pub(crate) use list::*;
+pub(crate) use moves::*;
+pub(crate) use preview::*;
+pub(crate) use stop::*;
+pub(crate) use undo::*;
+
+/// The id of a rebalance in a path. What can't be an id is the id of none.
+fn read_id(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| {
+        let detail = "there is no such rebalance: the id in the path is not a UUID";
+        Problem::new(ProblemType::NotFound, detail)
+    })
+}

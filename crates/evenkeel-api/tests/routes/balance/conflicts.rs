@@ -1,0 +1,108 @@
+//! Plans that can't be acted on.
+
+use evenkeel_store_testkit::fixtures::START;
+use evenkeel_store_testkit::rig::Known;
+use serde_json::json;
+
+use super::{HOUR, act_on, clustered, get, id_of, post, preview, times};
+use crate::world::World;
+
+async fn command(world: &World, job: Known, command: &str) {
+    let token = super::token(evenkeel_store::Role::Operator, "main");
+    let path = format!("/api/v1/jobs/{}/{command}", job.id);
+    let request = crate::world::request(axum::http::Method::POST, &path, Some(&token), None);
+    let answer = world.send(request).await;
+    assert!(answer.status.is_success(), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_plan_whose_jobs_have_changed_moves_nothing_and_names_them() {
+    let world = World::new().await;
+    let jobs = clustered(&world, 20).await;
+    let plan = preview(&world).await;
+    let moved = |n: usize| {
+        let id = plan["preview"][n]["job_id"].as_str().unwrap();
+        *jobs.iter().find(|known| known.id.to_string() == id).unwrap()
+    };
+    let (paused, resumed, triggered) = (moved(0), moved(1), moved(2));
+    command(&world, paused, "pause").await;
+    command(&world, resumed, "pause").await;
+    command(&world, resumed, "resume").await;
+    command(&world, triggered, "trigger").await;
+    let left: Vec<Known> = jobs.iter().copied().filter(|known| *known != paused).collect();
+    let before = times(&world, &left).await;
+    let problem = act_on(&world, &plan).await.problem(409, "plan-changed");
+    let changed = &problem["rebalance"];
+    assert_eq!(changed["changed_total"], 3);
+    for (known, reason) in
+        [(paused, "not_active"), (resumed, "changed"), (triggered, "job_running")]
+    {
+        let entry = json!({"job_id": known.id.to_string(), "reason": reason});
+        assert!(changed["changed"].as_array().unwrap().contains(&entry), "{entry}: {problem}");
+    }
+    assert_eq!(times(&world, &left).await, before);
+    let id = id_of(&plan, "plan_id");
+    assert_eq!(get(&world, &format!("rebalance/{id}")).await.expect(200)["state"], "planned");
+}
+
+#[tokio::test]
+async fn a_job_that_ran_since_the_plan_is_another() {
+    let world = World::new().await;
+    let jobs = clustered(&world, 20).await;
+    let plan = preview(&world).await;
+    let id = plan["preview"][0]["job_id"].as_str().unwrap();
+    let known = *jobs.iter().find(|known| known.id.to_string() == id).unwrap();
+    // The store's clock does not know that the test lets it run early.
+    let next = world.rig.job(known).await.next_at.unwrap();
+    let secs = next.since(START).as_micros() / 1_000_000;
+    world.rig.run_well(known, i64::try_from(secs).unwrap() + 1).await;
+    let problem = act_on(&world, &plan).await.problem(409, "plan-changed");
+    assert_eq!(problem["rebalance"]["changed"], json!([{"job_id": id, "reason": "ran"}]));
+}
+
+#[tokio::test]
+async fn a_plan_is_good_for_a_quarter_of_an_hour() {
+    let world = World::new().await;
+    clustered(&world, 12).await;
+    let plan = preview(&world).await;
+    world.pass(15 * 60 - 1);
+    let other = preview(&world).await;
+    world.pass(1);
+    act_on(&world, &plan).await.problem(409, "plan-expired");
+    act_on(&world, &other).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_plan_is_acted_on_once() {
+    let world = World::new().await;
+    clustered(&world, 12).await;
+    let plan = preview(&world).await;
+    act_on(&world, &plan).await.expect(200);
+    let problem = act_on(&world, &plan).await.problem(409, "rebalance-state");
+    assert_eq!(problem["rebalance"]["state"], "done");
+    let id = id_of(&plan, "plan_id");
+    let problem = post(&world, &format!("rebalance/{id}/stop"), None).await;
+    problem.problem(409, "rebalance-state");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let world = World::new().await;
+    clustered(&world, 2).await;
+    let stranger = "0190163d-8694-739b-aea5-966c26f8ad91";
+    let body = Some(json!({"plan_id": stranger}));
+    post(&world, "rebalance", body).await.problem(404, "not-found");
+    for id in [stranger, "nonsense"] {
+        get(&world, &format!("rebalance/{id}")).await.problem(404, "not-found");
+        get(&world, &format!("rebalance/{id}/moves")).await.problem(404, "not-found");
+        post(&world, &format!("rebalance/{id}/stop"), None).await.problem(404, "not-found");
+        post(&world, &format!("rebalance/{id}/undo"), None).await.problem(404, "not-found");
+    }
+    let plan = preview(&world).await;
+    let id = id_of(&plan, "plan_id");
+    for what in ["stop", "undo"] {
+        let problem = post(&world, &format!("rebalance/{id}/{what}"), None).await;
+        assert_eq!(problem.problem(409, "rebalance-state")["rebalance"]["state"], "planned");
+    }
+    assert_eq!(HOUR, 3600);
+}

@@ -1,0 +1,144 @@
+//! How load is spread, in numbers and in words.
+
+use std::sync::Arc;
+
+use evenkeel_core::balance::{Grain, Horizon, Loads, Measure, Policy, Spread};
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_store::Scope;
+
+use super::Balancing;
+use crate::CommandError;
+
+/// What lies in a slot or in an hour.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Share {
+    /// Jobs that have their next run in it.
+    pub next: f64,
+    /// Runs.
+    pub runs: f64,
+    /// What those cost, in seconds.
+    pub cost_seconds: f64,
+}
+
+impl Share {
+    /// What is counted.
+    pub const fn of(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Next => self.next,
+            Measure::Runs => self.runs,
+            Measure::Cost => self.cost_seconds,
+        }
+    }
+}
+
+/// How even load is, by what is counted.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Spreads {
+    /// By jobs, where their next run is.
+    pub next: Spread,
+    /// By runs.
+    pub runs: Spread,
+    /// By what runs cost.
+    pub cost: Spread,
+}
+
+impl Spreads {
+    fn of(loads: &Loads, grain: Grain) -> Self {
+        Self {
+            next: loads.spread(Measure::Next, grain),
+            runs: loads.spread(Measure::Runs, grain),
+            cost: loads.spread(Measure::Cost, grain),
+        }
+    }
+
+    /// By this.
+    pub const fn by(&self, measure: Measure) -> Spread {
+        match measure {
+            Measure::Next => self.next,
+            Measure::Runs => self.runs,
+            Measure::Cost => self.cost,
+        }
+    }
+}
+
+/// How a tenant's load of the next 24 hours is spread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Distribution {
+    /// When it was looked at.
+    pub as_of: Timestamp,
+    /// Jobs that count.
+    pub jobs: u64,
+    /// How new jobs are placed.
+    pub policy: Policy,
+    /// How long a slot is.
+    pub slot: Span,
+    /// Where each slot begins, and what lies in it.
+    pub slots: Vec<(Timestamp, Share)>,
+    /// What lies in each hour of the day, UTC.
+    pub hours: [Share; 24],
+    /// How even the slots are.
+    pub by_slot: Spreads,
+    /// How even the hours are.
+    pub by_hour: Spreads,
+    /// What a rebalance would gain, in words.
+    pub suggestion: String,
+}
+
+impl Distribution {
+    fn new(loads: &Loads, policy: Policy, as_of: Timestamp, suggestion: String) -> Self {
+        let horizon = loads.horizon();
+        Self {
+            as_of,
+            jobs: loads.jobs(),
+            policy,
+            slot: horizon.slot,
+            slots: slots_of(loads, horizon),
+            hours: hours_of(loads),
+            by_slot: Spreads::of(loads, Grain::Slot),
+            by_hour: Spreads::of(loads, Grain::Hour),
+            suggestion,
+        }
+    }
+}
+
+impl Balancing {
+    /// How the scope's load is spread.
+    pub async fn distribution(&self, scope: &Scope) -> Result<Distribution, CommandError> {
+        let now = self.balance.store.now().await?;
+        let loads = self.balance.loads(scope, now).await?.own;
+        let suggestion = self.suggestion(scope, &loads, now).await?;
+        let policy = self.balance.settings().policy;
+        // It goes through all rhythms several times, which may be many.
+        let shown = Arc::clone(&loads);
+        super::apart(move || Distribution::new(&shown, policy, now, suggestion)).await
+    }
+}
+
+/// The slots of the next 24 hours.
+fn slots_of(loads: &Loads, horizon: Horizon) -> Vec<(Timestamp, Share)> {
+    let [next, runs, cost] =
+        [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_slot(measure));
+    let at = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or_default();
+    (0..horizon.day())
+        .map(|slot| {
+            let start = horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64));
+            let share = Share {
+                next: at(&next, slot),
+                runs: at(&runs, slot),
+                cost_seconds: at(&cost, slot),
+            };
+            (start, share)
+        })
+        .collect()
+}
+
+/// The hours of the day.
+pub(super) fn hours_of(loads: &Loads) -> [Share; 24] {
+    let [next, runs, cost] =
+        [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_hour(measure));
+    std::array::from_fn(|hour| Share {
+        next: next[hour],
+        runs: runs[hour],
+        cost_seconds: cost[hour],
+    })
+}

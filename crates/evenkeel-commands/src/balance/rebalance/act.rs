@@ -1,0 +1,282 @@
+//! Acting on a plan, batch by batch.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use evenkeel_core::Timestamp;
+use evenkeel_core::balance::RhythmKey;
+use evenkeel_store::{MoveBatch, Moved, Now, Rebalance, RebalanceState, Scope, Signal, StoreError};
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use super::super::Balancing;
+use super::{Outlook, RebalanceConflict, SILENT_AFTER, Subject, is_silent, plan_expires_at};
+use crate::CommandError;
+use crate::jobs::announce;
+
+/// How long to wait before a store that does not answer is asked again, in milliseconds. After all
+/// of them, the rebalance is left to whoever finds it.
+const PAUSES: [u64; 7] = [100, 250, 500, 1000, 2000, 4000, 8000];
+/// Jobs that were left alone are named in the log up to here.
+const LOGGED_MAX: usize = 20;
+
+const REBALANCES: &str = "scheduler_rebalance_total";
+const PLACEMENTS: &str = "scheduler_placements_total";
+const MOVED: &str = "scheduler_rebalance_jobs_moved";
+const SKIPPED: &str = "scheduler_rebalance_jobs_skipped";
+
+/// A rebalance that goes on, whether or not somebody waits for it.
+#[derive(Debug)]
+pub struct Running {
+    /// Which.
+    pub id: Uuid,
+    task: JoinHandle<Result<(), StoreError>>,
+}
+
+impl Running {
+    /// Waits for its end, but no longer than this; says whether it has come.
+    pub async fn wait(self, limit: Duration) -> Result<bool, CommandError> {
+        match tokio::time::timeout(limit, self.task).await {
+            Err(_) => Ok(false),
+            Ok(Ok(ended)) => ended.map(|()| true).map_err(CommandError::Store),
+            Ok(Err(panic)) => Err(CommandError::Store(StoreError::Refused(panic.into()))),
+        }
+    }
+}
+
+impl Balancing {
+    /// Begins a rebalance, or goes on with one that was stopped or left alone.
+    pub async fn begin(
+        &self,
+        scope: &Scope,
+        subject: &Subject,
+        by: &str,
+    ) -> Result<Running, CommandError> {
+        let now = self.balance.store.now().await?;
+        match subject {
+            Subject::Plan(id) => {
+                let rebalance = self.plan_to_act_on(scope, *id, now).await?;
+                let checked = self.check(scope, &rebalance, now).await?;
+                // Whoever began it has been told; now it is about what is left.
+                if rebalance.state != RebalanceState::Running {
+                    self.refuse_changes(&checked).await?;
+                }
+                self.start(scope, &rebalance, checked.rhythms, now).await
+            }
+            Subject::Fresh(options) => {
+                let plan = self.draft(scope, options, now).await?;
+                let (rebalance, _) = self.keep_plan(scope, options, &plan, by, now).await?;
+                self.start(scope, &rebalance, plan.rhythms, now).await
+            }
+        }
+    }
+
+    /// The plan, if it may be acted on.
+    async fn plan_to_act_on(
+        &self,
+        scope: &Scope,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Rebalance, CommandError> {
+        let found = self.balance.store.get_rebalance(scope, id).await?;
+        let rebalance = found.ok_or(CommandError::NotFound)?;
+        let refuse =
+            |why: &str| Err(CommandError::Rebalance(RebalanceConflict::state(&rebalance, why)));
+        if rebalance.undone_by.is_some() {
+            return refuse("it was undone; make a new preview");
+        }
+        match rebalance.state {
+            RebalanceState::Done => refuse("its moves were made; make a new preview"),
+            RebalanceState::Running if is_silent(&rebalance, now) => Ok(rebalance),
+            RebalanceState::Running => {
+                Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id }))
+            }
+            RebalanceState::Planned | RebalanceState::Stopped => {
+                let until = plan_expires_at(&rebalance);
+                if now >= until {
+                    return Err(CommandError::Rebalance(RebalanceConflict::PlanExpired { until }));
+                }
+                Ok(rebalance)
+            }
+        }
+    }
+
+    /// Lets a rebalance go on in a task of its own.
+    pub(super) async fn start(
+        &self,
+        scope: &Scope,
+        rebalance: &Rebalance,
+        rhythms: HashMap<RhythmKey, String>,
+        now: Timestamp,
+    ) -> Result<Running, CommandError> {
+        let id = rebalance.id;
+        let silent_before = now.saturating_sub(SILENT_AFTER);
+        let store = &self.balance.store;
+        let begun = store.begin_rebalance(scope, id, silent_before, Now::Database).await?;
+        let begun = begun.ok_or(CommandError::NotFound)?;
+        if begun.id != id {
+            return Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id: begun.id }));
+        }
+        let mover = Mover {
+            balancing: self.clone(),
+            scope: *scope,
+            id,
+            rhythms,
+            even_live: rebalance.undoes.is_some(),
+        };
+        let task = tokio::spawn(mover.run().in_current_span());
+        Ok(Running { id, task })
+    }
+
+    /// Stops a rebalance that goes on: batches that are done stay done.
+    pub async fn stop(&self, scope: &Scope, id: Uuid) -> Result<(), CommandError> {
+        let store = &self.balance.store;
+        let found = store.get_rebalance(scope, id).await?.ok_or(CommandError::NotFound)?;
+        let refuse = |rebalance: &Rebalance| {
+            let why = "there is nothing to stop";
+            Err(CommandError::Rebalance(RebalanceConflict::state(rebalance, why)))
+        };
+        if found.state != RebalanceState::Running {
+            return refuse(&found);
+        }
+        let ended = store.end_rebalance(scope, id, RebalanceState::Stopped, Now::Database).await?;
+        let ended = ended.ok_or(CommandError::NotFound)?;
+        if ended.state == RebalanceState::Stopped { Ok(()) } else { refuse(&ended) }
+    }
+}
+
+/// Makes the moves of one rebalance.
+struct Mover {
+    balancing: Balancing,
+    scope: Scope,
+    id: Uuid,
+    /// The rhythms they lead to, as they are stored.
+    rhythms: HashMap<RhythmKey, String>,
+    even_live: bool,
+}
+
+impl Mover {
+    async fn run(self) -> Result<(), StoreError> {
+        let mut pauses = PAUSES.iter();
+        let ended = loop {
+            let error = match self.go_on().await {
+                Ok(ended) => break ended,
+                Err(error) => error,
+            };
+            let pause = pauses.next().filter(|_| error.is_outage());
+            let Some(pause) = pause else {
+                tracing::error!(
+                    rebalance.id = %self.id, error = &error as &dyn std::error::Error,
+                    "a rebalance was left in the middle"
+                );
+                return Err(error);
+            };
+            // Whether the last batch was moved is unknown; going on begins with looking.
+            tracing::warn!(
+                rebalance.id = %self.id, error = &error as &dyn std::error::Error,
+                "a rebalance waits for the store"
+            );
+            tokio::time::sleep(Duration::from_millis(*pause)).await;
+        };
+        if let Some(ended) = ended {
+            self.log(&ended).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the moves that are left. Answers with the rebalance if this ended it, or found it
+    /// stopped.
+    async fn go_on(&self) -> Result<Option<Rebalance>, StoreError> {
+        let store = &self.balancing.balance.store;
+        loop {
+            let Some(found) = store.get_rebalance(&self.scope, self.id).await? else {
+                return Ok(None);
+            };
+            match found.state {
+                RebalanceState::Running => {}
+                RebalanceState::Stopped => return Ok(Some(found)),
+                RebalanceState::Planned | RebalanceState::Done => return Ok(None),
+            }
+            if self.move_from(&found).await? {
+                let done = RebalanceState::Done;
+                let ended = store.end_rebalance(&self.scope, self.id, done, Now::Database).await?;
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// Makes moves from the first batch that is not done; says whether all are made. If not, it was
+    /// stopped, or somebody else made some.
+    async fn move_from(&self, found: &Rebalance) -> Result<bool, StoreError> {
+        let Self { balancing, scope, .. } = self;
+        let store = &balancing.balance.store;
+        let read = |part: u32| async move {
+            if part < found.parts {
+                balancing.part(scope, found.id, part).await.map(|(moves, _)| moves)
+            } else {
+                Ok(Vec::new())
+            }
+        };
+        let mut moves = read(found.parts_done).await?;
+        for part in found.parts_done..found.parts {
+            let mut rhythms: Vec<_> = moves
+                .iter()
+                .filter_map(|one| Some((one.rhythm, self.rhythms.get(&one.rhythm)?.clone())))
+                .collect();
+            rhythms.sort_unstable();
+            rhythms.dedup();
+            let even_live = self.even_live;
+            let batch = MoveBatch { rebalance: self.id, part, moves, rhythms, even_live };
+            let moving = store.move_jobs(scope, batch, Now::Database);
+            // The next batch is read while this one is moved.
+            let (moved, next) = tokio::join!(moving, read(part + 1));
+            if moved? == Moved::Stopped {
+                let now = store.get_rebalance(scope, self.id).await?;
+                let goes_on = now.as_ref().is_some_and(|now| {
+                    now.state == RebalanceState::Running && now.parts_done == part
+                });
+                if goes_on {
+                    let row = format!("rebalance {}", self.id);
+                    return Err(StoreError::corrupt(
+                        row,
+                        "parts_done",
+                        "it neither moves nor stops",
+                    ));
+                }
+                return Ok(false);
+            }
+            announce(&**store, Signal::Jobs).await;
+            balancing.balance.outdate();
+            moves = next?;
+        }
+        Ok(true)
+    }
+
+    async fn log(&self, ended: &Rebalance) {
+        let Rebalance { moved, skipped, changed, state, .. } = ended;
+        let all_skipped = skipped + changed;
+        metrics::counter!(REBALANCES).increment(1);
+        metrics::counter!(PLACEMENTS, "type" => "rebalance").increment(*moved);
+        metrics::gauge!(MOVED).set(*moved as f64);
+        metrics::gauge!(SKIPPED).set(all_skipped as f64);
+        let Ok(outlook) = Outlook::of(ended) else { return };
+        for skipped in outlook.skipped.iter().take(LOGGED_MAX) {
+            tracing::warn!(job.id = %skipped.job, reason = skipped.reason, "job skipped during rebalance");
+        }
+        if all_skipped > LOGGED_MAX as u64 {
+            let skipped = all_skipped - LOGGED_MAX as u64;
+            tracing::warn!(skipped, "more jobs were skipped during rebalance");
+        }
+        let score = self.balancing.score(&self.scope).await.ok();
+        let what = match state {
+            RebalanceState::Stopped => "rebalance stopped",
+            _ if ended.undoes.is_some() => "rebalance undone",
+            _ => "full rebalance completed",
+        };
+        tracing::info!(
+            rebalance.id = %self.id, moved, skipped = all_skipped,
+            old_score = outlook.before.score, new_score = score, "{what}",
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! What a rebalance would gain, in words.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use evenkeel_core::balance::{Grain, Loads, Measure, Plan, SkipReason, Spread};
+use evenkeel_core::{Span, TenantNo, Timestamp};
+use evenkeel_store::Scope;
+
+use super::Balancing;
+use super::rebalance::PlanOptions;
+use crate::CommandError;
+
+/// With more jobs than this, nobody plans a rebalance only to say what it would gain.
+const PLANNED_MAX: u64 = 10_000;
+/// From this score on, what is left is not worth a word.
+const EVEN_FROM: f64 = 0.995;
+/// What was said holds for so long, unless the load changes.
+const HOLDS: Span = Span::from_secs(30);
+/// Tenants that are remembered; with more, all are forgotten.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What was said to whom.
+#[derive(Default)]
+pub(super) struct Suggestions(Mutex<HashMap<TenantNo, Said>>);
+
+struct Said {
+    at: Timestamp,
+    /// Of the load it was said about.
+    jobs: u64,
+    score: f64,
+    words: String,
+}
+
+impl Suggestions {
+    fn find(&self, tenant: TenantNo, loads: &Loads, score: f64, now: Timestamp) -> Option<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = all.get(&tenant)?;
+        let is_recent = now >= said.at && now.since(said.at) < HOLDS;
+        // Bit for bit: it is the same load, or it is another.
+        let is_same = said.jobs == loads.jobs() && said.score.to_bits() == score.to_bits();
+        (is_recent && is_same).then(|| said.words.clone())
+    }
+
+    fn keep(&self, tenant: TenantNo, said: Said) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= REMEMBERED_MAX {
+            all.clear();
+        }
+        all.insert(tenant, said);
+    }
+}
+
+impl Balancing {
+    /// What a rebalance of the scope would gain. With few jobs one is planned to find out.
+    pub(super) async fn suggestion(
+        &self,
+        scope: &Scope,
+        loads: &Loads,
+        now: Timestamp,
+    ) -> Result<String, CommandError> {
+        let spread = loads.spread(Measure::Runs, Grain::Slot);
+        if let Some(words) = without_a_plan(loads.jobs(), &spread) {
+            return Ok(words);
+        }
+        if let Some(words) = self.suggestions.find(scope.tenant, loads, spread.score, now) {
+            return Ok(words);
+        }
+        let plan = self.draft(scope, &PlanOptions::default(), now).await?;
+        let words = of_plan(&plan);
+        let said = Said { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
+        self.suggestions.keep(scope.tenant, said);
+        Ok(words)
+    }
+}
+
+/// What can be said without planning anything, if that is worth saying.
+fn without_a_plan(jobs: u64, spread: &Spread) -> Option<String> {
+    if jobs == 0 {
+        return Some("There are no scheduled jobs.".into());
+    }
+    if spread.score >= EVEN_FROM {
+        return Some(format!(
+            "Distribution is as even as these jobs allow (score {}); a rebalance would gain nothing.",
+            shown(spread.score)
+        ));
+    }
+    if jobs <= PLANNED_MAX {
+        return None;
+    }
+    let share = (1.0 - spread.score) * 100.0;
+    Some(format!(
+        "{share:.1} % of the runs lie above an even spread; the fullest slot has {}, and no rebalance \
+         could have it at fewer than {}. A preview says what it would gain.",
+        shown(spread.peak),
+        shown(spread.least_peak)
+    ))
+}
+
+/// What a planned rebalance would gain.
+fn of_plan(plan: &Plan) -> String {
+    let (before, after) = (plan.before, plan.after);
+    let stay = staying(&plan.skipped_by_reason());
+    if plan.moves.is_empty() {
+        let score = shown(before.score);
+        return if plan.skipped.is_empty() {
+            format!("Distribution is acceptable (score {score}); no move would make it more even.")
+        } else {
+            format!(
+                "A rebalance would gain nothing now (score {score}): no job that may be moved makes \
+                 it more even{stay}."
+            )
+        };
+    }
+    let moved = counted(plan.moves.len() as u64, "job");
+    let mut words = format!(
+        "A rebalance would raise the score from {} to {} by moving {moved}",
+        shown(before.score),
+        shown(after.score)
+    );
+    if after.peak < before.peak {
+        words.push_str(&format!(
+            ", and lower the fullest slot from {} to {}",
+            counted_load(before.peak),
+            counted_load(after.peak)
+        ));
+    }
+    words.push_str(&stay);
+    words.push('.');
+    words
+}
+
+/// `; 3 jobs stay (2 protection_window, 1 job_running)`
+fn staying(reasons: &BTreeMap<SkipReason, u64>) -> String {
+    let total: u64 = reasons.values().sum();
+    if total == 0 {
+        return String::new();
+    }
+    let each: Vec<String> =
+        reasons.iter().map(|(reason, count)| format!("{count} {}", reason.as_str())).collect();
+    let verb = if total == 1 { "stays" } else { "stay" };
+    format!("; {} {verb} ({})", counted(total, "job"), each.join(", "))
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn counted_load(load: f64) -> String {
+    let shown = shown(load);
+    if shown == "1" { "1 run".into() } else { format!("{shown} runs") }
+}
+
+/// Two decimals at most, and none where there is nothing behind the point.
+fn shown(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(score: f64, peak: f64) -> Spread {
+        Spread { score, peak, peak_at: 0, mean: 3.0, least_peak: 4.0 }
+    }
+
+    #[test]
+    fn what_is_even_needs_no_rebalance() {
+        assert_eq!(without_a_plan(0, &spread(1.0, 0.0)).unwrap(), "There are no scheduled jobs.");
+        assert!(
+            without_a_plan(9, &spread(1.0, 4.0)).unwrap().contains("as even as these jobs allow")
+        );
+        assert_eq!(without_a_plan(9, &spread(0.5, 9.0)), None);
+    }
+
+    #[test]
+    fn of_very_many_jobs_only_bounds_are_told() {
+        let words = without_a_plan(1_000_000, &spread(0.651, 48.0)).unwrap();
+        for part in ["34.9 %", "has 48", "fewer than 4"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_as_short_as_they_can_be() {
+        assert_eq!(
+            (shown(12.0), shown(0.9), shown(0.666)),
+            ("12".into(), "0.9".into(), "0.67".into())
+        );
+        assert_eq!(counted_load(1.0), "1 run");
+    }
+
+    #[test]
+    fn those_that_stay_are_told_with_their_reasons() {
+        let reasons = [(SkipReason::JobRunning, 1), (SkipReason::ProtectionWindow, 2)];
+        assert_eq!(
+            staying(&reasons.into_iter().collect()),
+            "; 3 jobs stay (1 job_running, 2 protection_window)"
+        );
+        assert_eq!(staying(&BTreeMap::new()), "");
+    }
+}

@@ -1,0 +1,178 @@
+//! Jobs that may be moved, and the load around them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Placement;
+use super::classes::{Classes, Mover};
+use super::times::time_on;
+use crate::balance::loads::{Loads, Measure};
+use crate::time::Timestamp;
+
+/// What a plan is made of: jobs that may be moved, the load around them, and what was moved so far.
+pub(super) struct Board<'a> {
+    pub classes: Classes,
+    pub movers: Vec<Mover>,
+    pub jobs: &'a [Placement],
+    /// No job is given a time before this moment.
+    pub quiet_until: Timestamp,
+    /// The tenant's runs by slot.
+    runs: Vec<f64>,
+    /// What they cost, in seconds.
+    cost: Vec<f64>,
+    /// Everybody's runs.
+    all: Vec<f64>,
+    /// In the order in which it was found.
+    pub steps: Vec<Step>,
+}
+
+/// One job goes to a cell of its class.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Step {
+    pub mover: u32,
+    pub from: u32,
+    pub to: u32,
+    /// Only together with the step after it.
+    pub is_half: bool,
+}
+
+/// What a class meets in its cells.
+pub(super) struct Met {
+    /// Runs, added up over the slots of each cell.
+    pub runs: Vec<f64>,
+    /// The same of their cost.
+    pub cost: Vec<f64>,
+    /// The same of everybody's runs.
+    pub all: Vec<f64>,
+    /// Jobs that came, less those that left.
+    came: Vec<f64>,
+    /// What they cost.
+    brought: Vec<f64>,
+}
+
+impl<'a> Board<'a> {
+    pub fn new(
+        classes: Classes,
+        movers: Vec<Mover>,
+        jobs: &'a [Placement],
+        quiet_until: Timestamp,
+        own: &Loads,
+        all: &Loads,
+    ) -> Self {
+        let mut board = Self {
+            classes,
+            movers,
+            jobs,
+            quiet_until,
+            runs: own.by_slot(Measure::Runs),
+            cost: own.by_slot(Measure::Cost),
+            all: all.by_slot(Measure::Runs),
+            steps: Vec::new(),
+        };
+        let mut natives: BTreeMap<(u32, u32), Vec<(u64, u32)>> = BTreeMap::new();
+        for (number, mover) in board.movers.iter().enumerate() {
+            natives.entry((mover.class, mover.at)).or_default().push((mover.cost, number as u32));
+        }
+        let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for ((class, cell), natives) in natives {
+            let sums = sums.entry(class).or_default();
+            sums.0 += natives.iter().map(|job| job.0 as f64 / 1e6).sum::<f64>();
+            sums.1 += natives.len() as f64;
+            let cell = &mut board.classes.classes[class as usize].cells[cell as usize];
+            cell.natives = natives.into_iter().collect();
+        }
+        for (class, (cost, jobs)) in sums {
+            board.classes.classes[class as usize].weight = cost / jobs;
+        }
+        board
+    }
+
+    /// What a run costs on average, in seconds.
+    pub fn mean_cost(&self) -> f64 {
+        let (cost, runs) = (self.cost.iter().sum::<f64>(), self.runs.iter().sum::<f64>());
+        if cost > 0.0 && runs > 0.0 { cost / runs } else { 1.0 }
+    }
+
+    /// What is met in the cells of a class.
+    pub fn met(&self, class: usize) -> Met {
+        let class = &self.classes.classes[class];
+        let cells = class.cells.len();
+        let mut met = Met {
+            runs: vec![0.0; cells],
+            cost: vec![0.0; cells],
+            all: vec![0.0; cells],
+            came: vec![0.0; cells],
+            brought: vec![0.0; cells],
+        };
+        for cell in 0..cells {
+            class.visit(cell, self.classes.grid, |slot, share| {
+                met.runs[cell] += share * self.runs[slot];
+                met.cost[cell] += share * self.cost[slot];
+                met.all[cell] += share * self.all[slot];
+            });
+        }
+        met
+    }
+
+    /// Takes what came and left into account.
+    pub fn settle(&mut self, class: usize, met: &Met) {
+        let class = &self.classes.classes[class];
+        for cell in 0..class.cells.len() {
+            let (came, brought) = (met.came[cell], met.brought[cell]);
+            if came != 0.0 || brought != 0.0 {
+                class.visit(cell, self.classes.grid, |slot, share| {
+                    self.runs[slot] += share * came;
+                    self.all[slot] += share * came;
+                    self.cost[slot] += share * brought;
+                });
+            }
+        }
+    }
+
+    /// Can the job be given a time in that cell of its class?
+    pub fn may_wait(&self, mover: u32, to: usize) -> bool {
+        let mover = &self.movers[mover as usize];
+        mover.home == to as u32 || self.time_in(mover, to as u32).is_some()
+    }
+
+    /// The next time of a job that is moved to that cell of its class.
+    pub fn time_in(&self, mover: &Mover, cell: u32) -> Option<Timestamp> {
+        let job = &self.jobs[mover.job as usize];
+        let class = &self.classes.classes[mover.class as usize];
+        time_on(job, class.every, class.rest_in(cell, job.seed), self.quiet_until)
+    }
+
+    /// Takes a job, (cost, number of the mover), out of its cell.
+    pub fn take(&mut self, class: usize, cell: usize, job: (u64, u32)) {
+        let cell = &mut self.classes.classes[class].cells[cell];
+        if !cell.guests.remove(&job) {
+            cell.natives.remove(&job);
+        }
+    }
+
+    /// Puts a job that was taken out of its cell into another.
+    pub fn put(&mut self, met: &mut Met, mover: u32, to: usize, is_half: bool) {
+        let Mover { class, home, at, cost, .. } = self.movers[mover as usize];
+        let cells = &mut self.classes.classes[class as usize].cells;
+        let secs = cost as f64 / 1e6;
+        for (cell, sign) in [(at as usize, -1.0), (to, 1.0)] {
+            let squares = sign * cells[cell].squares;
+            met.runs[cell] += squares;
+            met.all[cell] += squares;
+            met.cost[cell] += squares * secs;
+            met.came[cell] += sign;
+            met.brought[cell] += sign * secs;
+        }
+        let jobs = &mut cells[to];
+        let jobs = if home == to as u32 { &mut jobs.natives } else { &mut jobs.guests };
+        jobs.insert((cost, mover));
+        self.movers[mover as usize].at = to as u32;
+        self.steps.push(Step { mover, from: at, to: to as u32, is_half });
+    }
+}
+
+/// The jobs next to `cost`: the heaviest of at most that, and the lightest of more.
+pub(super) fn next_to(jobs: &BTreeSet<(u64, u32)>, cost: u64) -> [Option<(u64, u32)>; 2] {
+    let below = jobs.range(..=(cost, u32::MAX)).next_back();
+    let above = jobs.range((cost, u32::MAX)..).find(|job| job.0 > cost);
+    [below.copied(), above.copied()]
+}

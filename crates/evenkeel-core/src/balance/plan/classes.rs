@@ -1,0 +1,290 @@
+//! Jobs that may be moved, in classes of equal intervals.
+//!
+//! All jobs of a class may be moved to the same places, its cells: phases that hit the same slots.
+//! So it is decided how many of a class go from one cell to another, not where each job goes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use crate::balance::hits::{Grid, micros};
+use crate::balance::rhythm::{Beat, Hours, Rhythm, RhythmKey};
+use crate::blackout::Blackouts;
+use crate::time::{Span, Timestamp};
+
+/// Jobs of one interval, which shun and prefer the same hours.
+pub(super) struct Class {
+    /// The rhythm of one of them.
+    rhythm: Rhythm,
+    pub every: Span,
+    pub cells: Vec<Cell>,
+    /// What a run of them costs on average, in seconds.
+    pub weight: f64,
+    /// Some slot is hit by several cells.
+    pub is_tangled: bool,
+}
+
+/// Phases that hit the same slots.
+pub(super) struct Cell {
+    /// These.
+    phases: Range<u32>,
+    /// Runs in the horizon.
+    pub runs: f64,
+    /// Runs in each slot, squared and added up: what a job adds to the load that it meets.
+    pub squares: f64,
+    /// How many of them the job would rather not have: those in a blackout, then those outside the
+    /// hours that it prefers.
+    pub unwanted: (u32, u32),
+    /// Jobs may be moved here.
+    pub is_open: bool,
+    /// Jobs that have always been here, as (cost in microseconds, number of the mover).
+    pub natives: BTreeSet<(u64, u32)>,
+    /// Jobs that came here.
+    pub guests: BTreeSet<(u64, u32)>,
+}
+
+/// A job that may be moved.
+pub(super) struct Mover {
+    /// Which one of the jobs that were given.
+    pub job: u32,
+    pub class: u32,
+    /// The cell it is in without the plan.
+    pub home: u32,
+    /// The cell it is in.
+    pub at: u32,
+    /// What a run costs, in microseconds.
+    pub cost: u64,
+}
+
+/// Where jobs are that may be moved.
+pub(super) struct Classes {
+    pub grid: Grid,
+    /// Longest interval first.
+    pub classes: Vec<Class>,
+    /// The class and the cell of each rhythm that some class has.
+    cells: HashMap<RhythmKey, (u32, Option<u32>)>,
+}
+
+impl Classes {
+    /// The classes of those of `rhythms` that can be moved. What runs less often than daily is not
+    /// moved to before `quiet_until`: it would wait another interval.
+    pub fn new<'a>(
+        rhythms: impl Iterator<Item = (RhythmKey, &'a Rhythm)>,
+        grid: Grid,
+        quiet_until: Timestamp,
+    ) -> Self {
+        let mut members: HashMap<String, Vec<(RhythmKey, &Rhythm)>> = HashMap::new();
+        for (key, rhythm) in rhythms {
+            let Beat::Every { .. } = rhythm.beat else { continue };
+            // All that is like it but for the phase.
+            let name = rhythm.moved_to(Timestamp::MIN).text();
+            members.entry(name).or_default().push((key, rhythm));
+        }
+        let mut members: Vec<_> = members.into_iter().collect();
+        members.sort_by(|(name, these), (other, those)| {
+            let order = interval(those[0].1).cmp(&interval(these[0].1));
+            order.then_with(|| name.cmp(other))
+        });
+        // Those with the most phases first, probably those with the most jobs.
+        let mut order: Vec<usize> = (0..members.len()).collect();
+        order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
+        let mut room = CELLS_MAX;
+        let mut has_room = vec![false; members.len()];
+        for class in order {
+            let cells = cells_about(interval(members[class].1[0].1), grid);
+            has_room[class] = cells <= room;
+            room -= if has_room[class] { cells } else { 0 };
+        }
+        let mut cells = HashMap::new();
+        let mut classes = Vec::with_capacity(members.len());
+        for ((_, members), has_room) in members.into_iter().zip(has_room) {
+            let mut class = Class::new(members[0].1);
+            if has_room {
+                class.find_cells(grid, quiet_until);
+            }
+            let index = classes.len() as u32;
+            for (key, rhythm) in members {
+                cells.insert(key, (index, class.cell_of(rhythm)));
+            }
+            classes.push(class);
+        }
+        Self { grid, classes, cells }
+    }
+
+    /// The class of a rhythm, if it is in one, and its cell there, unless it is in no slot of the
+    /// horizon.
+    pub fn class_of(&self, key: RhythmKey) -> Option<(u32, Option<u32>)> {
+        self.cells.get(&key).copied()
+    }
+}
+
+impl Class {
+    fn new(rhythm: &Rhythm) -> Self {
+        let (rhythm, every) = (rhythm.clone(), interval(rhythm));
+        Self { rhythm, every, cells: Vec::new(), weight: 0.0, is_tangled: false }
+    }
+
+    fn find_cells(&mut self, grid: Grid, quiet_until: Timestamp) {
+        let every = self.every;
+        let (mut slots, mut slots_of_last) = (Vec::new(), Vec::new());
+        let mut is_hit = vec![false; grid.slots];
+        let wishes = self.rhythm.hours.as_ref().map(|hours| Wishes::new(hours, grid));
+        let begins_late =
+            |slot: u32| grid.start + i64::from(slot) * grid.slot >= quiet_until.as_micros();
+        for phase in phases(every, grid) {
+            slots.clear();
+            let beat = Beat::Every { every, phase };
+            grid.visit(&plain(beat), |hit| slots.push((hit.slot as u32, hit.times)));
+            if slots.is_empty() {
+                continue;
+            }
+            let last = self.cells.last_mut().filter(|last| last.phases.end == phase);
+            if let Some(last) = last.filter(|_| slots == slots_of_last) {
+                last.phases.end = phase + 1;
+                continue;
+            }
+            for (slot, _) in &slots {
+                self.is_tangled |= std::mem::replace(&mut is_hit[*slot as usize], true);
+            }
+            let share = |times: i64| times as f64 / grid.whole() as f64;
+            self.cells.push(Cell {
+                phases: phase..phase + 1,
+                runs: slots.iter().map(|(_, times)| share(*times)).sum(),
+                squares: slots.iter().map(|(_, times)| share(*times).powi(2)).sum(),
+                unwanted: wishes.as_ref().map_or((0, 0), |wishes| wishes.unwanted(&slots)),
+                is_open: every <= DAY || begins_late(slots[0].0),
+                natives: BTreeSet::new(),
+                guests: BTreeSet::new(),
+            });
+            std::mem::swap(&mut slots, &mut slots_of_last);
+        }
+    }
+
+    fn cell_of(&self, rhythm: &Rhythm) -> Option<u32> {
+        let Beat::Every { phase, .. } = rhythm.beat else { return None };
+        let cell = self.cells.partition_point(|cell| cell.phases.end <= phase);
+        let found = self.cells.get(cell).is_some_and(|cell| cell.phases.contains(&phase));
+        found.then_some(cell as u32)
+    }
+
+    /// How many slots one looks at to see them all.
+    pub fn size(&self) -> usize {
+        let runs: f64 = self.cells.iter().map(|cell| cell.runs).sum();
+        runs as usize + self.cells.len()
+    }
+
+    /// The rhythm of a job in that cell, as load sees it.
+    pub fn rhythm_of(&self, cell: u32) -> Rhythm {
+        let phase = self.cells[cell as usize].phases.start;
+        Rhythm { beat: Beat::Every { every: self.every, phase }, ..self.rhythm.clone() }
+    }
+
+    /// The rhythm of a job that runs at that time.
+    pub fn rhythm_at(&self, time: Timestamp) -> Rhythm {
+        self.rhythm.moved_to(time)
+    }
+
+    /// The phase of a job that runs at that time.
+    pub fn phase_at(&self, time: Timestamp) -> u32 {
+        let rest = time.as_micros().rem_euclid(micros(self.every));
+        (rest / micros(Beat::step(self.every))) as u32
+    }
+
+    /// What times of a job in that cell leave when divided by the interval. Each job has its own
+    /// second there.
+    pub fn rest_in(&self, cell: u32, seed: u64) -> i64 {
+        let phases = &self.cells[cell as usize].phases;
+        let step = micros(Beat::step(self.every));
+        let begin = i64::from(phases.start) * step;
+        let end = (i64::from(phases.end) * step).min(micros(self.every));
+        let seconds = ((end - begin) / SECOND).max(1);
+        begin + (seed % seconds.cast_unsigned()).cast_signed() * SECOND
+    }
+
+    /// Tells `hit` of every slot that jobs of the cell hit, and how often.
+    pub fn visit(&self, cell: usize, grid: Grid, mut hit: impl FnMut(usize, f64)) {
+        let beat = Beat::Every { every: self.every, phase: self.cells[cell].phases.start };
+        let share = 1.0 / grid.whole() as f64;
+        grid.visit(&plain(beat), |it| hit(it.slot, it.times as f64 * share));
+    }
+}
+
+impl Cell {
+    /// Is there a job that could leave?
+    pub fn has_jobs(&self) -> bool {
+        !self.natives.is_empty() || !self.guests.is_empty()
+    }
+
+    /// Do jobs come and go between it and others in the same way?
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.is_open == other.is_open && self.unwanted == other.unwanted
+    }
+
+    /// May its jobs go there? Never to hours that they like less.
+    pub fn may_go_to(&self, other: &Self) -> bool {
+        other.is_open && other.unwanted <= self.unwanted
+    }
+}
+
+const DAY: Span = Span::from_secs(86_400);
+const SECOND: i64 = 1_000_000;
+/// Cells of all classes together: about 100 MB. Jobs of further classes stay where they are.
+const CELLS_MAX: usize = 1_000_000;
+
+/// Which slots a job would rather not be in.
+struct Wishes {
+    is_dark: Vec<bool>,
+    is_disliked: Vec<bool>,
+}
+
+impl Wishes {
+    fn new(hours: &Hours, grid: Grid) -> Self {
+        let dark = Blackouts::new(&hours.dark, &hours.zone);
+        let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
+        let middle = |slot| Timestamp::from_micros(grid.start + grid.slot * slot + grid.slot / 2);
+        let slots = 0..grid.slots as i64;
+        Self {
+            is_dark: slots.clone().map(|slot| dark.is_dark(middle(slot))).collect(),
+            is_disliked: slots
+                .map(|slot| !preferred.is_empty() && !preferred.is_dark(middle(slot)))
+                .collect(),
+        }
+    }
+
+    fn unwanted(&self, slots: &[(u32, i64)]) -> (u32, u32) {
+        let count = |of: &[bool]| slots.iter().filter(|(slot, _)| of[*slot as usize]).count();
+        (count(&self.is_dark) as u32, count(&self.is_disliked) as u32)
+    }
+}
+
+/// How many cells there are in a class at most, about.
+fn cells_about(every: Span, grid: Grid) -> usize {
+    let (every, step) = (micros(every), micros(Beat::step(every)));
+    let width = if every % grid.slot == 0 { step.max(grid.slot) } else { step };
+    (every.min(grid.end() - grid.start) / width + 1) as usize
+}
+
+/// The phases that there are, as far as they lie in the grid, in order.
+fn phases(every: Span, grid: Grid) -> Vec<u32> {
+    let step = micros(Beat::step(every));
+    let all = (micros(every) + step - 1) / step;
+    let seen = (grid.end() - grid.start) / step + 2;
+    if all <= seen {
+        return (0..all).map(|phase| phase as u32).collect();
+    }
+    let first = grid.start.rem_euclid(micros(every)) / step;
+    let mut phases: Vec<u32> = (0..seen).map(|n| ((first + n) % all) as u32).collect();
+    phases.sort_unstable();
+    phases
+}
+
+fn interval(rhythm: &Rhythm) -> Span {
+    match rhythm.beat {
+        Beat::Every { every, .. } => every,
+        _ => Span::ZERO,
+    }
+}
+
+/// A rhythm of which only the slots matter.
+fn plain(beat: Beat) -> Rhythm {
+    Rhythm { beat, fixed: false, from: None, hours: None }
+}

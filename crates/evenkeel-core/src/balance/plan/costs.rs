@@ -1,0 +1,133 @@
+//! Moves that make cost more even and leave runs as even as they are.
+
+use super::board::{Board, Met, next_to};
+use super::classes::Cell;
+use super::heaps::Heaps;
+use super::improve::Aim;
+
+/// A cell that costs this much more than the others on average is left as it is.
+const TOLERATED: f64 = 1.02;
+
+/// Changes in a class, at most.
+const CHANGES_MAX: usize = 50_000;
+/// Cells that are looked at, at most, when the emptiest has nothing to offer.
+const LOOKS_MAX: usize = 20_000;
+
+/// Runs alone.
+const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
+
+/// What makes cost more even between a cell and another: a heavy job goes there, and a light one may
+/// come back. Jobs are (cost, number of the mover).
+struct Change {
+    gained: f64,
+    to: usize,
+    goes: (u64, u32),
+    comes: Option<(u64, u32)>,
+}
+
+impl Board<'_> {
+    /// Moves what makes cost more even.
+    pub fn even_out_costs(&mut self) {
+        for class in 0..self.classes.classes.len() {
+            // What the cells of a tangled class meet changes with each move; its jobs run so often
+            // that little is gained.
+            if !self.classes.classes[class].is_tangled {
+                self.even_out_cost(class);
+            }
+        }
+    }
+
+    fn even_out_cost(&mut self, class: usize) {
+        let mut met = self.met(class);
+        let cells = &self.classes.classes[class].cells;
+        let runs: f64 = cells.iter().map(|cell| cell.runs).sum();
+        let tolerated = TOLERATED * met.cost.iter().sum::<f64>() / runs;
+        let key = |met: &Met, cells: &[Cell], cell: usize| {
+            [&met.cost, &met.runs, &met.all].map(|sums| sums[cell] / cells[cell].runs)
+        };
+        let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
+        let mut looks = LOOKS_MAX;
+        // Each change gains something, but there is hardly an end to small ones.
+        for _ in 0..CHANGES_MAX {
+            let cells = &self.classes.classes[class].cells;
+            let is_much = |from: &usize| met.cost[*from] / cells[*from].runs > tolerated;
+            let Some(from) = heaps.fullest().filter(is_much) else { break };
+            let to = heaps.emptiest_for(cells, from);
+            let mut change = to.and_then(|to| self.change(class, &met, from, to));
+            if change.is_none() && looks > 0 {
+                looks -= cells.len().min(looks);
+                change = self.any_change(class, &met, from);
+            }
+            let Some(change) = change else {
+                heaps.leave_alone(from);
+                continue;
+            };
+            let to = change.to;
+            self.take(class, from, change.goes);
+            if let Some(comes) = change.comes {
+                self.take(class, to, comes);
+            }
+            self.put(&mut met, change.goes.1, to, change.comes.is_some());
+            if let Some(comes) = change.comes {
+                self.put(&mut met, comes.1, from, false);
+            }
+            let cells = &self.classes.classes[class].cells;
+            heaps.changed(cells, from, key(&met, cells, from));
+            heaps.changed(cells, to, key(&met, cells, to));
+        }
+        self.settle(class, &met);
+    }
+
+    /// The best change with any other cell.
+    fn any_change(&self, class: usize, met: &Met, from: usize) -> Option<Change> {
+        let cells = &self.classes.classes[class].cells;
+        let others =
+            (0..cells.len()).filter(|to| *to != from && cells[from].may_go_to(&cells[*to]));
+        let changes = others.filter_map(|to| self.change(class, met, from, to));
+        changes.reduce(|best, it| if it.gained > best.gained { it } else { best })
+    }
+
+    /// The change between two cells that makes their cost most even, as far as it is easily found.
+    fn change(&self, class: usize, met: &Met, from: usize, to: usize) -> Option<Change> {
+        let cells = &self.classes.classes[class].cells;
+        // So much can go at most; half of it would make them equal.
+        let most = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
+        let most = most * 1e6;
+        if most < 1.0 {
+            return None;
+        }
+        let half = (most / 2.0) as u64;
+        let mut best: Option<Change> = None;
+        let mut offer = |goes: (u64, u32), comes: Option<(u64, u32)>| {
+            let cost = goes.0 as f64 - comes.map_or(0.0, |comes| comes.0 as f64);
+            let gained = cost * (most - cost);
+            if gained > 1e-3 * most && best.as_ref().is_none_or(|best| gained > best.gained) {
+                best = Some(Change { gained, to, goes, comes });
+            }
+        };
+        if RUNS.gained(met, cells, (from, to), 0.0) > -1e-6 {
+            let near = cells[from].jobs_near(half);
+            near.into_iter().flatten().for_each(|goes| offer(goes, None));
+        }
+        if cells[to].may_go_to(&cells[from]) {
+            let light = [cells[to].natives.first(), cells[to].guests.first()];
+            for comes in light.into_iter().flatten() {
+                let near = cells[from].jobs_near(comes.0 + half);
+                near.into_iter().flatten().for_each(|goes| offer(goes, Some(*comes)));
+            }
+        }
+        best.filter(|best| {
+            let may_come = best.comes.is_none_or(|comes| self.may_wait(comes.1, from));
+            may_come && self.may_wait(best.goes.1, to)
+        })
+    }
+}
+
+impl Cell {
+    /// The jobs whose cost is closest to `cost`: of those that came, and of those that were here.
+    fn jobs_near(&self, cost: u64) -> [Option<(u64, u32)>; 4] {
+        let [below, above] = next_to(&self.guests, cost);
+        let [low, high] = next_to(&self.natives, cost);
+        [below, above, low, high]
+    }
+}

@@ -1,0 +1,120 @@
+//! The fullest and the emptiest cells of a class.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::classes::Cell;
+
+/// The cells of a class by what a run meets there on average.
+pub(super) struct Heaps {
+    /// Those that jobs may leave.
+    full: BinaryHeap<Entry>,
+    /// Those that jobs may go to, the same for all cells of a kind.
+    empty: Vec<BinaryHeap<Reverse<Entry>>>,
+    /// The kind of each cell: to which others its jobs may go.
+    kind: Vec<usize>,
+    /// A cell of each kind.
+    sample: Vec<usize>,
+    /// Entries of other versions are out of date.
+    version: Vec<u32>,
+}
+
+/// What a run meets in a cell on average: what cells are compared by first, second and third.
+pub(super) type Key = [f64; 3];
+
+/// A cell with what a run meets there. Of equals, the first is the emptiest.
+#[derive(Copy, Clone, PartialEq, Debug)]
+struct Entry {
+    met: Key,
+    cell: usize,
+    version: u32,
+}
+
+impl Eq for Entry {}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let met = self.met.iter().zip(&other.met).map(|(one, two)| one.total_cmp(two));
+        met.fold(Ordering::Equal, Ordering::then).then(self.cell.cmp(&other.cell))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Heaps {
+    pub fn new(cells: &[Cell], met: impl Fn(usize) -> Key) -> Self {
+        let mut heaps = Self {
+            full: BinaryHeap::with_capacity(cells.len()),
+            empty: Vec::new(),
+            kind: Vec::with_capacity(cells.len()),
+            sample: Vec::new(),
+            version: vec![0; cells.len()],
+        };
+        for (cell, it) in cells.iter().enumerate() {
+            let alike = |other: &usize| it.is_like(&cells[*other]);
+            let kind = heaps.sample.iter().position(alike).unwrap_or_else(|| {
+                heaps.sample.push(cell);
+                heaps.empty.push(BinaryHeap::new());
+                heaps.empty.len() - 1
+            });
+            heaps.kind.push(kind);
+        }
+        (0..cells.len()).for_each(|cell| heaps.push(cells, cell, met(cell)));
+        heaps
+    }
+
+    /// The fullest that jobs may leave.
+    pub fn fullest(&mut self) -> Option<usize> {
+        while let Some(top) = self.full.peek() {
+            if top.version == self.version[top.cell] {
+                return Some(top.cell);
+            }
+            self.full.pop();
+        }
+        None
+    }
+
+    /// The emptiest that jobs of `from` may go to.
+    pub fn emptiest_for(&mut self, cells: &[Cell], from: usize) -> Option<usize> {
+        let mut best: Option<Entry> = None;
+        for (kind, heap) in self.empty.iter_mut().enumerate() {
+            if !cells[from].may_go_to(&cells[self.sample[kind]]) {
+                continue;
+            }
+            while let Some(Reverse(top)) = heap.peek() {
+                if top.version == self.version[top.cell] {
+                    best = Some(best.map_or(*top, |best| best.min(*top)));
+                    break;
+                }
+                heap.pop();
+            }
+        }
+        best.map(|best| best.cell)
+    }
+
+    /// Nothing more leaves the cell.
+    pub fn leave_alone(&mut self, cell: usize) {
+        debug_assert_eq!(self.full.peek().map(|top| top.cell), Some(cell));
+        self.full.pop();
+    }
+
+    /// Something came or left.
+    pub fn changed(&mut self, cells: &[Cell], cell: usize, met: Key) {
+        self.version[cell] += 1;
+        self.push(cells, cell, met);
+    }
+
+    fn push(&mut self, cells: &[Cell], cell: usize, met: Key) {
+        let entry = Entry { met, cell, version: self.version[cell] };
+        if cells[cell].has_jobs() {
+            self.full.push(entry);
+        }
+        if cells[cell].is_open {
+            self.empty[self.kind[cell]].push(Reverse(entry));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Moves that make load more even.
+//!
+//! Each lowers a sum over all slots of the horizon: the squares of the runs there, and for a start
+//! those of what they cost as well. So there is an end to them. Cost counts for less and less, and at
+//! last for nothing: then no job could leave its place for one where it meets fewer runs, and the
+//! cost is as even as that leaves it.
+
+use super::board::{Board, Met, next_to};
+use super::classes::{Cell, Class};
+use super::heaps::Heaps;
+
+/// What is made even.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) struct Aim {
+    /// How much cost counts for, next to runs.
+    pub cost: f64,
+    /// What a run costs on average, in seconds.
+    pub mean_cost: f64,
+    /// What a cell may have more than another, of what there is on average.
+    pub tolerated: f64,
+}
+
+/// Gains are sums of squares of whole numbers; anything below is a rounding error, or not worth it.
+const LEAST_GAIN: f64 = 0.5;
+/// After this many rounds in which little was gained, there is an end.
+const LAST_ROUNDS: usize = 8;
+/// How many slots are looked at, about, before rounds become coarser.
+const EFFORT: usize = 100_000_000;
+/// As long as cost counts, differences of less than this are left as they are.
+const TOLERATED: f64 = 0.02;
+
+impl Board<'_> {
+    /// Moves what makes runs more even, and cost on the way.
+    pub fn even_out_all(&mut self) {
+        let mean_cost = self.mean_cost();
+        let aim = |cost| Aim { cost, mean_cost, tolerated: TOLERATED };
+        self.even_out_most_first(aim(1.0));
+        for cost in [0.1, 0.01] {
+            self.even_out_rest(aim(cost));
+        }
+        self.even_out_rest(Aim { tolerated: 0.0, ..aim(0.0) });
+    }
+
+    /// Moves what makes runs more even with as few moves as can be.
+    pub fn even_out_runs(&mut self) {
+        let aim = Aim { cost: 0.0, mean_cost: self.mean_cost(), tolerated: 0.0 };
+        self.even_out_most_first(aim);
+        self.even_out_rest(aim);
+    }
+
+    /// What gains most first; of equal gains, the longest interval first.
+    fn even_out_most_first(&mut self, aim: Aim) {
+        let work: usize = self.classes.classes.iter().map(Class::size).sum();
+        let rounds = (EFFORT / work.max(1)).clamp(4, 32);
+        let most = (0..self.classes.classes.len()).map(|class| self.most_gained(class, aim));
+        let most = most.fold(LEAST_GAIN, f64::max);
+        let ratio = (LEAST_GAIN / most).powf(1.0 / rounds as f64);
+        let mut gain = most;
+        for _ in 0..rounds {
+            gain = (gain * ratio).max(LEAST_GAIN);
+            self.sweep(aim, gain);
+        }
+    }
+
+    fn even_out_rest(&mut self, aim: Aim) {
+        for _ in 0..LAST_ROUNDS {
+            if !self.sweep(aim, LEAST_GAIN) {
+                break;
+            }
+        }
+    }
+
+    fn sweep(&mut self, aim: Aim, gain: f64) -> bool {
+        let before = self.steps.len();
+        for class in 0..self.classes.classes.len() {
+            while self.even_out(class, aim, gain) && self.classes.classes[class].is_tangled {}
+        }
+        self.steps.len() > before
+    }
+
+    /// More than a move of the class gains.
+    fn most_gained(&self, class: usize, aim: Aim) -> f64 {
+        let met = self.met(class);
+        let cells = &self.classes.classes[class].cells;
+        let heaviest = |cell: &Cell| cell.natives.last().map_or(0, |job| job.0);
+        let heaviest = cells.iter().map(heaviest).max().unwrap_or(0) as f64 / 1e6;
+        let gain = |cell| aim.gained(&met, cells, (cell, cell), 0.0).abs();
+        let one_gains = |cell: usize| {
+            let cost = heaviest / aim.mean_cost * met.cost[cell] / aim.mean_cost;
+            2.0 * (met.runs[cell] + aim.cost * cost) + gain(cell)
+        };
+        let left = (0..cells.len()).filter(|cell| cells[*cell].has_jobs());
+        left.map(one_gains).fold(0.0, f64::max)
+    }
+
+    /// Moves jobs of a class as long as each gains that much; says whether there was one. In a
+    /// tangled class, only from one cell to another: then all others meet something else.
+    fn even_out(&mut self, class: usize, aim: Aim, least: f64) -> bool {
+        let mut met = self.met(class);
+        let before = self.steps.len();
+        let Class { is_tangled, weight, ref cells, .. } = self.classes.classes[class];
+        let key = |met: &Met, cells: &[Cell], cell: usize| {
+            let per_run = |sum: f64| sum / cells[cell].runs;
+            let (runs, cost) = (per_run(met.runs[cell]), per_run(met.cost[cell]));
+            let both = runs + aim.cost * (weight / aim.mean_cost) * (cost / aim.mean_cost);
+            [both, cost, per_run(met.all[cell])]
+        };
+        let mean = (0..cells.len()).map(|cell| key(&met, cells, cell)[0]).sum::<f64>();
+        let tolerated = aim.tolerated * mean / cells.len().max(1) as f64;
+        let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
+        while let Some(from) = heaps.fullest() {
+            let cells = &self.classes.classes[class].cells;
+            let to = heaps.emptiest_for(cells, from);
+            let is_much =
+                |to: &usize| key(&met, cells, from)[0] - key(&met, cells, *to)[0] > tolerated;
+            let job = to
+                .filter(is_much)
+                .and_then(|to| Some((to, self.who_goes(class, &met, (from, to), aim, least)?)));
+            let Some((to, (mut job, gained))) = job else {
+                heaps.leave_alone(from);
+                continue;
+            };
+            // Half of what could go: the gains of a tangled class are not quite what they seem.
+            let each = 2.0 * (cells[from].squares + cells[to].squares);
+            let jobs = if is_tangled { 1 + ((gained - least) / each / 2.0) as usize } else { 1 };
+            for _ in 0..jobs {
+                self.take(class, from, job);
+                // Jobs that would have to wait too long are never asked again.
+                if self.may_wait(job.1, to) {
+                    self.put(&mut met, job.1, to, false);
+                }
+                let next = self.who_goes(class, &met, (from, to), aim, least);
+                let Some((next, _)) = next.filter(|_| is_tangled) else { break };
+                job = next;
+            }
+            if is_tangled {
+                break;
+            }
+            let cells = &self.classes.classes[class].cells;
+            heaps.changed(cells, from, key(&met, cells, from));
+            heaps.changed(cells, to, key(&met, cells, to));
+        }
+        self.settle(class, &met);
+        self.steps.len() > before
+    }
+
+    /// The job that goes from one cell to another, and what is gained, if it is enough: one that was
+    /// moved already, if there is one, and whose cost makes theirs most even.
+    fn who_goes(
+        &self,
+        class: usize,
+        met: &Met,
+        (from, to): (usize, usize),
+        aim: Aim,
+        least: f64,
+    ) -> Option<((u64, u32), f64)> {
+        let cells = &self.classes.classes[class].cells;
+        let per_run = |sums: &[f64], cell: usize| sums[cell] / cells[cell].runs;
+        let jobs = per_run(&met.runs, from) - per_run(&met.runs, to);
+        let cost = per_run(&met.cost, from) - per_run(&met.cost, to);
+        // If half the jobs that are too many go, half the cost goes with them.
+        let wanted = (cost / jobs.max(2.0) * 1e6).max(0.0) as u64;
+        let gained = |job: &(u64, u32)| aim.gained(met, cells, (from, to), job.0 as f64 / 1e6);
+        [&cells[from].guests, &cells[from].natives].into_iter().find_map(|jobs| {
+            let job = match next_to(jobs, wanted) {
+                [Some(below), Some(above)] if above.0 - wanted < wanted - below.0 => above,
+                [below, above] => below.or(above)?,
+            };
+            Some((job, gained(&job))).filter(|(_, gained)| *gained >= least)
+        })
+    }
+}
+
+impl Aim {
+    /// How much lower the sum is, at least, after a job that costs so many seconds has gone from a
+    /// cell to another. Where fewer of its runs are seen, each counts for more: nothing is gained by
+    /// hiding them.
+    pub fn gained(self, met: &Met, cells: &[Cell], (from, to): (usize, usize), cost: f64) -> f64 {
+        let hidden = (cells[from].runs / cells[to].runs).max(1.0);
+        let squares = cells[from].squares + cells[to].squares;
+        let runs = 2.0 * (met.runs[from] - met.runs[to] * hidden) - squares;
+        if self.cost == 0.0 {
+            return runs;
+        }
+        let unit = 1.0 / self.mean_cost;
+        let met = (met.cost[from] - met.cost[to] * hidden) * unit;
+        runs + self.cost * (2.0 * cost * unit * met - (cost * unit).powi(2) * squares)
+    }
+}

@@ -1,0 +1,160 @@
+//! How far a plan goes: as far as it gains something, and no further than was asked for.
+
+use std::collections::BTreeMap;
+
+use super::Wanted;
+use super::board::Board;
+use crate::balance::loads::{Loads, Measure};
+use crate::balance::rhythm::Rhythm;
+use crate::balance::spread::Grain;
+use crate::time::Span;
+
+/// Scores are looked at so many times on the way.
+const STOPS: usize = 32;
+/// A score this much better is better.
+const BETTER: f64 = 1e-9;
+/// The end of a plan is left out if it makes cost, or the days after the first, more even by less
+/// than this.
+const BARELY: f64 = 0.002;
+
+/// A part of the steps of a plan, from the first on, and what it comes to.
+#[derive(Clone)]
+struct Stop {
+    steps: usize,
+    loads: Loads,
+    /// How even runs are.
+    runs: f64,
+    /// How even cost is.
+    cost: f64,
+    /// How even runs are in the whole horizon.
+    week: f64,
+}
+
+impl Board<'_> {
+    /// How many of the steps are made: the fewest that come as far as all of them, or to what is
+    /// wanted.
+    pub fn steps_worth(&self, own: &Loads, wanted: Wanted) -> usize {
+        let all = wanted.max_moves.map_or(self.steps.len(), |most| self.steps_within(most));
+        let start = Stop::at(0, own.clone());
+        let mut stops = vec![start];
+        for stop in 1..=STOPS {
+            let steps = self.whole_steps(all * stop / STOPS);
+            let last = &stops[stops.len() - 1];
+            if steps > last.steps {
+                stops.push(self.go_on(last, steps));
+            }
+        }
+        let target = wanted.target_score.unwrap_or(f64::INFINITY);
+        if let Some(reached) = stops.iter().position(|stop| stop.runs >= target) {
+            return self.first(&stops, reached, |stop| stop.runs >= target);
+        }
+        let runs = stops.iter().map(|stop| stop.runs).fold(0.0, f64::max) - BETTER;
+        let even = || stops.iter().filter(|stop| stop.runs >= runs);
+        let week = even().map(|stop| stop.week).fold(0.0, f64::max) - BARELY;
+        let cost = even().map(|stop| stop.cost).fold(0.0, f64::max) - BARELY;
+        let is_best = |it: &Stop| it.runs >= runs && it.week >= week && it.cost >= cost;
+        // There may be none: then the most even, and the last of them.
+        let last = || stops.iter().rposition(|stop| stop.runs >= runs);
+        match stops.iter().position(is_best) {
+            Some(best) => self.first(&stops, best, is_best),
+            None => last().map_or(0, |last| stops[last].steps),
+        }
+    }
+
+    /// The fewest steps that will do, if those of `stops[reached]` do and those of the one before
+    /// do not.
+    fn first(&self, stops: &[Stop], reached: usize, will_do: impl Fn(&Stop) -> bool) -> usize {
+        if reached == 0 {
+            return stops[0].steps;
+        }
+        let (mut short, mut enough) = (stops[reached - 1].clone(), stops[reached].steps);
+        loop {
+            let middle = self.whole_steps(short.steps.midpoint(enough));
+            if middle <= short.steps || middle >= enough {
+                return enough;
+            }
+            let stop = self.go_on(&short, middle);
+            if will_do(&stop) {
+                enough = middle;
+            } else {
+                short = stop;
+            }
+        }
+    }
+
+    /// So many steps, or one less: none without its other half.
+    fn whole_steps(&self, steps: usize) -> usize {
+        let is_half = steps > 0 && self.steps[steps - 1].is_half;
+        if is_half { steps - 1 } else { steps }
+    }
+
+    /// How many steps move no more than `most` jobs.
+    fn steps_within(&self, most: u64) -> usize {
+        let mut at: Vec<u32> = self.movers.iter().map(|mover| mover.home).collect();
+        let mut moved = 0;
+        for (made, step) in self.steps.iter().enumerate() {
+            let mover = step.mover as usize;
+            let home = self.movers[mover].home;
+            let was_moved = std::mem::replace(&mut at[mover], step.to) != home;
+            moved = moved + u64::from(step.to != home) - u64::from(was_moved);
+            if moved > most {
+                return self.whole_steps(made);
+            }
+        }
+        self.steps.len()
+    }
+
+    fn go_on(&self, from: &Stop, steps: usize) -> Stop {
+        let mut changes: BTreeMap<(u32, u32), (i64, i64)> = BTreeMap::new();
+        let mut change = |class: u32, cell: u32, jobs: i64, cost: u64| {
+            let sums = changes.entry((class, cell)).or_default();
+            sums.0 += jobs;
+            sums.1 += jobs * i64::try_from(cost).unwrap_or(i64::MAX);
+        };
+        for step in &self.steps[from.steps..steps] {
+            let mover = &self.movers[step.mover as usize];
+            change(mover.class, step.from, -1, mover.cost);
+            change(mover.class, step.to, 1, mover.cost);
+        }
+        let mut loads = from.loads.clone();
+        for ((class, cell), (jobs, cost)) in changes {
+            let rhythm = self.classes.classes[class as usize].rhythm_of(cell);
+            change_load(&mut loads, &rhythm, jobs, cost);
+        }
+        Stop::at(steps, loads)
+    }
+}
+
+/// Adds jobs and cost, either of which may be less than nothing.
+pub(super) fn change_load(loads: &mut Loads, rhythm: &Rhythm, jobs: i64, cost: i64) {
+    // One after the other, so that nobody takes the sum of several jobs for the cost of one.
+    let (count, micros) = (jobs.unsigned_abs(), Span::from_micros(cost.unsigned_abs()));
+    if jobs < 0 {
+        loads.remove(rhythm, count, Span::ZERO);
+    } else if jobs > 0 {
+        loads.add(rhythm, count, Span::ZERO);
+    }
+    if cost < 0 {
+        loads.remove(rhythm, 0, micros);
+    } else if cost > 0 {
+        loads.add(rhythm, 0, micros);
+    }
+}
+
+impl Stop {
+    fn at(steps: usize, loads: Loads) -> Self {
+        let score = |measure| loads.spread(measure, Grain::Slot).score;
+        let (runs, cost) = (score(Measure::Runs), score(Measure::Cost));
+        let week = evenness(&loads.by_slot(Measure::Runs));
+        Self { steps, loads, runs, cost, week }
+    }
+}
+
+/// The share of the load that is below the average; a score for which it does not matter what could
+/// be moved.
+fn evenness(loads: &[f64]) -> f64 {
+    let total: f64 = loads.iter().sum();
+    let level = (total / loads.len().max(1) as f64 - 1e-6).ceil();
+    let over: f64 = loads.iter().map(|load| (load - level).max(0.0)).sum();
+    if total > 0.0 { 1.0 - over / total } else { 1.0 }
+}

@@ -1,0 +1,199 @@
+//! When a job runs next that was given another phase.
+
+use super::Placement;
+use crate::balance::hits::micros;
+use crate::balance::moves::Move;
+use crate::time::{Span, Timestamp};
+
+/// The next time of a job whose times are to leave the rest `rest` when divided by `every`; `None`
+/// if it would have to wait too long for it.
+///
+/// It is the one that comes closest to an interval after the last, so the gap is half an interval at
+/// least and one and a half at most; if that one is not after `quiet_until`, it is the first that
+/// is, as long as the gap is less than two intervals. Moving a job again and again therefore never
+/// puts a run off for ever. A job that never ran, or not for long, goes to the time that is closest
+/// to the one it had.
+pub(super) fn time_on(
+    job: &Placement,
+    every: Span,
+    rest: i64,
+    quiet_until: Timestamp,
+) -> Option<Timestamp> {
+    let every = micros(every);
+    let next = job.next_at.as_micros();
+    let last = job.last_fired_at.map(Timestamp::as_micros);
+    let (from, until) = match last {
+        Some(last) if next < last + 2 * every => (last + (every + 1) / 2, last + 2 * every),
+        _ => (next - every / 2, next + every),
+    };
+    let from = from.max(quiet_until.as_micros() + 1);
+    let at = from + (rest - from).rem_euclid(every);
+    (at < until.min(Timestamp::MAX.as_micros())).then_some(Timestamp::from_micros(at))
+}
+
+/// The time to which a job that was moved by `done` goes back, if its next time is `next_at` now;
+/// `None` if it is no longer on the rhythm that the move gave it.
+///
+/// If it has not run since, and the old time is still to come, it is that. Otherwise it is the time
+/// of the old phase that is closest to `next_at` and after `now`: more than half an interval after
+/// the last run.
+pub fn moved_back(
+    done: &Move,
+    every: Span,
+    next_at: Timestamp,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let every = micros(every);
+    let (old, next) = (done.old_at.as_micros(), next_at.as_micros());
+    if every == 0 || (next - done.new_at.as_micros()) % every != 0 {
+        return None;
+    }
+    if next_at == done.new_at && done.old_at > now {
+        return Some(done.old_at);
+    }
+    let from = (next - (every - 1) / 2).max(now.as_micros() + 1);
+    let at = from + (old - from).rem_euclid(every);
+    (at <= Timestamp::MAX.as_micros()).then_some(Timestamp::from_micros(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::balance::plan::samples::{NOON, placement};
+    use crate::balance::rhythm::RhythmKey;
+    use crate::ids::JobNo;
+
+    fn after(secs: i64) -> Timestamp {
+        Timestamp::from_micros(NOON.as_micros() + secs * 1_000_000)
+    }
+
+    #[test]
+    fn the_time_closest_to_the_old_one_is_taken() {
+        let every = Span::from_secs(86_400);
+        let job = placement(1, 86_400, after(50_000));
+        for shift in [-43_200, -43_199, -3600, -1, 0, 1, 3600, 43_199] {
+            let rest = after(50_000 + shift).as_micros().rem_euclid(micros(every));
+            assert_eq!(time_on(&job, every, rest, NOON), Some(after(50_000 + shift)));
+        }
+    }
+
+    #[test]
+    fn what_would_be_too_soon_comes_an_interval_later() {
+        let every = Span::from_secs(86_400);
+        let job = placement(1, 86_400, after(3600));
+        let rest = after(1800).as_micros().rem_euclid(micros(every));
+        assert_eq!(time_on(&job, every, rest, after(1800)), Some(after(1800 + 86_400)));
+        assert_eq!(time_on(&job, every, rest, after(1799)), Some(after(1800)));
+    }
+
+    #[test]
+    fn a_run_is_not_put_off_again_and_again() {
+        let every = Span::from_secs(3600);
+        let mut job = placement(1, 3600, after(1000));
+        let last = job.last_fired_at.unwrap();
+        for n in 0..50 {
+            let rest = after(n * 1234).as_micros().rem_euclid(micros(every));
+            if let Some(at) = time_on(&job, every, rest, NOON) {
+                job.next_at = at;
+            }
+            assert!(job.next_at.since(last) < Span::from_secs(7200));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_gap_is_half_an_interval_at_least_and_less_than_two(
+            every in 1_i64..40_000_000_000_000,
+            next in 1_i64..1 << 45,
+            rest in 0_i64..40_000_000_000_000,
+            quiet in 0_i64..1 << 45,
+        ) {
+            let next = next.max(every);
+            let mut job = placement(1, 86_400, Timestamp::from_micros(next));
+            job.last_fired_at = Some(Timestamp::from_micros(next - every));
+            let (rest, quiet) = (rest % every, Timestamp::from_micros(quiet % next));
+            let span = Span::from_micros(every.cast_unsigned());
+            let at = time_on(&job, span, rest, quiet).expect("nothing to wait for");
+            prop_assert_eq!(at.as_micros().rem_euclid(every), rest);
+            prop_assert!(at > quiet);
+            let gap = at.as_micros() - (next - every);
+            prop_assert!(2 * gap >= every && gap < 2 * every, "{} of {}", gap, every);
+            let pushed = Timestamp::from_micros(at.as_micros() - every) <= quiet;
+            prop_assert!(pushed || 2 * gap <= 3 * every);
+        }
+
+        #[test]
+        fn whatever_the_job_went_through_the_new_time_is_after_the_last_and_not_far_off(
+            every in 1_i64..1 << 42,
+            last in prop::option::of(0_i64..1 << 45),
+            gap in 1_i64..1 << 44,
+            rest in 0_i64..1 << 42,
+            quiet in 0_i64..1 << 45,
+        ) {
+            let next = last.unwrap_or(0) + gap;
+            let mut job = placement(1, 86_400, Timestamp::from_micros(next));
+            job.last_fired_at = last.map(Timestamp::from_micros);
+            let quiet = Timestamp::from_micros(quiet % next);
+            let span = Span::from_micros(every.cast_unsigned());
+            if let Some(at) = time_on(&job, span, rest % every, quiet) {
+                let at = at.as_micros();
+                prop_assert!(at > quiet.as_micros());
+                prop_assert!(last.is_none_or(|last| 2 * (at - last) >= every));
+                prop_assert!(at < next + 2 * every);
+                prop_assert!(last.is_none_or(|last| gap >= 2 * every || at < last + 2 * every));
+            }
+        }
+
+        #[test]
+        fn an_undo_restores_the_old_phase_after_any_number_of_runs(
+            every in 2_i64..1 << 42,
+            old in 1_i64..1 << 45,
+            rest in 0_i64..1 << 42,
+            fires in 0_i64..20,
+            early in 1_i64..1 << 42,
+        ) {
+            let old = old.max(every);
+            let span = Span::from_micros(every.cast_unsigned());
+            let mut job = placement(1, 86_400, Timestamp::from_micros(old));
+            job.last_fired_at = Some(Timestamp::from_micros(old - every));
+            let before = Timestamp::from_micros(old - 1 - early % every);
+            let new_at = time_on(&job, span, rest % every, before).expect("a time");
+            let done = Move {
+                job: JobNo(1),
+                generation: 1,
+                old_at: job.next_at,
+                new_at,
+                rhythm: RhythmKey(1),
+            };
+            let next = new_at.as_micros() + fires * every;
+            let last = if fires > 0 { next - every } else { old - every };
+            // Any time since the last run, at which the next is not yet due, or a little later.
+            let now = (last.max(before.as_micros()) + early % every).max(0);
+            let now = Timestamp::from_micros(now);
+            let back = moved_back(&done, span, Timestamp::from_micros(next), now).expect("undone");
+            prop_assert_eq!((back.as_micros() - old).rem_euclid(every), 0);
+            prop_assert!(back > now);
+            prop_assert!(2 * (back.as_micros() - last) >= every);
+            prop_assert!(fires > 0 || now >= done.old_at || back == done.old_at);
+        }
+
+        #[test]
+        fn a_job_on_another_rhythm_is_left_alone(
+            every in 2_i64..1 << 42, off in 1_i64..1 << 42, fires in 0_i64..20,
+        ) {
+            prop_assume!(off % every != 0);
+            let done = Move {
+                job: JobNo(1),
+                generation: 1,
+                old_at: NOON,
+                new_at: after(60),
+                rhythm: RhythmKey(1),
+            };
+            let next = after(60).as_micros() + fires * every + off;
+            let span = Span::from_micros(every.cast_unsigned());
+            prop_assert_eq!(moved_back(&done, span, Timestamp::from_micros(next), NOON), None);
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! `evenkeel rebalance`
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use evenkeel_commands::{FILTER_NAMES, METADATA_PREFIX};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Map, Value, json};
+
+use super::super::Context;
+use super::bars::{counted, reasons};
+use super::plan;
+use super::shown::{Plan, Rebalance, Rebalances, Shape, read};
+use crate::client::{Answer, Client};
+use crate::config::raw::RawClient;
+use crate::output::{Table, Tone, ago, clean};
+use crate::{Exit, Failure};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  evenkeel rebalance --preview
+  evenkeel rebalance --preview --max-moves 100 --filter metadata.category=news
+  evenkeel rebalance
+  evenkeel rebalance --target-score 0.95 --yes
+  evenkeel rebalance --plan 019a8000-0000-7000-8000-000000000000
+  evenkeel rebalance --list
+  evenkeel rebalance --undo 019a8000-0000-7000-8000-000000000000
+
+It shows what it would do and asks before it moves anything. Ctrl-C stops it between two batches;
+what was moved can be undone for 24 hours.";
+
+/// Between two looks at how far it is.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Which rebalance, and what about it.
+#[derive(Args, Clone)]
+pub struct RebalanceArgs {
+    #[command(flatten)]
+    client: RawClient,
+    /// Only show what it would do
+    #[arg(long, group = "what")]
+    preview: bool,
+    /// Do exactly what a preview has shown, or nothing; goes on with one that was stopped
+    #[arg(long, value_name = "ID", group = "what")]
+    plan: Option<String>,
+    /// Take a rebalance back
+    #[arg(long, value_name = "ID", group = "what")]
+    undo: Option<String>,
+    /// Stop one that goes on
+    #[arg(long, value_name = "ID", group = "what")]
+    stop: Option<String>,
+    /// Show one, or a plan
+    #[arg(long, value_name = "ID", group = "what")]
+    show: Option<String>,
+    /// List those that were
+    #[arg(long, group = "what")]
+    list: bool,
+    /// At most so many moves, the best ones
+    #[arg(long, value_name = "N", conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
+    max_moves: Option<u64>,
+    /// As few moves as it takes to this score, from 0 to 1
+    #[arg(long, value_name = "SCORE", conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
+    target_score: Option<f64>,
+    /// Move only jobs that pass this, such as name_prefix=news or metadata.team=red; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(conflicts_with_all = ["plan", "undo", "stop", "show", "list"])]
+    filter: Vec<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Show so many moves, or rebalances
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: u32,
+    /// Go on where another list ended
+    #[arg(long, value_name = "CURSOR", requires = "list")]
+    cursor: Option<String>,
+}
+
+pub(crate) fn run(context: &Context, args: RebalanceArgs) -> Result<(), Failure> {
+    // What was written wrong is told before a server is looked for.
+    let options = args.options()?;
+    let acts = !(args.preview || args.list || args.show.is_some() || args.stop.is_some());
+    let asks = acts && args.undo.is_none() && !args.yes;
+    if asks && (context.output.is_json() || !std::io::stdin().is_terminal()) {
+        return Err(Failure::usage("nobody can be asked whether to move jobs")
+            .or_else("--yes moves them without asking, --preview only shows what would be moved"));
+    }
+    let client = context.client(args.client.clone())?;
+    context.runtime()?.block_on(async {
+        if args.list {
+            return list(context, &client, &args).await;
+        }
+        if let Some(id) = &args.show {
+            let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
+            show(context, &answer)?;
+            return show_moved(context, &answer, args.limit as usize);
+        }
+        if let Some(id) = &args.stop {
+            let answer = client.post(&["scheduler", "rebalance", id, "stop"], None).await?;
+            return show(context, &answer);
+        }
+        if let Some(id) = &args.undo {
+            let body = json!({"wait": false});
+            let begun = client.post(&["scheduler", "rebalance", id, "undo"], Some(&body)).await?;
+            return follow(context, &client, begun).await;
+        }
+        let plan_id = match &args.plan {
+            Some(id) => {
+                if asks && !agrees_to(context, &client, id).await? {
+                    return context.output.line("Nothing was moved.");
+                }
+                id.clone()
+            }
+            None => {
+                let path = ["scheduler", "rebalance", "preview"];
+                let answer = client.post(&path, Some(&options)).await?;
+                let plan: Plan = read(&answer)?;
+                if args.preview && context.output.is_json() {
+                    return context.output.line(&answer.text);
+                }
+                show_plan(context, &plan, &args)?;
+                if args.preview || (plan.would_move == 0 && !context.output.is_json()) {
+                    return Ok(());
+                }
+                if asks && !agrees(&format!("Move {}?", counted(plan.would_move, "job")))? {
+                    return context.output.line("Nothing was moved.");
+                }
+                plan.plan_id
+            }
+        };
+        let body = json!({"plan_id": plan_id, "wait": false});
+        let begun = client.post(&["scheduler", "rebalance"], Some(&body)).await?;
+        follow(context, &client, begun).await
+    })
+}
+
+impl RebalanceArgs {
+    fn options(&self) -> Result<Value, Failure> {
+        let mut options = Map::new();
+        if let Some(moves) = self.max_moves {
+            options.insert("max_moves".into(), moves.into());
+        }
+        if let Some(score) = self.target_score {
+            if !(0.0..=1.0).contains(&score) {
+                return Err(Failure::usage(format!("--target-score {score} is not from 0 to 1")));
+            }
+            options.insert("target_score".into(), score.into());
+        }
+        if !self.filter.is_empty() {
+            options.insert("filter".into(), filter(&self.filter)?);
+        }
+        Ok(options.into())
+    }
+}
+
+/// `KEY=VALUE`, each once, as a filter.
+fn filter(pairs: &[String]) -> Result<Value, Failure> {
+    let (mut filter, mut labels) = (Map::new(), Map::new());
+    for pair in pairs {
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(Failure::usage(format!("--filter {pair:?} has no ="))
+                .or_else("write it like --filter name_prefix=news"));
+        };
+        let twice = if let Some(label) = key.strip_prefix(METADATA_PREFIX) {
+            labels.insert(label.into(), value.into()).is_some()
+        } else if FILTER_NAMES.contains(&key) {
+            let value = if key == "condition" { value.to_uppercase() } else { value.into() };
+            filter.insert(key.into(), value.into()).is_some()
+        } else {
+            return Err(Failure::usage(format!("--filter {key} is not known")).or_else(format!(
+                "jobs are filtered by {} and {METADATA_PREFIX}KEY",
+                FILTER_NAMES.join(", ")
+            )));
+        };
+        if twice {
+            return Err(Failure::usage(format!("--filter {key} is there twice")));
+        }
+    }
+    if !labels.is_empty() {
+        filter.insert("metadata".into(), labels.into());
+    }
+    Ok(filter.into())
+}
+
+fn show_plan(context: &Context, plan: &Plan, args: &RebalanceArgs) -> Result<(), Failure> {
+    if context.output.is_json() {
+        return Ok(());
+    }
+    let (now, width) = (context.now(), context.output.width());
+    let mut text = plan::draw(plan, now, width, args.limit as usize, context.output);
+    if args.preview && plan.would_move > 0 {
+        text.push_str(&format!(
+            "\nThis very plan is done by: evenkeel rebalance --plan {}\nIt is good until {} UTC.\n",
+            clean(&plan.plan_id),
+            plan::short(plan.expires_at)
+        ));
+    }
+    context.output.line(&text)
+}
+
+/// Asks about a plan that was shown before.
+async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
+    let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
+    let planned: Rebalance = read(&answer)?;
+    context.output.line(&drawn(context, &planned))?;
+    agrees(&format!("Move {}?", counted(planned.planned_total - planned.moved_total, "job")))
+}
+
+/// Asks whether to do it.
+fn agrees(question: &str) -> Result<bool, Failure> {
+    let mut stderr = std::io::stderr().lock();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Shows how far a rebalance is until it has ended, and stops it if somebody wants that.
+async fn follow(context: &Context, client: &Client, begun: Answer) -> Result<(), Failure> {
+    let first: Rebalance = read(&begun)?;
+    let id = first.rebalance_id.clone();
+    let bar = progress(context, first.planned_total);
+    let mut answer = begun;
+    let mut is_stopped = false;
+    loop {
+        let seen: Rebalance = read(&answer)?;
+        bar.set_position(seen.moved_total);
+        if seen.state != "running" {
+            break;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            interrupted = tokio::signal::ctrl_c(), if !is_stopped => {
+                interrupted?;
+                is_stopped = true;
+                bar.set_message("stopping");
+                stop(client, &id).await?;
+            }
+        }
+        answer = client.get(&["scheduler", "rebalance", &id], &[]).await?;
+    }
+    bar.finish_and_clear();
+    show(context, &answer)?;
+    let seen: Rebalance = read(&answer)?;
+    if seen.state == "done" {
+        return Ok(());
+    }
+    let id = clean(&id);
+    Err(Failure::failed("the rebalance was stopped before its end").or_else(format!(
+        "`evenkeel rebalance --undo {id}` takes it back\n`evenkeel rebalance --plan {id}` goes on with it"
+    )))
+}
+
+/// Stops it; that it was over before is nothing to complain about.
+async fn stop(client: &Client, id: &str) -> Result<(), Failure> {
+    match client.post(&["scheduler", "rebalance", id, "stop"], None).await {
+        Err(failure) if failure.exit != Exit::Conflict => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// Shown to people only: it hides itself where nobody looks.
+fn progress(context: &Context, total: u64) -> ProgressBar {
+    let is_json = context.output.is_json();
+    let target = if is_json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} jobs {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message("Ctrl-C stops it");
+    bar
+}
+
+fn show(context: &Context, answer: &Answer) -> Result<(), Failure> {
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(&drawn(context, &read(answer)?))
+}
+
+/// The first jobs that were moved.
+fn show_moved(context: &Context, answer: &Answer, limit: usize) -> Result<(), Failure> {
+    let seen: Rebalance = read(answer)?;
+    if context.output.is_json() || seen.moved.is_empty() || limit == 0 {
+        return Ok(());
+    }
+    let mut table = Table::new(context.output, &["JOB", "FROM", "TO", "SHIFT"]);
+    for one in seen.moved.iter().take(limit) {
+        table.row([
+            (clean(&one.job_id), Tone::Plain),
+            (plan::short(one.old_time), Tone::Quiet),
+            (plan::short(one.new_time), Tone::Plain),
+            (plan::shift(one.old_time, one.new_time), Tone::Quiet),
+        ]);
+    }
+    let mut text = format!("\n{}", table.render());
+    let left = seen.moved_total.saturating_sub(limit.min(seen.moved.len()) as u64);
+    if left > 0 {
+        text.push_str(&format!("and {left} more; -n shows more\n"));
+    }
+    context.output.line(&text)
+}
+
+/// A rebalance, before and after, and what became of it.
+fn drawn(context: &Context, seen: &Rebalance) -> String {
+    let mut text = String::new();
+    let both: Option<(&Shape, &Shape)> = seen.before.as_ref().zip(seen.after.as_ref());
+    if let Some((before, after)) = both.filter(|_| seen.state == "planned") {
+        let (now, width) = (context.now(), context.output.width());
+        text = format!("{}\n", plan::side_by_side(before, after, now, width));
+    }
+    text.push_str(&summary(seen));
+    text
+}
+
+fn summary(seen: &Rebalance) -> String {
+    let id = clean(&seen.rebalance_id);
+    let (moved, planned) = (counted(seen.moved_total, "job"), counted(seen.planned_total, "job"));
+    let mut text = match seen.state.as_str() {
+        "planned" => format!("Would move {planned}."),
+        "running" => {
+            format!("Moving: {} of {planned}, {:.0} %.", seen.moved_total, seen.progress * 100.0)
+        }
+        "stopped" => format!("Stopped: {} of {planned} moved.", seen.moved_total),
+        _ if seen.undoes.is_some() => format!("Moved {moved} back."),
+        _ => format!("Moved {moved}."),
+    };
+    if seen.skipped_total > 0 {
+        let stayed = counted(seen.skipped_total, "job");
+        text.push_str(&format!(" {stayed} stayed"));
+        if !seen.skipped_by_reason.is_empty() {
+            text.push_str(&format!(" ({})", reasons(&seen.skipped_by_reason)));
+        }
+        text.push('.');
+    }
+    let after = match seen.new_distribution_score.filter(|_| seen.state != "planned") {
+        Some(score) => format!("now {score:.2}"),
+        None => format!("then {:.2}", seen.projected_score),
+    };
+    text.push_str(&format!("\nScore: {:.2} before, {after}.\n", seen.current_score));
+    if let Some(until) = seen.expires_at {
+        text.push_str(&format!(
+            "Do it until {} UTC: evenkeel rebalance --plan {id}\n",
+            plan::short(until)
+        ));
+    }
+    if let Some(by) = &seen.undone_by {
+        text.push_str(&format!("Undone by {}.\n", clean(by)));
+    }
+    if let Some(until) = seen.undo_until {
+        text.push_str(&format!(
+            "Undo it until {} UTC: evenkeel rebalance --undo {id}\n",
+            plan::short(until)
+        ));
+    }
+    text
+}
+
+async fn list(context: &Context, client: &Client, args: &RebalanceArgs) -> Result<(), Failure> {
+    let limit = args.limit.to_string();
+    let mut query = vec![("limit", limit.as_str())];
+    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+    let answer = client.get(&["scheduler", "rebalances"], &query).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let list: Rebalances = read(&answer)?;
+    if list.rebalances.is_empty() {
+        return context
+            .output
+            .line("There was no rebalance yet. `evenkeel rebalance --preview` shows one.");
+    }
+    let headings = ["ID", "WHEN", "BY", "STATE", "MOVED", "STAYED", "SCORE"];
+    let mut table = Table::new(context.output, &headings);
+    for seen in &list.rebalances {
+        let (state, tone) = match (seen.state.as_str(), &seen.undone_by, &seen.undoes) {
+            (_, Some(_), _) => ("undone".into(), Tone::Quiet),
+            ("done", _, Some(_)) => ("undo".into(), Tone::Good),
+            ("done", ..) => ("done".into(), Tone::Good),
+            ("running", ..) => (format!("{:.0} %", seen.progress * 100.0), Tone::Busy),
+            (other, ..) => (other.to_owned(), Tone::Plain),
+        };
+        table.row([
+            (seen.rebalance_id.clone(), Tone::Plain),
+            (ago(seen.created_at, context.now()), Tone::Quiet),
+            (seen.created_by.clone(), Tone::Plain),
+            (state, tone),
+            (seen.moved_total.to_string(), Tone::Plain),
+            (seen.skipped_total.to_string(), Tone::Plain),
+            (format!("{:.2} → {:.2}", seen.current_score, seen.projected_score), Tone::Plain),
+        ]);
+    }
+    let mut text = table.render();
+    if let Some(cursor) = &list.next_cursor {
+        text.push_str(&format!(
+            "\n{} of {}; more with: evenkeel rebalance --list --cursor {}",
+            list.rebalances.len(),
+            list.total,
+            clean(cursor)
+        ));
+    }
+    context.output.line(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn pairs_become_the_filter_they_stand_for() {
+        let read = filter(&pairs(&["name_prefix=news", "condition=error", "metadata.a.b=c=d"]));
+        assert_eq!(
+            read.unwrap(),
+            json!({"name_prefix": "news", "condition": "ERROR", "metadata": {"a.b": "c=d"}})
+        );
+        for wrong in [&["news"][..], &["name=x"], &["lane=batch", "lane=critical"]] {
+            assert_eq!(filter(&pairs(wrong)).unwrap_err().exit, Exit::Usage, "{wrong:?}");
+        }
+    }
+
+    fn sample(state: &str) -> Rebalance {
+        serde_json::from_value(json!({
+            "rebalance_id": "r", "state": state, "created_by": "me",
+            "created_at": "2026-12-01T13:00:00Z", "expires_at": null, "planned_total": 12,
+            "moved_total": 10, "skipped_total": 3, "progress": 0.83, "current_score": 0.65,
+            "projected_score": 0.91, "undoes": null, "undone_by": null,
+            "undo_until": "2026-12-02T13:00:00Z", "skipped_by_reason": {"changed": 2, "job_running": 1},
+            "new_distribution_score": 0.9,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_done_is_told_with_the_way_back() {
+        assert_eq!(
+            summary(&sample("done")),
+            "Moved 10 jobs. 3 jobs stayed (2 changed, 1 job_running).\n\
+             Score: 0.65 before, now 0.90.\n\
+             Undo it until 2026-12-02 13:00:00 UTC: evenkeel rebalance --undo r\n"
+        );
+        assert!(summary(&sample("stopped")).starts_with("Stopped: 10 of 12 jobs moved."));
+        assert!(summary(&sample("running")).starts_with("Moving: 10 of 12 jobs, 83 %."));
+    }
+}

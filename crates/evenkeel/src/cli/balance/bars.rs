@@ -1,0 +1,162 @@
+//! Bars of text.
+
+use evenkeel_core::Timestamp;
+
+/// Eighths of a character, from the left.
+const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+/// Eighths of a character, from below.
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A bar for `value` on a track of `width` characters that ends at `most`, without spaces at its
+/// end. A line stands where `mark` is.
+pub(super) fn bar(value: f64, most: f64, width: usize, mark: Option<f64>) -> String {
+    let place = |value: f64| {
+        if most > 0.0 { (value / most).clamp(0.0, 1.0) * width as f64 } else { 0.0 }
+    };
+    let length = place(value);
+    let full = length as usize;
+    let mut cells: Vec<char> = vec![' '; width];
+    cells.iter_mut().take(full).for_each(|cell| *cell = '█');
+    if let Some(cell) = cells.get_mut(full) {
+        *cell = EIGHTHS[((length.fract() * 8.0) as usize).min(7)];
+        // What is there is seen, however little it is.
+        if full == 0 && value > 0.0 && *cell == ' ' {
+            *cell = EIGHTHS[1];
+        }
+    }
+    if let Some(mark) = mark.filter(|mark| *mark > 0.0 && width > 0) {
+        // It closes what an even spread fills.
+        let at = (place(mark).ceil() as usize).clamp(1, width) - 1;
+        cells[at] = '│';
+    }
+    let text: String = cells.into_iter().collect();
+    text.trim_end().into()
+}
+
+/// A small bar of one character for each value.
+pub(super) fn spark(values: &[f64], most: f64) -> String {
+    values.iter().map(|value| level(*value, most)).collect()
+}
+
+/// One small bar.
+pub(super) fn level(value: f64, most: f64) -> char {
+    if value <= 0.0 || most <= 0.0 {
+        return ' ';
+    }
+    LEVELS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1]
+}
+
+/// `14:00`
+pub(super) fn clock(hour: u8) -> String {
+    format!("{hour:02}:00")
+}
+
+/// The hour of the day, UTC.
+pub(super) fn hour_of(time: Timestamp) -> u8 {
+    let hours = time.as_micros().div_euclid(3_600_000_000).rem_euclid(24);
+    u8::try_from(hours).unwrap_or(0)
+}
+
+/// The hours of a day from one on.
+pub(super) fn hours_from(first: u8) -> impl Iterator<Item = u8> {
+    (0..24).map(move |n| (first + n) % 24)
+}
+
+/// Whole thousands are set apart: `1,234`.
+pub(super) fn grouped(count: f64) -> String {
+    let digits = format!("{:.0}", count.max(0.0));
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 job`, `2 jobs`
+pub(super) fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count as f64))
+}
+
+/// `2 protection_window, 1 job_running`
+pub(super) fn reasons(by_reason: &std::collections::BTreeMap<String, u64>) -> String {
+    let mut all: Vec<_> = by_reason.iter().collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let all = all.into_iter().map(|(reason, count)| {
+        format!("{} {}", grouped(*count as f64), crate::output::clean(reason))
+    });
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Text in lines of at most `width` characters.
+pub(super) fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        assert_eq!(bar(8.0, 8.0, 4, None), "████");
+        assert_eq!(bar(4.0, 8.0, 4, None), "██");
+        assert_eq!(bar(1.0, 8.0, 4, None), "▌");
+        assert_eq!(bar(0.0, 8.0, 4, None), "");
+        assert_eq!(bar(0.001, 8.0, 4, None), "▏", "what is there is seen");
+        assert_eq!(bar(3.0, 0.0, 4, None), "▏");
+        assert_eq!(bar(3.0, 3.0, 0, None), "");
+    }
+
+    #[test]
+    fn a_line_stands_where_an_even_spread_ends() {
+        assert_eq!(bar(1.0, 8.0, 8, Some(4.0)), "█  │");
+        assert_eq!(bar(8.0, 8.0, 8, Some(4.0)), "███│████");
+        assert_eq!(bar(0.0, 8.0, 8, Some(8.0)), "       │");
+        assert_eq!(bar(2.0, 8.0, 8, Some(0.0)), "██");
+    }
+
+    #[test]
+    fn small_bars_show_nothing_for_nothing() {
+        assert_eq!(spark(&[0.0, 1.0, 4.0, 8.0], 8.0), " ▁▄█");
+        assert_eq!(spark(&[0.0, 0.0], 0.0), "  ");
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (count, text) in
+            [(0.0, "0"), (999.0, "999"), (1000.0, "1,000"), (1_234_567.0, "1,234,567")]
+        {
+            assert_eq!(grouped(count), text);
+        }
+        assert_eq!((counted(1, "job"), counted(2, "job")), ("1 job".into(), "2 jobs".into()));
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(wrapped("one two three", 8), "one two\nthree");
+        assert_eq!(wrapped("unbreakable", 3), "unbreakable");
+    }
+
+    #[test]
+    fn a_day_begins_with_any_hour() {
+        let hours: Vec<u8> = hours_from(22).collect();
+        assert_eq!((hours.len(), hours[0], hours[2], hours[23]), (24, 22, 0, 21));
+    }
+}

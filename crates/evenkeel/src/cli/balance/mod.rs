@@ -1,0 +1,68 @@
+//! `evenkeel distribution` and `evenkeel rebalance`
+
+mod act;
+mod bars;
+mod day;
+mod history;
+mod plan;
+mod shown;
+
+use clap::Args;
+
+use super::Context;
+use crate::Failure;
+use crate::config::raw::RawClient;
+
+pub use act::RebalanceArgs;
+pub(super) use act::{EXAMPLES as REBALANCE_EXAMPLES, run as run_rebalance};
+
+pub(super) const DISTRIBUTION_EXAMPLES: &str = "Examples:
+  evenkeel distribution
+  evenkeel distribution --by cost
+  evenkeel distribution --history --from 2026-12-01T00:00:00Z
+  evenkeel distribution --json | jq .distribution_score
+
+Hours are UTC. Small bars are the slots of an hour, and the line across the large ones is where an
+even spread of the same jobs would have them all.";
+
+/// What of the distribution.
+#[derive(Args, Clone)]
+pub struct DistributionArgs {
+    #[command(flatten)]
+    client: RawClient,
+    /// What is counted: all runs of the day, only the next one of each job, or what runs cost
+    #[arg(long, value_name = "WHAT", default_value = "runs")]
+    #[arg(value_parser = ["runs", "next", "cost"], conflicts_with = "history")]
+    by: String,
+    /// How even it was, hour by hour
+    #[arg(long)]
+    history: bool,
+    /// From this time on, at most 90 days ago [default: seven days ago]
+    #[arg(long, value_name = "TIME", requires = "history")]
+    from: Option<String>,
+    /// Before this time [default: now]
+    #[arg(long, value_name = "TIME", requires = "history")]
+    until: Option<String>,
+}
+
+pub(super) fn run_distribution(context: &Context, args: DistributionArgs) -> Result<(), Failure> {
+    let client = context.client(args.client.clone())?;
+    let runtime = context.runtime()?;
+    if !args.history {
+        let query = [("by", args.by.as_str())];
+        let answer = runtime.block_on(client.get(&["scheduler", "distribution"], &query))?;
+        if context.output.is_json() {
+            return context.output.line(&answer.text);
+        }
+        let day = shown::read(&answer)?;
+        return context.output.line(&day::draw(&day, context.output.width(), context.output));
+    }
+    let mut query = vec![("limit", "2160")];
+    query.extend(args.from.as_deref().map(|from| ("from", from)));
+    query.extend(args.until.as_deref().map(|until| ("until", until)));
+    let answer = runtime.block_on(client.get(&["scheduler", "distribution", "history"], &query))?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    context.output.line(&history::draw(&shown::read(&answer)?))
+}
