@@ -84,7 +84,7 @@ fn many_jobs_are_commanded_by_name_and_by_filter() {
     assert!(said.out.contains("1 of 3") && said.err.contains("not_allowed_while_paused"));
     let said = server.run(&["job", "pause", "--all", "--json"]);
     assert_eq!(said.code, 4, "{said:?}");
-    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let told: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(
         (&told["done"], &told["refused"]["not_allowed_while_paused"]),
         (&json!(0), &json!(3))
