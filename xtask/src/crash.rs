@@ -24,6 +24,9 @@ pub struct Options {
     /// How many servers; always one on SQLite
     #[arg(long, default_value_t = 3)]
     nodes: u64,
+    /// Move jobs to other times and back while they fire, instead of breaking anything
+    #[arg(long)]
+    rebalance: bool,
     /// Build with optimisation
     #[arg(long)]
     release: bool,
@@ -51,13 +54,14 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn arguments(options: &Options) -> Vec<String> {
-    let Options { minutes, seed, store, nodes, release: _ } = options;
+    let Options { minutes, seed, store, nodes, rebalance, release: _ } = options;
     let mut arguments = vec![
         format!("--minutes={minutes}"),
         format!("--store={store}"),
         format!("--nodes={nodes}"),
     ];
     arguments.extend(seed.map(|seed| format!("--seed={seed}")));
+    arguments.extend(rebalance.then(|| "--rebalance".to_owned()));
     arguments
 }
 
@@ -72,9 +76,10 @@ mod tests {
             seed: Some(7),
             store: "sqlite".to_owned(),
             nodes: 2,
+            rebalance: true,
             release: true,
         };
-        let expected = ["--minutes=3", "--store=sqlite", "--nodes=2", "--seed=7"];
+        let expected = ["--minutes=3", "--store=sqlite", "--nodes=2", "--seed=7", "--rebalance"];
         assert_eq!(arguments(&options), expected);
     }
 }

@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 98] = [
+const VERBS: [&str; 99] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -49,8 +49,9 @@ const VERBS: [&str; 98] = [
     "get_page",
     "get_rebalance",
     "get_run",
+    "get_with_now",
     "job_counts",
-    "job_ids",
+    "job_titles",
     "join",
     "judge",
     "keep_pages",

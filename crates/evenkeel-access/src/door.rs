@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Role, Scope, Store, StoreError};
+use evenkeel_store::{ApiKey, KeyHash, Role, Scope, Store, StoreError};
 use uuid::Uuid;
 
 use crate::foreign::ForeignTokens;
@@ -24,6 +24,8 @@ pub struct Identity {
     pub subject: String,
     /// Until when the credential is good.
     pub expires_at: Option<Timestamp>,
+    /// The API key, if it is one.
+    pub key: Option<KeyHash>,
     /// The tenant's number, if it is known already.
     pub(crate) number: Option<TenantNo>,
 }
@@ -104,21 +106,32 @@ impl Door {
     /// node.
     async fn bearer_of_key(&self, key: &str, now: Timestamp) -> Result<Identity, Refusal> {
         let hash = hash_of(key).ok_or(Refusal::UnknownKey)?;
-        let key = self.store.find_key(&hash).await?.ok_or(Refusal::UnknownKey)?;
-        if key.revoked_at.is_some() {
-            return Err(Refusal::RevokedKey);
-        }
-        if key.expires_at.is_some_and(|end| now >= end) {
-            return Err(Refusal::ExpiredKey);
-        }
+        let key = self.find_key(&hash, now).await?;
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(key.id);
         Ok(Identity {
             tenant: key.tenant_name,
             role: key.role,
             subject: format!("key:{}", key.name),
             expires_at: key.expires_at,
+            key: Some(hash),
             number: Some(key.tenant),
         })
+    }
+
+    /// Is an API key that was let in before still good at `now`?
+    pub async fn check_key(&self, key: &KeyHash, now: Timestamp) -> Result<(), Refusal> {
+        self.find_key(key, now).await.map(drop)
+    }
+
+    async fn find_key(&self, hash: &KeyHash, now: Timestamp) -> Result<ApiKey, Refusal> {
+        let key = self.store.find_key(hash).await?.ok_or(Refusal::UnknownKey)?;
+        if key.revoked_at.is_some() {
+            return Err(Refusal::RevokedKey);
+        }
+        if key.expires_at.is_some_and(|end| now >= end) {
+            return Err(Refusal::ExpiredKey);
+        }
+        Ok(key)
     }
 
     /// Each maker of tokens has one algorithm and keys for no other; which one is asked makes no
@@ -178,6 +191,7 @@ fn identity_of(claims: crate::tokens::Claims) -> Identity {
         role: claims.role,
         subject: claims.sub,
         expires_at: Some(end),
+        key: None,
         number: None,
     }
 }

@@ -84,6 +84,12 @@ pub enum KeyFault {
     /// It should stay where it was.
     #[error("it holds a private key; give the public one, and keep the other where it was made")]
     Private,
+    /// The same in a set of keys.
+    #[error(
+        "its key {0} is a private one (it has \"d\"); give the public one, and keep the other where \
+         it was made"
+    )]
+    PrivateInSet(String),
     /// It can be guessed.
     #[error("its RSA key has less than 2048 bits")]
     Short,
@@ -133,6 +139,7 @@ impl ForeignKeys {
 
     /// Those keys of a JSON Web Key Set that fit; the others are for something else.
     pub fn from_jwks(algorithm: ForeignAlgorithm, text: &[u8]) -> Result<Self, KeyFault> {
+        refuse_private(text)?;
         let set: JwkSet = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
         let fitting: Vec<&Jwk> = set.keys.iter().filter(|key| fits(algorithm, key)).collect();
         let mut keys = Vec::new();
@@ -169,6 +176,21 @@ impl ForeignKeys {
             _ => self.only.as_ref(),
         }
     }
+}
+
+/// A set of keys is for everybody to see. A private key in it was put there by mistake, whether it
+/// is one that fits or not.
+fn refuse_private(text: &[u8]) -> Result<(), KeyFault> {
+    let set: Value = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
+    for (place, jwk) in set["keys"].as_array().into_iter().flatten().enumerate() {
+        // RSA, elliptic curves and Edwards curves all call it that.
+        if jwk.get("d").is_some() {
+            let id = jwk.get("kid").and_then(Value::as_str).map(|id| format!("{id:?}"));
+            let key = id.unwrap_or_else(|| format!("number {}", place + 1));
+            return Err(KeyFault::PrivateInSet(key));
+        }
+    }
+    Ok(())
 }
 
 fn fits(algorithm: ForeignAlgorithm, jwk: &Jwk) -> bool {
@@ -291,7 +313,14 @@ impl ForeignTokens {
             name.map(String::from).ok_or_else(|| fault(claim, "is not a name"))
         };
         let (subject, tenant) = (name("sub")?, name(tenant_claim)?);
-        Ok(Identity { tenant, role, subject, expires_at: Some(expires_at), number: None })
+        Ok(Identity {
+            tenant,
+            role,
+            subject,
+            expires_at: Some(expires_at),
+            key: None,
+            number: None,
+        })
     }
 }
 

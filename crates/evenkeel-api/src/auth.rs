@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_access::Refusal;
 use evenkeel_core::Timestamp;
-use evenkeel_store::{Role, Scope};
+use evenkeel_store::{KeyHash, Role, Scope};
 
 use crate::oversight::{ClientAddress, Guarded};
 use crate::problem::{Problem, ProblemType};
@@ -26,6 +26,8 @@ pub struct Caller {
     pub subject: String,
     /// Until when the credential is good.
     pub expires_at: Option<Timestamp>,
+    /// The API key, if it is one: it may be taken back while an answer goes on.
+    pub key: Option<KeyHash>,
 }
 
 /// Lets only those pass whose credential allows what they ask for. It stands before every route that
@@ -69,6 +71,7 @@ async fn authenticate(
             tenant: identity.tenant,
             subject: identity.subject,
             expires_at: identity.expires_at,
+            key: identity.key,
         }),
         Err(Refusal::Store(error)) => Err(error.into()),
         Err(refusal) => {

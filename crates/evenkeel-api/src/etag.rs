@@ -25,12 +25,6 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i32>> {
     wanted
 }
 
-/// The same where only one can be meant.
-pub(crate) fn if_match_one(headers: &HeaderMap) -> Option<i32> {
-    // No job has a negative one: what matches nothing goes on to match nothing.
-    if_match(headers).map(|wanted| if let [one] = wanted[..] { one } else { -1 })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,5 +67,5 @@ pub use scheduler::{
     ScoreView, ScoresView, ShapeView, SkippedJobView, SlotView, UndoDocument,
 };
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
-pub use state::{App, Clock, RenderMetrics, Settings};
+pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};

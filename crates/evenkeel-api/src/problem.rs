@@ -21,6 +21,7 @@ use crate::etag::etag;
 /// | `forbidden` | 403 | the token's role or tenant may not do this |
 /// | `not-found` | 404 | there is no such thing, or not for this tenant |
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
+/// | `request-timeout` | 408 | nothing more of the body came for 30 seconds |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `key-name-taken` | 409 | another API key has the name |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
@@ -41,6 +42,7 @@ use crate::etag::etag;
 /// | `invalid-parameter` | 422 | a parameter is wrong; see `errors` |
 /// | `too-many-failures` | 429 | too many credentials were refused; wait as `Retry-After` says |
 /// | `internal` | 500 | a fault of the server's |
+/// | `starting` | 503 | this node has just been started; try again |
 /// | `too-many-streams` | 503 | no more streams can be open at once; try again |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
 /// | `timeout` | 503 | the request took too long; try again |
@@ -121,6 +123,12 @@ pub enum ProblemType {
     /// A fault of the server's.
     #[serde(rename = "/problems/internal")]
     Internal,
+    /// The body did not go on.
+    #[serde(rename = "/problems/request-timeout")]
+    RequestTimeout,
+    /// This node has just been started; try again.
+    #[serde(rename = "/problems/starting")]
+    Starting,
     /// No more streams can be open at once; try again.
     #[serde(rename = "/problems/too-many-streams")]
     TooManyStreams,
@@ -141,6 +149,7 @@ impl ProblemType {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::KeyNameTaken
             | Self::NameTaken
             | Self::JobBusy
@@ -161,7 +170,7 @@ impl ProblemType {
             }
             Self::TooManyFailures => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::TooManyStreams | Self::StoreUnavailable | Self::Timeout => {
+            Self::Starting | Self::TooManyStreams | Self::StoreUnavailable | Self::Timeout => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
         }
@@ -175,6 +184,8 @@ impl ProblemType {
             Self::Forbidden => "The token does not allow this",
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The path does not have this method",
+            Self::RequestTimeout => "The body did not go on",
+            Self::Starting => "This node is still starting",
             Self::NameTaken => "Another job has this name",
             Self::KeyNameTaken => "Another API key has this name",
             Self::JobBusy => "The job is busy",
@@ -440,7 +451,8 @@ impl IntoResponse for Problem {
             ProblemType::JobChanged => {
                 headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
             }
-            ProblemType::TooManyStreams
+            ProblemType::Starting
+            | ProblemType::TooManyStreams
             | ProblemType::StoreUnavailable
             | ProblemType::Timeout
             | ProblemType::RequestUnderWay => {

@@ -14,14 +14,15 @@ use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::oversight::Guarded;
 use crate::roles::Rules;
-use crate::state::{App, Settings};
+use crate::state::{App, AppParts, Settings};
 use crate::{
     api_keys, audit, auth, conditions, events, executions, failures, guard, health, jobs, keyed,
     metrics, observe, oversight, pages, runs, scheduler, schedules,
 };
 
 /// All of the HTTP interface.
-pub fn router(app: App) -> Router {
+pub fn router(app: AppParts) -> Router {
+    let app = App::new(app);
     let (public, closed, openapi) = parts(&app.settings);
     let page = DocsPage::new(&openapi);
     let document = Document(to_text(&openapi).into());

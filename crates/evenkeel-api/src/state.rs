@@ -1,5 +1,6 @@
 //! What the handlers share.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +18,26 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// Writes all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// All that the handlers need.
+/// All that the handlers need, for each of them: every layer that a request passes takes one along.
 #[derive(Clone)]
-pub struct App {
+pub(crate) struct App(Arc<AppParts>);
+
+impl App {
+    pub(crate) fn new(parts: AppParts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for App {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
+}
+
+/// All that the handlers need.
+pub struct AppParts {
     /// To ask whether it answers.
     pub store: Arc<dyn Store>,
     /// Commands on jobs.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_access::Refusal;
+use evenkeel_core::TenantNo;
+use evenkeel_store::KeyHash;
 use futures::stream;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -16,11 +18,14 @@ use utoipa::ToSchema;
 
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
+use crate::state::App;
 
 /// Nobody must take a silent stream for a dead one, and a dead one must be noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// After this time a client shows its token again.
 const LASTS_MAX: Duration = Duration::from_secs(3600);
+/// So often a key is looked up again, which may have been revoked.
+const CHECK_KEY_EVERY: Duration = Duration::from_secs(30);
 /// Clients that lost the stream come back after this time.
 const COME_BACK_AFTER: Duration = Duration::from_secs(2);
 
@@ -108,22 +113,27 @@ impl Streams {
     /// Answers with what `source` brings, until it ends, the node stops, or the caller's token does.
     pub(crate) fn answer(
         &self,
+        app: &App,
         place: Place,
         caller: &Caller,
-        now: Timestamp,
         source: impl Source + 'static,
     ) -> Response {
+        let now = (app.clock)();
         let credential_lasts =
             caller.expires_at.map_or(LASTS_MAX, |expires_at| expires_at.since(now).into());
         #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
         let began = Instant::now();
         let mut heartbeat = tokio::time::interval_at(began + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut check_key = tokio::time::interval_at(began + CHECK_KEY_EVERY, CHECK_KEY_EVERY);
+        check_key.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let greeting = Event::default().comment("listening").retry(COME_BACK_AFTER);
         let open = Open {
             ready: VecDeque::from([source.greet(greeting)]),
             source,
             heartbeat,
+            check_key,
+            key: caller.key.map(|key| (app.clone(), key)),
             ends_at: began + LASTS_MAX.min(credential_lasts),
             stopping: self.stopping.clone(),
             is_over: false,
@@ -156,6 +166,9 @@ struct Open<S> {
     source: S,
     ready: VecDeque<Event>,
     heartbeat: Interval,
+    check_key: Interval,
+    /// The API key it was opened with, and who knows whether that is good.
+    key: Option<(App, KeyHash)>,
     ends_at: Instant,
     stopping: watch::Receiver<bool>,
     is_over: bool,
@@ -171,11 +184,13 @@ impl<S: Source> Open<S> {
             if self.is_over {
                 return None;
             }
+            let mut is_check_due = false;
             tokio::select! {
                 biased;
                 // Without anybody who could say so, it never stops.
                 Ok(_) = self.stopping.wait_for(|stop| *stop) => self.is_over = true,
                 () = tokio::time::sleep_until(self.ends_at) => self.is_over = true,
+                _ = self.check_key.tick(), if self.key.is_some() => is_check_due = true,
                 more = self.source.next() => match more {
                     Some(events) => self.ready.extend(events),
                     None => self.is_over = true,
@@ -184,6 +199,18 @@ impl<S: Source> Open<S> {
                     self.ready.push_back(self.source.greet(Event::default().comment("alive")));
                 }
             }
+            if is_check_due {
+                self.is_over = is_locked_out(self.key.as_ref()).await;
+            }
         }
+    }
+}
+
+/// Was the key taken back? While the store is silent nobody knows, and nothing new is told.
+async fn is_locked_out(key: Option<&(App, KeyHash)>) -> bool {
+    let Some((app, key)) = key else { return false };
+    match app.access.door.check_key(key, (app.clock)()).await {
+        Ok(()) | Err(Refusal::Store(_)) => false,
+        Err(_) => true,
     }
 }

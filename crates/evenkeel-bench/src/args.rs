@@ -13,7 +13,8 @@ use clap::{Args, Subcommand};
   evenkeel bench burst --jobs 100000 --json
   evenkeel bench latency --store postgres://user@host/database
   evenkeel bench executors --store postgres
-  evenkeel bench api --jobs 1000000 --seconds 10 --store postgres")]
+  evenkeel bench api --jobs 1000000 --seconds 10 --store postgres
+  evenkeel bench balance --jobs 100,10000")]
 pub struct BenchArgs {
     /// The load.
     #[command(subcommand)]
@@ -102,6 +103,13 @@ pub enum Load {
         /// Each kind of request for this long.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
+    },
+    /// How evenly jobs are spread by each way to choose a first time, on several mixes of jobs; and
+    /// how long one placement takes.
+    Balance {
+        /// Sizes of each mix.
+        #[arg(long, value_delimiter = ',', default_values_t = [100, 10_000, 1_000_000])]
+        jobs: Vec<u64>,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

@@ -4,6 +4,7 @@
 
 mod api;
 mod args;
+mod balance;
 mod executors;
 mod latency;
 mod ledger;
@@ -18,6 +19,7 @@ mod workload;
 
 pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
+pub use balance::BalanceReport;
 pub use executors::ExecutorsReport;
 pub use report::{Quantiles, Report};
 
@@ -35,6 +37,8 @@ pub enum Measured {
     Executors(Box<ExecutorsReport>),
     /// The HTTP interface.
     Api(Box<ApiReport>),
+    /// Balancing.
+    Balance(Box<BalanceReport>),
 }
 
 impl Measured {
@@ -44,6 +48,7 @@ impl Measured {
             Self::Load(report) => report.table(),
             Self::Executors(report) => report.table(),
             Self::Api(report) => report.table(),
+            Self::Balance(report) => report.table(),
         }
     }
 }
@@ -58,6 +63,10 @@ pub async fn run(
     if let Load::Worker { ledger } = &args.load {
         second_node::work(&args.store, args.workers, ledger).await?;
         return Ok(None);
+    }
+    if let Load::Balance { jobs } = &args.load {
+        let report = balance::measure(jobs, quiet)?;
+        return Ok(Some(Measured::Balance(Box::new(report))));
     }
     let mut bench = Bench::open(args, quiet).await?;
     if let Load::Executors { rate, seconds, programs, pages } = args.load {
@@ -79,7 +88,9 @@ pub async fn run(
         }
         Load::Burst { jobs } => bench.burst(*jobs).await?,
         Load::Latency { count } => latency::measure(&mut bench, *count).await?,
-        Load::Executors { .. } | Load::Api { .. } | Load::Worker { .. } => return Ok(None),
+        Load::Executors { .. } | Load::Api { .. } | Load::Balance { .. } | Load::Worker { .. } => {
+            return Ok(None);
+        }
     };
     report.kept = bench.close(args.keep);
     Ok(Some(Measured::Load(Box::new(report))))

@@ -4,8 +4,17 @@ use std::fs;
 
 /// Resident memory of this process in megabytes.
 pub fn rss_mb() -> f64 {
+    status_mb("VmRSS:")
+}
+
+/// The most it has ever had.
+pub fn peak_rss_mb() -> f64 {
+    status_mb("VmHWM:")
+}
+
+fn status_mb(name: &str) -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kb = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0
 }

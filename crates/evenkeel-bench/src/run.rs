@@ -36,6 +36,18 @@ pub struct Bench {
     quiet: bool,
 }
 
+/// Shows people how far it is; nothing, if `quiet`.
+pub(crate) fn progress_bar(length: u64, what: &'static str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length).with_message(what);
+    if let Ok(style) = ProgressStyle::with_template("{msg:>12} {wide_bar} {pos}/{len} {eta:>5}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
 impl Bench {
     /// Opens the store.
     pub async fn open(args: &BenchArgs, quiet: bool) -> anyhow::Result<Self> {
@@ -62,15 +74,7 @@ impl Bench {
     }
 
     pub(crate) fn progress(&self, length: u64, what: &'static str) -> ProgressBar {
-        if self.quiet {
-            return ProgressBar::hidden();
-        }
-        let bar = ProgressBar::new(length).with_message(what);
-        if let Ok(style) = ProgressStyle::with_template("{msg:>12} {wide_bar} {pos}/{len} {eta:>5}")
-        {
-            bar.set_style(style);
-        }
-        bar
+        progress_bar(length, what, self.quiet)
     }
 
     pub(crate) fn registrar<'a>(&'a self, progress: &'a ProgressBar) -> Registrar<'a> {
@@ -90,6 +94,11 @@ impl Bench {
     /// The clocks.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.sources.clock)
+    }
+
+    /// CPU seconds of this process and a private server since measurement began.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        self.target.cpu_seconds()
     }
 
     pub(crate) async fn now(&self) -> anyhow::Result<Timestamp> {

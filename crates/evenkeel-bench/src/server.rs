@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::serve::ListenerExt as _;
-use evenkeel_api::{Access, App, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
+use evenkeel_api::{Access, AppParts, Check, Readiness, Settings, TokenRequest, Tokens, Trust};
 use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
@@ -71,7 +71,7 @@ impl Server {
             &*sources.chance,
         )?;
         let balance = Balance::new(Arc::clone(store), BalanceSettings::default());
-        let app = App {
+        let parts = AppParts {
             store: Arc::clone(store),
             jobs: Jobs::new(
                 Arc::clone(store),
@@ -107,7 +107,7 @@ impl Server {
             // As `serve` does it.
             let _ = stream.set_nodelay(true);
         });
-        let router = evenkeel_api::router(app);
+        let router = evenkeel_api::router(parts);
         let task = tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(Self { url, token, task })
     }

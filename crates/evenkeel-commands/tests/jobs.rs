@@ -204,11 +204,11 @@ async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
 async fn with_a_generation_only_the_job_as_it_was_obeys() {
     let (jobs, _, scope) = open().await;
     let id = jobs.create(&scope, &named("a")).await.unwrap().id;
-    jobs.ask_one(&scope, id, Ask::Pause, Some(1)).await.unwrap();
+    jobs.ask_one(&scope, id, Ask::Pause, Some(&[1])).await.unwrap();
     for ask in [Ask::Resume, Ask::Cancel, Ask::Delete] {
-        let refused = jobs.ask_one(&scope, id, ask, Some(1)).await;
+        let refused = jobs.ask_one(&scope, id, ask, Some(&[1])).await;
         assert!(matches!(refused, Err(CommandError::Stale { generation: 2 })), "{refused:?}");
     }
-    let resumed = jobs.ask_one(&scope, id, Ask::Resume, Some(2)).await.unwrap();
+    let resumed = jobs.ask_one(&scope, id, Ask::Resume, Some(&[7, 2])).await.unwrap();
     assert_eq!(resumed.job.unwrap().generation, 3);
 }

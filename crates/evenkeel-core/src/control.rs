@@ -16,6 +16,8 @@ pub struct SoFar {
     pub live: u32,
     /// How its last attempt ended.
     pub last_outcome: Option<Outcome>,
+    /// When somebody last decided when it runs, if that is known.
+    pub since: Option<Timestamp>,
 }
 
 /// The next regular time of a job that is resumed at `now`: placed afresh, so that what passed
@@ -28,8 +30,12 @@ pub fn resumed_at(
     choose: impl FnOnce(Timestamp) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     if let Schedule::Once(once) = &definition.schedule {
-        // It was given another time since it last ran.
-        let is_other = once.at.is_some_and(|at| so_far.last_fired_at.is_none_or(|last| last < at));
+        // It was given another time since it last ran: a later one, or to run now instead of what
+        // it did before.
+        let later = once.at.is_some_and(|at| so_far.last_fired_at.is_none_or(|last| last < at));
+        let anew =
+            so_far.last_fired_at.is_some_and(|last| so_far.since.is_some_and(|it| it > last));
+        let is_other = later || (once.at.is_none() && anew);
         let withdrawn = matches!(so_far.last_outcome, None | Some(Outcome::Cancelled));
         let has_run = so_far.fired > 0 && !is_other && !(withdrawn && so_far.live == 0);
         return if has_run { None } else { chosen(so_far, now, choose) };
@@ -156,6 +162,12 @@ mod tests {
         assert_eq!(resumed_at(&once, after(Outcome::Failed), NOW), None);
         assert_eq!(resumed_at(&once, SoFar { live: 1, ..fired }, NOW), None);
         assert_eq!(revived_at(&once, after(Outcome::Failed), NOW), None);
+        // To run once, now, instead of what it did before, is another run, too.
+        let ran = SoFar { last_fired_at: Some(NOW), ..after(Outcome::Completed) };
+        let later = NOW.saturating_add(Span::from_secs(9));
+        assert_eq!(resumed_at(&once, SoFar { since: Some(NOW), ..ran }, later), None);
+        let changed = SoFar { since: Some(NOW.saturating_add(Span::from_micros(1))), ..ran };
+        assert_eq!(resumed_at(&once, changed, later), Some(later));
         // Another time is another run.
         let later = NOW.saturating_add(Span::from_secs(60));
         let moved = Definition::noop(Schedule::Once(Once { at: Some(later), tolerance: None }));

@@ -42,6 +42,17 @@ pub struct Cluster {
 impl Cluster {
     /// Starts the database and the servers, whose files are all in `folder`.
     pub fn start(kind: StoreKind, count: usize, program: &Path, folder: &Path) -> Result<Self> {
+        Self::start_with(kind, count, program, folder, &[])
+    }
+
+    /// The same, with these flags for each server.
+    pub fn start_with(
+        kind: StoreKind,
+        count: usize,
+        program: &Path,
+        folder: &Path,
+        flags: &[&str],
+    ) -> Result<Self> {
         let postgres = match kind {
             StoreKind::Sqlite => None,
             StoreKind::Postgres => Some(start_postgres()?),
@@ -52,7 +63,7 @@ impl Cluster {
         };
         let mut nodes: Vec<Node> = ('a'..='z')
             .take(count)
-            .map(|name| Node::new(&format!("node-{name}"), program, folder, &store, &[]))
+            .map(|name| Node::new(&format!("node-{name}"), program, folder, &store, flags))
             .collect();
         for node in &mut nodes {
             node.start()?;

@@ -20,6 +20,8 @@ use crate::record::{Kind, Record};
 #[derive(Clone, Debug)]
 pub struct Sink {
     pub address: SocketAddr,
+    /// How long a call takes; else some differ from others.
+    takes: Option<Duration>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -35,8 +37,17 @@ struct Seen {
 impl Sink {
     /// Listens on a free port.
     pub fn start() -> Result<Self> {
+        Self::listen(None)
+    }
+
+    /// The same, and each call takes this long.
+    pub fn start_with(takes: Duration) -> Result<Self> {
+        Self::listen(Some(takes))
+    }
+
+    fn listen(takes: Option<Duration>) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("the receiver can't listen")?;
-        let sink = Self { address: listener.local_addr()?, seen: Arc::default() };
+        let sink = Self { address: listener.local_addr()?, takes, seen: Arc::default() };
         let taking = sink.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -76,7 +87,8 @@ impl Sink {
     }
 
     fn work(&self, start: Record) -> &'static str {
-        let took = Duration::from_millis(40 + start.at.mono_ns / 1000 % 80);
+        let varied = || Duration::from_millis(40 + start.at.mono_ns / 1000 % 80);
+        let took = self.takes.unwrap_or_else(varied);
         {
             let mut seen = self.lock();
             let highest = seen.fences.entry((start.run.clone(), start.attempt)).or_default();

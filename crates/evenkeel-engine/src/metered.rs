@@ -51,6 +51,7 @@ macro_rules! metered {
 metered!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
     get(scope: &Scope, id: JobId) -> Option<Job>;
+    get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;
     order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
@@ -204,8 +205,8 @@ impl EventStore for Metered {
         measured("listened_until", self.0.listened_until()).await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        measured("job_ids", self.0.job_ids(jobs)).await
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
+        measured("job_titles", self.0.job_titles(jobs)).await
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use evenkeel_core::chain::Then;
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobId, RunKey, Span};
-use evenkeel_store::{Finish, Results};
+use evenkeel_core::{RunKey, Span};
+use evenkeel_store::{Finish, JobTitle, Results};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{Level, error, info, warn};
 
@@ -20,7 +20,7 @@ const LINES: usize = 20;
 const KEPT_FOR_TROUBLE: usize = 10;
 /// So much of an error is in the log.
 const ERROR_CHARS: usize = 200;
-/// Lines that came together are written together, and jobs' ids are asked for once.
+/// Lines that came together are written together, and what jobs are known by is asked for once.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Something about a run that is worth a line.
@@ -137,10 +137,10 @@ impl Reporter {
         notices.receiver.lock().await.recv_many(&mut batch, LINES).await;
         let jobs: Vec<_> = batch.iter().map(|notice| notice.key().job_no).collect();
         // The log must say something also while the store is silent.
-        let ids = self.life.store.job_ids(&jobs).await.unwrap_or_default();
-        let ids = ids.into_iter().map(Some).chain(std::iter::repeat(None));
-        for (notice, id) in batch.iter().zip(ids) {
-            write(notice, id.flatten());
+        let titles = self.life.store.job_titles(&jobs).await.unwrap_or_default();
+        let titles = titles.into_iter().chain(std::iter::repeat(None));
+        for (notice, title) in batch.iter().zip(titles) {
+            write(notice, title);
         }
         let more = notices.left_out.swap(0, Ordering::Relaxed);
         if more > 0 {
@@ -161,17 +161,20 @@ impl Reporter {
     }
 }
 
-fn write(notice: &Notice, job: Option<JobId>) {
+fn write(notice: &Notice, title: Option<JobTitle>) {
     let key = notice.key();
     let (run, attempt) = (key.execution_id(), key.attempt.0);
+    let (id, source_name) = title.map(|title| (title.id, title.source_name)).unzip();
     // By number if its id can't be had.
-    let job = job.map_or_else(|| key.job_no.to_string(), |id| id.to_string());
+    let job = id.map_or_else(|| key.job_no.to_string(), |id| id.to_string());
+    let source_name = source_name.flatten();
     match notice {
         Notice::Started(_) => {
-            info!(job_id = job, run.id = %run, retry_attempt = attempt, "executing job");
+            info!(job_id = job, source_name, run.id = %run, retry_attempt = attempt, "executing job");
         }
         Notice::Ended { outcome, took, items, .. } => info!(
             job_id = job,
+            source_name,
             run.id = %run,
             run.status = RunStatus::from(*outcome).as_str(),
             duration_ms = took.as_millis(),
@@ -181,6 +184,7 @@ fn write(notice: &Notice, job: Option<JobId>) {
         ),
         Notice::Failed { error, retry_in, .. } => error!(
             job_id = job,
+            source_name,
             run.id = %run,
             retry_attempt = attempt,
             error,
@@ -189,6 +193,7 @@ fn write(notice: &Notice, job: Option<JobId>) {
         ),
         Notice::TakenOver { lock_age, .. } => warn!(
             job_id = job,
+            source_name,
             run.id = %run,
             lock_age_ms = lock_age.as_millis(),
             "cleared stale lock: the node that had it is lost"

@@ -13,8 +13,6 @@ use tracing::warn;
 use crate::incarnation::Incarnation;
 
 const HOUR: Span = Span::from_secs(3600);
-/// Between two looks, in polls.
-const POLLS_A_LOOK: u32 = 60;
 /// Rhythms that are added up where others would wait for it; more are added up apart.
 const FEW: usize = 2000;
 
@@ -103,14 +101,13 @@ impl Scorer {
 
     /// Runs until the node stops.
     pub async fn run(mut self, life: Arc<Incarnation>) {
-        let pace = life.settings.poll * POLLS_A_LOOK;
         let mut wait = life.settings.poll;
         while life.pause(wait).await {
             if let Err(error) = self.run_once(life.db_now(), life.keeps_house()).await {
                 let error = &error as &dyn std::error::Error;
                 warn!(error, "the score of the distribution waits for the store");
             }
-            wait = pace;
+            wait = life.settings.score_every;
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Settings {
     pub retention: Retention,
     /// How load is spread.
     pub balance: BalanceSettings,
+    /// How evenly it is spread is looked at this often.
+    pub score_every: Duration,
 }
 
 /// What history is kept.
@@ -91,6 +93,7 @@ impl Settings {
             long_run_after: Duration::from_secs(30),
             retention: Retention::default(),
             balance: BalanceSettings::default(),
+            score_every: Duration::from_secs(60),
         }
     }
 }

@@ -19,8 +19,9 @@ use crate::incarnation::Incarnation;
 const GROUPS_MAX: usize = 1_000;
 /// Of an error, so many characters are kept with its group.
 const ERROR_CHARS_MAX: usize = 1_000;
-/// Attempts ended from afar that one write looks up.
-const SETTLED_MAX: usize = 1_000;
+/// Attempts ended from afar that wait to be looked up, at most: about a megabyte. Further ones are
+/// left out of the sums.
+const SETTLED_MAX: usize = 20_000;
 /// With nothing to say, a node still shows that it is there.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
@@ -337,14 +338,59 @@ mod tests {
     #[test]
     fn no_flood_of_errors_fills_the_memory() {
         let tallies = Tallies::default();
-        for n in 0..GROUPS_MAX + 100 {
-            let letters: String =
-                n.to_string().bytes().map(|digit| char::from(digit + b'a' - b'0')).collect();
-            let failed = end(1, 0, Outcome::Failed, Some(&letters));
-            tallies.ended(&[failed], &[FinishResult::Done]);
-        }
+        fill(&tallies, GROUPS_MAX + 100, 'x');
         let sums = tallies.take();
         assert_eq!(sums.failures.len(), GROUPS_MAX);
         assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
+    }
+
+    /// So many different errors, none of which looks like another.
+    fn fill(tallies: &Tallies, count: usize, prefix: char) {
+        for n in 0..count {
+            let letter = |digit: u8| char::from(digit + b'a' - b'0');
+            let error: String =
+                std::iter::once(prefix).chain(n.to_string().bytes().map(letter)).collect();
+            let failed = end(1, 0, Outcome::Failed, Some(&error));
+            tallies.ended(&[failed], &[FinishResult::Done]);
+        }
+    }
+
+    #[test]
+    fn what_is_put_back_keeps_within_the_bounds() {
+        let tallies = Tallies::default();
+        let key = RunKey::regular(JobNo(1), Timestamp::from_micros(1));
+        fill(&tallies, GROUPS_MAX, 'x');
+        for _ in 0..SETTLED_MAX + 5 {
+            tallies.settled(TenantNo(1), key);
+        }
+        let unwritten = tallies.take();
+        assert_eq!(unwritten.settled.len(), SETTLED_MAX);
+        fill(&tallies, 100, 'y');
+        for _ in 0..5 {
+            tallies.settled(TenantNo(1), key);
+        }
+        tallies.put_back(unwritten);
+        let sums = tallies.take();
+        assert_eq!((sums.failures.len(), sums.settled.len()), (GROUPS_MAX, SETTLED_MAX));
+        assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
+    }
+
+    #[test]
+    fn of_a_long_error_the_beginning_is_kept() {
+        let tallies = Tallies::default();
+        let error = "é".repeat(ERROR_CHARS_MAX + 1);
+        tallies.ended(&[end(1, 0, Outcome::Failed, Some(&error))], &[FinishResult::Done]);
+        let sums = tallies.take();
+        let kept = &sums.failures.values().next().unwrap().error;
+        assert_eq!(kept.chars().count(), ERROR_CHARS_MAX);
+    }
+
+    #[test]
+    fn thousands_that_end_from_afar_between_two_writes_are_all_looked_up() {
+        let tallies = Tallies::default();
+        for n in 0..5_000 {
+            tallies.settled(TenantNo(1), RunKey::regular(JobNo(n), Timestamp::from_micros(1)));
+        }
+        assert_eq!(tallies.take().settled.len(), 5_000);
     }
 }

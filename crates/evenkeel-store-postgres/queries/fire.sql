@@ -1,4 +1,6 @@
--- Any batch: jobs that start claimed, start queued, skip times, or skip and start.
+-- Any batch: jobs that start claimed, start queued, skip times, or skip and start. One that has no
+-- next time any more counts no more; those counts are written last, which of several statements is
+-- the one that stands first.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), alive AS MATERIALIZED (
@@ -12,7 +14,8 @@ WITH clock AS MATERIALIZED (
                                 THEN s.head_sequence ELSE 0 END,
            live = s.live + (d.start_at IS NOT NULL)::int4,
            executions = s.executions + (d.start_at IS NOT NULL AND d.pool IS NULL)::int4,
-           fired = s.fired + (d.start_at IS NOT NULL)::int4
+           fired = s.fired + (d.start_at IS NOT NULL)::int4,
+           counted = s.counted AND d.next_at IS NOT NULL
       FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
                   $9::int4[], $10::bool[], $11::int8[], $12::int8[], $13::int8[], $14::int8[],
                   $15::int2[], $16::text[], $17::int2[], $18::int2[], $19::int8[], $20::text[],
@@ -25,10 +28,18 @@ WITH clock AS MATERIALIZED (
        AND s.head_sequence IS NOT DISTINCT FROM d.head_sequence
        AND (s.live = 0 OR NOT d.idle_only)
        AND greatest(d.due, d.start_at) <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
- RETURNING s.tenant_no, s.executions, d.*,
+ RETURNING s.tenant_no, s.executions, s.rhythm, s.cost_us, d.*,
            -- the chain before the started one: the skip record if there is one
            coalesce(d.skip_from, d.head_at) AS before_at,
            CASE WHEN d.skip_from IS NULL THEN d.head_sequence ELSE 0 END AS before_sequence
+), uncounted AS (
+    -- it had a next time, so that it was counted if it has a rhythm
+    INSERT INTO rhythm AS r (tenant_no, key, rhythm, jobs, cost_us)
+    SELECT tenant_no, rhythm, '', -count(*), -sum(cost_us)
+      FROM fired WHERE next_at IS NULL AND rhythm <> 0
+     GROUP BY tenant_no, rhythm ORDER BY tenant_no, rhythm
+        ON CONFLICT (tenant_no, key) DO UPDATE
+       SET jobs = r.jobs + excluded.jobs, cost_us = r.cost_us + excluded.cost_us
 ), skipped AS (
     INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, prev_at,
                      prev_sequence, number, finished_at, skipped_to, skipped_count, skip_reason)

@@ -1,8 +1,9 @@
 -- Since when a job runs: as in get_job.
 SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generation, j.created_at,
        j.updated_at, s.next_at, s.last_fired_at, s.live,
-       (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
-     + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no) AS waiting,
+       CASE WHEN s.live > 0 THEN (SELECT count(*) FROM ready q WHERE q.job_no = j.job_no)
+                               + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)
+            ELSE 0 END AS waiting,
        s.executions, s.last_status, s.last_start_at, s.last_end_at, s.last_good_start_at,
        s.last_good_end_at, s.failures, s.average_us, s.variance,
        coalesce(s.placed_at, j.created_at) AS since, s.fired,

@@ -1,5 +1,12 @@
 -- What somebody is claiming needs no opening: to wait for it with the job locked would be the wrong
 -- order.
-UPDATE ready
-   SET open_from = $2, open_until = $3, forbidden_nodes = $4::text::jsonb
- WHERE ctid = ANY (ARRAY(SELECT ctid FROM ready WHERE job_no = $1 FOR UPDATE SKIP LOCKED));
+WITH free AS MATERIALIZED (
+    SELECT ctid, job_no FROM ready WHERE job_no = ANY ($1::int8[]) FOR UPDATE SKIP LOCKED
+)
+UPDATE ready q
+   SET open_from = d.open_from, open_until = d.open_until,
+       forbidden_nodes = d.forbidden_nodes::jsonb
+  FROM free f
+  JOIN unnest($1::int8[], $2::int8[], $3::int8[], $4::text[])
+       AS d(job_no, open_from, open_until, forbidden_nodes) USING (job_no)
+ WHERE q.ctid = f.ctid;

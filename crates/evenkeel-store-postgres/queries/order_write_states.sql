@@ -8,10 +8,13 @@ WITH changed AS (
            placed_at = CASE WHEN d.placed THEN $1::int8 ELSE s.placed_at END,
            by_end = coalesce(d.by_end, s.by_end),
            live = s.live + d.begins::int4,
-           watched = s.watched AND d.standing < 2
+           watched = s.watched AND d.standing < 2,
+           rhythm = d.rhythm, cost_us = d.cost_us, cost_stated = d.cost_stated,
+           counted = d.rhythm <> 0
       FROM unnest($2::int8[], $3::int2[], $4::int8[], $5::bool[], $6::int8[], $7::int4[],
-                  $8::bool[], $9::bool[])
-           AS d(job_no, standing, stopped_at, placed, next_at, slot, by_end, begins)
+                  $8::bool[], $9::bool[], $10::int8[], $11::int8[], $12::bool[])
+           AS d(job_no, standing, stopped_at, placed, next_at, slot, by_end, begins, rhythm, cost_us,
+                cost_stated)
      WHERE s.job_no = d.job_no
  RETURNING s.shard, s.job_no, s.tenant_no, s.slot, s.watched
 ), touched AS (

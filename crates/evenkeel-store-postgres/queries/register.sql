@@ -1,26 +1,36 @@
+-- Arrays are unrolled where columns are listed, not in FROM: there, each would be written down as a
+-- whole before the first row is made. It also keeps the jobs in their order, in which they get their
+-- numbers, without sorting.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
-), d AS MATERIALIZED (
-    SELECT * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::int8[], $10::int4[], $11::bool[], $12::text[], $13::int2[])
-                  WITH ORDINALITY
-                  AS d(id, name, configuration, source_id, about, definition, next_at, slot, by_end,
-                       executor, lane, nth)
 ), made AS (
     INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
                      updated_at, executor, lane)
-    SELECT id, $2, name, configuration, source_id, about, definition, now, now, executor, lane
-      FROM d, clock ORDER BY nth
+    SELECT d.id, $2, d.name, d.configuration, d.source_id, d.about, d.definition,
+           (SELECT now FROM clock), (SELECT now FROM clock), d.executor, d.lane
+      FROM (SELECT unnest($3::uuid[]) AS id, unnest($4::text[]) AS name,
+                   unnest($5::text[]) AS configuration, unnest($6::text[]) AS source_id,
+                   unnest($7::text[]) AS about, unnest($8::text[]) AS definition,
+                   unnest($12::text[]) AS executor, unnest($13::int2[]) AS lane) AS d
         ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
  RETURNING job_no, id
+), first_times AS MATERIALIZED (
+    SELECT m.job_no, d.next_at, d.slot, d.by_end, d.rhythm, d.cost_us, d.cost_stated
+      FROM made m
+      JOIN (SELECT unnest($3::uuid[]) AS id, unnest($9::int8[]) AS next_at,
+                   unnest($10::int4[]) AS slot, unnest($11::bool[]) AS by_end,
+                   unnest($14::int8[]) AS rhythm, unnest($15::int8[]) AS cost_us,
+                   unnest($16::bool[]) AS cost_stated) AS d USING (id)
 ), placed AS (
-    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, by_end)
-    SELECT m.job_no, $2, m.job_no & 255, d.next_at, d.slot, d.by_end FROM made m JOIN d USING (id)
+    INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, by_end, rhythm, cost_us,
+                           cost_stated, counted)
+    SELECT job_no, $2, job_no & 255, next_at, slot, by_end, rhythm, cost_us, cost_stated,
+           rhythm <> 0
+      FROM first_times
 ), told AS (
     INSERT INTO changed_job (shard, job_no)
-    SELECT m.job_no & 255, m.job_no
-      FROM made m JOIN d USING (id) CROSS JOIN clock
-     WHERE d.slot <= now / 900000000 + 1
+    SELECT job_no & 255, job_no FROM first_times
+     WHERE slot <= (SELECT now FROM clock) / 900000000 + 1
         ON CONFLICT DO NOTHING
 ), counted AS (
     UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = $2

@@ -1,5 +1,8 @@
-SELECT sequence FROM run WHERE scheduled_at = $1 AND job_no = $2
+WITH d AS MATERIALIZED (
+    SELECT * FROM unnest($1::int8[], $2::int8[]) AS d(scheduled_at, job_no)
+)
+SELECT job_no, sequence FROM d JOIN run USING (scheduled_at, job_no)
  UNION
-SELECT sequence FROM ready WHERE scheduled_at = $1 AND job_no = $2
+SELECT job_no, sequence FROM d JOIN ready USING (scheduled_at, job_no)
  UNION
-SELECT sequence FROM wake WHERE scheduled_at = $1 AND job_no = $2;
+SELECT job_no, sequence FROM d JOIN wake USING (scheduled_at, job_no);

@@ -1,10 +1,12 @@
 //! What happens, passed on between nodes through a table that is kept short.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, RunKey, Span, Timestamp};
 use evenkeel_store::{
-    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
-    Scope, Signal, Store as _, StoreError,
+    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
+    NewEvent, Scope, Signal, Store as _, StoreError,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -17,6 +19,10 @@ use crate::pool::Connection;
 /// The rows of processes that ended are forgotten after this time.
 const LISTENERS_KEPT: Span = Span::from_secs(3600);
 
+/// To find the oldest that is kept, all that are kept are passed over: that is done for so many new
+/// ones at once.
+const TRIM_EVERY: usize = EVENTS_KEPT / 10;
+
 #[async_trait]
 impl EventStore for PostgresStore {
     fn events(&self) -> &Events {
@@ -27,13 +33,18 @@ impl EventStore for PostgresStore {
         if events.is_empty() && !dropped {
             return Ok(());
         }
+        let count = events.len() + 1;
+        let trims = self.untrimmed.fetch_add(count, Ordering::Relaxed) + count >= TRIM_EVERY;
         // Not on the connections that fire: whoever listens waits rather than a job.
         self.api
-            .run((events, dropped), |connection, args| async move {
+            .run((events, dropped), move |connection, args| async move {
                 let (events, dropped) = &*args;
-                connection.transaction(publish(&connection, events, *dropped)).await
+                connection.transaction(publish(&connection, events, *dropped, trims)).await
             })
             .await?;
+        if trims {
+            self.untrimmed.store(0, Ordering::Relaxed);
+        }
         self.tell_of_events().await;
         Ok(())
     }
@@ -88,14 +99,18 @@ impl EventStore for PostgresStore {
             .await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
         let numbers: Vec<i64> = jobs.iter().map(|job| job.0).collect();
         self.api
             .run(numbers, |connection, numbers| async move {
-                let rows =
-                    connection.rows(include_str!("../queries/job_ids.sql"), &[&*numbers]).await?;
-                let id = |row: &Row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId));
-                rows.iter().map(id).collect()
+                let sql = include_str!("../queries/job_titles.sql");
+                let rows = connection.rows(sql, &[&*numbers]).await?;
+                let title = |row: &Row| {
+                    let source_name = get(row, 1)?;
+                    let id = get::<Option<Uuid>>(row, 0)?.map(JobId);
+                    Ok(id.map(|id| JobTitle { id, source_name }))
+                };
+                rows.iter().map(title).collect()
             })
             .await
     }
@@ -110,7 +125,12 @@ impl PostgresStore {
     }
 }
 
-async fn publish(connection: &Connection, events: &[NewEvent], dropped: bool) -> Tried<()> {
+async fn publish(
+    connection: &Connection,
+    events: &[NewEvent],
+    dropped: bool,
+    trims: bool,
+) -> Tried<()> {
     connection.rows(include_str!("../queries/publish_lock.sql"), &[]).await?;
     // A row without anything in it says that some were lost.
     let lost = dropped.then_some(None);
@@ -154,8 +174,10 @@ async fn publish(connection: &Connection, events: &[NewEvent], dropped: bool) ->
             ],
         )
         .await?;
-    let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
-    connection.change(include_str!("../queries/publish_trim.sql"), &[&kept]).await?;
+    if trims {
+        let kept = i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
+        connection.change(include_str!("../queries/publish_trim.sql"), &[&kept]).await?;
+    }
     Ok(())
 }
 

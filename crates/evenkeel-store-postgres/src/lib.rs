@@ -22,6 +22,8 @@ mod requests;
 mod rounds;
 mod runs;
 mod schedules;
+#[cfg(test)]
+mod statements_test;
 mod tally;
 mod tls;
 mod watch;
@@ -31,9 +33,11 @@ pub use elsewhere::connect_elsewhere;
 pub use error::OpenError;
 pub use options::PostgresOptions;
 
+use std::sync::atomic::AtomicUsize;
+
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Appetite, Census, Events, Signal, Signals, Store, StoreError};
+use evenkeel_store::{Appetite, Census, EVENTS_KEPT, Events, Signal, Signals, Store, StoreError};
 use tokio::task::AbortHandle;
 
 use crate::columns::{count, get, time};
@@ -48,6 +52,8 @@ pub struct PostgresStore {
     api: Connections,
     signals: Signals,
     events: Events,
+    /// Events that were published since old ones were last taken away.
+    untrimmed: AtomicUsize,
     announcer: Announcer,
     listener: AbortHandle,
 }
@@ -89,7 +95,15 @@ impl PostgresStore {
             listen::listen(config, tls, options.channel(), origin.clone(), signals.clone());
         let listener = tokio::spawn(listen).abort_handle();
         let announcer = Announcer::new(options.channel(), origin, hot.clone());
-        Ok(Self { hot, api, signals, events: Events::default(), announcer, listener })
+        Ok(Self {
+            hot,
+            api,
+            signals,
+            events: Events::default(),
+            untrimmed: AtomicUsize::new(EVENTS_KEPT),
+            announcer,
+            listener,
+        })
     }
 
     /// What of a commit survives a crash of the database's machine.

@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 12] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -18,6 +18,8 @@ const STEPS: [&str; 10] = [
     include_str!("../migrations/0008_requests.sql"),
     include_str!("../migrations/0009_access.sql"),
     include_str!("../migrations/0010_events.sql"),
+    include_str!("../migrations/0011_no_tenant_check.sql"),
+    include_str!("../migrations/0012_balance.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

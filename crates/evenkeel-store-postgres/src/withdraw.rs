@@ -74,16 +74,16 @@ pub(crate) async fn withdraw(connection: &Connection, jobs: &[i64]) -> Tried<Vec
     Ok(withdrawn)
 }
 
-/// Records what was withdrawn, and that its chains are over.
+/// Records what was withdrawn, and that its chains are over. Says what, by job and in order.
 pub(crate) async fn close(
     connection: &Connection,
     chains: &mut [Chains],
     mut withdrawn: Vec<Withdrawn>,
     status: RunStatus,
     now: i64,
-) -> Tried<()> {
+) -> Tried<Vec<RunKey>> {
     if withdrawn.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     withdrawn.sort_unstable_by_key(|withdrawn| (withdrawn.key.job_no, withdrawn.key));
     let mut closed = HashSet::new();
@@ -105,7 +105,7 @@ pub(crate) async fn close(
     let ChainColumns { job_no, live, head_at, head_sequence } = &columns;
     let sql = include_str!("../queries/order_close_chains.sql");
     connection.change(sql, &[job_no, live, head_at, head_sequence, &status.code()]).await?;
-    Ok(())
+    Ok(withdrawn.into_iter().map(|withdrawn| withdrawn.key).collect())
 }
 
 /// Chains as arrays.

@@ -6,12 +6,12 @@ mod common;
 
 use std::sync::Arc;
 
-use evenkeel_core::{JobNo, Progress, Shard, Timestamp};
-use evenkeel_store::{FinishResult, Note, Prune};
+use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
+use evenkeel_store::{FinishResult, Note, Prune, Tally};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
-use evenkeel_store_testkit::orders::{Orders, gone};
+use evenkeel_store_testkit::orders::{Orders, done};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(store: PostgresStore) -> Rig {
@@ -46,7 +46,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
-    assert_eq!(deleted, gone(Vec::new()));
+    assert_eq!(done(deleted).running, []);
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 0));
     assert_eq!(count("run").await, 2);
@@ -101,14 +101,19 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
 async fn no_index_holds_a_column_that_firing_writes_but_the_slot() {
     let (_store, options) = common::open().await;
     let onlooker = common::onlooker(&options.url).await;
+    // What an index holds, or looks at to see whether it holds a row.
     let sql = "SELECT DISTINCT a.attname::text
                  FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
-                WHERE i.indrelid = $1::text::regclass AND a.attnum = ANY (i.indkey)
+                WHERE i.indrelid = $1::text::regclass
+                  AND (a.attnum = ANY (i.indkey)
+                       OR EXISTS (SELECT FROM pg_depend d
+                                   WHERE d.objid = i.indexrelid AND d.refobjid = i.indrelid
+                                     AND d.refobjsubid = a.attnum))
                 ORDER BY 1";
     let table = format!("{}.job_state", options.schema.as_deref().unwrap());
     let rows = onlooker.query(sql, &[&table]).await.unwrap();
     let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(columns, ["job_no", "shard", "slot", "tenant_no"]);
+    assert_eq!(columns, ["active", "job_no", "rhythm", "shard", "slot", "tenant_no"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,4 +140,29 @@ async fn a_tenants_counts_follow_each_order() {
     }
     let counts = "tenant WHERE job_count = 3 AND paused = 1 AND cancelled = 1";
     assert_eq!(rows(&options, counts).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
+    let (store, options) = common::open().await;
+    let rig = rig(store).await;
+    let count = async || rows(&options, "tally_running").await;
+    let stays = rig.join("node-2", 1).await;
+    let tally = Tally {
+        tenant: rig.scope.tenant,
+        completed: 0,
+        failed: 0,
+        timed_out: 0,
+        cancelled: 0,
+        retries: 0,
+        stolen: 0,
+        good_duration: Span::ZERO,
+        running: 3,
+    };
+    for node in [rig.node, stays] {
+        rig.store.tally(node, vec![tally], vec![], at(1)).await.unwrap();
+    }
+    assert_eq!(count().await, 2);
+    assert!(rig.store.retire(rig.node).await.unwrap());
+    assert_eq!(count().await, 1);
 }

@@ -250,6 +250,54 @@ async fn firing_finishing_and_deleting_the_same_jobs_ends_without_deadlock() {
     assert_eq!(after, before);
 }
 
+/// Waits until a session of the store waits for a lock.
+async fn wait_for_a_waiter(onlooker: &Client, options: &PostgresOptions) {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+                WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    let look = async {
+        let waits = async || -> i64 {
+            onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+        };
+        while waits().await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), look).await.expect("nobody waits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_waits_for_what_ends_before_it_locks_the_job() {
+    let (store, options) = common::open().await;
+    let store = Arc::new(store);
+    let jobs = add_jobs(&store, 1).await;
+    let (id, no) = jobs[0];
+    let node = join(&store, 1).await;
+    let batch = fires(&store, &[no]).await;
+    let ends: Vec<Finish> = batch.iter().map(finish).collect();
+    store.fire(node, batch, Now::At(later(60))).await.unwrap();
+    let scope = scope(&store).await;
+    store.delete(&scope, id, Now::At(later(60))).await.unwrap();
+    // A finish that has got as far as the run's row.
+    let (mut finishing, onlooker) =
+        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    let schema = options.schema.clone().unwrap();
+    finishing.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+    let finishing = finishing.transaction().await.unwrap();
+    finishing.execute("UPDATE run SET error = NULL WHERE job_no = $1", &[&no.0]).await.unwrap();
+    let purging = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.purge(&scope, id, 10).await })
+    };
+    wait_for_a_waiter(&onlooker, &options).await;
+    let sql = "SELECT FROM job_state WHERE job_no = $1 FOR NO KEY UPDATE NOWAIT";
+    finishing.query(sql, &[&no.0]).await.expect("the job's state is free");
+    finishing.commit().await.unwrap();
+    assert_eq!(purging.await.unwrap().unwrap(), 0);
+    store.finish(node, ends, DEFAULT_ALPHA).await.unwrap();
+    let scope = self::scope(&store).await;
+    assert_eq!(store.purge(&scope, id, 10).await.unwrap(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_server_is_found_again_without_a_person() {
     // One of its own: others use the shared one.

@@ -19,21 +19,22 @@ pub(crate) fn supersede_all(connection: &Connection, job: JobNo, now: Timestamp)
     for (node, key) in find_running(connection, job, u32::MAX)? {
         ask_to_end(connection, node, key, true)?;
     }
-    Ok(withdrawn > 0)
+    Ok(!withdrawn.is_empty())
 }
 
-/// What waits of a job is recorded as `outcome`, and its chains are over. Says how many.
+/// What waits of a job is recorded as `outcome`, and its chains are over. Says what.
 pub(crate) fn withdraw(
     connection: &Connection,
     job: JobNo,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<usize> {
-    let withdrawn = withdraw_wakes(connection, job.0, outcome, now)?
-        + withdraw_ready(connection, job.0, outcome, now)?;
+) -> Answer<Vec<RunKey>> {
+    let mut withdrawn = withdraw_wakes(connection, job.0, outcome, now)?;
+    withdrawn.extend(withdraw_ready(connection, job.0, outcome, now)?);
+    withdrawn.sort_unstable();
     connection
         .prepare_cached(include_str!("../queries/order_close_chains.sql"))?
-        .query_row(params![job.0, withdrawn, RunStatus::from(outcome).code()], |_| Ok(()))
+        .query_row(params![job.0, withdrawn.len(), RunStatus::from(outcome).code()], |_| Ok(()))
         .optional()?;
     Ok(withdrawn)
 }
@@ -52,13 +53,13 @@ pub(crate) fn ask_to_end(
     Ok(())
 }
 
-/// Retries and triggers that waited for their time. Says how many.
+/// Retries and triggers that waited for their time. Says which.
 fn withdraw_wakes(
     connection: &Connection,
     no: i64,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<usize> {
+) -> Answer<Vec<RunKey>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/order_withdraw_wakes.sql"))?;
     let mut rows = statement.query([no])?;
@@ -72,16 +73,16 @@ fn withdraw_wakes(
         let prev = link_in(connection, *key)?;
         record_withdrawn(connection, *key, *tenant, prev, outcome, now)?;
     }
-    Ok(keys.len())
+    Ok(keys.into_iter().map(|(key, _)| key).collect())
 }
 
-/// Attempts that waited for a worker. Says how many.
+/// Attempts that waited for a worker. Says which.
 fn withdraw_ready(
     connection: &Connection,
     no: i64,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<usize> {
+) -> Answer<Vec<RunKey>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/order_withdraw_ready.sql"))?;
     let mut rows = statement.query([no])?;
@@ -93,7 +94,7 @@ fn withdraw_ready(
     for (key, tenant, prev) in &found {
         record_withdrawn(connection, *key, *tenant, *prev, outcome, now)?;
     }
-    Ok(found.len())
+    Ok(found.into_iter().map(|(key, _, _)| key).collect())
 }
 
 pub(crate) fn record_withdrawn(

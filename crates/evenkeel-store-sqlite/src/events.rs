@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, Timestamp};
 use evenkeel_store::{
-    EventJob, EventNo, EventPage, EventRing, EventStore, Events, NewEvent, Scope, Signal,
+    EventJob, EventNo, EventPage, EventRing, EventStore, Events, JobTitle, NewEvent, Scope, Signal,
     StoreError,
 };
 use rusqlite::{Connection, OptionalExtension as _};
@@ -35,7 +35,8 @@ impl EventStore for SqliteStore {
         let mut jobs: Vec<JobNo> = events.iter().filter_map(number).collect();
         jobs.sort_unstable();
         jobs.dedup();
-        let ids = if jobs.is_empty() { Vec::new() } else { self.job_ids(&jobs).await? };
+        let titles = if jobs.is_empty() { Vec::new() } else { self.job_titles(&jobs).await? };
+        let ids = titles.into_iter().map(|title| title.map(|title| title.id));
         let known: BTreeMap<JobNo, Option<JobId>> = jobs.into_iter().zip(ids).collect();
         self.ring().publish(events, dropped, |event| match event.job {
             EventJob::Id(id) => Some(id),
@@ -69,14 +70,17 @@ impl EventStore for SqliteStore {
         Ok(self.ring().listened_until())
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
         let jobs = jobs.to_vec();
-        self.engine_readers.read(move |db| jobs.iter().map(|job| find_id(db, *job)).collect()).await
+        self.engine_readers
+            .read(move |db| jobs.iter().map(|job| find_title(db, *job)).collect())
+            .await
     }
 }
 
-fn find_id(db: &Connection, job: JobNo) -> Answer<Option<JobId>> {
-    let mut statement = db.prepare_cached(include_str!("../queries/job_ids.sql"))?;
-    let id = statement.query_row([job.0], |row| row.get(0)).optional()?;
-    Ok(id.map(job_id).transpose()?)
+fn find_title(db: &Connection, job: JobNo) -> Answer<Option<JobTitle>> {
+    let mut statement = db.prepare_cached(include_str!("../queries/job_titles.sql"))?;
+    let found = statement.query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((id, source_name)) = found else { return Ok(None) };
+    Ok(Some(JobTitle { id: job_id(id)?, source_name }))
 }

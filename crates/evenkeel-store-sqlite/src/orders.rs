@@ -86,7 +86,7 @@ fn order_one(
     counted.change(job.standing, effect.standing);
     stand(connection, &job, effect, now)?;
     let run = act(connection, &job, &order.action, now)?;
-    let running = end(connection, &job, effect, now)?;
+    let (running, withdrawn) = end(connection, &job, effect, now)?;
     let after = get(connection, tenant, order.id)?;
     let next_at = after.as_ref().and_then(|job| job.next_at);
     tell_scheduler(connection, job.no, next_at, now)?;
@@ -94,7 +94,7 @@ fn order_one(
         .as_ref()
         .and_then(|job| Load::of(&job.definition, job.history.average_good_duration, job.next_at?));
     counts.recount(connection, job.no, load.as_ref())?;
-    Ok(Obeyed::Done(Box::new(Done { job: after, running, run })))
+    Ok(Obeyed::Done(Box::new(Done { job: after, running, withdrawn, run })))
 }
 
 /// What the job is from here on.
@@ -126,7 +126,9 @@ fn act(
     match action {
         Action::Pause | Action::Cancel => {}
         Action::Delete => labels::forget(connection, job.no)?,
-        Action::Resume { next_at } => place(connection, job, *next_at, now)?,
+        Action::Resume { next_at: Some(next_at) } => place(connection, job, Some(*next_at), now)?,
+        // One that has no time left has none already, and nothing was decided anew.
+        Action::Resume { next_at: None } => {}
         Action::Retry { n, next_at } => {
             if job.next_at.is_none() && next_at.is_some() {
                 place(connection, job, *next_at, now)?;
@@ -183,9 +185,14 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
     Ok(())
 }
 
-/// Ends what the order ends, and says what still runs.
-fn end(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> Answer<Vec<RunKey>> {
-    let mut withdrawn = 0;
+/// Ends what the order ends, and says what still runs and what was withdrawn.
+fn end(
+    connection: &Connection,
+    job: &Job,
+    effect: Effect,
+    now: Timestamp,
+) -> Answer<(Vec<RunKey>, Vec<RunKey>)> {
+    let mut withdrawn = Vec::new();
     if effect.withdraws {
         withdrawn = withdraw(connection, job.no, Outcome::Cancelled, now)?;
     }
@@ -201,12 +208,12 @@ fn end(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> An
         connection
             .prepare_cached(include_str!("../queries/order_unwatch.sql"))?
             .execute([job.no.0])?;
-    } else if withdrawn > 0 {
+    } else if !withdrawn.is_empty() {
         watch::tell_of_end(connection, job.no)?;
     } else {
         watch::touch(connection, job.no)?;
     }
     let mut keys: Vec<RunKey> = running.into_iter().map(|(_, key)| key).collect();
     keys.sort_unstable();
-    Ok(keys)
+    Ok((keys, withdrawn))
 }

@@ -42,6 +42,15 @@ impl JobStore for SqliteStore {
         self.readers.read(move |db| jobs::get(db, tenant, id)).await
     }
 
+    async fn get_with_now(
+        &self,
+        scope: &Scope,
+        id: JobId,
+    ) -> Result<Option<(Job, Timestamp)>, StoreError> {
+        let job = self.get(scope, id).await?;
+        Ok(job.map(|job| (job, system_time())))
+    }
+
     async fn list_jobs(
         &self,
         scope: &Scope,

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use evenkeel_core::{JobNo, Progress, Shard};
-use evenkeel_store::{FinishResult, Note, Prune};
+use evenkeel_core::{JobNo, Progress, Shard, Span};
+use evenkeel_store::{FinishResult, Note, Prune, Tally};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
-use evenkeel_store_testkit::orders::{Orders, gone};
+use evenkeel_store_testkit::orders::{Orders, done};
 use evenkeel_store_testkit::rig::Rig;
 
 async fn rig(path: &Path) -> Rig {
@@ -44,7 +44,7 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 1), "a retry waits");
     let deleted = rig.store.delete(&rig.scope, job.id, now(70)).await.unwrap();
-    assert_eq!(deleted, gone(Vec::new()));
+    assert_eq!(done(deleted).running, []);
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((rows(&path, "note"), rows(&path, "checkpoint")), (0, 0));
     assert_eq!(rows(&path, "run"), 2);
@@ -110,4 +110,30 @@ async fn a_tenants_counts_follow_each_order() {
     }
     let counts = "tenant WHERE job_count = 3 AND paused = 1 AND cancelled = 1";
     assert_eq!(rows(&path, counts), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_said_that_runs_is_forgotten_when_it_retires() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let rig = rig(&path).await;
+    let count = async || rows(&path, "tally_running");
+    let stays = rig.join("node-2", 1).await;
+    let tally = Tally {
+        tenant: rig.scope.tenant,
+        completed: 0,
+        failed: 0,
+        timed_out: 0,
+        cancelled: 0,
+        retries: 0,
+        stolen: 0,
+        good_duration: Span::ZERO,
+        running: 3,
+    };
+    for node in [rig.node, stays] {
+        rig.store.tally(node, vec![tally], vec![], at(1)).await.unwrap();
+    }
+    assert_eq!(count().await, 2);
+    assert!(rig.store.retire(rig.node).await.unwrap());
+    assert_eq!(count().await, 1);
 }

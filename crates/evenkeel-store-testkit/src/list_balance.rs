@@ -13,7 +13,7 @@ macro_rules! __balance_conformance {
             a_paused_job_does_not_count_until_it_goes_on,
             a_job_that_is_over_does_not_count,
             a_changed_job_counts_as_what_it_is,
-            orders_of_one_job_in_one_batch_are_counted_each,
+            orders_in_one_batch_are_counted_each,
             an_order_that_is_not_obeyed_changes_no_count,
             firing_changes_no_count_until_the_last_time,
             a_refused_fire_changes_no_count,

@@ -67,6 +67,7 @@ macro_rules! __control_conformance {
             a_number_that_is_taken_gives_way_to_the_next,
         }
         $crate::__conformance_module! { $open => shown:
+            a_job_is_the_same_however_it_is_asked_for,
             the_attempt_that_runs_is_named,
             retries_are_counted_until_the_chain_is_over,
             good_and_bad_ends_are_counted,

@@ -60,7 +60,7 @@ impl<S: JobStore + ?Sized> Orders for S {
 
 /// It was deleted, and these attempts were asked to end.
 pub fn gone(running: Vec<RunKey>) -> Obeyed {
-    Obeyed::Done(Box::new(Done { job: None, running, run: None }))
+    Obeyed::Done(Box::new(Done { job: None, running, withdrawn: Vec::new(), run: None }))
 }
 
 /// What an order did that must have been obeyed.

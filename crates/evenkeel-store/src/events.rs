@@ -154,6 +154,15 @@ pub struct EventPage {
     pub gap: bool,
 }
 
+/// What people know a job by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobTitle {
+    /// Its id.
+    pub id: JobId,
+    /// The name of what it is about.
+    pub source_name: Option<String>,
+}
+
 /// What happens, passed on between nodes.
 #[async_trait]
 pub trait EventStore: Send + Sync {
@@ -161,7 +170,7 @@ pub trait EventStore: Send + Sync {
     fn events(&self) -> &Events;
 
     /// Writes down events in this order, after all that were written down before, and keeps the
-    /// newest [`EVENTS_KEPT`]. `dropped` says that others before them were lost: whoever reads
+    /// newest [`EVENTS_KEPT`], or up to a tenth more for each node. `dropped` says that others before them were lost: whoever reads
     /// across this place is told of a gap. That place counts as one of those kept.
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError>;
 
@@ -183,8 +192,9 @@ pub trait EventStore: Send + Sync {
     /// Until when somebody listens, on any node.
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// The ids of these jobs, deleted ones too, in their order; `None` for one that never was.
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError>;
+    /// What these jobs are known by, deleted ones too, in their order; `None` for one that never
+    /// was.
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError>;
 }
 
 /// What this process has to tell, gathered until the relay takes it. Clones share it.

@@ -61,7 +61,8 @@ pub struct Job {
     pub last_outcome: Option<Outcome>,
     /// What is remembered of the past.
     pub history: History,
-    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    /// Since when its promise counts: its creation, its last change of schedule, its last
+    /// move or resume.
     pub since: Timestamp,
     /// How many of its regular times have been fired.
     pub fired: u64,
@@ -166,6 +167,14 @@ pub trait JobStore: Send + Sync {
 
     /// The job with this id.
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError>;
+
+    /// The job with this id, and what the store's clock said when it was looked for: in one go, since
+    /// nothing is asked for as often.
+    async fn get_with_now(
+        &self,
+        scope: &Scope,
+        id: JobId,
+    ) -> Result<Option<(Job, Timestamp)>, StoreError>;
 
     /// Does what people ask of jobs that exist, each order on its own: one that is refused does
     /// not spoil the others. A batch is one transaction, at most [`ORDERS_MAX`] long; no job is in

@@ -45,7 +45,8 @@ pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;
 pub use event_ring::EventRing;
 pub use events::{
-    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, NewEvent,
+    EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
+    NewEvent,
 };
 pub use jobs::{Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Triggered};
 pub use listing::{

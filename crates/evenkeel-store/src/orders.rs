@@ -29,7 +29,7 @@ pub enum Action {
     /// what waits is recorded as cancelled; nothing of it is claimed from here on, unless somebody
     /// asks for a run.
     Pause,
-    /// It goes on, from this next time on, if it has one. Its promise counts anew.
+    /// It goes on, from this next time on, if it has one; then its promise counts anew.
     Resume {
         /// Decided by [`resumed_at`](evenkeel_core::control::resumed_at).
         next_at: Option<Timestamp>,
@@ -99,6 +99,8 @@ pub struct Done {
     pub job: Option<Job>,
     /// These attempts of it still run. If the job was cancelled or deleted, they were asked to end.
     pub running: Vec<RunKey>,
+    /// These attempts of it waited and were withdrawn: their runs are over.
+    pub withdrawn: Vec<RunKey>,
     /// The run that a retry began.
     pub run: Option<RunKey>,
 }

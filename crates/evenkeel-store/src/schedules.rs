@@ -37,7 +37,8 @@ pub struct DueJob {
     pub head: Option<RunLink>,
     /// What is remembered of its past.
     pub history: History,
-    /// Since when its promise counts: its creation, its last change of schedule, its last resume.
+    /// Since when its promise counts: its creation, its last change of schedule, its last
+    /// move or resume.
     pub since: Timestamp,
     /// How many of its regular times have been fired.
     pub fired: u64,

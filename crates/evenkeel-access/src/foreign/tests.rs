@@ -261,3 +261,20 @@ fn keys_that_cannot_be_used_are_refused_with_their_reason() {
     encrypting["use"] = json!("enc");
     assert!(matches!(of_set(EdDsa, json!({"keys": [encrypting]})), KeyFault::NoneFits(_)));
 }
+
+#[test]
+fn a_set_with_a_private_key_is_refused_and_the_key_is_named() {
+    for algorithm in ForeignAlgorithm::ALL {
+        let mut private = jwk(ForeignAlgorithm::Es256, Some("mine"));
+        private["d"] = json!("AAAA");
+        let refused = |keys: Value| {
+            let set = json!({"keys": keys}).to_string();
+            ForeignKeys::from_jwks(algorithm, set.as_bytes()).err().unwrap().to_string()
+        };
+        let said = refused(json!([jwk(algorithm, Some("good")), private]));
+        assert!(said.contains("its key \"mine\" is a private one"), "{said}");
+        private.as_object_mut().unwrap().remove("kid");
+        let said = refused(json!([jwk(algorithm, Some("good")), private]));
+        assert!(said.contains("its key number 2 is a private one"), "{said}");
+    }
+}

@@ -21,7 +21,7 @@ use crate::streams::{Source, StreamEvent};
 /// minute longer. Where some may be missing there is an event `gap`: look at what you need to know
 /// anew. Without a place to go on from, the stream begins now; in a cluster the other nodes join in
 /// within a second. A comment every 15 seconds shows that the stream lives. It ends when the token
-/// does, after an hour at the latest, or when the node stops: come back.
+/// does (half a minute after an API key is revoked), after an hour at the latest, or when the node stops: come back.
 #[utoipa::path(
     get,
     path = "/api/v1/events",
@@ -53,7 +53,7 @@ pub(crate) async fn stream(
     params.finish()?;
     let place = app.streams.enter(caller.scope.tenant)?;
     let listening = app.feed.listen(&caller.scope, filter, after).await?;
-    Ok(app.streams.answer(place, &caller, (app.clock)(), Told(listening)))
+    Ok(app.streams.answer(&app, place, &caller, Told(listening)))
 }
 
 struct Told(Listening);

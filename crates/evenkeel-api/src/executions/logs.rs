@@ -127,7 +127,7 @@ pub(crate) async fn logs(
         looked: false,
         is_over: false,
     };
-    Ok(app.streams.answer(place, &caller, (app.clock)(), following))
+    Ok(app.streams.answer(&app, place, &caller, following))
 }
 
 struct Following {

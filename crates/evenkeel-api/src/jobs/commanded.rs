@@ -1,7 +1,7 @@
 //! What commands on one job answer.
 
 use axum::Json;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use evenkeel_commands::Ask;
 use evenkeel_core::{JobId, RunId, Timestamp};
 use evenkeel_store::Done;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::JobView;
 use crate::auth::Caller;
-use crate::etag::etag;
+use crate::etag::{etag, if_match};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -38,10 +38,11 @@ pub(super) async fn command(
     caller: &Caller,
     id: JobId,
     ask: Ask,
+    headers: &HeaderMap,
 ) -> Result<Commanded, Problem> {
     // Asked for first: once the command is obeyed, nothing must go wrong any more.
     let now = app.jobs.now().await?;
-    let done = app.jobs.ask_one(&caller.scope, id, ask, None).await?;
+    let done = app.jobs.ask_one(&caller.scope, id, ask, if_match(headers).as_deref()).await?;
     let view = view(caller, done, now)?;
     Ok(([(header::ETAG, etag(view.job.generation))], Json(view)))
 }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::etag::if_match_one;
+use crate::etag::if_match;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -43,7 +43,7 @@ pub struct DeletedView {
         ("id" = uuid::Uuid, Path, description = "Which job"),
         ("purge" = Option<bool>, Query, description = "Forget its history, too"),
         ("If-Match" = Option<String>, Header,
-         description = "Only if the job has this ETag still; * for any"),
+         description = "Only if the job has one of these ETags still; * for any"),
     ),
     responses(
         (status = 200, description = "It is gone", body = DeletedView),
@@ -68,7 +68,8 @@ pub(crate) async fn delete(
     let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
     let id = read_id(&id)?;
-    let gone = app.jobs.delete(&caller.scope, id, purges, if_match_one(&headers)).await?;
+    let meant = if_match(&headers);
+    let gone = app.jobs.delete(&caller.scope, id, purges, meant.as_deref()).await?;
     let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();
     Ok(Json(DeletedView { id, deleted: true, still_running, purged: gone.purged }))
 }

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use futures::future::try_join;
 
 use super::{JobView, read_id};
 use crate::auth::Caller;
@@ -39,7 +38,7 @@ pub(crate) async fn get(
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
     let id = read_id(&id)?;
-    let (job, now) = try_join(app.jobs.get(&caller.scope, id), app.jobs.now()).await?;
+    let (job, now) = app.jobs.get_with_now(&caller.scope, id).await?;
     let tag = etag(job.generation);
     Ok(([(header::ETAG, tag)], Json(JobView::new(job, now).for_role(caller.scope.role))))
 }

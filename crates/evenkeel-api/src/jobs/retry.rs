@@ -1,6 +1,7 @@
 //! `POST /api/v1/jobs/{id}/retry`
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use evenkeel_commands::Ask;
 
 use super::commanded::{Commanded, CommandedView, command};
@@ -18,7 +19,11 @@ use crate::state::App;
     path = "/api/v1/jobs/{id}/retry",
     operation_id = "retry_job",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(
+        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("If-Match" = Option<String>, Header,
+         description = "Only if the job has one of these ETags still; * for any"),
+    ),
     responses(
         (status = 200, description = "It will run", body = CommandedView,
          headers(("ETag" = String, description = "Names this version of the job"))),
@@ -26,6 +31,8 @@ use crate::state::App;
          content_type = "application/problem+json"),
         (status = 409, description = "Its last run did not fail, or one goes on", body = Problem,
          content_type = "application/problem+json"),
+        (status = 412, description = "The job was changed meanwhile; its present ETag comes along",
+         body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),
     ),
@@ -37,8 +44,9 @@ pub(crate) async fn retry(
     caller: Caller,
     PathId(id): PathId,
     params: Params,
+    headers: HeaderMap,
     _: NoBody,
 ) -> Result<Commanded, Problem> {
     params.finish()?;
-    command(&app, &caller, read_id(&id)?, Ask::Retry).await
+    command(&app, &caller, read_id(&id)?, Ask::Retry, &headers).await
 }

@@ -63,6 +63,7 @@ macro_rules! broken {
 broken!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
     get(scope: &Scope, id: JobId) -> Option<Job>;
+    get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;
     order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
@@ -221,9 +222,9 @@ impl EventStore for BrokenStore {
         self.inner.listened_until().await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        self.check("job_ids")?;
-        self.inner.job_ids(jobs).await
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
+        self.check("job_titles")?;
+        self.inner.job_titles(jobs).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::body::Body;
 use axum::http::{Method, Request, header};
 use evenkeel_store::{JobFilter, JobSort, PageRequest, Role, StoreError};
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::world::{Answer, World, noop, request, token};
@@ -129,6 +130,42 @@ async fn a_stream_with_a_key_is_done_once_and_goes_on_where_it_broke_off() {
     assert_eq!(other[0]["status"], 422);
     assert_eq!(other[0]["error"]["type"], "/problems/idempotency-key-reused");
     assert_eq!(count(&world).await, 2100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_does_not_go_on_is_over_and_says_from_where() {
+    let world = World::new().await;
+    let part: String = (0..1003).map(|_| format!("{}\n", noop(json!({})))).collect();
+    let pieces = futures::stream::iter([Ok::<_, std::io::Error>(part)]);
+    let silent = Body::from_stream(pieces.chain(futures::stream::pending()));
+    let told = results(&lines(&world, silent, None).await);
+    assert_eq!((told.len(), count(&world).await), (1001, 1000));
+    let last = &told[1000];
+    assert_eq!((&last["line"], &last["status"]), (&json!(1001), &json!(408)));
+    assert_eq!(last["error"]["type"], "/problems/request-timeout");
+}
+
+#[tokio::test]
+async fn what_was_created_before_an_outage_in_the_middle_of_a_batch_is_told() {
+    // The batch is refused, so that they come one by one; the third of them finds the store gone.
+    let asked = AtomicU64::new(0);
+    let fault = move |verb: &str| match (verb, asked.load(Ordering::Relaxed)) {
+        ("register", nth) => {
+            asked.store(nth + 1, Ordering::Relaxed);
+            match nth {
+                0 => Some(StoreError::Refused("no".into())),
+                3 => Some(StoreError::Unavailable("gone".into())),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let world = World::failing(move |_, verb| fault(verb)).await;
+    let first = document(&world, 5, "k").await.expect(200);
+    let told = statuses(first["results"].as_array().unwrap());
+    assert_eq!((told, count(&world).await), (vec![201, 201, 503, 503, 503], 2));
+    let again = document(&world, 5, "k").await.expect(200);
+    assert_eq!((again, count(&world).await), (first, 2), "none is created twice");
 }
 
 /// A world whose store fails at these of its registrations, counted from 1.

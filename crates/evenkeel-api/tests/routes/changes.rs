@@ -4,7 +4,7 @@ use axum::http::{Method, header};
 use evenkeel_store::Role;
 use serde_json::{Value, json};
 
-use super::world::{Answer, World, noop, request, token};
+use super::world::{Answer, World, noop, request, runs_within, token};
 
 const COMMANDS: &str = "/api/v1/jobs/commands";
 
@@ -83,7 +83,7 @@ async fn another_interval_gives_another_next_time() {
     let sent = json!({"interval_minutes": 6, "interval_type": "hours"});
     let changed = put(&world, &job, sent).await.expect(200);
     assert_eq!(changed["schedule"]["every"], "6h");
-    assert_eq!(changed["next_run_at"], "2030-03-17T23:55:00.000000Z");
+    assert!(runs_within(&changed, 600, 6 * 3600), "{changed}");
     // The same again in other words is no change.
     let same = patch(&world, &job, json!({"schedule": {"every": "360m"}})).await.expect(200);
     assert_eq!(same["generation"], changed["generation"]);
@@ -165,12 +165,13 @@ async fn many_jobs_obey_one_command() {
     let resumed = command(&world, json!({"action": "resume", "ids": [first, first]})).await;
     assert_eq!((&resumed["matched"], &resumed["done"]), (&json!(1), &json!(1)));
     let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
-    assert_eq!(shown["next_run_at"], "2030-03-17T18:16:00.000000Z");
+    assert!(runs_within(&shown, 60, 1800), "{shown}");
+    let next = shown["next_run_at"].clone();
     let weighed =
         command(&world, json!({"action": "set_priority", "priority": 7, "ids": [first]})).await;
     assert_eq!(weighed["done"], 1);
     let shown = world.get(&path(&json!({"id": first}))).await.expect(200);
-    assert_eq!((&shown["priority"], &shown["next_run_at"]), (&json!(7), &shown["next_run_at"]));
+    assert_eq!((&shown["priority"], &shown["next_run_at"]), (&json!(7), &next));
     let retried = command(&world, json!({"action": "retry", "ids": [first]})).await;
     assert_eq!(retried["refused"], json!({"not_allowed_while_scheduled": 1}));
     assert_eq!(command(&world, json!({"action": "cancel", "ids": [first]})).await["done"], 1);

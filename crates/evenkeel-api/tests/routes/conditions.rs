@@ -4,6 +4,7 @@ use axum::http::Method;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{Judgement, Now, Role};
+use evenkeel_store_testkit::fixtures::at;
 use serde_json::{Value, json};
 
 use crate::world::{World, request, token};
@@ -110,7 +111,7 @@ async fn a_job_explains_why_it_does_not_run() {
 #[tokio::test]
 async fn a_failed_run_shows_in_the_condition_and_its_retry_in_the_explanation() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 30})).await;
+    let job = world.create(json!({"interval_minutes": 30, "start_at": at(1800)})).await;
     let known = world.known(&job).await;
     world.pass(1800);
     let held = world.rig.start(known, 1800).await;

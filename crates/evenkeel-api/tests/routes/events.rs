@@ -71,6 +71,26 @@ async fn what_happens_to_a_job_is_told_in_its_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn runs_that_a_command_withdraws_are_told_as_ended() {
+    let world = world().await;
+    let mut stream = Stream::open(&world.router, asked("?kinds=run.ended", None)).await;
+    assert_eq!(stream.next().await.unwrap().comment, "listening");
+    for verb in ["pause", "cancel", "delete"] {
+        let job = world.create(json!({"interval_minutes": 1})).await;
+        let path = format!("/api/v1/jobs/{}", id_of(&job));
+        let run = world.post(&format!("{path}/trigger"), None).await.expect(202);
+        match verb {
+            "delete" => world.delete(&path).await.expect(200),
+            verb => world.post(&format!("{path}/{verb}"), None).await.expect(200),
+        };
+        relay(&world).await;
+        let ended = stream.event().await;
+        assert_eq!((&ended.data["run_id"], &ended.data["job_id"]), (&run["run_id"], &job["id"]));
+        assert_eq!(ended.data["data"], json!({"status": "cancelled"}), "{verb}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_what_was_asked_for_is_told() {
     let world = world().await;
     let other = world.create(json!({"interval_minutes": 1})).await;
@@ -191,6 +211,26 @@ async fn a_stream_ends_with_its_token() {
         beats += 1;
     }
     assert_eq!(beats, 3, "a greeting, and two beats in 40 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_soon_after_its_key_is_revoked() {
+    let world = world().await;
+    let keys = "/api/v1/api-keys";
+    let new = json!({"name": "ci", "role": "viewer"});
+    let made = world.ask_as(Role::Admin, Method::POST, keys, Some(new)).await.expect(201);
+    let with_key = request(Method::GET, "/api/v1/events", made["key"].as_str(), None);
+    let mut stream = Stream::open(&world.router, with_key).await;
+    for _ in 0..10 {
+        assert!(stream.next().await.is_some(), "a good key lets it go on");
+    }
+    let place = format!("{keys}/{}", made["id"].as_str().unwrap());
+    world.ask_as(Role::Admin, Method::DELETE, &place, None).await.expect(200);
+    let mut beats = 0;
+    while stream.next().await.is_some() {
+        beats += 1;
+    }
+    assert!(beats <= 2, "{beats} beats, 15 s each");
 }
 
 #[tokio::test(start_paused = true)]

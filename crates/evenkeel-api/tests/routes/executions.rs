@@ -15,7 +15,7 @@ fn path_of(job: &Value) -> String {
 #[tokio::test]
 async fn an_execution_is_shown_with_all_its_fields() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
     let finish = Finish {
         started_at: at(61),
@@ -70,7 +70,7 @@ async fn a_run_id_leads_to_the_latest_attempt() {
 #[tokio::test]
 async fn skipped_times_are_one_record_with_its_reason() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     world.rig.start(world.known(&job).await, 600).await;
     let list = world.get(&path_of(&job)).await.expect(200);
     let skipped =
@@ -82,8 +82,8 @@ async fn skipped_times_are_one_record_with_its_reason() {
 #[tokio::test]
 async fn executions_of_all_jobs_are_one_list_newest_first() {
     let world = World::new().await;
-    let one = world.create(json!({"interval_minutes": 1})).await;
-    let other = world.create(json!({"interval_minutes": 2})).await;
+    let one = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
+    let other = world.create(json!({"interval_minutes": 2, "start_at": at(120)})).await;
     world.rig.run_well(world.known(&one).await, 60).await;
     world.rig.run_well(world.known(&other).await, 120).await;
     world.rig.run_well(world.known(&one).await, 121).await;
@@ -109,7 +109,7 @@ async fn executions_of_all_jobs_are_one_list_newest_first() {
 #[tokio::test]
 async fn a_good_run_shows_in_its_job() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"interval_minutes": 1, "start_at": at(60)})).await;
     world.rig.run_well(world.known(&job).await, 60).await;
     let job = world.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.expect(200);
     assert_eq!((&job["status"], &job["execution_count"]), (&json!("scheduled"), &json!(1)));

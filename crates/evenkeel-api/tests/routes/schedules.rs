@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use evenkeel_store::Role;
-use evenkeel_store_testkit::fixtures::unnamed_job;
+use evenkeel_store_testkit::fixtures::{at, unnamed_job};
 use serde_json::{Value, json};
 
 use crate::world::{World, noop, request, token};
@@ -136,7 +136,7 @@ async fn a_preview_creates_nothing_and_tells_the_times() {
 async fn a_preview_tells_the_load_of_the_own_tenant() {
     let world = World::new().await;
     for _ in 0..3 {
-        world.create(json!({"interval_minutes": 30})).await;
+        world.create(json!({"interval_minutes": 30, "start_at": at(1800)})).await;
     }
     let document = json!({"interval_minutes": 30});
     let seen = preview(&world, document.clone()).await;

@@ -50,6 +50,16 @@ fn the_kept_document_is_the_snapshot_of_the_handlers() {
 }
 
 #[test]
+fn a_document_of_many_jobs_says_how_all_of_it_can_fail() {
+    let bulk = &document()["paths"]["/api/v1/jobs/bulk"]["post"]["responses"];
+    for (status, words) in [("409", "not kept"), ("503", "None is known to be created")] {
+        let described = bulk[status]["description"].as_str().unwrap();
+        assert!(described.contains(words), "{status}: {described}");
+        assert!(bulk[status]["content"]["application/problem+json"].is_object());
+    }
+}
+
+#[test]
 fn every_json_body_has_an_example() {
     for (method, path, operation) in operations() {
         let contents = operation["requestBody"]["content"].as_object().into_iter().flatten();

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use evenkeel_api::{
-    Access, App, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
+    Access, AppParts, Check, Clock, Readiness, RenderMetrics, SECRET_BYTES_MIN, Settings, Streams,
     TokenRequest, Tokens, Trust, router,
 };
 use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs, Pages, Runs};
@@ -18,7 +18,7 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{Role, Store, StoreError};
 use evenkeel_store_testkit::Opened;
-use evenkeel_store_testkit::fixtures::START;
+use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 use evenkeel_store_testkit::rig::{Known, Rig};
 use http_body_util::BodyExt as _;
@@ -280,7 +280,7 @@ pub fn server_with(
     let metrics: RenderMetrics = Arc::new(|| "evenkeel_up 1\n".into());
     let balance = Balance::new(store.clone(), BalanceSettings::default());
     let chance = Arc::new(Counting::new());
-    router(App {
+    router(AppParts {
         jobs: Jobs::new(store.clone(), chance, Arc::new(Executors), balance.clone()),
         balancing: Balancing::new(balance.clone(), Arc::new(Counting::new())),
         balance,
@@ -333,6 +333,13 @@ pub fn request(
         }
         None => request.body(Body::empty()).unwrap(),
     }
+}
+
+/// Is the next run of a job after `after` and at most `secs` seconds later, both counted from the
+/// start?
+pub fn runs_within(job: &Value, after: i64, secs: i64) -> bool {
+    let next: Timestamp = job["next_run_at"].as_str().unwrap().parse().unwrap();
+    at(after) < next && next <= at(after + secs)
 }
 
 /// The document of a job that does nothing, with more fields.

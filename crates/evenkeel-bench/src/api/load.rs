@@ -33,8 +33,8 @@ impl Ask {
         Self { method: Method::POST, path: path.into(), body }
     }
 
-    pub(super) fn bulk(lines: &str) -> Self {
-        let body = Some(("application/x-ndjson", lines.into()));
+    pub(super) fn bulk(lines: String) -> Self {
+        let body = Some(("application/x-ndjson", lines));
         Self { method: Method::POST, path: BULK.into(), body }
     }
 }
@@ -48,6 +48,8 @@ pub(super) struct Answers {
     pub done: u64,
     /// From the first question to the last answer.
     pub seconds: f64,
+    /// CPU time meanwhile.
+    pub cpu_s: f64,
 }
 
 /// Several connections to one server, each with a client of its own.
@@ -80,13 +82,15 @@ impl Connections {
     }
 
     /// Asks on all connections, again and again for this long. Every answer must be a good one.
+    /// `cpu` says how many CPU seconds were used so far.
     pub(super) async fn ask(
         &self,
         time: Duration,
+        cpu: impl Fn() -> f64,
         what: impl Fn(usize, u64) -> Ask + Send + Sync + 'static,
     ) -> anyhow::Result<Answers> {
         let what = Arc::new(what);
-        let began = self.clock.monotonic();
+        let (began, cpu_before) = (self.clock.monotonic(), cpu());
         let mut tasks = Vec::with_capacity(self.clients.len());
         for (connection, client) in self.clients.iter().cloned().enumerate() {
             let (what, clock) = (Arc::clone(&what), Arc::clone(&self.clock));
@@ -113,6 +117,7 @@ impl Connections {
             all.done += answers.done;
         }
         all.seconds = (self.clock.monotonic() - began).as_secs_f64();
+        all.cpu_s = cpu() - cpu_before;
         Ok(all)
     }
 
@@ -127,7 +132,7 @@ impl Connections {
     /// Can this server make jobs in bulk?
     pub(super) async fn has_bulk(&self, job: &Value) -> anyhow::Result<bool> {
         let client = self.clients.first().context("there is a connection")?;
-        let ask = Ask::bulk(&format!("{job}\n"));
+        let ask = Ask::bulk(format!("{job}\n"));
         let (status, _) = exchange(client, &self.url, &self.token, ask).await?;
         Ok(!matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED))
     }

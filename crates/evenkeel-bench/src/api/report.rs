@@ -55,6 +55,9 @@ pub struct Figures {
     pub per_s: f64,
     /// From a question to the whole of its answer, as its client sees it.
     pub latency_ms: Quantiles,
+    /// CPU time for each thing, of this process (clients and all) and of a private database server.
+    /// It says more than the rest when the machine has other work to do.
+    pub cpu_us: f64,
 }
 
 /// How long it takes to find the jobs of the near future.
@@ -73,12 +76,16 @@ impl Figures {
             done: answers.done,
             per_s: answers.done as f64 / answers.seconds.max(f64::MIN_POSITIVE),
             latency_ms: Quantiles::of_micros(answers.micros).unwrap_or_default(),
+            cpu_us: answers.cpu_s * 1_000_000.0 / answers.done.max(1) as f64,
         }
     }
 
     fn words(&self) -> String {
         let Quantiles { p50, p99, max } = self.latency_ms;
-        format!("{:.0}/s, p50 {p50:.2} ms, p99 {p99:.2} ms, max {max:.2} ms", self.per_s)
+        let Self { per_s, cpu_us, .. } = self;
+        format!(
+            "{per_s:.0}/s, p50 {p50:.2} ms, p99 {p99:.2} ms, max {max:.2} ms, {cpu_us:.0} µs of CPU each"
+        )
     }
 }
 

@@ -189,3 +189,6 @@ fn runs_at(loads: &Loads, time: Timestamp) -> f64 {
     let slot = usize::try_from(slot).unwrap_or(usize::MAX);
     loads.by_slot(Measure::Runs).get(slot).copied().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

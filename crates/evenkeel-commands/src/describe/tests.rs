@@ -166,6 +166,12 @@ fn zones_bounds_and_promises_are_told() {
         told(json!({"schedule": "0 9 * * *", "exact": false})),
         "At 09:00 every day, UTC, some seconds later than others with the same expression."
     );
+    assert_eq!(
+        told(json!({"schedule": "24h", "exact": true, "timezone": "Europe/Berlin",
+                    "prefer_window": {"start": "22:00", "end": "06:00"}})),
+        "Every 24 hours, with the start of its slot. Best from 22:00 to 06:00, Europe/Berlin time."
+    );
+    assert_eq!(told(json!({"schedule": "1h", "exact": false})), "Every hour.");
     assert_eq!(told(json!({"schedule": "R1/PT5M"})), "Every 5 minutes, one time at most.");
 }
 

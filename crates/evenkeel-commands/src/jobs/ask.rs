@@ -17,6 +17,15 @@ impl Jobs {
         self.store.get(scope, id).await?.ok_or(CommandError::NotFound)
     }
 
+    /// The job with this id, and what the store's clock said then.
+    pub async fn get_with_now(
+        &self,
+        scope: &Scope,
+        id: JobId,
+    ) -> Result<(Job, Timestamp), CommandError> {
+        self.store.get_with_now(scope, id).await?.ok_or(CommandError::NotFound)
+    }
+
     /// The scope's jobs.
     pub async fn list(
         &self,

@@ -54,15 +54,24 @@ impl Jobs {
             }
             // One of them may have spoilt it for the others.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
+                let mut is_out = false;
                 for (answer, job) in made.zip(jobs) {
+                    if is_out {
+                        // What was created before the outage is known, and stays known.
+                        let why = "the store was lost in the middle of the batch";
+                        *answer = Err(StoreError::Unavailable(why.into()).into());
+                        continue;
+                    }
                     match self.store.register(scope, vec![job], Now::At(now)).await {
                         Ok(registered) => {
                             if let Some(Registered::NameTaken(id)) = registered.first() {
                                 *answer = Err(CommandError::NameTaken { id: *id });
                             }
                         }
-                        Err(error) if error.is_outage() => return Err(error),
-                        Err(error) => *answer = Err(error.into()),
+                        Err(error) => {
+                            is_out = error.is_outage();
+                            *answer = Err(error.into());
+                        }
                     }
                 }
             }

@@ -46,8 +46,7 @@ pub fn condition_of(job: &Job, now: Timestamp) -> Condition {
 impl Jobs {
     /// How a job is doing now.
     pub async fn condition(&self, scope: &Scope, id: JobId) -> Result<JobCondition, CommandError> {
-        let job = self.get(scope, id).await?;
-        let now = self.store.now().await?;
+        let (job, now) = self.get_with_now(scope, id).await?;
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
         let waiting = self.store.waiting_of(scope, id).await?;

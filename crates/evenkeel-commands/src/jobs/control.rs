@@ -65,9 +65,10 @@ impl Jobs {
                 done.for_each(|(id, _)| placing.keep(*id));
             }
             answers.extend(asked.into_iter().zip(obeyed));
-            // Somebody was quicker: what was decided is decided again.
-            left.retain(|id| {
-                matches!(answers.get(id), Some(Obeyed::Stale(_))) && if_generation.is_none()
+            // Somebody was quicker: what was decided is decided again, on the version that is meant.
+            left.retain(|id| match answers.get(id) {
+                Some(Obeyed::Stale(job)) => if_generation.is_none_or(|one| one == job.generation),
+                _ => false,
             });
         }
         if answers.values().any(|answer| matches!(answer, Obeyed::Done(_))) {
@@ -78,21 +79,49 @@ impl Jobs {
         Ok(ids.iter().map(answer).collect())
     }
 
-    /// Asks it of one job.
+    /// Asks it of one job. With generations, only if it still has one of them.
     pub async fn ask_one(
         &self,
         scope: &Scope,
         id: JobId,
         ask: Ask,
-        if_generation: Option<i32>,
+        if_generation: Option<&[i32]>,
     ) -> Result<Done, CommandError> {
-        match self.ask(scope, &[id], ask, if_generation).await?.pop() {
+        let mut answer = None;
+        for _ in 0..TRIES {
+            let meant = match if_generation {
+                None => None,
+                Some([one]) => Some(*one),
+                Some(several) => Some(self.present_of(scope, id, several).await?),
+            };
+            answer = self.ask(scope, &[id], ask, meant).await?.pop();
+            // From one version that is meant to another: that one is asked.
+            let is_meant = |job: &Job| {
+                if_generation.is_some_and(|all| all.len() > 1 && all.contains(&job.generation))
+            };
+            if !matches!(&answer, Some(Obeyed::Stale(job)) if is_meant(job)) {
+                break;
+            }
+        }
+        match answer {
             Some(Obeyed::Done(done)) => Ok(*done),
             Some(Obeyed::NotAllowed(refusal)) => Err(CommandError::NotAllowed(refusal)),
             Some(Obeyed::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
             Some(Obeyed::NameTaken(id)) => Err(CommandError::NameTaken { id }),
             Some(Obeyed::NotFound) | None => Err(CommandError::NotFound),
         }
+    }
+
+    /// The job's generation if it is one of several; else one that no job has, since whether its
+    /// state allows the command is told first.
+    async fn present_of(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        several: &[i32],
+    ) -> Result<i32, CommandError> {
+        let generation = self.get(scope, id).await?.generation;
+        Ok(if several.contains(&generation) { generation } else { -1 })
     }
 
     /// Deletes a job for good; its history stays until retention takes it, unless it is purged.
@@ -102,7 +131,7 @@ impl Jobs {
         scope: &Scope,
         id: JobId,
         purges: bool,
-        if_generation: Option<i32>,
+        if_generation: Option<&[i32]>,
     ) -> Result<Forgotten, CommandError> {
         let deleted = self.ask_one(scope, id, Ask::Delete, if_generation).await;
         let running = match deleted {
@@ -175,6 +204,7 @@ impl Jobs {
             last_fired_at: job.last_fired_at,
             live: job.live,
             last_outcome: job.last_outcome,
+            since: Some(job.since),
         };
         match ask {
             Ask::Resume => Action::Resume { next_at: resumed_at(definition, so_far, now, choose) },
@@ -212,6 +242,11 @@ impl Jobs {
         let is_done = |answer: &Obeyed| matches!(answer, Obeyed::Done(_));
         let done = answers.iter().filter(|(_, answer)| is_done(answer)).map(|(id, _)| *id);
         self.tell(scope, kind, &done.collect::<Vec<_>>()).await;
+        let withdrawn = answers.values().filter_map(|answer| match answer {
+            Obeyed::Done(done) => Some(done.withdrawn.iter().copied()),
+            _ => None,
+        });
+        self.tell_withdrawn(scope, &withdrawn.flatten().collect::<Vec<_>>()).await;
     }
 
     async fn announce_orders(&self, ask: Ask) {

@@ -23,6 +23,16 @@ impl Jobs {
         }
     }
 
+    /// Tells that attempts were withdrawn before they ran.
+    pub(super) async fn tell_withdrawn(&self, scope: &Scope, runs: &[RunKey]) {
+        if !runs.is_empty()
+            && let Some(at) = self.listened_at().await
+        {
+            let event = |run: &RunKey| NewEvent::run_withdrawn(scope.tenant, *run, at);
+            self.store.events().tell(runs.iter().map(event));
+        }
+    }
+
     /// What time it is, if anybody listens.
     async fn listened_at(&self) -> Option<Timestamp> {
         if !self.store.events().are_listened() {

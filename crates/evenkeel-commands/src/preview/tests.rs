@@ -102,6 +102,11 @@ fn what_each_job_has_for_itself_is_no_exact_time() {
     assert!(!seen(json!({"schedule": "H 9 * * *"})).exact_times);
     assert!(!seen(json!({"schedule": "0 9 * * *", "exact": false})).exact_times);
     assert!(!seen(json!({"scheduling_period": "24h"})).exact_times);
+    assert!(!seen(json!({"schedule": "30m"})).exact_times);
+    assert!(!seen(json!({"schedule": "30m", "exact": true})).exact_times);
+    assert!(seen(json!({"schedule": "30m", "start_at": "2026-07-01T00:00:00Z"})).exact_times);
+    assert!(seen(json!({"schedule": "R/2026-05-31T00:10:00Z/PT30M"})).exact_times);
+    assert!(seen(json!({"schedule": "P1D"})).exact_times);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Taking the fields of an object one by one, noting what is wrong with each.
 
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use evenkeel_core::{Span, Timestamp};
@@ -15,7 +14,9 @@ pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
     /// What goes before a field's name in messages, with its dot.
     prefix: &'static str,
-    asked: BTreeSet<&'static str>,
+    /// Those that were asked for, some of them twice: there are dozens in each of very many documents,
+    /// so they are put in order only when somebody must be told of them.
+    asked: Vec<&'static str>,
     pub(crate) faults: Faults,
 }
 
@@ -25,7 +26,7 @@ impl<'a> Fields<'a> {
         prefix: &'static str,
         faults: Faults,
     ) -> Self {
-        Self { object, prefix, asked: BTreeSet::new(), faults }
+        Self { object, prefix, asked: Vec::with_capacity(64), faults }
     }
 
     /// Notes a fault of a field.
@@ -40,7 +41,7 @@ impl<'a> Fields<'a> {
 
     /// A field as it is.
     pub(crate) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.asked.insert(name);
+        self.asked.push(name);
         self.object.get(name).filter(|value| !value.is_null())
     }
 
@@ -164,7 +165,7 @@ impl<'a> Fields<'a> {
     /// in production. `reasons` knows why some that exist elsewhere are not taken here.
     pub(crate) fn finish(mut self, reasons: impl Fn(&str) -> Option<String>) -> Faults {
         let strangers: Vec<_> =
-            self.object.keys().filter(|key| !self.asked.contains(key.as_str())).collect();
+            self.object.keys().filter(|key| !self.asked.contains(&key.as_str())).collect();
         for key in strangers {
             let message = reasons(key).unwrap_or_else(|| self.not_known(key));
             let name = shown(&key.as_str().into());
@@ -183,7 +184,9 @@ impl<'a> Fields<'a> {
         match near {
             Some((_, known)) => format!("is not known here; did you mean {known}?"),
             None => {
-                let known: Vec<_> = self.asked.iter().copied().collect();
+                let mut known = self.asked.clone();
+                known.sort_unstable();
+                known.dedup();
                 format!("is not known here; the fields are {}", known.join(", "))
             }
         }

@@ -18,7 +18,11 @@ pub(super) fn difference(
     for (field, value) in sent {
         let before = seen.get(field);
         let value = match (manner, before) {
-            (Manner::Patch, Some(before)) => patched(field, before, value),
+            // A schedule of another kind is another one.
+            (Manner::Patch, Some(before)) if field == "schedule" && other_kind(before, value) => {
+                value.clone()
+            }
+            (Manner::Patch, Some(before)) => patched(before, value),
             _ => value.clone(),
         };
         if before.is_some_and(|before| same(before, &value)) {
@@ -42,21 +46,19 @@ pub(super) fn difference(
     if faults.is_empty() { Ok(changed) } else { Err(faults) }
 }
 
-/// An object with the changes of another laid over it. A schedule of another kind is another one.
-fn patched(field: &str, before: &Value, change: &Value) -> Value {
-    let other_kind = || {
-        let kind = change.get("kind");
-        kind.is_some() && kind != before.get("kind")
-    };
-    if field == "schedule" && other_kind() {
-        return change.clone();
-    }
+fn other_kind(before: &Value, change: &Value) -> bool {
+    let kind = change.get("kind");
+    kind.is_some() && kind != before.get("kind")
+}
+
+/// An object with the changes of another laid over it.
+fn patched(before: &Value, change: &Value) -> Value {
     match (before, change) {
         (Value::Object(before), Value::Object(change)) => {
             let mut merged = before.clone();
             for (name, value) in change {
                 let value = match merged.get(name) {
-                    Some(old) => patched(name, old, value),
+                    Some(old) => patched(old, value),
                     None => value.clone(),
                 };
                 if value.is_null() {
@@ -93,6 +95,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_the_jobs_own_schedule_is_another_one_if_its_kind_is() {
+        let schedule = json!({"kind": "interval", "every": "30m"});
+        let seen = json!({"schedule": schedule, "payload": {"schedule": schedule}});
+        let other = json!({"kind": "cron"});
+        let sent = json!({"schedule": other, "payload": {"schedule": other}});
+        let (Value::Object(sent), Value::Object(seen)) = (sent, seen) else { unreachable!() };
+        let changed = difference(&sent, &seen, Manner::Patch).unwrap();
+        assert_eq!(changed["schedule"], json!({"kind": "cron"}));
+        let merged = json!({"schedule": {"kind": "cron", "every": "30m"}});
+        assert_eq!(changed["payload"], merged);
+    }
 
     #[test]
     fn numbers_are_the_same_however_they_are_written_and_no_others() {

@@ -18,6 +18,7 @@ use crate::fault::shown;
 use crate::read::JobSpec;
 use crate::{ExecutorCheck, Fault, read_job};
 
+use place::Moves;
 pub(crate) use place::placed;
 
 /// How what is sent is meant.
@@ -33,7 +34,7 @@ pub enum Manner {
 /// What was read of a change.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Read {
-    /// The change, without a next time.
+    /// The change, without the next time that it needs.
     pub change: JobChange,
     /// What the job is afterwards, if it needs another next time for that: see [`placed`].
     pub to_place: Option<Definition>,
@@ -62,13 +63,15 @@ pub(crate) fn read_change(
     let spec = read_job(&Value::Object(document), job.tenant, &as_before)?;
     let about = spec.about.clone();
     let definition = redefined(job, spec, &changed, now);
-    let to_place = place::moves(job, &definition).then(|| definition.clone());
+    let moves = place::moves(job, &definition);
+    let to_place = (moves == Moves::Now).then(|| definition.clone());
     let about = (about != job.about).then_some(about);
     let definition = (definition != job.definition).then_some(definition);
     if about.is_none() && definition.is_none() {
         return Ok(None);
     }
-    let change = JobChange { about, definition, next_at: None };
+    let next_at = (moves == Moves::WhenResumed).then_some(None);
+    let change = JobChange { about, definition, next_at };
     Ok(Some(Read { change, to_place }))
 }
 

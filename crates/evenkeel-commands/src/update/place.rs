@@ -9,19 +9,32 @@ use evenkeel_store::{Job, Standing};
 use crate::Fault;
 use crate::jobs::no_time_left;
 
-/// Does a change of its definition bring a job another next time, at least if it has one left?
-/// Otherwise it keeps its rhythm, which only other times end.
-pub(super) fn moves(job: &Job, new: &Definition) -> bool {
-    // Who resumes it places it.
-    if job.standing != Standing::Active {
-        return false;
-    }
+/// What a change of its definition does to the next time of a job.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Moves {
+    /// It keeps its rhythm, which only other times end.
+    Stays,
+    /// Who resumes it places it, and then must know that its times are others.
+    WhenResumed,
+    /// It gets another one, at least if it has one left.
+    Now,
+}
+
+/// What a change of its definition does to the next time of a job.
+pub(super) fn moves(job: &Job, new: &Definition) -> Moves {
     let old = &job.definition;
     let other_times = when(&old.schedule) != when(&new.schedule);
+    if job.standing != Standing::Active {
+        return if other_times { Moves::WhenResumed } else { Moves::Stays };
+    }
     let by_clocks = matches!(new.schedule, Schedule::Cron(_) | Schedule::Calendar(_));
     let other_clocks = by_clocks && (old.timezone != new.timezone || old.dst != new.dst);
     let other_bounds = old.bounds != new.bounds && !stays(job, new);
-    other_times || other_clocks || other_bounds || leaves_preferred(job, new)
+    if other_times || other_clocks || other_bounds || leaves_preferred(job, new) {
+        Moves::Now
+    } else {
+        Moves::Stays
+    }
 }
 
 /// Is it to run in other hours than before, and its next time does not?
@@ -56,6 +69,7 @@ fn so_far(job: &Job) -> SoFar {
         last_fired_at: job.last_fired_at,
         live: job.live,
         last_outcome: job.last_outcome,
+        since: Some(job.since),
     }
 }
 

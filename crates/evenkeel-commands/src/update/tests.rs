@@ -280,7 +280,8 @@ fn a_paused_job_is_placed_by_who_resumes_it() {
         next_at: None,
         ..noop(json!({"schedule": "30m"}))
     };
-    assert_eq!(patch(&job, json!({"schedule": "1h"})).next_at, None);
+    assert_eq!(patch(&job, json!({"schedule": "1h"})).next_at, Some(None));
+    assert_eq!(patch(&job, json!({"priority": 7})).next_at, None);
 }
 
 #[test]
@@ -327,4 +328,45 @@ fn a_month_counts_from_its_change() {
         panic!("{changed:?}")
     };
     assert_eq!(anchor, Some(later()));
+}
+
+#[test]
+fn what_goes_with_chosen_times_goes_with_them() {
+    let night = json!({"start": "22:00", "end": "06:00"});
+    let job = noop(json!({"schedule": "24h", "exact": true, "prefer_window": night, "cost": "5m"}));
+    let slower = patch(&job, json!({"schedule": "48h"})).definition.unwrap();
+    assert_eq!(slower.prefer_window, job.definition.prefer_window);
+    assert!(matches!(slower.schedule, Schedule::Interval(every) if every.is_exact()));
+    for sent in [
+        json!({"schedule": "0 9 * * *"}),
+        json!({"schedule": "P1D"}),
+        json!({"scheduling_period": "24h"}),
+        json!({"schedule": "R/2026-12-01T00:00:00Z/PT24H"}),
+        json!({"schedule": {"kind": "interval", "anchor": "2026-12-01T00:00:00Z"}}),
+        json!({"schedule_enabled": false}),
+    ] {
+        let other = patch(&job, sent.clone()).definition.unwrap();
+        assert_eq!(other.prefer_window, None, "{sent}");
+        assert_eq!(other.cost, job.definition.cost, "{sent}");
+    }
+    let spread = noop(json!({"schedule": "0 9 * * *", "exact": false}));
+    let daily = patch(&spread, json!({"schedule": "24h"})).definition.unwrap();
+    assert_eq!(daily.schedule, every(86_400));
+    assert_eq!(blamed(&job, Manner::Patch, json!({"start_at": NOW})), ["prefer_window"]);
+}
+
+#[test]
+fn only_hours_that_the_next_time_is_outside_of_move_a_job() {
+    let job = noop(json!({"schedule": "24h"}));
+    let next = job.next_at.unwrap();
+    let zone = evenkeel_core::Zone::default();
+    let hour: u32 = zone.local_text(next)[11..13].parse().unwrap();
+    let window = |from: u32| {
+        let edge = |hour: u32| format!("{:02}:00", hour % 24);
+        json!({"prefer_window": {"start": edge(from), "end": edge(from + 1)}})
+    };
+    assert_eq!(patch(&job, window(hour)).next_at, None);
+    assert!(patch(&job, window(hour + 3)).next_at.is_some());
+    let exact = patch(&job, json!({"exact": true}));
+    assert!(exact.next_at.is_some(), "it is not where its slot begins");
 }

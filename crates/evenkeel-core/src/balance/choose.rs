@@ -16,28 +16,55 @@ pub(super) fn next(
     let (own, all) = (own.next_of(candidates), all.next_of(candidates));
     let Some(wanted) = wanted else { return least(&own, &all, candidates, turn) };
     // What is not wanted is as if it were full.
-    let only = |of: &[u32]| -> Vec<u32> {
-        of.iter().zip(wanted).map(|(load, wanted)| if *wanted { *load } else { u32::MAX }).collect()
+    let only = |of: &[i32]| -> Vec<i32> {
+        of.iter().zip(wanted).map(|(load, wanted)| if *wanted { *load } else { i32::MAX }).collect()
     };
     least(&only(&own), &only(&all), candidates, turn)
 }
 
-/// The least of `own`, then of `all`, then of this node's, then the first. Three plain passes: they
-/// take a fraction of what one with a comparison of everything does.
-fn least(own: &[u32], all: &[u32], candidates: Candidates, turn: Turn) -> usize {
-    let own_least = own.iter().copied().fold(u32::MAX, u32::min);
-    let both = || own.iter().zip(all);
-    let all_least = both().fold(u32::MAX, |least, (own, all)| {
-        least.min(if *own == own_least { *all } else { u32::MAX })
-    });
-    let mut best = both()
-        .enumerate()
-        .filter(|(_, (own, all))| **own == own_least && **all == all_least)
-        .map(|(candidate, _)| candidate);
-    if turn.of <= 1 {
-        return best.next().unwrap_or(0);
+/// So many candidates are looked at together, and then one by one where the best was.
+const BLOCK: usize = 256;
+/// A processor compares so many at a time, if they are laid out for it.
+const LANES: usize = 8;
+
+/// The least of `own`, then of `all`, then of this node's, then the first.
+fn least(own: &[i32], all: &[i32], candidates: Candidates, turn: Turn) -> usize {
+    let blocks = || own.chunks(BLOCK).zip(all.chunks(BLOCK)).enumerate();
+    let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
+    let own_leasts: Vec<i32> = own.chunks(BLOCK).map(least_of).collect();
+    let own_least = own_leasts.iter().copied().fold(i32::MAX, i32::min);
+    let (mut all_least, mut found) = (i32::MAX, 0);
+    for (block, (own, all)) in blocks().filter(|(block, _)| own_leasts[*block] == own_least) {
+        let least = least_of_all(own, all, own_least);
+        if least < all_least {
+            (all_least, found) = (least, block);
+        }
+        if all_least == 0 {
+            break;
+        }
     }
+    let best = blocks().skip(found).flat_map(|(block, (own, all))| {
+        let both = own.iter().zip(all).enumerate();
+        let best = both.filter(|(_, (own, all))| **own == own_least && **all == all_least);
+        best.map(move |(candidate, _)| block * BLOCK + candidate)
+    });
     first_of_mine(best, candidates, turn)
+}
+
+/// The least of `all` where `own` is `own_least`.
+fn least_of_all(own: &[i32], all: &[i32], own_least: i32) -> i32 {
+    // Anything elsewhere becomes the largest number.
+    let only = |own: i32, all: i32| all | if own == own_least { 0 } else { i32::MAX };
+    let (own, own_rest) = own.as_chunks::<LANES>();
+    let (all, all_rest) = all.as_chunks::<LANES>();
+    let mut least = [i32::MAX; LANES];
+    for (own, all) in own.iter().zip(all) {
+        for lane in 0..LANES {
+            least[lane] = least[lane].min(only(own[lane], all[lane]));
+        }
+    }
+    let rest = own_rest.iter().zip(all_rest).map(|(own, all)| only(*own, *all));
+    rest.chain(least).fold(i32::MAX, i32::min)
 }
 
 fn first_of_mine(
@@ -58,13 +85,11 @@ pub(super) fn projected(
     turn: Turn,
     wanted: Option<&[bool]>,
 ) -> usize {
-    let mut best: Vec<usize> = match wanted {
-        None => (0..candidates.count).collect(),
-        Some(wanted) => (0..candidates.count).filter(|it| wanted[*it]).collect(),
-    };
+    let wants = |candidate: &usize| wanted.is_none_or(|wanted| wanted[*candidate]);
+    let mut best: Vec<usize> = (0..candidates.count).filter(wants).collect();
     for loads in [own, all] {
         if best.len() > 1 {
-            let met = loads.loads_of(candidates).met(candidates);
+            let met = loads.series(candidates).met(candidates);
             let least = best.iter().map(|it| met[*it]).fold(f64::INFINITY, f64::min);
             best.retain(|it| met[*it] <= least);
         }
@@ -73,37 +98,40 @@ pub(super) fn projected(
 }
 
 /// The load of slots, one after the other; after the last comes the first again.
-pub(super) struct Series {
+struct Series {
     /// What lies in each.
-    pub loads: Vec<f64>,
+    loads: Vec<f64>,
     /// The number of the first one, counted from the epoch.
-    pub first: i64,
+    first: i64,
 }
 
 impl Series {
     /// What the times of each candidate meet: the sum of the squares of the loads of all slots that
-    /// they hit. So a high peak counts for more than several low ones, and none for nothing.
-    pub fn met(&self, candidates: Candidates) -> Vec<f64> {
-        let (slots, unit) = (self.loads.len(), candidates.unit);
-        let length = slots as i64 * unit;
-        let times = (length / candidates.every).max(1);
+    /// they hit, for which one high load counts for more than several low ones.
+    fn met(&self, candidates: Candidates) -> Vec<f64> {
+        let slots = self.loads.len();
+        let times = (slots as i64 * candidates.unit / candidates.every).max(1);
         let mut met = vec![0.0; candidates.count];
         for nth in 0..times {
             let time = candidates.first + nth * candidates.every;
-            let slot = (time.div_euclid(unit) - self.first).rem_euclid(slots as i64) as usize;
-            let (before, after) = self.loads.split_at(slot);
-            // Candidates lie in neighbouring slots.
-            let (head, tail) = met.split_at_mut(after.len().min(candidates.count));
-            head.iter_mut().zip(after).for_each(|(met, load)| *met += load * load);
-            tail.iter_mut().zip(before).for_each(|(met, load)| *met += load * load);
+            let slot = time.div_euclid(candidates.unit) - self.first;
+            self.meet(slot.rem_euclid(slots as i64) as usize, &mut met);
         }
         met
+    }
+
+    /// Candidates lie in neighbouring slots: each meets another load, from `slot` on.
+    fn meet(&self, slot: usize, met: &mut [f64]) {
+        let (before, after) = self.loads.split_at(slot);
+        let (head, tail) = met.split_at_mut(after.len().min(met.len()));
+        head.iter_mut().zip(after).for_each(|(met, load)| *met += load * load);
+        tail.iter_mut().zip(before).for_each(|(met, load)| *met += load * load);
     }
 }
 
 impl Loads {
     /// How many jobs have their next time where the candidates are.
-    fn next_of(&self, candidates: Candidates) -> Cow<'_, [u32]> {
+    fn next_of(&self, candidates: Candidates) -> Cow<'_, [i32]> {
         let far = &self.far;
         if far.grid.slot == candidates.unit {
             let first = candidates.slot() - far.grid.start.div_euclid(far.grid.slot);
@@ -115,40 +143,43 @@ impl Loads {
         let first = candidates.slot() - first;
         let known = (first..).take(candidates.count).map(|slot| {
             let sum = usize::try_from(slot).ok().and_then(|slot| folded.get(slot));
-            sum.map_or(0, |sum| u32::try_from(*sum).unwrap_or(u32::MAX))
+            sum.map_or(0, |sum| i32::try_from(*sum).unwrap_or(i32::MAX))
         });
         known.collect()
     }
 
     /// What lies in slots as long as those of the candidates: what runs cost, and for each run as
     /// much as one costs on average. So many short ones and few long ones both count.
-    pub(super) fn loads_of(&self, candidates: Candidates) -> Series {
+    fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
-        let weigh = |cost: i64, runs: i64| (cost as f64 + each * runs as f64).max(0.0);
-        let horizon = self.horizon().grid();
-        if candidates.unit == horizon.slot && candidates.every <= horizon.end() - horizon.start {
-            let both = self.sums.cost.iter().zip(&self.sums.runs);
-            let loads = both.map(|(cost, runs)| weigh(*cost, *runs)).collect();
-            return Series { loads, first: horizon.start.div_euclid(horizon.slot) };
-        }
-        let (cost, first) = self.folded(&self.sums.cost, candidates.unit);
-        let (runs, _) = self.folded(&self.sums.runs, candidates.unit);
-        let near: Vec<f64> = cost.iter().zip(&runs).map(|(c, r)| weigh(*c, *r)).collect();
-        if candidates.every <= horizon.end() - horizon.start {
-            return Series { loads: near, first };
-        }
-        // Beyond the horizon lies what lies in it, over and over; but what runs less often lies
-        // where it is known to be.
-        let whole = horizon.whole() as f64;
-        let slow = |slot: usize| {
-            let runs = self.far.slow_runs[slot] as f64 * whole;
-            self.far.slow_cost[slot] as f64 + each * runs
+        let weigh = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
+            let both = cost.iter().zip(runs);
+            both.map(|(cost, runs)| (*cost as f64 + each * *runs as f64).max(0.0)).collect()
         };
-        let far = (0..self.far.grid.slots).map(|slot| {
-            let within = slot % near.len();
-            if slot == within { near[slot] } else { near[within] - slow(within) + slow(slot) }
-        });
-        Series { loads: far.map(|load| load.max(0.0)).collect(), first }
+        let near = self.horizon().grid();
+        let (mut loads, first) = if candidates.unit == near.slot {
+            (weigh(&self.sums.cost, &self.sums.runs), near.start.div_euclid(near.slot))
+        } else {
+            let (cost, first) = self.folded(&self.sums.cost, candidates.unit);
+            (weigh(&cost, &self.folded(&self.sums.runs, candidates.unit).0), first)
+        };
+        if candidates.every > near.end() - near.start {
+            self.go_on(&mut loads, each * near.whole() as f64);
+        }
+        Series { loads, first }
+    }
+
+    /// Adds what lies beyond the horizon: what lies in it, over and over; but what runs less often
+    /// lies where it is known to be.
+    fn go_on(&self, loads: &mut Vec<f64>, each: f64) {
+        let far = self.far.slow_cost.iter().zip(&self.far.slow_runs);
+        let slow: Vec<f64> = far.map(|(cost, runs)| *cost as f64 + each * *runs as f64).collect();
+        let near = loads.len().min(slow.len());
+        loads.reserve(slow.len() - near);
+        let base: Vec<f64> = loads.iter().zip(&slow).map(|(load, slow)| load - slow).collect();
+        for later in slow[near..].chunks(near) {
+            loads.extend(later.iter().zip(&base).map(|(slow, base)| (slow + base).max(0.0)));
+        }
     }
 
     /// Sums of slots of the horizon, in longer slots, and the number of the first of these.

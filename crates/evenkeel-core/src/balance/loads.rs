@@ -39,8 +39,10 @@ pub struct Loads {
     jobs: u64,
     /// All load that lies in slots.
     pub(super) sums: Sums,
-    /// All of that together.
-    total: Amounts,
+    /// All runs of that together.
+    total_runs: i128,
+    /// And what they cost.
+    total_cost: i128,
     /// What of it nobody can move, in the first day.
     pub(super) fixed: Sums,
     /// The heaviest runs of the first day, as far as known: no less than the average of what was
@@ -85,7 +87,7 @@ pub(super) struct Where {
 pub(super) struct Far {
     pub grid: Grid,
     /// Jobs, where their next run is.
-    pub next: Vec<u32>,
+    pub next: Vec<i32>,
     /// Runs of jobs that do not run in every [`Horizon`].
     pub slow_runs: Vec<i64>,
     /// What they cost.
@@ -141,9 +143,10 @@ impl Sums {
     }
 
     fn add(&mut self, slot: usize, by: Amounts) {
-        self.next[slot] += by.next;
-        self.runs[slot] += by.runs;
-        self.cost[slot] += by.cost;
+        let add = |sum: &mut i64, by: i64| *sum = sum.saturating_add(by);
+        add(&mut self.next[slot], by.next);
+        add(&mut self.runs[slot], by.runs);
+        add(&mut self.cost[slot], by.cost);
     }
 }
 
@@ -157,9 +160,9 @@ impl Amounts {
     }
 
     fn add(&mut self, by: Self) {
-        self.next += by.next;
-        self.runs += by.runs;
-        self.cost += by.cost;
+        self.next = self.next.saturating_add(by.next);
+        self.runs = self.runs.saturating_add(by.runs);
+        self.cost = self.cost.saturating_add(by.cost);
     }
 }
 
@@ -178,7 +181,8 @@ impl Loads {
             horizon,
             jobs: 0,
             sums: Sums::new(horizon.slots),
-            total: Amounts::default(),
+            total_runs: 0,
+            total_cost: 0,
             fixed: Sums::new(horizon.day()),
             heaviest: vec![0; horizon.day()],
             movable: BTreeMap::new(),
@@ -223,16 +227,17 @@ impl Loads {
         let heavy = if jobs > 0 { cost / jobs } else { 0 };
         let mut of_day = Amounts::default();
         let mut first = None;
-        let Self { sums, total, fixed, heaviest, .. } = self;
+        let Self { sums, total_runs, total_cost, fixed, heaviest, .. } = self;
         grid.visit(rhythm, |hit| {
             first = first.or(Some(hit.slot));
             let by = Amounts {
-                next: if hit.first { jobs * hit.times.min(whole) } else { 0 },
-                runs: jobs * hit.times,
-                cost: if whole == 1 { cost * hit.times } else { cost * hit.times / whole },
+                next: if hit.first { jobs.saturating_mul(hit.times.min(whole)) } else { 0 },
+                runs: jobs.saturating_mul(hit.times),
+                cost: cost.saturating_mul(hit.times) / whole,
             };
             sums.add(hit.slot, by);
-            total.add(by);
+            *total_runs += i128::from(by.runs);
+            *total_cost += i128::from(by.cost);
             if hit.slot >= day {
                 return;
             }
@@ -258,14 +263,14 @@ impl Loads {
             _ => grid.first_of(rhythm, near.start),
         };
         if let Some(slot) = first {
-            let sum = i64::from(next[slot]) + jobs;
-            next[slot] = u32::try_from(sum.max(0)).unwrap_or(u32::MAX);
+            let sum = i64::from(next[slot]).saturating_add(jobs);
+            next[slot] = i32::try_from(sum.max(0)).unwrap_or(i32::MAX);
         }
         let length = near.end() - near.start;
         if matches!(rhythm.beat, Beat::Every { every, .. } if micros(every) > length) {
             grid.visit(rhythm, |hit| {
-                slow_runs[hit.slot] += jobs;
-                slow_cost[hit.slot] += cost;
+                slow_runs[hit.slot] = slow_runs[hit.slot].saturating_add(jobs);
+                slow_cost[hit.slot] = slow_cost[hit.slot].saturating_add(cost);
             });
         }
     }
@@ -289,7 +294,7 @@ impl Loads {
 
     /// What a run costs on average, in microseconds; of runs as [`Grid::whole`] counts them.
     pub(super) fn average_cost(&self) -> f64 {
-        if self.total.runs > 0 { self.total.cost as f64 / self.total.runs as f64 } else { 0.0 }
+        if self.total_runs > 0 { self.total_cost as f64 / self.total_runs as f64 } else { 0.0 }
     }
 
     /// How many jobs were added.
@@ -308,133 +313,4 @@ fn keep<K: Ord + Copy>(kept: &mut BTreeMap<K, Amounts>, key: K, by: Amounts) {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::balance::test_loads::{NOON, daily, every, loads_of, loads_with_slot, nine};
-    use crate::schedule::Periodic;
-
-    const MINUTE: Span = Span::from_secs(60);
-
-    fn total(loads: &Loads, measure: Measure) -> f64 {
-        loads.by_slot(measure).iter().sum()
-    }
-
-    #[test]
-    fn a_slot_holds_its_quarter_of_an_hour() {
-        let now = NOON.saturating_add(Span::from_secs(899));
-        let horizon = Horizon::new(&BalanceSettings::default(), now);
-        assert_eq!((horizon.start, horizon.slots, horizon.day()), (NOON, 672, 96));
-        let later = NOON.saturating_add(Span::from_secs(900));
-        assert_eq!(Horizon::new(&BalanceSettings::default(), later).start, later);
-    }
-
-    #[test]
-    fn short_slots_make_a_short_horizon() {
-        let settings = BalanceSettings { slot: Span::from_secs(1), ..BalanceSettings::default() };
-        assert_eq!(Horizon::new(&settings, NOON).slots, 4096);
-    }
-
-    #[test]
-    fn a_job_counts_in_every_slot_that_it_hits() {
-        let loads = loads_of([(every(3600, 1800), 2, MINUTE)]);
-        let runs = loads.by_slot(Measure::Runs);
-        let hit: Vec<usize> = (0..672).filter(|slot| runs[*slot] > 0.0).collect();
-        assert_eq!(hit, (0..168).map(|hour| hour * 4 + 2).collect::<Vec<_>>());
-        assert_eq!(runs[2], 2.0);
-        assert_eq!(loads.by_slot(Measure::Cost)[6], 60.0);
-        assert_eq!(loads.by_slot(Measure::Next)[2], 2.0);
-        assert_eq!(total(&loads, Measure::Next), 2.0);
-        assert_eq!(loads.jobs(), 2);
-    }
-
-    #[test]
-    fn odd_intervals_hit_the_slots_of_their_times() {
-        for secs in [1200, 1500, 25_200, 129_600, 6000, 4200, 604_800, 2_592_000] {
-            for offset in [0, 17, 899, 1000, 3599] {
-                let loads = loads_of([(every(secs, offset), 1, MINUTE)]);
-                let mut expected = vec![0.0; 672];
-                let first = (offset - NOON.as_micros() / 1_000_000).rem_euclid(secs);
-                let times = (0..).map(|n| first + n * secs).take_while(|secs| *secs < 604_800);
-                times.for_each(|secs| expected[(secs / 900) as usize] += 1.0);
-                assert_eq!(loads.by_slot(Measure::Runs), expected, "every {secs} at {offset}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_shorter_than_a_slot_counts_as_often_as_it_runs() {
-        let loads = loads_of([(every(60, 7), 1, MINUTE)]);
-        assert!(loads.by_slot(Measure::Runs).iter().all(|runs| *runs == 15.0));
-        assert_eq!(loads.by_slot(Measure::Cost)[0], 900.0);
-        assert_eq!(total(&loads, Measure::Next), 1.0);
-        let loads = loads_of([(every(420, 0), 1, MINUTE)]);
-        assert!(loads.by_slot(Measure::Runs).iter().all(|runs| [2.0, 3.0].contains(runs)));
-        assert_eq!(total(&loads, Measure::Runs), 604_800.0 / 420.0);
-    }
-
-    #[test]
-    fn clocks_and_periods_count_too() {
-        let loads = loads_of([(nine(), 1, MINUTE)]);
-        let runs = loads.by_slot(Measure::Runs);
-        let hit: Vec<usize> = (0..672).filter(|slot| runs[*slot] > 0.0).collect();
-        assert_eq!(hit, (0..7).map(|day| day * 96 + 84).collect::<Vec<_>>());
-        assert_eq!(total(&loads, Measure::Next), 1.0);
-        let period = Periodic::new(Span::from_secs(86_400), None).unwrap().period();
-        let often = Rhythm { beat: Beat::Often(period), fixed: true, from: None, hours: None };
-        let loads = loads_of([(often, 96, MINUTE)]);
-        assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (runs - 1.0).abs() < 1e-9));
-        assert!((total(&loads, Measure::Next) - 96.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_phase_that_is_known_less_exactly_than_slots_are_long_is_shared_out() {
-        let mut loads = loads_with_slot(Span::from_secs(300));
-        loads.add(&daily(0), 3, MINUTE);
-        assert_eq!(loads.by_slot(Measure::Runs)[143..148], [0.0, 1.0, 1.0, 1.0, 0.0]);
-        assert_eq!(loads.by_slot(Measure::Cost)[144], 20.0);
-        assert_eq!(total(&loads, Measure::Next), 3.0);
-    }
-
-    fn rhythm() -> impl Strategy<Value = Rhythm> {
-        let intervals =
-            vec![60, 420, 900, 1200, 1500, 3600, 6000, 25_200, 86_400, 604_800, 864_000];
-        prop_oneof![
-            (prop::sample::select(intervals), 0_i64..1_000_000)
-                .prop_map(|(secs, offset)| every(secs, offset)),
-            Just(nine()),
-            (0_i32..3000).prop_map(|slot| Rhythm {
-                beat: Beat::Once(Slot(Slot::of(NOON).0 + slot)),
-                fixed: true,
-                from: None,
-                hours: None,
-            }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn counts_are_what_a_recount_gives_after_any_adds_and_removes(
-            kept in prop::collection::vec((rhythm(), 1_u64..50, 0_u64..9000), 0..12),
-            gone in prop::collection::vec((rhythm(), 1_u64..50, 0_u64..9000), 0..12),
-            slot in prop::sample::select(vec![60_u64, 300, 900, 1200, 3600]),
-        ) {
-            let mut loads = loads_with_slot(Span::from_secs(slot));
-            let mut recount = loads.clone();
-            for (rhythm, jobs, secs) in &gone {
-                loads.add(rhythm, *jobs, Span::from_secs(*secs));
-            }
-            for (rhythm, jobs, secs) in &kept {
-                loads.add(rhythm, *jobs, Span::from_secs(*secs));
-                recount.add(rhythm, *jobs, Span::from_secs(*secs));
-            }
-            for (rhythm, jobs, secs) in gone.iter().rev() {
-                loads.remove(rhythm, *jobs, Span::from_secs(*secs));
-            }
-            // What the heaviest run was is not known after a removal.
-            loads.heaviest.clone_from(&recount.heaviest);
-            prop_assert_eq!(loads, recount);
-        }
-    }
-}
+mod tests;

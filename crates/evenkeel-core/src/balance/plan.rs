@@ -1,10 +1,11 @@
 //! Which jobs a rebalance moves, and where to.
 //!
-//! What it makes even are runs: it lowers the sum of the squares of what lies in each slot of the
-//! horizon, which is least when all slots hold the same, and which no move may raise. Then, as long
-//! as runs stay as even as they are, it makes even what they cost, mostly by exchanging a heavy job
-//! for a light one. Of all the moves it finds, in the order of what they gain, it keeps those up to
-//! the point from which on the score does not change.
+//! What it makes even are runs, by the sum of the squares of what lies in each slot of the horizon: it
+//! is least when all slots hold the same. At first what runs cost counts as much, so that the moves
+//! are good for both, then less, and at last not at all. Then, as long as runs stay as even as they
+//! are, heavy jobs change places with light ones. Of all the moves found, in about the order of what
+//! they gain, a plan has those up to the point from which on the score of runs does not change; it is
+//! never lower than without a plan.
 
 mod board;
 mod classes;
@@ -162,7 +163,20 @@ pub fn plan(
         board.even_out_runs();
     }
     board.even_out_costs();
-    let steps = board.steps_worth(&with_heaviest(own, jobs, rhythms), wanted);
+    let mut heaviest: HashMap<RhythmKey, u64> = HashMap::new();
+    for job in jobs {
+        if let Some(key) = job.rhythm {
+            let heavy = heaviest.entry(key).or_default();
+            *heavy = (*heavy).max(job.cost.as_micros());
+        }
+    }
+    let mut known = own.clone();
+    for (key, cost) in heaviest {
+        if let Some(rhythm) = rhythms.get(&key) {
+            note_heaviest(&mut known, rhythm, cost);
+        }
+    }
+    let steps = board.steps_worth(&known, wanted);
     board.steps.truncate(steps);
     let (moves, texts, loads_after) = board.moves(own, rhythms);
     Plan {
@@ -176,29 +190,24 @@ pub fn plan(
     }
 }
 
-/// The same load, and what the heaviest of the jobs is in each slot: counts only say what they cost
-/// together.
-fn with_heaviest(own: &Loads, jobs: &[Placement], rhythms: &HashMap<RhythmKey, Rhythm>) -> Loads {
-    let mut heaviest: HashMap<RhythmKey, u64> = HashMap::new();
-    for job in jobs {
-        if let Some(key) = job.rhythm {
-            let heavy = heaviest.entry(key).or_default();
-            *heavy = (*heavy).max(job.cost.as_micros());
+/// Takes note of a job that costs so many microseconds: counts only say what all of a rhythm cost
+/// together, and the heaviest has to be somewhere.
+fn note_heaviest(loads: &mut Loads, rhythm: &Rhythm, cost: u64) {
+    let (grid, day) = (loads.horizon().grid(), loads.horizon().day());
+    grid.visit(rhythm, |hit| {
+        if hit.slot < day {
+            loads.heaviest[hit.slot] = loads.heaviest[hit.slot].max(cost.cast_signed());
         }
-    }
-    let mut loads = own.clone();
-    let (grid, day) = (own.horizon().grid(), own.horizon().day());
-    for (key, heavy) in heaviest {
-        if let Some(rhythm) = rhythms.get(&key) {
-            grid.visit(rhythm, |hit| {
-                if hit.slot < day {
-                    let heaviest = &mut loads.heaviest[hit.slot];
-                    *heaviest = (*heaviest).max(heavy.cast_signed());
-                }
-            });
-        }
-    }
-    loads
+    });
+}
+
+/// How many jobs have come to a rhythm or left it, and what they cost.
+#[derive(Copy, Clone, Default)]
+struct Flow {
+    jobs: i64,
+    cost: i64,
+    /// The heaviest that came.
+    heaviest: u64,
 }
 
 impl Board<'_> {
@@ -212,12 +221,7 @@ impl Board<'_> {
         self.steps.iter().for_each(|step| at[step.mover as usize] = step.to);
         let mut moves = Vec::new();
         let mut reached: HashMap<(u32, u32), (RhythmKey, Rhythm)> = HashMap::new();
-        let mut changes: BTreeMap<RhythmKey, (i64, i64)> = BTreeMap::new();
-        let mut change = |key, jobs: i64, cost: u64| {
-            let sums = changes.entry(key).or_default();
-            sums.0 += jobs;
-            sums.1 += jobs * i64::try_from(cost).unwrap_or(i64::MAX);
-        };
+        let mut flows: HashMap<RhythmKey, Flow> = HashMap::new();
         let mut texts = HashMap::new();
         for step in &self.steps {
             let mover = &self.movers[step.mover as usize];
@@ -239,9 +243,14 @@ impl Board<'_> {
                     (key, rhythm)
                 });
             if let Some(left) = job.rhythm {
-                change(left, -1, mover.cost);
+                let flow = flows.entry(left).or_default();
+                flow.jobs -= 1;
+                flow.cost -= mover.cost.cast_signed();
             }
-            change(*rhythm, 1, mover.cost);
+            let flow = flows.entry(*rhythm).or_default();
+            flow.jobs += 1;
+            flow.cost += mover.cost.cast_signed();
+            flow.heaviest = flow.heaviest.max(mover.cost);
             moves.push(Move {
                 job: job.job,
                 generation: job.generation,
@@ -253,9 +262,12 @@ impl Board<'_> {
         moves.chunks_mut(BATCH).for_each(|batch| batch.sort_by_key(|it| it.job));
         let reached: HashMap<_, _> = reached.into_values().collect();
         let mut loads = own.clone();
-        for (key, (jobs, cost)) in changes {
+        let mut flows: Vec<(RhythmKey, Flow)> = flows.into_iter().collect();
+        flows.sort_unstable_by_key(|(key, _)| *key);
+        for (key, flow) in flows {
             if let Some(rhythm) = rhythms.get(&key).or_else(|| reached.get(&key)) {
-                change_load(&mut loads, rhythm, jobs, cost);
+                change_load(&mut loads, rhythm, flow.jobs, flow.cost);
+                note_heaviest(&mut loads, rhythm, flow.heaviest);
             }
         }
         (moves, texts, loads)

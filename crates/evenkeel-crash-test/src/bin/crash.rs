@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Parser;
-use evenkeel_crash_test::{Outcome, Plan, Programs, Settings, StoreKind, run};
+use evenkeel_crash_test::{
+    Outcome, Plan, Programs, RebalanceSettings, Settings, StoreKind, rebalance_under_fire, run,
+};
 
 /// Kills, freezes and restarts servers while jobs run, and judges what they did.
 #[derive(Debug, Parser)]
@@ -23,10 +25,20 @@ struct Arguments {
     /// How many servers; always one on SQLite
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=26))]
     nodes: u64,
+    /// Move jobs to other times and back while they fire, instead of breaking anything; PostgreSQL
+    #[arg(long)]
+    rebalance: bool,
+    /// With --rebalance: how many jobs
+    #[arg(long, default_value_t = 10_000, requires = "rebalance")]
+    jobs: usize,
 }
 
 fn main() -> ExitCode {
-    match test(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    if arguments.rebalance {
+        return rebalance(&arguments);
+    }
+    match test(&arguments) {
         Ok(outcome) => {
             println!("{}", outcome.report);
             if let Some(logs) = &outcome.logs {
@@ -36,6 +48,31 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("crash test: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Seconds between two times of a job.
+const REBALANCE_EVERY: u32 = 6;
+
+fn rebalance(arguments: &Arguments) -> ExitCode {
+    let run = |programs| {
+        rebalance_under_fire(&RebalanceSettings {
+            nodes: usize::try_from(arguments.nodes)?,
+            jobs: arguments.jobs,
+            every: REBALANCE_EVERY,
+            length: Duration::from_secs(60 * arguments.minutes),
+            programs,
+        })
+    };
+    match Programs::find().and_then(run) {
+        Ok(report) => {
+            println!("{report}");
+            if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("rebalance test: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -138,6 +138,7 @@ impl Calm {
             stall: self.poll / 20,
             note_every: self.poll,
             metrics_interval: self.poll * 5,
+            score_every: Duration::from_secs(7 * 86_400),
             retention: Retention {
                 per_job: 5,
                 every: Duration::from_secs(7 * 86_400),

@@ -1,7 +1,7 @@
 //! What of a job lists can be asked for by.
 
-use evenkeel_core::{About, Definition};
-use evenkeel_store::labels_of;
+use evenkeel_core::{About, JobNo};
+use evenkeel_store::{Job, JobChange, labels_of};
 
 use crate::error::Tried;
 use crate::pool::Connection;
@@ -33,31 +33,51 @@ impl Labels {
     }
 }
 
-/// Writes down what a job that was changed can be found by.
-pub(super) async fn write_anew(
-    connection: &Connection,
-    tenant: i32,
-    job_no: i64,
-    about: Option<&About>,
-    definition: Option<&Definition>,
-) -> Tried<()> {
-    if let Some(definition) = definition {
-        let sql = include_str!("../../queries/register_traits.sql");
-        let lane = definition.lane as i16;
-        connection.change(sql, &[&job_no, &definition.executor.kind, &lane]).await?;
-    }
-    if let Some(about) = about {
-        forget(connection, job_no).await?;
-        let mut labels = Labels::default();
-        labels.push(job_no, about);
-        labels.write(connection, tenant).await?;
-    }
-    Ok(())
+/// What jobs that were changed or deleted can be found by from now on, as arrays.
+#[derive(Debug, Default)]
+pub(super) struct Anew {
+    /// Those whose labels are no longer theirs.
+    stripped: Vec<i64>,
+    labels: Labels,
+    job_no: Vec<i64>,
+    executor: Vec<String>,
+    lane: Vec<i16>,
 }
 
-/// A job has no labels any more.
-pub(super) async fn forget(connection: &Connection, job_no: i64) -> Tried<()> {
-    let sql = include_str!("../../queries/register_forget_labels.sql");
-    connection.change(sql, &[&job_no]).await?;
-    Ok(())
+impl Anew {
+    /// Most changes touch nothing that lists ask for.
+    pub(super) fn push(&mut self, job: &Job, change: &JobChange) {
+        if let Some(about) = &change.about
+            && about.metadata != job.about.metadata
+        {
+            self.stripped.push(job.no.0);
+            self.labels.push(job.no.0, about);
+        }
+        let (old, new) = (&job.definition, change.definition.as_ref());
+        if let Some(new) = new
+            && (new.executor.kind != old.executor.kind || new.lane != old.lane)
+        {
+            self.job_no.push(job.no.0);
+            self.executor.push(new.executor.kind.clone());
+            self.lane.push(new.lane as i16);
+        }
+    }
+
+    /// A job has no labels any more.
+    pub(super) fn forget(&mut self, job: JobNo) {
+        self.stripped.push(job.0);
+    }
+
+    pub(super) async fn write(&self, connection: &Connection, tenant: i32) -> Tried<()> {
+        let Self { stripped, labels, job_no, executor, lane } = self;
+        if !job_no.is_empty() {
+            let sql = include_str!("../../queries/register_traits.sql");
+            connection.change(sql, &[job_no, executor, lane]).await?;
+        }
+        if !stripped.is_empty() {
+            let sql = include_str!("../../queries/register_forget_labels.sql");
+            connection.change(sql, &[stripped]).await?;
+        }
+        labels.write(connection, tenant).await
+    }
 }

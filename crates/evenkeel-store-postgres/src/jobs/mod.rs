@@ -12,7 +12,7 @@ mod register;
 mod trigger;
 
 use async_trait::async_trait;
-use evenkeel_core::{Definition, JobId, Slot};
+use evenkeel_core::{Definition, JobId, Slot, Timestamp};
 use evenkeel_store::{
     Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Obeyed, Order, Page,
     PageRequest, Registered, Scope, SlotLoad, StoreError, Triggered,
@@ -33,11 +33,19 @@ impl JobStore for PostgresStore {
     }
 
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.get_with_now(scope, id).await?.map(|(job, _)| job))
+    }
+
+    async fn get_with_now(
+        &self,
+        scope: &Scope,
+        id: JobId,
+    ) -> Result<Option<(Job, Timestamp)>, StoreError> {
         let args = (id.0, scope.tenant.0);
         self.api
             .run(args, |connection, args| async move {
                 let (id, tenant) = &*args;
-                read::get_job(&connection, *id, *tenant).await
+                read::get_with_now(&connection, *id, *tenant).await
             })
             .await
     }

@@ -5,18 +5,19 @@
 
 use std::collections::{HashMap, HashSet};
 
+use evenkeel_core::balance::Load;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::status::Effect;
-use evenkeel_core::{JobId, JobNo, RunKey};
+use evenkeel_core::{JobId, JobNo, RunKey, Timestamp};
 use evenkeel_store::{
     Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError,
 };
 use uuid::Uuid;
 
-use super::labels;
+use super::labels::Anew;
 use super::plan::Plan;
 use super::read::get_jobs;
-use super::trigger::free_key;
+use super::trigger::free_keys;
 use crate::PostgresStore;
 use crate::columns::{get, key, micros, name_list};
 use crate::error::{Failure, Tried};
@@ -50,7 +51,7 @@ pub(super) async fn order(
 
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
     let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
-    let mut chains = lock(connection, args, &ids).await?;
+    let Locked { mut chains, counted } = lock(connection, args, &ids).await?;
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
     let jobs: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
@@ -66,23 +67,30 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
             Err(answer) => answers.push(Some(answer)),
             Ok((job, effect)) => {
                 answers.push(None);
-                let run = match order.action {
-                    Action::Retry { n, .. } => Some(free_key(connection, job, n, now).await?),
-                    _ => None,
-                };
-                plans.push(Plan { order, job, effect, run });
+                plans.push(Plan { order, job, effect, run: None });
             }
         }
     }
-    super::plan::write(connection, &plans, args.tenant, now).await?;
-    end(connection, &plans, &mut chains, now).await?;
-    let running = find_running(connection, &plans).await?;
+    begin(connection, &mut plans, now).await?;
+    let loads: Vec<Option<Load>> = plans.iter().map(Plan::load).collect();
+    super::plan::write(connection, &plans, &loads, args.tenant, now).await?;
+    let withdrawn = end(connection, &plans, &mut chains, args.tenant, now).await?;
+    let mut attempts = Attempts { running: find_running(connection, &plans).await?, withdrawn };
     super::plan::count(connection, &plans, args.tenant).await?;
-    tell(connection, args.tenant, &plans, running, answers).await
+    let answers = tell(connection, args.tenant, &plans, &mut attempts, answers).await?;
+    super::plan::count_loads(connection, &plans, &loads, &counted).await?;
+    Ok(answers)
 }
 
-/// Locks all that the orders are about. Gives the chains of each job.
-async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Vec<Chains>> {
+/// What is known of locked jobs that is not read anew afterwards.
+struct Locked {
+    chains: Vec<Chains>,
+    /// The rhythm and the cost of each job that counts.
+    counted: HashMap<JobNo, (i64, i64)>,
+}
+
+/// Locks all that the orders are about.
+async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locked> {
     let sql = include_str!("../../queries/order_lock_jobs.sql");
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
@@ -103,7 +111,14 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Vec<C
     let read = |row| {
         Ok(Chains { job_no: get(row, 0)?, live: get(row, 1)?, head: (get(row, 2)?, get(row, 3)?) })
     };
-    rows.iter().map(read).collect()
+    let chains = rows.iter().map(read).collect::<Tried<Vec<Chains>>>()?;
+    let mut counted = HashMap::new();
+    for row in &rows {
+        if get(row, 4)? {
+            counted.insert(JobNo(get(row, 0)?), (get(row, 5)?, get(row, 6)?));
+        }
+    }
+    Ok(Locked { chains, counted })
 }
 
 /// Later than whatever was waited for.
@@ -165,61 +180,98 @@ fn decide(
     Ok(effect)
 }
 
-/// Takes away what waits of jobs that stop, and opens what waits of those that are redefined.
+/// Finds free keys for the runs that begin.
+async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tried<()> {
+    let number = |action: &Action| match action {
+        Action::Retry { n, .. } => Some(*n),
+        _ => None,
+    };
+    let begun = plans.iter().filter_map(|plan| Some((plan.job, number(&plan.order.action)?)));
+    let wanted: Vec<(&Job, u32)> = begun.collect();
+    let mut free = free_keys(connection, &wanted, now).await?.into_iter();
+    for plan in plans.iter_mut().filter(|plan| number(&plan.order.action).is_some()) {
+        plan.run = free.next();
+    }
+    Ok(())
+}
+
+/// Attempts, by job.
+type OfJobs = HashMap<JobNo, Vec<RunKey>>;
+
+/// The attempts that orders are about.
+struct Attempts {
+    running: OfJobs,
+    withdrawn: OfJobs,
+}
+
+/// Takes away what waits of jobs that stop, and opens what waits of those that are redefined. Says
+/// what was taken away.
 async fn end(
     connection: &Connection,
     plans: &[Plan<'_>],
     chains: &mut [Chains],
+    tenant: i32,
     now: i64,
-) -> Tried<()> {
+) -> Tried<OfJobs> {
+    let mut taken = OfJobs::new();
     let stopped = plans.iter().filter(|plan| plan.effect.withdraws);
     let stopped: Vec<i64> = stopped.map(|plan| plan.job.no.0).collect();
     if !stopped.is_empty() {
         let withdrawn = withdraw(connection, &stopped).await?;
-        close(connection, chains, withdrawn, RunStatus::Cancelled, now).await?;
+        for key in close(connection, chains, withdrawn, RunStatus::Cancelled, now).await? {
+            taken.entry(key.job_no).or_default().push(key);
+        }
     }
+    let (mut anew, mut openings) = (Anew::default(), OpeningColumns::default());
     for plan in plans {
         match &plan.order.action {
             Action::Change(change) => {
                 if plan.job.waiting > 0 {
-                    open_anew(connection, plan.job, change, now).await?;
+                    openings.push(plan.job, change, now);
                 }
-                // Most changes touch nothing that lists ask for.
-                let about = change.about.as_ref();
-                let about = about.filter(|about| about.metadata != plan.job.about.metadata);
-                let (old, new) = (&plan.job.definition, change.definition.as_ref());
-                let definition = new
-                    .filter(|new| new.executor.kind != old.executor.kind || new.lane != old.lane);
-                let (tenant, no) = (plan.job.tenant.0, plan.job.no.0);
-                labels::write_anew(connection, tenant, no, about, definition).await?;
+                anew.push(plan.job, change);
             }
-            Action::Delete => labels::forget(connection, plan.job.no.0).await?,
+            Action::Delete => anew.forget(plan.job.no),
             _ => {}
         }
     }
-    Ok(())
+    openings.write(connection).await?;
+    anew.write(connection, tenant).await?;
+    Ok(taken)
 }
 
-/// What waits in the queue may be claimed when and where the definition says.
-async fn open_anew(connection: &Connection, job: &Job, change: &JobChange, now: i64) -> Tried<()> {
-    let Some(definition) = &change.definition else { return Ok(()) };
-    let average = definition.average(job.history.average_good_duration);
-    let opening = Opening::of(definition, average, evenkeel_core::Timestamp::from_micros(now));
-    let forbidden = name_list(&definition.dont_run_on_nodes);
-    connection
-        .change(
-            include_str!("../../queries/order_open_ready.sql"),
-            &[&job.no.0, &micros(opening.from), &micros(opening.until), &forbidden],
-        )
-        .await?;
-    Ok(())
+/// When and where what waits in the queue may be claimed, as arrays.
+#[derive(Default)]
+struct OpeningColumns {
+    job_no: Vec<i64>,
+    from: Vec<Option<i64>>,
+    until: Vec<Option<i64>>,
+    forbidden: Vec<Option<String>>,
+}
+
+impl OpeningColumns {
+    fn push(&mut self, job: &Job, change: &JobChange, now: i64) {
+        let Some(definition) = &change.definition else { return };
+        let average = definition.average(job.history.average_good_duration);
+        let opening = Opening::of(definition, average, Timestamp::from_micros(now));
+        self.job_no.push(job.no.0);
+        self.from.push(micros(opening.from));
+        self.until.push(micros(opening.until));
+        self.forbidden.push(name_list(&definition.dont_run_on_nodes));
+    }
+
+    async fn write(&self, connection: &Connection) -> Tried<()> {
+        let Self { job_no, from, until, forbidden } = self;
+        if !job_no.is_empty() {
+            let sql = include_str!("../../queries/order_open_ready.sql");
+            connection.change(sql, &[job_no, from, until, forbidden]).await?;
+        }
+        Ok(())
+    }
 }
 
 /// What runs of the jobs. Of those that are over it is asked to end.
-async fn find_running(
-    connection: &Connection,
-    plans: &[Plan<'_>],
-) -> Tried<HashMap<JobNo, Vec<RunKey>>> {
+async fn find_running(connection: &Connection, plans: &[Plan<'_>]) -> Tried<OfJobs> {
     let (mut numbers, mut counts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     for plan in plans {
         let running = plan.job.live.saturating_sub(plan.job.waiting);
@@ -229,7 +281,7 @@ async fn find_running(
             ends.push(plan.effect.ends_running);
         }
     }
-    let mut running: HashMap<JobNo, Vec<RunKey>> = HashMap::new();
+    let mut running = OfJobs::new();
     if numbers.is_empty() {
         return Ok(running);
     }
@@ -247,7 +299,7 @@ async fn tell(
     connection: &Connection,
     tenant: i32,
     plans: &[Plan<'_>],
-    mut running: HashMap<JobNo, Vec<RunKey>>,
+    attempts: &mut Attempts,
     answers: Vec<Option<Obeyed>>,
 ) -> Tried<Vec<Obeyed>> {
     let is_left = |plan: &&Plan<'_>| plan.effect.standing != Standing::Deleted;
@@ -257,8 +309,10 @@ async fn tell(
     let mut after: HashMap<JobNo, Job> = after.into_iter().map(|job| (job.no, job)).collect();
     let mut done = plans.iter().map(|plan| {
         let no = plan.job.no;
-        let running = running.remove(&no).unwrap_or_default();
-        Obeyed::Done(Box::new(Done { job: after.remove(&no), running, run: plan.run }))
+        let running = attempts.running.remove(&no).unwrap_or_default();
+        let withdrawn = attempts.withdrawn.remove(&no).unwrap_or_default();
+        let job = after.remove(&no);
+        Obeyed::Done(Box::new(Done { job, running, withdrawn, run: plan.run }))
     });
     answers.into_iter().map(|answer| answer.or_else(|| done.next()).ok_or(Failure::Again)).collect()
 }

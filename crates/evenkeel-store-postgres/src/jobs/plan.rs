@@ -1,10 +1,14 @@
 //! Orders that are obeyed, as columns.
 
+use std::collections::HashMap;
+
+use evenkeel_core::balance::Load;
 use evenkeel_core::status::Effect;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{Definition, JobNo, RunKey, Timestamp};
 use evenkeel_store::{Action, Job, Order, Standing, StoreError};
 
 use super::definition_text;
+use crate::balance::{Counts, LoadColumns};
 use crate::columns::{KeyColumns, micros, slot};
 use crate::error::Tried;
 use crate::pool::Connection;
@@ -34,7 +38,8 @@ impl Plan<'_> {
     /// The next time it gives the job, or that it has none; `None` if that stays.
     fn place(&self) -> Option<Option<Timestamp>> {
         match &self.order.action {
-            Action::Resume { next_at } => Some(*next_at),
+            // One that has no time left has none already, and nothing was decided anew.
+            Action::Resume { next_at } => next_at.is_some().then_some(*next_at),
             Action::Retry { next_at, .. } => {
                 (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
             }
@@ -42,12 +47,29 @@ impl Plan<'_> {
             Action::Pause | Action::Cancel | Action::Delete => None,
         }
     }
+
+    /// The definition it gives the job, if it does.
+    fn definition(&self) -> Option<&Definition> {
+        match &self.order.action {
+            Action::Change(change) => change.definition.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What the job counts for from then on.
+    pub(super) fn load(&self) -> Option<Load> {
+        let is_active = self.effect.standing == Standing::Active;
+        let next_at = self.place().unwrap_or(self.job.next_at).filter(|_| is_active)?;
+        let definition = self.definition().unwrap_or(&self.job.definition);
+        Load::of(definition, self.job.history.average_good_duration, next_at)
+    }
 }
 
 /// The rows of jobs, their states, and what begins.
 pub(super) async fn write(
     connection: &Connection,
     plans: &[Plan<'_>],
+    loads: &[Option<Load>],
     tenant: i32,
     now: i64,
 ) -> Tried<()> {
@@ -57,7 +79,7 @@ pub(super) async fn write(
     let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
     let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.standing as i16).collect();
     write_jobs(connection, plans, &numbers, &standings, now).await?;
-    write_states(connection, plans, &numbers, &standings, now).await?;
+    write_states(connection, plans, loads, &numbers, &standings, now).await?;
     let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();
     if !begun.job_no.is_empty() {
         let sql = include_str!("../../queries/order_wakes.sql");
@@ -106,6 +128,7 @@ async fn write_jobs(
 async fn write_states(
     connection: &Connection,
     plans: &[Plan<'_>],
+    loads: &[Option<Load>],
     numbers: &[i64],
     standings: &[i16],
     now: i64,
@@ -117,17 +140,27 @@ async fn write_states(
     let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
     let by_end: Vec<Option<bool>> = plans
         .iter()
-        .map(|plan| match &plan.order.action {
-            Action::Change(change) => change.definition.as_ref(),
-            _ => None,
-        })
-        .map(|definition| definition.map(|definition| definition.schedule.follows_its_end()))
+        .map(|plan| plan.definition().map(|definition| definition.schedule.follows_its_end()))
         .collect();
     let begins: Vec<bool> = plans.iter().map(|plan| plan.run.is_some()).collect();
+    let loads: LoadColumns = loads.iter().map(Option::as_ref).collect();
     connection
         .change(
             include_str!("../../queries/order_write_states.sql"),
-            &[&now, &numbers, &standings, &stopped_at, &placed, &next_at, &slots, &by_end, &begins],
+            &[
+                &now,
+                &numbers,
+                &standings,
+                &stopped_at,
+                &placed,
+                &next_at,
+                &slots,
+                &by_end,
+                &begins,
+                &loads.rhythm,
+                &loads.cost_us,
+                &loads.cost_stated,
+            ],
         )
         .await?;
     Ok(())
@@ -152,4 +185,24 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
         connection.change(sql, &[&over, &tenant, &deleted, &paused, &cancelled]).await?;
     }
     Ok(())
+}
+
+/// Keeps the counts of load, last of all; `counted` is what jobs counted for before.
+pub(super) async fn count_loads(
+    connection: &Connection,
+    plans: &[Plan<'_>],
+    loads: &[Option<Load>],
+    counted: &HashMap<JobNo, (i64, i64)>,
+) -> Tried<()> {
+    let mut counts = Counts::default();
+    for (plan, load) in plans.iter().zip(loads) {
+        let tenant = plan.job.tenant.0;
+        if let Some((rhythm, cost)) = counted.get(&plan.job.no) {
+            counts.leave(tenant, *rhythm, *cost);
+        }
+        if let Some(load) = load {
+            counts.add(tenant, load);
+        }
+    }
+    counts.write(connection).await
 }

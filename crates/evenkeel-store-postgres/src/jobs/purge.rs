@@ -1,5 +1,7 @@
 //! Forgets what a deleted job has left.
 
+use std::collections::HashSet;
+
 use evenkeel_core::JobId;
 use evenkeel_store::{Scope, StoreError};
 use tokio_postgres::Row;
@@ -7,7 +9,7 @@ use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::columns::{count, get};
-use crate::error::Tried;
+use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
 /// So many chains that still go on are passed over in one step.
@@ -38,18 +40,21 @@ pub(super) async fn purge(
 }
 
 async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
+    let depth = i64::from(args.limit.saturating_add(PASSED_MAX));
+    let lock = include_str!("../../queries/purge_lock_runs.sql");
+    let rows = connection.rows(lock, &[&args.id, &args.tenant, &depth]).await?;
+    let locked = rows.iter().map(chain).collect::<Tried<HashSet<Chain>>>()?;
     let lock = include_str!("../../queries/purge_lock.sql");
     let Some(row) = connection.maybe_row(lock, &[&args.id, &args.tenant]).await? else {
         return Ok(0);
     };
     let job_no: i64 = get(&row, 0)?;
-    let depth = i64::from(args.limit.saturating_add(PASSED_MAX));
     let look = include_str!("../../queries/purge_look.sql");
     let rows = connection.rows(look, &[&job_no, &depth]).await?;
     let (mut gone, mut left, mut rest) = (Vec::new(), Vec::new(), None);
     let mut attempts = 0;
     for row in &rows {
-        let chain: Chain = (get(row, 0)?, get(row, 1)?);
+        let chain = chain(row)?;
         if attempts >= u64::from(args.limit) {
             rest = Some(chain);
             break;
@@ -61,23 +66,33 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
             attempts += count(row, 2)?;
         }
     }
+    // Another purge was quicker, and this one looks deeper than it has locked.
+    if !left.iter().all(|chain| locked.contains(chain)) {
+        return Err(Failure::Again);
+    }
     let mut forgotten = forget(connection, job_no, &gone).await?;
     relink(connection, job_no, &left, rest).await?;
     if rest.is_none() && forgotten < u64::from(args.limit) {
         let sql = include_str!("../../queries/purge_kept.sql");
         let rows = connection.rows(sql, &[&job_no]).await?;
-        let read = |row: &Row| Ok((get(row, 0)?, get(row, 1)?));
-        let kept = rows.iter().map(read).collect::<Tried<Vec<Chain>>>()?;
+        let kept = rows.iter().map(chain).collect::<Tried<Vec<Chain>>>()?;
         forgotten += forget(connection, job_no, &kept).await?;
     }
     Ok(forgotten)
+}
+
+fn chain(row: &Row) -> Tried<Chain> {
+    Ok((get(row, 0)?, get(row, 1)?))
 }
 
 async fn forget(connection: &Connection, job_no: i64, chains: &[Chain]) -> Tried<u64> {
     if chains.is_empty() {
         return Ok(0);
     }
-    let (times, sequences): (Vec<i64>, Vec<i32>) = chains.iter().copied().unzip();
+    // In the order in which retention takes them.
+    let mut chains = chains.to_vec();
+    chains.sort_unstable();
+    let (times, sequences): (Vec<i64>, Vec<i32>) = chains.into_iter().unzip();
     let sql = include_str!("../../queries/purge_forget.sql");
     Ok(count(&connection.row(sql, &[&job_no, &times, &sequences]).await?, 0)?)
 }

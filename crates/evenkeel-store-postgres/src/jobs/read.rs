@@ -13,6 +13,19 @@ pub(super) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> T
     Ok(get_jobs(connection, &[id], tenant).await?.pop())
 }
 
+/// The job, and what the database's clock said when it was looked for.
+pub(super) async fn get_with_now(
+    connection: &Connection,
+    id: Uuid,
+    tenant: i32,
+) -> Tried<Option<(Job, Timestamp)>> {
+    let sql = include_str!("../../queries/get_with_now.sql");
+    let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
+    let (now, is_all) = (time(&row, 30)?, get::<bool>(&row, 31)?);
+    let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
+    Ok(job.map(|job| (job, now)))
+}
+
 pub(super) async fn get_jobs(
     connection: &Connection,
     ids: &[Uuid],

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use evenkeel_core::balance::Load;
 use evenkeel_core::{JobId, JobNo};
 use evenkeel_store::{NewJob, Now, Registered, Scope, StoreError};
 use uuid::Uuid;
@@ -9,6 +10,7 @@ use uuid::Uuid;
 use super::definition_text;
 use super::labels::Labels;
 use crate::PostgresStore;
+use crate::balance::{Counts, LoadColumns};
 use crate::columns::{get, micros, slot};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
@@ -36,6 +38,7 @@ struct Columns {
     by_end: Vec<bool>,
     executor: Vec<String>,
     lane: Vec<i16>,
+    loads: Vec<Option<Load>>,
 }
 
 pub(super) async fn register(
@@ -49,9 +52,11 @@ pub(super) async fn register(
     }
     let namesakes = namesakes(&jobs);
     let mut columns = Columns::default();
+    let mut before: Option<&NewJob> = None;
     for (job, namesake) in jobs.iter().zip(&namesakes) {
         if namesake.is_none() {
-            columns.push(job)?;
+            columns.push(job, before)?;
+            before = Some(job);
         }
     }
     let now = micros(now.literal());
@@ -92,11 +97,19 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
         };
         answers.push(answer);
     }
+    let mut counts = Counts::default();
+    for (id, load) in args.columns.id.iter().zip(&args.columns.loads) {
+        if let Some(load) = load.as_ref().filter(|_| made.contains_key(&JobId(*id))) {
+            counts.add(args.tenant, load);
+        }
+    }
+    counts.write(connection).await?;
     Ok(answers)
 }
 
 async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, JobNo>> {
     let columns = &args.columns;
+    let loads: LoadColumns = columns.loads.iter().map(Option::as_ref).collect();
     let rows = connection
         .rows(
             include_str!("../../queries/register.sql"),
@@ -114,6 +127,9 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, Jo
                 &columns.by_end,
                 &columns.executor,
                 &columns.lane,
+                &loads.rhythm,
+                &loads.cost_us,
+                &loads.cost_stated,
             ],
         )
         .await?;
@@ -158,7 +174,8 @@ fn namesakes(jobs: &[NewJob]) -> Vec<Option<usize>> {
 }
 
 impl Columns {
-    fn push(&mut self, job: &NewJob) -> Result<(), StoreError> {
+    /// `before` is the one that was pushed last.
+    fn push(&mut self, job: &NewJob, before: Option<&NewJob>) -> Result<(), StoreError> {
         let about = &job.about;
         self.id.push(job.id.0);
         self.name.push(about.name.clone());
@@ -166,12 +183,19 @@ impl Columns {
         self.source_id.push(about.source_id.clone());
         self.about
             .push(serde_json::to_string(about).map_err(|error| StoreError::Refused(error.into()))?);
-        self.definition.push(definition_text(&job.definition)?);
+        // Those that come together often do the same; comparing is quicker than writing it down.
+        let same = before.filter(|before| before.definition == job.definition);
+        let text = match (same, self.definition.last()) {
+            (Some(_), Some(text)) => text.clone(),
+            _ => definition_text(&job.definition)?,
+        };
+        self.definition.push(text);
         self.next_at.push(micros(job.next_at));
         self.slot.push(slot(job.next_at));
         self.by_end.push(job.definition.schedule.follows_its_end());
         self.executor.push(job.definition.executor.kind.clone());
         self.lane.push(job.definition.lane as i16);
+        self.loads.push(job.next_at.and_then(|at| Load::of(&job.definition, None, at)));
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::order::read_clock;
 use super::read::get_job;
 use crate::PostgresStore;
 use crate::columns::{get, micros, sequence};
-use crate::error::Tried;
+use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
 struct Args {
@@ -76,32 +76,44 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let key = free_key(connection, &job, args.n, now).await?;
+    let keys = free_keys(connection, &[(&job, args.n)], now).await?;
+    let key = *keys.first().ok_or(Failure::Again)?;
     let sql = include_str!("../../queries/trigger_open.sql");
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
     connection.change(sql, &[&job.no.0, &at, &number]).await?;
     Ok(Triggered::Accepted(key))
 }
 
-/// The key of a run that begins now: with the number `n`, or the next one that nobody has. Of a
-/// paused job it is for a moment after the pause, so that it is not stopped with what was before.
-pub(super) async fn free_key(
+/// Keys of runs that begin now, one for each job: with its number, or the next one that nobody has.
+/// Of a paused job it is for a moment after the pause, so that it is not stopped with what was
+/// before.
+pub(super) async fn free_keys(
     connection: &Connection,
-    job: &Job,
-    n: u32,
+    wanted: &[(&Job, u32)],
     now: i64,
-) -> Tried<RunKey> {
-    let after = job.stopped_at.map(|stopped_at| stopped_at.as_micros().saturating_add(1));
-    let at = after.map_or(now, |after| now.max(after));
+) -> Tried<Vec<RunKey>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let begins_at = |job: &Job| {
+        let after = job.stopped_at.map(|stopped_at| stopped_at.as_micros().saturating_add(1));
+        after.map_or(now, |after| now.max(after))
+    };
+    let at: Vec<i64> = wanted.iter().map(|(job, _)| begins_at(job)).collect();
+    let jobs: Vec<i64> = wanted.iter().map(|(job, _)| job.no.0).collect();
     let sql = include_str!("../../queries/trigger_sequences_at.sql");
-    let rows = connection.rows(sql, &[&at, &job.no.0]).await?;
-    let taken = rows.iter().map(|row| Ok(get(row, 0)?)).collect::<Tried<HashSet<i32>>>()?;
-    let numbers = (0..Sequence::NUMBERS).map(|more| n.wrapping_add(more));
-    let free = numbers
-        .map(|n| Sequence::new(Origin::Trigger, n))
-        .find(|one| !taken.contains(&sequence(*one)))
-        .unwrap_or(Sequence::new(Origin::Trigger, n));
-    Ok(first_attempt(job.no.0, at, free))
+    let rows = connection.rows(sql, &[&at, &jobs]).await?;
+    let taken = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
+    let taken = taken.collect::<Tried<HashSet<(i64, i32)>>>()?;
+    let free = |job: &Job, n: u32| {
+        let numbers = (0..Sequence::NUMBERS).map(|more| n.wrapping_add(more));
+        numbers
+            .map(|n| Sequence::new(Origin::Trigger, n))
+            .find(|one| !taken.contains(&(job.no.0, sequence(*one))))
+            .unwrap_or(Sequence::new(Origin::Trigger, n))
+    };
+    let keys = wanted.iter().zip(at);
+    Ok(keys.map(|((job, n), at)| first_attempt(job.no.0, at, free(job, *n))).collect())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 
 use super::traces;
 use crate::PostgresStore;
+use crate::balance::count_ended;
 use crate::columns::{KeyColumns, fence, get, micros, slot, span_micros, text};
 use crate::error::Tried;
 use crate::pool::Connection;
@@ -32,9 +33,10 @@ pub(super) async fn finish(
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |finish| finish.key.job_no);
             let leaves_traces = args.batch.iter().any(|end| end.traces != Traces::default());
+            let is_lone = !leaves_traces && !args.batch.iter().any(stops_job);
             match &rounds[..] {
                 // A lone statement is a transaction.
-                [] | [_] if !leaves_traces => run(&connection, &args, &rounds).await,
+                [] | [_] if is_lone => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
         })
@@ -73,7 +75,19 @@ async fn run(
         }
     }
     traces::settle(connection, &args.batch, &results).await?;
+    // Only those whose rows are locked: waiting for others here would be the wrong order.
+    let done = args.batch.iter().zip(&results).filter(|(_, result)| **result == FinishResult::Done);
+    let stopped = done.map(|(finish, _)| finish).filter(|finish| stops_job(finish));
+    let stopped: Vec<i64> = stopped.map(|finish| finish.key.job_no.0).collect();
+    if !stopped.is_empty() {
+        count_ended(connection, &stopped).await?;
+    }
     Ok(results)
+}
+
+/// Its job has no next time any more.
+fn stops_job(finish: &Finish) -> bool {
+    matches!(finish.then, Then::EndChain { stop_job: true, .. })
 }
 
 /// Ends its chain, and well, leaves nothing behind, and does nothing to its job's times.
@@ -141,10 +155,7 @@ impl FinishColumns {
                 Then::EndChain { .. } => None,
             })
             .collect();
-        let stop_job: Vec<bool> = finishes
-            .iter()
-            .map(|finish| matches!(finish.then, Then::EndChain { stop_job: true, .. }))
-            .collect();
+        let stop_job: Vec<bool> = finishes.iter().map(|finish| stops_job(finish)).collect();
         let next_at = || {
             finishes.iter().map(|finish| match finish.then {
                 Then::EndChain { next_at, .. } => next_at,

@@ -72,9 +72,11 @@ fn starts_at(fire: &Fire) -> Timestamp {
     fire.start.as_ref().map_or(fire.due, |(at, _)| fire.due.max(*at))
 }
 
-/// Starts claimed at the time it was due, and skips nothing.
+/// Starts claimed at the time it was due, skips nothing, and goes on.
 fn is_plain(fire: &Fire) -> bool {
-    fire.skip.is_none() && matches!(fire.start, Some((at, Start::Claimed)) if at == fire.due)
+    fire.skip.is_none()
+        && fire.next_at.is_some()
+        && matches!(fire.start, Some((at, Start::Claimed)) if at == fire.due)
 }
 
 fn fired_result(fire: &Fire) -> FireResult {

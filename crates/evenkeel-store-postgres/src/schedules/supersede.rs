@@ -127,5 +127,6 @@ async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64
         Ok(Chains { job_no: get(row, 1)?, live: get(row, 2)?, head: (get(row, 3)?, get(row, 4)?) })
     };
     let mut chains = rows.iter().map(read).collect::<Tried<Vec<Chains>>>()?;
-    close(connection, &mut chains, withdrawn, RunStatus::Superseded, now).await
+    close(connection, &mut chains, withdrawn, RunStatus::Superseded, now).await?;
+    Ok(())
 }

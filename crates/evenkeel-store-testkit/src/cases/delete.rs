@@ -6,7 +6,7 @@ use evenkeel_store::{FinishResult, JobFilter, JobSort, Obeyed, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::orders::{Orders, gone};
+use crate::orders::{Orders, done, gone};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
 async fn delete(rig: &Rig, job: Known, secs: i64) -> Obeyed {
@@ -64,7 +64,8 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert_eq!(delete(&rig, job, 70).await, gone(Vec::new()));
+    let deleted = done(delete(&rig, job, 70).await);
+    assert_eq!((deleted.running, deleted.withdrawn), (vec![], vec![key]));
     let run = rig.run(key).await;
     assert_eq!((run.status, run.started_at), (RunStatus::Cancelled, None));
     assert_eq!(run.finished_at, Some(at(70)));

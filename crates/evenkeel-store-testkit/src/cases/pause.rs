@@ -29,7 +29,10 @@ pub async fn a_paused_job_says_so_and_since_when(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let paused = pause(&rig, job, 10).await;
     let shown = rig.job(job).await;
-    assert_eq!(paused, Done { job: Some(shown.clone()), running: Vec::new(), run: None });
+    assert_eq!(
+        paused,
+        Done { job: Some(shown.clone()), running: Vec::new(), withdrawn: Vec::new(), run: None }
+    );
     assert_eq!((shown.status(), shown.standing), (JobStatus::Paused, Standing::Paused));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
     assert_eq!((shown.generation, shown.updated_at, shown.since), (2, at(10), at(0)));
@@ -51,7 +54,8 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
-    assert_eq!(pause(&rig, job, 70).await.running, []);
+    let paused = pause(&rig, job, 70).await;
+    assert_eq!((paused.running, paused.withdrawn), (vec![], vec![key]));
     let run = rig.run(key).await;
     assert_eq!((run.status, run.started_at), (RunStatus::Cancelled, None));
     assert_eq!(run.finished_at, Some(at(70)));
@@ -69,8 +73,8 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
     rig.finish(rig.retry(held, at(90))).await;
     let asked = rig.trigger(other, 0, 65).await;
     let told = rig.wakes(1_000).await;
-    pause(&rig, job, 70).await;
-    pause(&rig, other, 70).await;
+    assert_eq!(pause(&rig, job, 70).await.withdrawn, [next_attempt(held.key)]);
+    assert_eq!(pause(&rig, other, 70).await.withdrawn, [asked]);
     assert_eq!(rig.wakes(1_000).await, []);
     assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
     for key in [next_attempt(held.key), asked] {
@@ -86,7 +90,8 @@ pub async fn what_runs_goes_on_to_its_end_and_is_told(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    assert_eq!(pause(&rig, job, 61).await.running, [held.key]);
+    let paused = pause(&rig, job, 61).await;
+    assert_eq!((paused.running, paused.withdrawn), (vec![held.key], vec![]));
     assert_eq!(rig.cancellations().await, []);
     assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
     let shown = rig.job(job).await;
@@ -203,6 +208,9 @@ pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
     assert_eq!(rig.look(400, 10).await.changed, [rig.due(job).await]);
     rig.run_well(job, 500).await;
     assert_eq!(rig.times_of(job).await, [(500, 0), (60, 0)]);
+    pause(&rig, job, 510).await;
+    let after = resumed(&rig, job, None, 520).await;
+    assert_eq!((after.next_at, after.since), (None, at(400)), "nothing was decided anew");
 }
 
 pub async fn a_time_that_was_fired_is_not_resumed_at(opened: Opened) {

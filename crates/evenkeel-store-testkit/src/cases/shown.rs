@@ -2,15 +2,52 @@
 
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
-use evenkeel_store::{Finish, FinishResult, FireResult, LAST_ERROR_MAX, Results, RunCancelled};
+use evenkeel_store::{
+    Finish, FinishResult, FireResult, Job, LAST_ERROR_MAX, Results, RunCancelled,
+};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Held, OVER, Rig, next_attempt};
+use crate::orders::Orders as _;
+use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
 fn failed(rig: &Rig, held: Held, error: &str) -> Finish {
     let results = Results { error: Some(error.into()), ..Results::default() };
     Finish { results, ..rig.end(held, Outcome::Failed, OVER) }
+}
+
+/// The job, which must be the same by all ways that lead to it.
+async fn by_all_ways(rig: &Rig, job: Known) -> Job {
+    let before = rig.store.now().await.unwrap();
+    let (shown, now) = rig.store.get_with_now(&rig.scope, job.id).await.unwrap().unwrap();
+    let after = rig.store.now().await.unwrap();
+    assert!((before..=after).contains(&now), "{before} {now} {after}");
+    assert_eq!(rig.store.get(&rig.scope, job.id).await.unwrap().as_ref(), Some(&shown));
+    let many = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
+    assert_eq!(many, [shown.clone()]);
+    shown
+}
+
+pub async fn a_job_is_the_same_however_it_is_asked_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    assert_eq!(by_all_ways(&rig, job).await.live, 0);
+    let held = rig.start(job, 60).await;
+    assert_eq!(by_all_ways(&rig, job).await.running, Some(held.key));
+    rig.finish(rig.retry(held, at(70))).await;
+    assert_eq!(by_all_ways(&rig, job).await.waiting, 1);
+    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    assert_eq!(by_all_ways(&rig, job).await.waiting, 1);
+    let held = rig.claim_one(71).await;
+    rig.finish(failed(&rig, held, "no route")).await;
+    assert_eq!(by_all_ways(&rig, job).await.last_error.as_deref(), Some("no route"));
+    let held = rig.start(job, 120).await;
+    rig.finish(rig.good_end(held)).await;
+    assert_eq!(by_all_ways(&rig, job).await.good_runs, 1);
+    let stranger = rig.tenant("stranger").await;
+    assert_eq!(rig.store.get_with_now(&stranger, job.id).await.unwrap(), None);
+    rig.store.delete(&rig.scope, job.id, now(130)).await.unwrap();
+    assert_eq!(rig.store.get_with_now(&rig.scope, job.id).await.unwrap(), None);
 }
 
 pub async fn the_attempt_that_runs_is_named(opened: Opened) {

@@ -27,7 +27,10 @@ pub async fn a_cancelled_job_is_over_and_still_there(opened: Opened) {
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
     let answer = cancel(&rig, job, 10).await;
     let shown = rig.job(job).await;
-    assert_eq!(answer, Done { job: Some(shown.clone()), running: Vec::new(), run: None });
+    assert_eq!(
+        answer,
+        Done { job: Some(shown.clone()), running: Vec::new(), withdrawn: Vec::new(), run: None }
+    );
     assert_eq!((shown.status(), shown.standing), (JobStatus::Cancelled, Standing::Cancelled));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
     assert_eq!(rig.fire(vec![fire], 60).await, [FireResult::Stale]);

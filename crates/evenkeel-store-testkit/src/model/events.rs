@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, Timestamp};
 use evenkeel_store::{
-    EventJob, EventNo, EventPage, EventRing, EventStore, Events, NewEvent, Scope, Signal,
+    EventJob, EventNo, EventPage, EventRing, EventStore, Events, JobTitle, NewEvent, Scope, Signal,
     StoreError,
 };
 
@@ -67,8 +67,12 @@ impl EventStore for ModelStore {
         Ok(self.ring().listened_until())
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
         let data = self.lock();
-        Ok(jobs.iter().map(|job| data.id_of(*job)).collect())
+        let title = |job: &JobNo| {
+            let source_name = data.find(*job)?.about.source_name.clone();
+            Some(JobTitle { id: data.id_of(*job)?, source_name })
+        };
+        Ok(jobs.iter().map(title).collect())
     }
 }

@@ -43,7 +43,10 @@ impl Data {
             Action::Resume { next_at } => {
                 let job = self.job(no);
                 (job.standing, job.stopped_at) = (effect.standing, None);
-                (job.next_at, job.since) = (next_at, now);
+                // One that has no time left has none already, and nothing was decided anew.
+                if next_at.is_some() {
+                    (job.next_at, job.since) = (next_at, now);
+                }
             }
             Action::Retry { n, next_at } => {
                 let job = self.job(no);
@@ -64,12 +67,14 @@ impl Data {
         self.place(no);
         self.recount(no);
         self.tell_if_soon(no, now);
+        let mut withdrawn: Vec<RunKey> = Vec::new();
         if effect.withdraws {
-            let waiting: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
-            for key in &waiting {
+            withdrawn.extend(self.waiting_of(no).map(|(key, _)| key));
+            withdrawn.sort_unstable();
+            for key in &withdrawn {
                 self.withdraw(*key, Outcome::Cancelled, now);
             }
-            if !waiting.is_empty() {
+            if !withdrawn.is_empty() {
                 self.tell_of_end(no);
             }
         }
@@ -83,7 +88,8 @@ impl Data {
         }
         self.touch(no);
         let running = running.into_iter().map(|(_, key)| key).collect();
-        Ok(Obeyed::Done(Box::new(Done { job: self.get(scope, order.id), running, run })))
+        let job = self.get(scope, order.id);
+        Ok(Obeyed::Done(Box::new(Done { job, running, withdrawn, run })))
     }
 
     fn stop(&mut self, no: JobNo, standing: Standing, now: Timestamp) {

@@ -29,6 +29,10 @@ impl JobStore for ModelStore {
         Ok(self.lock().get(scope, id))
     }
 
+    async fn get_with_now(&self, scope: &Scope, id: JobId) -> Answer<Option<(Job, Timestamp)>> {
+        Ok(self.lock().get(scope, id).map(|job| (job, self.resolve(Now::Database))))
+    }
+
     async fn list_jobs(
         &self,
         scope: &Scope,

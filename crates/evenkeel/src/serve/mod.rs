@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use axum::Router;
 use evenkeel_access::{Access, Upkeep};
-use evenkeel_api::{App, DEFAULT_TENANT, Streams};
+use evenkeel_api::{AppParts, DEFAULT_TENANT, Streams};
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
@@ -207,7 +207,7 @@ async fn router(
     let upkeep = Upkeep::new(Arc::clone(&access), config.access.audit_kept);
     tokio::spawn(upkeep.keep(move || hands.wall()));
     tokio::spawn(metrics::show_states(Arc::clone(store), config.metrics_interval));
-    let app = App {
+    let app = AppParts {
         store: Arc::clone(store),
         jobs,
         balancing: Balancing::new(Arc::clone(&balance), Arc::clone(chance)),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use evenkeel_api::{Check, ReadyView};
+use evenkeel_api::{Check, Problem, ProblemType, ReadyView};
 
 /// How far a start has come.
 #[derive(Debug, Default)]
@@ -53,6 +53,28 @@ async fn readyz(State(progress): State<Arc<Progress>>) -> impl IntoResponse {
 }
 
 async fn not_yet() -> Response {
-    let wait = [(header::RETRY_AFTER, "2")];
-    (StatusCode::SERVICE_UNAVAILABLE, wait, "this node is still starting\n").into_response()
+    let detail = "nothing was done; /readyz says what is waited for";
+    Problem::new(ProblemType::Starting, detail).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::{Request, header};
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_can_not_be_had_yet_is_refused_like_everything_else() {
+        let request = Request::post("/api/v1/jobs").body(Body::empty()).unwrap();
+        let answer = router(Arc::default()).oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "2");
+        let body = to_bytes(answer.into_body(), 10_000).await.unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem["type"], "/problems/starting");
+        assert_eq!(problem["status"], 503);
+    }
 }

@@ -1,6 +1,6 @@
 //! Jobs that are changed, and many at once.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stub::{Stub, Trouble};
 use crate::support::{Server, run};
@@ -48,7 +48,9 @@ fn no_line_of_a_file_is_lost_while_the_server_is_in_trouble() {
 #[test]
 fn a_job_is_updated_and_keeps_its_rhythm() {
     let server = Server::start(&[]);
-    let before = server.json(&["job", "create", "--name", "news", "--every", "6h", "--noop"]);
+    let create = ["job", "create", "--name", "news", "--noop"];
+    let later = ["--every", "6h", "--start-at", "+2h"];
+    let before = server.json(&[&create[..], &later].concat());
     let said = server.run(&["job", "update", "news", "--priority", "9", "--set", "metadata.a=b"]);
     assert!(said.code == 0 && said.out.contains("generation 2"), "{said:?}");
     let after = server.json(&["job", "show", "news"]);
@@ -56,8 +58,11 @@ fn a_job_is_updated_and_keeps_its_rhythm() {
     assert_eq!(after["next_run_at"], before["next_run_at"]);
     let late = server.run(&["job", "update", "news", "--every", "1h", "--if-match", "1"]);
     assert_eq!(late.code, 4, "{late:?}");
-    let changed = server.json(&["job", "update", "news", "--every", "1h", "--if-match", "2"]);
-    assert_ne!(changed["next_run_at"], before["next_run_at"]);
+    let change = ["job", "update", "news", "--every", "1h", "--unset", "start_at"];
+    let changed = server.json(&[&change[..], &["--if-match", "2"]].concat());
+    // It is placed afresh, within an hour.
+    let time = |job: &Value| job["next_run_at"].as_str().unwrap().to_owned();
+    assert!(time(&changed) < time(&before), "{changed}");
     let wrong = server.run(&["job", "update", "news", "--lane", "fast"]);
     assert!(wrong.code == 1 && wrong.err.contains("lane"), "{wrong:?}");
 }
@@ -66,7 +71,8 @@ fn a_job_is_updated_and_keeps_its_rhythm() {
 fn many_jobs_are_commanded_by_name_and_by_filter() {
     let server = Server::start(&[]);
     for name in ["a", "b", "c"] {
-        server.json(&["job", "create", "--name", name, "--every", "6h", "--noop"]);
+        let later = ["--every", "6h", "--start-at", "+1h"];
+        server.json(&[&["job", "create", "--name", name, "--noop"][..], &later].concat());
     }
     let counted = server.json(&["job", "pause", "--all", "--name-prefix", "a", "--dry-run"]);
     assert_eq!((&counted["matched"], &counted["dry_run"]), (&json!(1), &json!(true)));
@@ -76,6 +82,16 @@ fn many_jobs_are_commanded_by_name_and_by_filter() {
     let said = server.run(&["job", "pause", "--all"]);
     assert_eq!(said.code, 4, "{said:?}");
     assert!(said.out.contains("1 of 3") && said.err.contains("not_allowed_while_paused"));
+    let said = server.run(&["job", "pause", "--all", "--json"]);
+    assert_eq!(said.code, 4, "{said:?}");
+    let told: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&told["done"], &told["refused"]["not_allowed_while_paused"]),
+        (&json!(0), &json!(3))
+    );
+    assert!(said.err.contains("3 of 3 jobs did not obey"), "{said:?}");
+    let counted = server.json(&["job", "pause", "--all", "--dry-run"]);
+    assert_eq!(counted["done"], 0);
     assert_eq!(server.json(&["job", "resume", "--all"])["done"], 3);
     assert_eq!(server.json(&["job", "set-priority", "7", "--all"])["done"], 3);
     assert_eq!(server.json(&["job", "show", "c"])["priority"], 7);

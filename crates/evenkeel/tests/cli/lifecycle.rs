@@ -32,7 +32,7 @@ fn a_job_tells_when_it_runs_why_it_does_not_and_how_it_is_doing() {
     for words in [
         &["--name", "yearly", "--cron", "0 9 1 1 *", "--tz", "America/Toronto"][..],
         &["--name", "fresh", "--periodic", "24h", "--cooldown", "1h"],
-        &["--name", "dark", "--every", "1h", "--blackout", "00:00-23:59:59"],
+        &["--name", "dark", "--every", "1h", "--start-at", "+1h", "--blackout", "00:00-23:59:59"],
     ] {
         let said = server.run(&[&["job", "create", "--noop"], words].concat());
         assert_eq!(said.code, 0, "{said:?}");

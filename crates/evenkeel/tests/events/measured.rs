@@ -12,6 +12,7 @@ fn everything_that_counts_is_counted() {
                        "retry_backoff_seconds": 1});
     assert_eq!(create_from_json(&server, &fails).code, 0);
     server.json(&["job", "create", "--name", "well", "--noop"]);
+    server.json(&["job", "create", "--name", "placed", "--every", "1h", "--noop"]);
     server.wait_for_run("well", "completed");
     server.wait_for_run("fails", "failed");
     let token = server.run(&["token", "create", "--role", "viewer"]).out;
@@ -25,6 +26,12 @@ fn everything_that_counts_is_counted() {
         "evenkeel_jobs{condition=\"ok\"}",
         "evenkeel_store_verb_seconds_count{verb=\"finish\"}",
         "# HELP evenkeel_store_verb_seconds",
+        "scheduler_distribution_score 1",
+        "scheduler_slot_job_count{hour=\"23\"} 1",
+        "scheduler_peak_hour_job_count 1",
+        "scheduler_placements_total{type=\"new\"} 1",
+        "scheduler_placement_duration_seconds_count 1",
+        "# HELP scheduler_rebalance_jobs_moved",
     ];
     wait_for("all families", || {
         let (status, text) = request(&server.url(), "GET", "/metrics", &header, "");
@@ -66,7 +73,9 @@ fn a_node_that_waits_for_its_database_says_so() {
         json!({"name": "store", "ok": false, "detail": "is waited for"})
     );
     assert_eq!(request(&url, "GET", "/healthz", "", "").0, 200);
-    assert_eq!(request(&url, "GET", "/api/v1/jobs", "", "").0, 503);
+    let (status, text) = request(&url, "GET", "/api/v1/jobs", "", "");
+    assert_eq!(status, 503);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["type"], "/problems/starting");
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -77,7 +86,8 @@ fn the_log_tells_of_runs_with_the_ids_of_their_jobs() {
     let fails = json!({"name": "fails", "executor_type": "noop", "max_retries": 0,
                        "executor_config": {"fail": "on purpose"}});
     let failing = create_from_json(&server, &fails).json();
-    let well = server.json(&["job", "create", "--name", "well", "--noop"]);
+    let well = json!({"name": "well", "executor_type": "noop", "source_name": "example.com"});
+    let well = create_from_json(&server, &well).json();
     for (job, message, field) in [
         (&well, "executing job", "retry_attempt"),
         (&well, "job completed", "duration_ms"),
@@ -87,7 +97,12 @@ fn the_log_tells_of_runs_with_the_ids_of_their_jobs() {
             let log = server.log();
             let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             let mut of_job = lines.filter(|line| line["job_id"] == job["id"]);
-            of_job.any(|line| line["message"] == message && !line[field].is_null()).then_some(())
+            let told = |line: Value| {
+                line["message"] == message
+                    && !line[field].is_null()
+                    && line["source_name"] == job["source_name"]
+            };
+            of_job.any(told).then_some(())
         });
     }
 }

@@ -196,7 +196,9 @@ fn a_job_that_failed_is_tried_again_by_hand(database: &Database) {
 
 fn the_scheduler_tells_its_figures(database: &Database) {
     let typist = Typist::new(database);
-    typist.create(&json!({"name": "later", "executor_type": "noop", "interval_minutes": 30}));
+    // Else it might be placed at any moment now.
+    typist.create(&json!({"name": "later", "executor_type": "noop", "interval_minutes": 30,
+                          "start_at": "2099-01-01T00:00:00Z"}));
     let job = typist.create(&json!({"name": "now", "executor_type": "noop"}));
     typist.wait_until(&path_of(&job), "completed");
     // They are added up every few seconds.
@@ -213,6 +215,26 @@ fn the_scheduler_tells_its_figures(database: &Database) {
     assert_eq!(metrics["executions"]["success_rate"], 1.0);
     has(&metrics["executions"], &["average_duration_ms"]);
     has(&metrics, &["last_check_at", "last_metrics_update", "stale_locks_cleared"]);
+}
+
+fn jobs_of_one_interval_are_spread_over_it(database: &Database) {
+    let typist = Typist::new(database);
+    let document = json!({"executor_type": "noop", "interval_minutes": 6,
+                          "interval_type": "hours", "cost": "5m"});
+    let quarter = |job: &Value| {
+        let time = job["next_run_at"].as_str().unwrap();
+        let minute: u32 = time[14..16].parse().unwrap();
+        format!("{}:{}", &time[..13], minute / 15)
+    };
+    let mut quarters: Vec<String> = (0..6).map(|_| quarter(&typist.create(&document))).collect();
+    let together = json!({"jobs": vec![&document; 6]});
+    let made = typist.ask("POST", "/api/v1/jobs/bulk", &together, 200);
+    for result in made["results"].as_array().unwrap() {
+        quarters.push(quarter(&typist.get(&path_of(result))));
+    }
+    quarters.sort();
+    quarters.dedup();
+    assert_eq!(quarters.len(), 12, "each has a quarter of an hour of its own: {quarters:?}");
 }
 
 fn without_a_token_nothing_is_done(database: &Database) {
@@ -232,5 +254,6 @@ on_both_stores!(
     a_job_that_runs_once_leaves_an_execution_and_figures,
     a_job_that_failed_is_tried_again_by_hand,
     the_scheduler_tells_its_figures,
+    jobs_of_one_interval_are_spread_over_it,
     without_a_token_nothing_is_done,
 );

@@ -1,6 +1,7 @@
 //! A body cut into lines, and lines into batches.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes};
 use evenkeel_commands::BULK_BATCH;
@@ -29,9 +30,20 @@ pub(super) struct Batch {
     pub lines: Vec<Line>,
 }
 
-/// The body broke off.
+/// Whoever sends nothing for so long has forgotten that it was sending.
+pub(super) const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// Why a body has no more lines, although it has not ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct Broken;
+pub(super) enum Broken {
+    /// It broke off, and nobody hears an answer.
+    Off,
+    /// Nothing more came, and from this line on nothing was taken.
+    Idle {
+        /// The first line of the batch that was not completed.
+        line: u64,
+    },
+}
 
 /// Cuts a body into lines.
 pub(super) struct Lines {
@@ -49,6 +61,7 @@ impl Lines {
     /// The next lines; none if the body has ended. Blank ones are counted and left out.
     pub(super) async fn batch(&mut self) -> Result<Batch, Broken> {
         let mut batch = Batch::default();
+        let first = self.number + 1;
         let mut begin = 0;
         let mut too_long = false;
         // A batch ends where a line does, or the network would say where: a line once begun is read
@@ -57,9 +70,10 @@ impl Lines {
             && (batch.bytes.len() < BATCH_BYTES_MAX || begin < batch.bytes.len() || too_long)
         {
             if self.rest.is_empty() {
-                match self.body.next().await {
+                let piece = tokio::time::timeout(IDLE_MAX, self.body.next()).await;
+                match piece.map_err(|_| Broken::Idle { line: first })? {
                     Some(Ok(bytes)) => self.rest = bytes,
-                    Some(Err(_)) => return Err(Broken),
+                    Some(Err(_)) => return Err(Broken::Off),
                     None => {
                         // The last line needs no end.
                         self.end_line(&mut batch, &mut begin, &mut too_long);
@@ -189,6 +203,6 @@ mod tests {
     async fn a_body_that_breaks_off_gives_no_half_batch() {
         let pieces = [Ok(b"1\n2\n".to_vec()), Err(std::io::Error::other("gone"))];
         let mut lines = Lines::new(Body::from_stream(stream::iter(pieces)));
-        assert_eq!(lines.batch().await, Err(Broken));
+        assert_eq!(lines.batch().await, Err(Broken::Off));
     }
 }

@@ -42,7 +42,8 @@ pub struct BulkDocument {
 pub struct BulkResultView {
     /// Which one, counted from 1: its place in `jobs`, or its line.
     pub line: u64,
-    /// As if it had been created alone: 201, 400, 409, 413, 422, or 503 if that is unknown.
+    /// As if it had been created alone: 201, 400, 409, 413, 422, or 503 if that is unknown. 408 if a
+    /// stream did not go on: neither this line nor any after it was created.
     pub status: u16,
     /// The job that was created.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +70,7 @@ pub struct BulkView {
 /// As `application/json`: `{"jobs": […]}`, up to 10,000 in 64 MiB, all answered at once. As
 /// `application/x-ndjson`: a job on each line, any number of lines of up to 1 MiB; they are created
 /// a thousand at a time, and each is answered with a line as soon as it is: read the answer while
-/// you send.
+/// you send. A stream of which nothing more comes for 30 seconds is over; its last line says so.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/bulk",
@@ -87,8 +88,14 @@ pub struct BulkView {
             (BulkView = "application/json"),
             (BulkResultView = "application/x-ndjson"),
         )),
+        (status = 409, description = "A request with the same Idempotency-Key is under way, or was \
+         done before and what was answered is not kept", body = Problem,
+         content_type = "application/problem+json"),
         (status = 422, description = "There is no list of jobs, or it is too long", body = Problem,
          content_type = "application/problem+json"),
+        (status = 503, description = "None is known to be created: the database does not answer, or \
+         there was no time left; sent again under the same Idempotency-Key, it is not done twice",
+         body = Problem, content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
     extensions(("x-required-role" = json!("operator"))),

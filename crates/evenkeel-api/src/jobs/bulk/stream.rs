@@ -11,7 +11,7 @@ use futures::stream;
 use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
-use super::lines::{Batch, Line, Lines};
+use super::lines::{Batch, Broken, IDLE_MAX, Line, Lines};
 use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read};
 use crate::body::BODY_BYTES_MAX;
 use crate::keyed::{self, Beginning};
@@ -72,10 +72,21 @@ impl Stream {
             let (bytes, goes_on) =
                 answered.unwrap_or_else(|problem| (refused(&batch, &problem), false));
             if sender.send(bytes).await.is_err() || !goes_on {
-                break;
+                preparing.abort();
+                return;
             }
         }
-        preparing.abort();
+        if let Ok(Some(Broken::Idle { line })) = preparing.await {
+            let line = Line { number: line, place: None };
+            let detail = format!(
+                "nothing came for {} seconds: this line and all after it were not created; send \
+                 them again",
+                IDLE_MAX.as_secs()
+            );
+            let problem = Problem::new(ProblemType::RequestTimeout, detail);
+            // Whoever has gone away does not need it.
+            let _ = sender.send(written([(&line, Err(problem))].into_iter())).await;
+        }
     }
 
     /// The answers for a batch, and whether the store is well; fails if the key can't be had for it.
@@ -125,12 +136,19 @@ pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
     written(batch.lines.iter().map(|line| (line, Err(problem.clone()))))
 }
 
-/// Receives and reads batches, one ahead.
-async fn prepare(app: App, scope: Scope, mut lines: Lines, ready: mpsc::Sender<Prepared>) {
-    while let Ok(batch) = lines.batch().await {
-        if batch.lines.is_empty() {
-            return;
-        }
+/// Receives and reads batches, one ahead. Says why there are no more, unless the body has ended.
+async fn prepare(
+    app: App,
+    scope: Scope,
+    mut lines: Lines,
+    ready: mpsc::Sender<Prepared>,
+) -> Option<Broken> {
+    loop {
+        let batch = match lines.batch().await {
+            Ok(batch) if batch.lines.is_empty() => return None,
+            Ok(batch) => batch,
+            Err(broken) => return Some(broken),
+        };
         let jobs = app.jobs.clone();
         let reading = move || {
             let one = |line: &Line| match &line.place {
@@ -143,10 +161,8 @@ async fn prepare(app: App, scope: Scope, mut lines: Lines, ready: mpsc::Sender<P
             let reads = batch.lines.iter().map(one).collect();
             Prepared { batch, reads }
         };
-        let Ok(prepared) = off_the_async_threads(reading).await else { return };
-        if ready.send(prepared).await.is_err() {
-            return;
-        }
+        let prepared = off_the_async_threads(reading).await.ok()?;
+        ready.send(prepared).await.ok()?;
     }
 }
 

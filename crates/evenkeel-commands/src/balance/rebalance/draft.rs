@@ -242,7 +242,8 @@ impl Balancing {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.balance.store.job_ids(&jobs).await?)
+        let titles = self.balance.store.job_titles(&jobs).await?;
+        Ok(titles.into_iter().map(|title| Some(title?.id)).collect())
     }
 
     async fn add_names(&self, scope: &Scope, moves: &mut [MoveShown]) -> Result<(), CommandError> {

@@ -84,10 +84,23 @@ impl Classes {
             let order = interval(those[0].1).cmp(&interval(these[0].1));
             order.then_with(|| name.cmp(other))
         });
+        // Those with the most phases first, probably those with the most jobs.
+        let mut order: Vec<usize> = (0..members.len()).collect();
+        order.sort_by_key(|class| std::cmp::Reverse(members[*class].1.len()));
+        let mut room = CELLS_MAX;
+        let mut has_room = vec![false; members.len()];
+        for class in order {
+            let cells = cells_about(interval(members[class].1[0].1), grid);
+            has_room[class] = cells <= room;
+            room -= if has_room[class] { cells } else { 0 };
+        }
         let mut cells = HashMap::new();
         let mut classes = Vec::with_capacity(members.len());
-        for (_, members) in members {
-            let class = Class::new(members[0].1, grid, quiet_until);
+        for ((_, members), has_room) in members.into_iter().zip(has_room) {
+            let mut class = Class::new(members[0].1);
+            if has_room {
+                class.find_cells(grid, quiet_until);
+            }
             let index = classes.len() as u32;
             for (key, rhythm) in members {
                 cells.insert(key, (index, class.cell_of(rhythm)));
@@ -105,32 +118,35 @@ impl Classes {
 }
 
 impl Class {
-    fn new(rhythm: &Rhythm, grid: Grid, quiet_until: Timestamp) -> Self {
-        let every = interval(rhythm);
-        let mut cells: Vec<Cell> = Vec::new();
-        let mut slots_of_last = Vec::new();
+    fn new(rhythm: &Rhythm) -> Self {
+        let (rhythm, every) = (rhythm.clone(), interval(rhythm));
+        Self { rhythm, every, cells: Vec::new(), weight: 0.0, is_tangled: false }
+    }
+
+    fn find_cells(&mut self, grid: Grid, quiet_until: Timestamp) {
+        let every = self.every;
+        let (mut slots, mut slots_of_last) = (Vec::new(), Vec::new());
         let mut is_hit = vec![false; grid.slots];
-        let mut is_tangled = false;
-        let wishes = rhythm.hours.as_ref().map(|hours| Wishes::new(hours, grid));
+        let wishes = self.rhythm.hours.as_ref().map(|hours| Wishes::new(hours, grid));
         let begins_late =
             |slot: u32| grid.start + i64::from(slot) * grid.slot >= quiet_until.as_micros();
         for phase in phases(every, grid) {
-            let mut slots: Vec<(u32, i64)> = Vec::new();
+            slots.clear();
             let beat = Beat::Every { every, phase };
             grid.visit(&plain(beat), |hit| slots.push((hit.slot as u32, hit.times)));
             if slots.is_empty() {
                 continue;
             }
-            let last = cells.last_mut().filter(|last| last.phases.end == phase);
+            let last = self.cells.last_mut().filter(|last| last.phases.end == phase);
             if let Some(last) = last.filter(|_| slots == slots_of_last) {
                 last.phases.end = phase + 1;
                 continue;
             }
             for (slot, _) in &slots {
-                is_tangled |= std::mem::replace(&mut is_hit[*slot as usize], true);
+                self.is_tangled |= std::mem::replace(&mut is_hit[*slot as usize], true);
             }
             let share = |times: i64| times as f64 / grid.whole() as f64;
-            cells.push(Cell {
+            self.cells.push(Cell {
                 phases: phase..phase + 1,
                 runs: slots.iter().map(|(_, times)| share(*times)).sum(),
                 squares: slots.iter().map(|(_, times)| share(*times).powi(2)).sum(),
@@ -139,9 +155,8 @@ impl Class {
                 natives: BTreeSet::new(),
                 guests: BTreeSet::new(),
             });
-            slots_of_last = slots;
+            std::mem::swap(&mut slots, &mut slots_of_last);
         }
-        Self { rhythm: rhythm.clone(), every, cells, weight: 0.0, is_tangled }
     }
 
     fn cell_of(&self, rhythm: &Rhythm) -> Option<u32> {
@@ -212,6 +227,8 @@ impl Cell {
 
 const DAY: Span = Span::from_secs(86_400);
 const SECOND: i64 = 1_000_000;
+/// Cells of all classes together: about 100 MB. Jobs of further classes stay where they are.
+const CELLS_MAX: usize = 1_000_000;
 
 /// Which slots a job would rather not be in.
 struct Wishes {
@@ -237,6 +254,13 @@ impl Wishes {
         let count = |of: &[bool]| slots.iter().filter(|(slot, _)| of[*slot as usize]).count();
         (count(&self.is_dark) as u32, count(&self.is_disliked) as u32)
     }
+}
+
+/// How many cells there are in a class at most, about.
+fn cells_about(every: Span, grid: Grid) -> usize {
+    let (every, step) = (micros(every), micros(Beat::step(every)));
+    let width = if every % grid.slot == 0 { step.max(grid.slot) } else { step };
+    (every.min(grid.end() - grid.start) / width + 1) as usize
 }
 
 /// The phases that there are, as far as they lie in the grid, in order.

@@ -8,6 +8,11 @@ use super::improve::Aim;
 /// A cell that costs this much more than the others on average is left as it is.
 const TOLERATED: f64 = 1.02;
 
+/// Changes in a class, at most.
+const CHANGES_MAX: usize = 50_000;
+/// Cells that are looked at, at most, when the emptiest has nothing to offer.
+const LOOKS_MAX: usize = 20_000;
+
 /// Runs alone.
 const RUNS: Aim = Aim { cost: 0.0, mean_cost: 1.0, tolerated: 0.0 };
 
@@ -41,14 +46,19 @@ impl Board<'_> {
             [&met.cost, &met.runs, &met.all].map(|sums| sums[cell] / cells[cell].runs)
         };
         let mut heaps = Heaps::new(cells, |cell| key(&met, cells, cell));
-        // Each change gains something, but there is no end to small ones.
-        for _ in 0..self.movers.len() {
+        let mut looks = LOOKS_MAX;
+        // Each change gains something, but there is hardly an end to small ones.
+        for _ in 0..CHANGES_MAX {
             let cells = &self.classes.classes[class].cells;
             let is_much = |from: &usize| met.cost[*from] / cells[*from].runs > tolerated;
             let Some(from) = heaps.fullest().filter(is_much) else { break };
             let to = heaps.emptiest_for(cells, from);
-            let change = to.and_then(|to| self.change(class, &met, from, to));
-            let Some(change) = change.or_else(|| self.any_change(class, &met, from)) else {
+            let mut change = to.and_then(|to| self.change(class, &met, from, to));
+            if change.is_none() && looks > 0 {
+                looks -= cells.len().min(looks);
+                change = self.any_change(class, &met, from);
+            }
+            let Some(change) = change else {
                 heaps.leave_alone(from);
                 continue;
             };

@@ -111,12 +111,11 @@ impl Board<'_> {
         while let Some(from) = heaps.fullest() {
             let cells = &self.classes.classes[class].cells;
             let to = heaps.emptiest_for(cells, from);
-            let is_much = |to: &usize| {
-                key(&met, cells, from)[0] - key(&met, cells, *to)[0] > tolerated
-            };
-            let job = to.filter(is_much).and_then(|to| {
-                Some((to, self.who_goes(class, &met, (from, to), aim, least)?))
-            });
+            let is_much =
+                |to: &usize| key(&met, cells, from)[0] - key(&met, cells, *to)[0] > tolerated;
+            let job = to
+                .filter(is_much)
+                .and_then(|to| Some((to, self.who_goes(class, &met, (from, to), aim, least)?)));
             let Some((to, (mut job, gained))) = job else {
                 heaps.leave_alone(from);
                 continue;
@@ -156,12 +155,15 @@ impl Board<'_> {
         least: f64,
     ) -> Option<((u64, u32), f64)> {
         let cells = &self.classes.classes[class].cells;
-        let half = met.cost[from] / cells[from].runs - met.cost[to] / cells[to].runs;
-        let half = (half / 2.0 * 1e6).max(0.0) as u64;
+        let per_run = |sums: &[f64], cell: usize| sums[cell] / cells[cell].runs;
+        let jobs = per_run(&met.runs, from) - per_run(&met.runs, to);
+        let cost = per_run(&met.cost, from) - per_run(&met.cost, to);
+        // If half the jobs that are too many go, half the cost goes with them.
+        let wanted = (cost / jobs.max(2.0) * 1e6).max(0.0) as u64;
         let gained = |job: &(u64, u32)| aim.gained(met, cells, (from, to), job.0 as f64 / 1e6);
         [&cells[from].guests, &cells[from].natives].into_iter().find_map(|jobs| {
-            let job = match next_to(jobs, half) {
-                [Some(below), Some(above)] if above.0 - half < half - below.0 => above,
+            let job = match next_to(jobs, wanted) {
+                [Some(below), Some(above)] if above.0 - wanted < wanted - below.0 => above,
                 [below, above] => below.or(above)?,
             };
             Some((job, gained(&job))).filter(|(_, gained)| *gained >= least)
@@ -173,13 +175,7 @@ impl Aim {
     /// How much lower the sum is, at least, after a job that costs so many seconds has gone from a
     /// cell to another. Where fewer of its runs are seen, each counts for more: nothing is gained by
     /// hiding them.
-    pub fn gained(
-        self,
-        met: &Met,
-        cells: &[Cell],
-        (from, to): (usize, usize),
-        cost: f64,
-    ) -> f64 {
+    pub fn gained(self, met: &Met, cells: &[Cell], (from, to): (usize, usize), cost: f64) -> f64 {
         let hidden = (cells[from].runs / cells[to].runs).max(1.0);
         let squares = cells[from].squares + cells[to].squares;
         let runs = 2.0 * (met.runs[from] - met.runs[to] * hidden) - squares;

@@ -165,6 +165,14 @@ impl JobStore for FaultyStore {
         through!(self, get(scope = Ref(*scope), id = Own(id)))
     }
 
+    async fn get_with_now(
+        &self,
+        scope: &Scope,
+        id: JobId,
+    ) -> Result<Option<(Job, Timestamp)>, StoreError> {
+        through!(self, get_with_now(scope = Ref(*scope), id = Own(id)))
+    }
+
     async fn list_jobs(
         &self,
         scope: &Scope,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
-use evenkeel_core::{JobId, JobNo, NodeNo, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -95,7 +95,7 @@ impl EventStore for FaultyStore {
         self.inner.listened_until().await
     }
 
-    async fn job_ids(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobId>>, StoreError> {
-        self.inner.job_ids(jobs).await
+    async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
+        self.inner.job_titles(jobs).await
     }
 }

@@ -95,6 +95,7 @@ fn so_far(job: &Job) -> SoFar {
         last_fired_at: job.last_fired_at,
         live: job.live,
         last_outcome: job.last_outcome,
+        since: Some(job.since),
     }
 }
 

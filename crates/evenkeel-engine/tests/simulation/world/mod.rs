@@ -152,6 +152,7 @@ impl World {
             note_every: (self.scenario.poll / 4).max(Duration::from_secs(1)),
             metrics_interval: (self.scenario.poll * 2).max(Duration::from_secs(5)),
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
+            score_every: Duration::from_secs(3600),
             ..Settings::new(format!("node-{index}"), node.identity)
         };
         let parts = Parts {

@@ -171,11 +171,16 @@ impl Tally {
     fn finish(self, context: &Context, action: &str, dry_run: bool) -> Result<(), Failure> {
         let Self { matched, done, refused, refusals } = self;
         if context.output.is_json() {
-            return context.output.line(
+            context.output.line(
                 &json!({"action": action, "dry_run": dry_run, "matched": matched, "done": done,
                         "refused": refused, "refusals": refusals})
                 .to_string(),
-            );
+            )?;
+            if refused.is_empty() || dry_run {
+                return Ok(());
+            }
+            let text = format!("{} of {matched} jobs did not obey", matched - done);
+            return Err(Failure::new(Exit::Conflict, text).or_else("standard output says which"));
         }
         let verb = if dry_run { "would obey" } else { "obeyed" };
         context.output.line(&format!("{action}: {done} of {matched} jobs {verb}."))?;

@@ -272,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn what_placement_heeds_is_passed_on() {
+        let words = ["--every", "1d", "--prefer-window", "22:00-06:00", "--cost", "90s", "--exact"];
+        assert_eq!(
+            document(&words).unwrap(),
+            json!({"schedule": {"kind": "interval", "every": "1d"}, "exact": true,
+                   "prefer_window": {"start": "22:00", "end": "06:00"}, "cost": "1m 30s"})
+        );
+    }
+
+    #[test]
     fn a_fault_is_pointed_at() {
         let failure = document(&["--cron", "0 25 * * *"]).unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
@@ -282,6 +292,7 @@ mod tests {
             &["--at", "soon"],
             &["--every", "1h", "--end-at", "later"],
             &["--every", "1h", "--blackout", "22:00"],
+            &["--every", "1h", "--prefer-window", "22:00"],
         ] {
             let failure = document(words).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage, "{words:?}");

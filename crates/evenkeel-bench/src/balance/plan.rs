@@ -1,0 +1,117 @@
+//! What a rebalance makes of jobs that each run an interval after somebody made them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use evenkeel_core::balance::{
+    BalanceSettings, Grain, Horizon, Loads, Measure, Placement, Rhythm, RhythmKey, Wanted, plan,
+};
+use evenkeel_core::{JobNo, Schedule, Span, Timestamp};
+use serde::Serialize;
+
+use super::mixes::{Kinds, Made, Mix};
+use super::study::Figures;
+use crate::machine::{cpu_seconds, peak_rss_mb};
+
+/// What a plan of a rebalance takes and what it comes to.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlanFigures {
+    /// Which mix.
+    pub mix: Mix,
+    /// Of so many jobs.
+    pub jobs: u64,
+    /// How long it took to plan.
+    pub seconds: f64,
+    /// How much of a processor that took.
+    pub cpu_seconds: f64,
+    /// The most memory that the process has had, everything included.
+    pub peak_rss_mb: f64,
+    /// So many would move.
+    pub moves: u64,
+    /// So many must stay.
+    pub skipped: u64,
+    /// By runs, before and after.
+    pub runs: [Figures; 2],
+    /// By what they cost.
+    pub cost: [Figures; 2],
+}
+
+/// Plans a rebalance of that many jobs.
+pub fn measure_plan(
+    mix: Mix,
+    count: u64,
+    monotonic: &dyn Fn() -> Duration,
+) -> anyhow::Result<PlanFigures> {
+    let kinds = mix.kinds()?;
+    let settings = BalanceSettings::default();
+    let now = Kinds::end();
+    let Sample { jobs, rhythms, loads } = Sample::of(&kinds.jobs(count), &settings, now);
+    let (began, cpu) = (monotonic(), cpu_seconds());
+    let plan = plan(&settings, &jobs, &rhythms, &loads, &loads, Wanted::default(), now);
+    let (seconds, cpu_seconds) = ((monotonic() - began).as_secs_f64(), cpu_seconds() - cpu);
+    let figures = |measure| {
+        [&plan.loads_before, &plan.loads_after]
+            .map(|loads| Figures::from(loads.spread(measure, Grain::Slot)))
+    };
+    Ok(PlanFigures {
+        mix,
+        jobs: count,
+        seconds,
+        cpu_seconds,
+        peak_rss_mb: peak_rss_mb(),
+        moves: plan.moves.len() as u64,
+        skipped: plan.skipped.len() as u64,
+        runs: figures(Measure::Runs),
+        cost: figures(Measure::Cost),
+    })
+}
+
+/// Jobs as a store has them, and the load they are.
+struct Sample {
+    jobs: Vec<Placement>,
+    rhythms: HashMap<RhythmKey, Rhythm>,
+    loads: Loads,
+}
+
+impl Sample {
+    fn of(made: &[Made<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
+        let mut jobs = Vec::with_capacity(made.len());
+        let mut rhythms = HashMap::new();
+        let mut counts: HashMap<RhythmKey, (u64, Span)> = HashMap::new();
+        for (number, job) in made.iter().enumerate() {
+            let Some((next_at, last_fired_at)) = times(job, now) else { continue };
+            let Some(rhythm) = Rhythm::of(job.definition, next_at) else { continue };
+            let key = RhythmKey::of(&rhythm.text());
+            rhythms.entry(key).or_insert(rhythm);
+            let count = counts.entry(key).or_default();
+            *count = (count.0 + 1, count.1.saturating_add(job.cost));
+            jobs.push(Placement {
+                job: JobNo(number as i64 + 1),
+                seed: job.seed,
+                generation: 1,
+                next_at,
+                last_fired_at,
+                placed_at: job.at,
+                is_live: false,
+                rhythm: Some(key),
+                cost: job.cost,
+            });
+        }
+        let mut loads = Loads::new(Horizon::new(settings, now));
+        for (key, (jobs, cost)) in counts {
+            loads.add(&rhythms[&key], jobs, cost);
+        }
+        Self { jobs, rhythms, loads }
+    }
+}
+
+/// The first time after `now`, and the last before.
+fn times(job: &Made<'_>, now: Timestamp) -> Option<(Timestamp, Option<Timestamp>)> {
+    let Schedule::Interval(interval) = &job.definition.schedule else {
+        return Some((job.definition.timetable().first_after(now)?, None));
+    };
+    let every = interval.every();
+    let passed = now.since(job.at).as_micros() / every.as_micros();
+    let last = job.at.saturating_add(every.saturating_mul(passed));
+    Some((last.saturating_add(every), (passed > 0).then_some(last)))
+}

@@ -1,0 +1,115 @@
+//! How long one placement takes.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use evenkeel_core::balance::{BalanceSettings, Loads, Policy, Rhythm, Turn, first_time};
+use evenkeel_core::schedule::Interval;
+use evenkeel_core::{Definition, Schedule, Span};
+use serde::Serialize;
+
+use super::mixes::{Kinds, Made, Mix};
+use super::study::{Way, placed, to_place};
+
+/// How long it takes to place a job among others.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlacementFigures {
+    /// How a time is chosen.
+    pub policy: Policy,
+    /// Among so many jobs.
+    pub among: u64,
+    /// Of jobs with this interval.
+    pub every: Span,
+    /// Half are below.
+    pub p50_ns: u64,
+    /// All but one in a hundred are below.
+    pub p99_ns: u64,
+    /// To count it where it was placed, half the time.
+    pub count_ns: u64,
+}
+
+/// Each is done so often.
+const PLACEMENTS: u64 = 2000;
+
+const HOUR: u64 = 3600;
+
+/// Measures placements of jobs with short and long intervals among `among` others.
+pub fn measure(
+    among: u64,
+    monotonic: &dyn Fn() -> Duration,
+) -> anyhow::Result<Vec<PlacementFigures>> {
+    let kinds = Mix::Odd.kinds()?;
+    let jobs = kinds.jobs(among);
+    let mut figures = Vec::new();
+    for (policy, way) in [(Policy::Next, Way::Next), (Policy::Projected, Way::Projected)] {
+        let mut plan = placed(&jobs, way);
+        let loads = plan.loads_at(Kinds::end()).clone();
+        for hours in [1, 24, 7 * 24, 30 * 24] {
+            let every = Span::from_secs(hours * HOUR);
+            let interval = Interval::new(every, None)?;
+            let definition = Definition::noop(Schedule::Interval(interval));
+            figures.push(Sample { policy, among, every, definition }.take(&loads, monotonic));
+        }
+    }
+    Ok(figures)
+}
+
+struct Sample {
+    policy: Policy,
+    among: u64,
+    every: Span,
+    definition: Definition,
+}
+
+impl Sample {
+    fn take(self, loads: &Loads, monotonic: &dyn Fn() -> Duration) -> PlacementFigures {
+        let settings = BalanceSettings { policy: self.policy, ..BalanceSettings::default() };
+        let mut loads = loads.clone();
+        let empty = empty_nanos(monotonic);
+        let mut nanos = Vec::new();
+        let mut counting = Vec::new();
+        for seed in 0..PLACEMENTS {
+            let at = Kinds::end().saturating_add(Span::from_secs(seed % 900));
+            let definition = &self.definition;
+            let job = Made { definition, cost: Span::from_secs(30), seed: seed * 7919, at };
+            let began = monotonic();
+            let time =
+                first_time(&settings, black_box(to_place(&job)), &loads, &loads, Turn::ALONE);
+            let placed = monotonic();
+            nanos.push(nanos_of(placed - began).saturating_sub(empty));
+            if let Some(rhythm) = time.and_then(|time| Rhythm::of(definition, time)) {
+                let began = monotonic();
+                loads.add(&rhythm, 1, job.cost);
+                counting.push(nanos_of(monotonic() - began).saturating_sub(empty));
+            }
+        }
+        PlacementFigures {
+            policy: self.policy,
+            among: self.among,
+            every: self.every,
+            p50_ns: quantile(&mut nanos, 50),
+            p99_ns: quantile(&mut nanos, 99),
+            count_ns: quantile(&mut counting, 50),
+        }
+    }
+}
+
+/// What looking at the clock takes.
+fn empty_nanos(monotonic: &dyn Fn() -> Duration) -> u64 {
+    let mut nanos: Vec<u64> = (0..1000)
+        .map(|_| {
+            let began = monotonic();
+            nanos_of(monotonic() - began)
+        })
+        .collect();
+    quantile(&mut nanos, 50)
+}
+
+fn quantile(nanos: &mut [u64], percent: usize) -> u64 {
+    nanos.sort_unstable();
+    nanos.get(nanos.len().saturating_sub(1) * percent / 100).copied().unwrap_or(0)
+}
+
+fn nanos_of(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

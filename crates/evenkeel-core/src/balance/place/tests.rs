@@ -1,0 +1,301 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::balance::test_loads::{NOON, daily, every, interval, loads_of, loads_with_slot, nine};
+use crate::balance::{Measure, Rhythm};
+use crate::blackout::LocalHours;
+use crate::job::Bounds;
+use crate::zone::Zone;
+
+const MINUTE: Span = Span::from_secs(60);
+
+fn settings(policy: Policy) -> BalanceSettings {
+    BalanceSettings { policy, ..BalanceSettings::default() }
+}
+
+fn to_place(definition: &Definition, seed: u64) -> ToPlace<'_> {
+    ToPlace { definition, seed, cost: MINUTE, after: NOON }
+}
+
+fn place(policy: Policy, definition: &Definition, loads: &Loads) -> Timestamp {
+    let job = to_place(definition, 77);
+    first_time(&settings(policy), job, loads, loads, Turn::ALONE).unwrap()
+}
+
+fn slot_of(time: Timestamp) -> usize {
+    (time.since(NOON).as_micros() / 900_000_000) as usize
+}
+
+const BOTH: [Policy; 2] = [Policy::Next, Policy::Projected];
+
+#[test]
+fn a_new_job_avoids_loaded_slots() {
+    let loads = loads_of([(daily(52), 2, MINUTE), (daily(56), 1, MINUTE)]);
+    for policy in BOTH {
+        let slot = slot_of(place(policy, &interval(6 * 3600), &loads));
+        assert_eq!(slot, 0, "the first best wins");
+    }
+    let full = (0..24).filter(|slot| *slot != 13);
+    let loads = loads_of(full.map(|slot| (daily(48 + slot), 1, MINUTE)));
+    for policy in BOTH {
+        assert_eq!(slot_of(place(policy, &interval(6 * 3600), &loads)), 13);
+    }
+}
+
+#[test]
+fn projected_sees_what_comes_later_and_next_does_not() {
+    // An hourly job that has its next time in slot 0, and runs in 4, 8 … too.
+    let loads = loads_of([(every(3600, 0), 1, MINUTE), (daily(48 + 1), 1, MINUTE)]);
+    let two_hourly = interval(7200);
+    assert_eq!(slot_of(place(Policy::Next, &two_hourly, &loads)), 2);
+    let loads = loads_of([
+        (every(3600, 0), 1, MINUTE),
+        (every(3600, 900), 1, MINUTE),
+        (every(7200, 1800), 1, MINUTE),
+        (every(7200, 2700), 1, MINUTE),
+    ]);
+    assert_eq!(slot_of(place(Policy::Next, &two_hourly, &loads)), 4, "taken from hour to hour");
+    assert_eq!(slot_of(place(Policy::Projected, &two_hourly, &loads)), 6, "free for ever");
+}
+
+#[test]
+fn a_heavy_slot_is_full_sooner() {
+    let heavy = Span::from_secs(3600);
+    let mut loads = loads_of((0..96).map(|slot| (daily(slot), 2, MINUTE)));
+    loads.add(&daily(48), 1, heavy);
+    loads.remove(&daily(48), 2, MINUTE);
+    let day = interval(86_400);
+    assert_eq!(slot_of(place(Policy::Next, &day, &loads)), 0);
+    assert_ne!(slot_of(place(Policy::Projected, &day, &loads)), 0);
+}
+
+#[test]
+fn each_job_has_its_own_second_unless_it_is_to_be_exact() {
+    let loads = loads_of([]);
+    let day = interval(86_400);
+    let at = |definition: &Definition, seed: u64| {
+        let job = to_place(definition, seed);
+        first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE).unwrap()
+    };
+    let offset = |time: Timestamp| time.since(NOON).as_micros() % 900_000_000 / 1_000_000;
+    assert_eq!(offset(at(&day, 1234)), 334);
+    assert_eq!(offset(at(&day, 899)), 899);
+    let exact = Interval::new(Span::from_secs(86_400), None).unwrap().with_exact(true);
+    let exact = Definition::noop(Schedule::Interval(exact));
+    assert_eq!(at(&exact, 1234), NOON.saturating_add(Slot::LENGTH));
+    assert!(Rhythm::of(&exact, NOON).unwrap().fixed);
+}
+
+#[test]
+fn what_somebody_else_has_said_is_not_placed() {
+    let loads = loads_of([(nine(), 1, MINUTE)]);
+    let anchored = Interval::new(Span::from_secs(3600), Some(NOON)).unwrap();
+    let start_at = Some(NOON.saturating_add(Span::from_secs(12_345)));
+    let bounds = Bounds { start_at, ..Bounds::default() };
+    for definition in [
+        Definition::noop(Schedule::Interval(anchored)),
+        Definition { bounds, ..interval(3600) },
+        Definition::noop(Schedule::Once(crate::schedule::Once::NOW)),
+    ] {
+        assert!(!definition.is_placed());
+        let job = to_place(&definition, 7);
+        let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE);
+        assert_eq!(first, definition.timetable().first_after(NOON));
+    }
+}
+
+#[test]
+fn no_first_time_is_after_the_end() {
+    let loads = loads_of((0..90).map(|slot| (daily(48 + slot), 1, MINUTE)));
+    let end_at = Some(NOON.saturating_add(Span::from_secs(3600)));
+    let ending = |secs, end_at| {
+        let bounds = Bounds { end_at, ..Bounds::default() };
+        Definition { bounds, ..interval(secs) }
+    };
+    for policy in BOTH {
+        assert!(Some(place(policy, &ending(86_400, end_at), &loads)) <= end_at);
+    }
+    for secs in [60, 86_400] {
+        let over = ending(secs, Some(NOON));
+        let job = to_place(&over, 7);
+        let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE);
+        assert_eq!(first, None);
+    }
+}
+
+#[test]
+fn the_document_lets_it_wait_a_day() {
+    let loads = loads_of((0..95).map(|slot| (daily(48 + slot), 1, MINUTE)));
+    let document =
+        BalanceSettings { search_window: SearchWindow::Document, ..settings(Policy::Next) };
+    let half_hourly = interval(1800);
+    let job = to_place(&half_hourly, 7);
+    let first = first_time(&document, job, &loads, &loads, Turn::ALONE).unwrap();
+    assert_eq!(slot_of(first), 95);
+    assert!(slot_of(place(Policy::Next, &half_hourly, &loads)) < 2);
+}
+
+#[test]
+fn its_own_tenant_counts_first_then_everybody_then_its_turn() {
+    let own = loads_of((0..90).map(|slot| (daily(48 + slot), 1, MINUTE)));
+    let mut all = own.clone();
+    (90..93).for_each(|slot| all.add(&daily(48 + slot), 5, MINUTE));
+    let day = interval(86_400);
+    for policy in BOTH {
+        let place = |turn| {
+            slot_of(first_time(&settings(policy), to_place(&day, 7), &own, &all, turn).unwrap())
+        };
+        assert_eq!(place(Turn::ALONE), 93);
+        let mut slots: Vec<usize> = (0..3).map(|mine| place(Turn { mine, of: 3 })).collect();
+        slots.sort_unstable();
+        assert_eq!(slots, [93, 94, 95]);
+    }
+}
+
+#[test]
+fn blackouts_are_avoided_and_preferred_hours_sought() {
+    let berlin = Zone::get("Europe/Berlin").unwrap();
+    let hours = |start: &str, end: &str| LocalHours {
+        start: start.parse().unwrap(),
+        end: end.parse().unwrap(),
+    };
+    let night = Definition {
+        timezone: berlin,
+        prefer_window: Some(hours("22:00", "06:00")),
+        blackout_periods: vec![hours("00:00", "05:45")],
+        ..interval(86_400)
+    };
+    // 21:00 to 23:00 UTC, and a quarter of an hour before 05:00.
+    let mut taken: Vec<usize> = Vec::new();
+    let mut loads = loads_of([]);
+    for _ in 0..9 {
+        let time = place(BOTH[taken.len() % 2], &night, &loads);
+        taken.push(slot_of(time));
+        loads.add(&Rhythm::of(&night, time).unwrap(), 1, MINUTE);
+    }
+    taken.sort_unstable();
+    assert_eq!(taken, [36, 37, 38, 39, 40, 41, 42, 43, 67]);
+}
+
+#[test]
+fn what_is_shorter_than_a_slot_keeps_its_own_rhythm() {
+    let loads = loads_of([]);
+    let minute = interval(60);
+    for seed in [0, 7, 59, 60, 12_345] {
+        let job = to_place(&minute, seed);
+        let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE);
+        let secs = first.unwrap().since(NOON).as_micros() / 1_000_000;
+        assert!((1..=60).contains(&secs));
+        assert_eq!(secs % 60, seed % 60);
+    }
+}
+
+#[test]
+fn monthly_jobs_are_spread_over_the_month() {
+    let month = interval(30 * 86_400);
+    for policy in BOTH {
+        let mut loads = loads_of([]);
+        for seed in 0..2880 {
+            let job = ToPlace { seed, ..to_place(&month, seed) };
+            let first = first_time(&settings(policy), job, &loads, &loads, Turn::ALONE);
+            loads.add(&Rhythm::of(&month, first.unwrap()).unwrap(), 1, MINUTE);
+        }
+        assert!(loads.far.next[1..2880].iter().all(|jobs| *jobs == 1), "{policy:?}");
+    }
+}
+
+#[test]
+fn slots_of_a_few_seconds_are_filled_evenly() {
+    let mut loads = loads_with_slot(Span::from_secs(2));
+    let settings = BalanceSettings { slot: Span::from_secs(2), ..settings(Policy::Projected) };
+    let ten = interval(10);
+    for seed in 0..50 {
+        let job = to_place(&ten, seed * 7919);
+        let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
+        loads.add(&Rhythm::of(&ten, first).unwrap(), 1, MINUTE);
+    }
+    assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
+}
+
+fn some_loads() -> impl Strategy<Value = Loads> {
+    let secs = vec![900, 1200, 3600, 6000, 25_200, 86_400, 129_600, 604_800, 864_000];
+    let one = (prop::sample::select(secs), 0_i64..1_000_000, 1_u64..4, 1_u64..9000);
+    prop::collection::vec(one, 0..150).prop_map(|all| {
+        let mut loads = loads_of([(nine(), 5, MINUTE)]);
+        for (secs, offset, jobs, cost) in all {
+            loads.add(&every(secs, offset), jobs, Span::from_secs(cost));
+        }
+        loads
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_candidate_has_less_load_than_the_one_that_was_picked(
+        own in some_loads(), others in some_loads(), seed in any::<u64>(),
+        secs in prop::sample::select(vec![900_i64, 1200, 3600, 7200, 25_200, 86_400, 604_800]),
+        late in 0_u64..900_000_000,
+    ) {
+        let definition = interval(secs);
+        let after = NOON.saturating_add(Span::from_micros(late));
+        let job = ToPlace { after, ..to_place(&definition, seed) };
+        let place = |policy| first_time(&settings(policy), job, &own, &others, Turn::ALONE).unwrap();
+        let candidates: Vec<Timestamp> = (0..=secs / 900 + 1)
+            .map(|slot| NOON.as_micros() + (slot * 900 + (seed % 900) as i64) * 1_000_000)
+            .map(Timestamp::from_micros)
+            .filter(|time| *time > after && time.since(after) <= Span::from_secs(secs.unsigned_abs()))
+            .collect();
+
+        let picked = place(Policy::Next);
+        let (mine, theirs) = (own.by_slot(Measure::Next), others.by_slot(Measure::Next));
+        let key = |time: Timestamp| {
+            let slot = slot_of(time);
+            // The first slot after the horizon: nothing is known of it but what is slow.
+            let of = |loads: &[f64], far: &Loads| loads.get(slot).copied()
+                .unwrap_or_else(|| f64::from(far.far.next[slot]));
+            (of(&mine, &own), of(&theirs, &others), time)
+        };
+        prop_assert!(candidates.contains(&picked));
+        for other in &candidates {
+            prop_assert!(key(picked) <= key(*other), "{picked} {other}");
+        }
+
+        let picked = place(Policy::Projected);
+        prop_assert!(candidates.contains(&picked));
+        let key = |loads: &Loads, time: Timestamp| {
+            let (cost, runs) = (loads.by_slot(Measure::Cost), loads.by_slot(Measure::Runs));
+            let each = cost.iter().sum::<f64>() / runs.iter().sum::<f64>();
+            let load = |slot: usize| cost[slot] + each * runs[slot];
+            let hit = (0..(604_800 / secs).max(1)).map(|nth| {
+                let secs = slot_of(time) as i64 * 900 + (seed % 900) as i64 + nth * secs;
+                load((secs / 900 % 672) as usize)
+            });
+            hit.map(|load| load * load).sum::<f64>()
+        };
+        for other in &candidates {
+            prop_assert!(key(&own, picked) <= key(&own, *other) * (1.0 + 1e-9));
+        }
+    }
+
+    #[test]
+    fn the_first_time_is_in_the_future_and_within_one_interval(
+        secs in prop_oneof![1_i64..100_000, Just(864_000), Just(2_592_000), Just(31_536_000)],
+        late in 0_u64..2_000_000_000, seed in any::<u64>(),
+        policy in prop::sample::select(BOTH.to_vec()),
+        slot in prop::sample::select(vec![1_u64, 10, 300, 675, 900, 1200, 3600]),
+    ) {
+        let definition = interval(secs);
+        let after = NOON.saturating_add(Span::from_micros(late));
+        let mut loads = loads_with_slot(Span::from_secs(slot));
+        loads.add(&every(3600, 77), 3, MINUTE);
+        loads.add(&nine(), 3, MINUTE);
+        let job = ToPlace { after, ..to_place(&definition, seed) };
+        let settings = BalanceSettings { slot: Span::from_secs(slot), ..settings(policy) };
+        let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
+        prop_assert!(first > after);
+        prop_assert!(first.since(after) <= Span::from_secs(secs.unsigned_abs()));
+        prop_assert_eq!(first.as_micros() % 1_000_000, 0, "a whole second");
+    }
+}

@@ -1,0 +1,177 @@
+//! Do the calls fit the moves?
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::RebalanceReport;
+use crate::record::{Kind, Record};
+
+/// A move that was made, as the servers told it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ToldMove {
+    pub old_us: i64,
+    pub new_us: i64,
+}
+
+/// A job and what should become of it.
+#[derive(Clone, Debug)]
+pub struct MovedJob {
+    pub name: String,
+    pub every_us: i64,
+    /// Its next time when watching it began.
+    pub first_us: i64,
+    /// Its moves, in the order in which they were made.
+    pub moves: Vec<ToldMove>,
+}
+
+impl MovedJob {
+    /// The times it should have up to `until_us`: each is an interval after the one before, unless
+    /// a move has put another in its place.
+    pub fn times(&self, until_us: i64) -> BTreeSet<i64> {
+        let mut times = BTreeSet::new();
+        let mut moves = self.moves.iter().peekable();
+        let mut next = self.first_us;
+        while next <= until_us {
+            match moves.next_if(|told| told.old_us == next) {
+                Some(told) => next = told.new_us,
+                None => {
+                    times.insert(next);
+                    next += self.every_us;
+                }
+            }
+        }
+        times
+    }
+}
+
+/// Compares what was called with what should have been. Says which times of which job nobody
+/// called for: whether they were skipped, the servers must say.
+pub fn check(
+    jobs: &[MovedJob],
+    records: &[Record],
+    until_us: i64,
+    report: &mut RebalanceReport,
+) -> BTreeMap<String, BTreeSet<i64>> {
+    let mut called: HashMap<&str, Vec<&Record>> = HashMap::new();
+    for record in records {
+        called.entry(&record.job).or_default().push(record);
+    }
+    let mut missing = BTreeMap::new();
+    for job in jobs {
+        let records = called.remove(job.name.as_str()).unwrap_or_default();
+        let mut due = job.times(until_us);
+        report.times += due.len() as u64;
+        let mut seen = BTreeSet::new();
+        for start in records.iter().filter(|record| record.kind == Kind::Start) {
+            let time = start.scheduled_us;
+            if time < job.first_us || time > until_us {
+                continue;
+            }
+            if !seen.insert(time) {
+                report.faults.push(format!("{} was called twice for {time}", job.name));
+            } else if due.remove(&time) {
+                report.executed += 1;
+            } else {
+                report.faults.push(format!("{} was called for {time}, no time of it", job.name));
+            }
+            if start.at.wall_us < time {
+                report.faults.push(format!("{} was called before {time}", job.name));
+            }
+        }
+        overlaps(&job.name, &records, report);
+        if !due.is_empty() {
+            missing.insert(job.name.clone(), due);
+        }
+    }
+    missing
+}
+
+/// No two calls of a job may be under way at once.
+fn overlaps(job: &str, records: &[&Record], report: &mut RebalanceReport) {
+    let mut ordered: Vec<&Record> = records.to_vec();
+    ordered.sort_by_key(|record| record.at.mono_ns);
+    let mut open: Option<&str> = None;
+    for record in ordered {
+        match record.kind {
+            Kind::Start => {
+                if let Some(run) = open.filter(|run| *run != record.run) {
+                    let message = format!("{job}: {} began while {run} went on", record.run);
+                    report.faults.push(message);
+                }
+                open = Some(&record.run);
+            }
+            _ if open == Some(&record.run) => open = None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Moment;
+
+    fn job(moves: &[(i64, i64)]) -> MovedJob {
+        let told = |&(old_us, new_us): &(i64, i64)| ToldMove { old_us, new_us };
+        let moves = moves.iter().map(told).collect();
+        MovedJob { name: "job".into(), every_us: 10, first_us: 10, moves }
+    }
+
+    fn call(time: i64, kind: Kind, at: u64) -> Record {
+        Record {
+            kind,
+            job: "job".into(),
+            run: time.to_string(),
+            attempt: 0,
+            fence: 1,
+            scheduled_us: time,
+            node_pid: 0,
+            at: Moment { mono_ns: at, wall_us: i64::try_from(at).unwrap() },
+        }
+    }
+
+    fn calls(times: &[i64]) -> Vec<Record> {
+        let both = |time: &i64| {
+            let at = time.unsigned_abs();
+            [call(*time, Kind::Start, at), call(*time, Kind::End, at + 1)]
+        };
+        times.iter().flat_map(both).collect()
+    }
+
+    fn judged(job: MovedJob, records: &[Record]) -> (RebalanceReport, usize) {
+        let mut report = RebalanceReport::default();
+        let missing = check(&[job], records, 45, &mut report);
+        (report, missing.len())
+    }
+
+    #[test]
+    fn times_follow_the_moves() {
+        assert_eq!(Vec::from_iter(job(&[]).times(45)), [10, 20, 30, 40]);
+        // Moved, and moved back.
+        let moved = job(&[(20, 23), (33, 30)]);
+        assert_eq!(Vec::from_iter(moved.times(45)), [10, 23, 30, 40]);
+    }
+
+    #[test]
+    fn what_fits_is_no_fault() {
+        let (report, missing) = judged(job(&[(20, 23)]), &calls(&[10, 23, 33, 43]));
+        assert!(report.is_clean() && missing == 0, "{report}");
+        assert_eq!(report.executed, 4);
+    }
+
+    #[test]
+    fn what_is_lost_doubled_early_or_side_by_side_is_found() {
+        let (report, missing) = judged(job(&[]), &calls(&[10, 20, 40]));
+        assert!(report.is_clean() && missing == 1, "lost: {report}");
+        // It ran at its old time, although it was moved.
+        let (report, _) = judged(job(&[(20, 23)]), &calls(&[10, 20, 23, 33, 43]));
+        assert_eq!(report.faults.len(), 1, "{report}");
+        let (report, _) = judged(job(&[]), &calls(&[10, 20, 20, 30, 40]));
+        assert_eq!(report.faults.len(), 1, "{report}");
+        let mut early = calls(&[10, 20, 30]);
+        early.extend([call(40, Kind::Start, 39), call(40, Kind::End, 41)]);
+        assert_eq!(judged(job(&[]), &early).0.faults.len(), 1);
+        let mut beside = calls(&[20, 30, 40]);
+        beside.extend([call(10, Kind::Start, 10), call(10, Kind::End, 25)]);
+        assert_eq!(judged(job(&[]), &beside).0.faults.len(), 1);
+    }
+}

@@ -1,0 +1,1 @@
+SELECT count(*) FROM rebalance WHERE tenant_no = $1 AND state <> 0;

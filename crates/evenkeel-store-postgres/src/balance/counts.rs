@@ -1,0 +1,106 @@
+//! How counts of load are kept.
+//!
+//! Whoever gives or takes a job its next time, or changes its rhythm, adds up what that changes and
+//! writes it down as the last thing in the transaction, in the order of tenants and keys. So nobody
+//! who waits there holds anything for long, and no two wait for each other.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use evenkeel_core::balance::Load;
+
+use crate::columns::span_micros;
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// Changes of counts, added up.
+#[derive(Debug, Default)]
+pub(crate) struct Counts<'a> {
+    /// By tenant and key.
+    changes: BTreeMap<(i32, i64), Change<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct Change<'a> {
+    /// Known if a job came to it.
+    rhythm: Cow<'a, str>,
+    jobs: i64,
+    cost: i128,
+}
+
+impl<'a> Counts<'a> {
+    /// A job counts for this.
+    pub(crate) fn add(&mut self, tenant: i32, load: &'a Load) {
+        self.come(tenant, load.key.0, &load.rhythm, span_micros(load.cost));
+    }
+
+    /// A job of this cost came to a rhythm.
+    pub(crate) fn come(&mut self, tenant: i32, key: i64, rhythm: &'a str, cost: i64) {
+        let change = self.changes.entry((tenant, key)).or_default();
+        change.rhythm = Cow::Borrowed(rhythm);
+        change.jobs += 1;
+        change.cost += i128::from(cost);
+    }
+
+    /// A job of this cost left a rhythm.
+    pub(crate) fn leave(&mut self, tenant: i32, key: i64, cost: i64) {
+        let change = self.changes.entry((tenant, key)).or_default();
+        change.jobs -= 1;
+        change.cost -= i128::from(cost);
+    }
+
+    /// A job of a rhythm costs so much more.
+    pub(crate) fn weigh(&mut self, tenant: i32, key: i64, more: i64) {
+        self.changes.entry((tenant, key)).or_default().cost += i128::from(more);
+    }
+
+    /// Writes them down: the last thing in a transaction.
+    pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
+        let changes = || {
+            let is_change = |change: &Change<'_>| change.jobs != 0 || change.cost != 0;
+            self.changes.iter().filter(move |(_, change)| is_change(change))
+        };
+        let tenants: Vec<i32> = changes().map(|((tenant, _), _)| *tenant).collect();
+        if tenants.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<i64> = changes().map(|((_, key), _)| *key).collect();
+        let rhythms: Vec<&str> = changes().map(|(_, change)| &*change.rhythm).collect();
+        let jobs: Vec<i64> = changes().map(|(_, change)| change.jobs).collect();
+        let costs: Vec<String> = changes().map(|(_, change)| change.cost.to_string()).collect();
+        let sql = include_str!("../../queries/rhythms_count.sql");
+        connection.change(sql, &[&tenants, &keys, &rhythms, &jobs, &costs]).await?;
+        Ok(())
+    }
+}
+
+/// What jobs count for, as arrays. One that counts for nothing has the rhythm 0.
+#[derive(Debug, Default)]
+pub(crate) struct LoadColumns {
+    pub(crate) rhythm: Vec<i64>,
+    pub(crate) cost_us: Vec<i64>,
+    pub(crate) cost_stated: Vec<bool>,
+}
+
+impl LoadColumns {
+    pub(crate) fn push(&mut self, load: Option<&Load>) {
+        self.rhythm.push(load.map_or(0, |load| load.key.0));
+        self.cost_us.push(load.map_or(0, |load| span_micros(load.cost)));
+        self.cost_stated.push(load.is_some_and(|load| load.is_stated));
+    }
+}
+
+impl<'a> FromIterator<Option<&'a Load>> for LoadColumns {
+    fn from_iter<I: IntoIterator<Item = Option<&'a Load>>>(loads: I) -> Self {
+        let mut columns = Self::default();
+        loads.into_iter().for_each(|load| columns.push(load));
+        columns
+    }
+}
+
+/// Those of these jobs that have lost their next time in this transaction count no more: its last
+/// statement.
+pub(crate) async fn count_ended(connection: &Connection, jobs: &[i64]) -> Tried<()> {
+    connection.change(include_str!("../../queries/rhythms_count_ended.sql"), &[&jobs]).await?;
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Rebalances, from their plan to their end.
+
+use evenkeel_core::Timestamp;
+use evenkeel_store::{
+    Cause, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope, StoreError,
+};
+use futures::future::try_join;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::PostgresStore;
+use crate::columns::{count, get, maybe_time, micros, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// So many batches of a plan are sent at once: about a megabyte and a half.
+const SENT_MAX: usize = 64;
+
+/// By their codes.
+const STATES: [RebalanceState; 4] = [
+    RebalanceState::Planned,
+    RebalanceState::Running,
+    RebalanceState::Done,
+    RebalanceState::Stopped,
+];
+
+const fn code(state: RebalanceState) -> i16 {
+    match state {
+        RebalanceState::Planned => 0,
+        RebalanceState::Running => 1,
+        RebalanceState::Done => 2,
+        RebalanceState::Stopped => 3,
+    }
+}
+
+pub(super) async fn plan_rebalance(
+    store: &PostgresStore,
+    scope: &Scope,
+    rebalance: Rebalance,
+    parts: Vec<Vec<u8>>,
+) -> Result<(), StoreError> {
+    store
+        .api
+        .run((scope.tenant.0, rebalance, parts), |connection, args| async move {
+            let (tenant, rebalance, parts) = &*args;
+            connection.transaction(keep(&connection, *tenant, rebalance, parts)).await
+        })
+        .await
+}
+
+async fn keep(
+    connection: &Connection,
+    tenant: i32,
+    plan: &Rebalance,
+    parts: &[Vec<u8>],
+) -> Tried<()> {
+    let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    connection
+        .change(
+            include_str!("../../queries/plan_rebalance.sql"),
+            &[
+                &plan.id,
+                &tenant,
+                &code(plan.state),
+                &plan.undoes,
+                &plan.undone_by,
+                &plan.created_by,
+                &plan.created_at.as_micros(),
+                &micros(plan.touched_at),
+                &micros(plan.ended_at),
+                &part_number(plan.parts),
+                &part_number(plan.parts_done),
+                &whole(plan.planned),
+                &whole(plan.moved),
+                &whole(plan.changed),
+                &whole(plan.skipped),
+                &plan.summary,
+            ],
+        )
+        .await?;
+    for (nth, sent) in parts.chunks(SENT_MAX).enumerate() {
+        let first = i32::try_from(nth * SENT_MAX).unwrap_or(i32::MAX);
+        let sql = include_str!("../../queries/plan_rebalance_parts.sql");
+        connection.change(sql, &[&plan.id, &first, &sent]).await?;
+    }
+    Ok(())
+}
+
+/// The number of a batch, as a column.
+pub(super) fn part_number(part: u32) -> i32 {
+    i32::try_from(part).unwrap_or(i32::MAX)
+}
+
+pub(super) async fn get_rebalance(
+    store: &PostgresStore,
+    scope: &Scope,
+    id: Uuid,
+) -> Result<Option<Rebalance>, StoreError> {
+    store
+        .api
+        .run((scope.tenant.0, id), |connection, args| async move {
+            find(&connection, args.0, args.1).await
+        })
+        .await
+}
+
+async fn find(connection: &Connection, tenant: i32, id: Uuid) -> Tried<Option<Rebalance>> {
+    let sql = include_str!("../../queries/get_rebalance.sql");
+    connection.maybe_row(sql, &[&id, &tenant]).await?.as_ref().map(read_rebalance).transpose()
+}
+
+fn read_rebalance(row: &Row) -> Tried<Rebalance> {
+    let id: Uuid = get(row, 0)?;
+    let state: i16 = get(row, 1)?;
+    let known = usize::try_from(state).ok().and_then(|code| STATES.get(code)).copied();
+    let unknown = || {
+        let cause = Cause::from(format!("{state} is unknown"));
+        StoreError::corrupt(format!("rebalance {id}"), "state", cause)
+    };
+    let part = |column| get::<i32>(row, column).map(|part| part.max(0).cast_unsigned());
+    Ok(Rebalance {
+        id,
+        state: known.ok_or_else(unknown)?,
+        undoes: get(row, 2)?,
+        undone_by: get(row, 3)?,
+        created_by: get(row, 4)?,
+        created_at: time(row, 5)?,
+        touched_at: maybe_time(row, 6)?,
+        ended_at: maybe_time(row, 7)?,
+        parts: part(8)?,
+        parts_done: part(9)?,
+        planned: count(row, 10)?,
+        moved: count(row, 11)?,
+        changed: count(row, 12)?,
+        skipped: count(row, 13)?,
+        summary: get(row, 14)?,
+    })
+}
+
+pub(super) async fn rebalance_part(
+    store: &PostgresStore,
+    scope: &Scope,
+    id: Uuid,
+    part: u32,
+) -> Result<Option<RebalancePart>, StoreError> {
+    store
+        .api
+        .run((scope.tenant.0, id, part_number(part)), |connection, args| async move {
+            let (tenant, id, part) = &*args;
+            let sql = include_str!("../../queries/rebalance_part.sql");
+            let row = connection.maybe_row(sql, &[id, tenant, part]).await?;
+            row.map(|row| Ok(RebalancePart { moves: get(&row, 0)?, made: get(&row, 1)? }))
+                .transpose()
+        })
+        .await
+}
+
+pub(super) async fn list_rebalances(
+    store: &PostgresStore,
+    scope: &Scope,
+    page: PageRequest<(Timestamp, Uuid)>,
+) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError> {
+    store
+        .api
+        .run((scope.tenant.0, page), |connection, args| async move {
+            let (tenant, page) = &*args;
+            let (before, id) =
+                page.after.map_or((i64::MAX, Uuid::max()), |(at, id)| (at.as_micros(), id));
+            // One more than asked for tells whether there is another page.
+            let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
+            let (rows, counted) = try_join(
+                connection.rows(
+                    include_str!("../../queries/list_rebalances.sql"),
+                    &[tenant, &before, &id, &limit, &offset],
+                ),
+                connection.row(include_str!("../../queries/list_rebalances_count.sql"), &[tenant]),
+            )
+            .await?;
+            let mut items = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
+            let is_last = items.len() <= page.limit as usize;
+            items.truncate(page.limit as usize);
+            let last = items.last().map(|rebalance| (rebalance.created_at, rebalance.id));
+            let total = count(&counted, 0)?;
+            Ok(Page { items, total, total_is_estimate: false, next: last.filter(|_| !is_last) })
+        })
+        .await
+}
+
+struct Begin {
+    tenant: i32,
+    id: Uuid,
+    silent_before: Timestamp,
+    now: Option<i64>,
+}
+
+pub(super) async fn begin_rebalance(
+    store: &PostgresStore,
+    scope: &Scope,
+    id: Uuid,
+    silent_before: Timestamp,
+    now: Now,
+) -> Result<Option<Rebalance>, StoreError> {
+    let args = Begin { tenant: scope.tenant.0, id, silent_before, now: micros(now.literal()) };
+    store
+        .api
+        .run(args, |connection, args| async move {
+            connection.transaction(begin(&connection, &args)).await
+        })
+        .await
+}
+
+async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<Rebalance>> {
+    let Begin { tenant, id, silent_before, now } = args;
+    let lock = include_str!("../../queries/begin_rebalance_lock.sql");
+    let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
+    // Whoever stops one, or moves a batch, is waited for here.
+    let sql = include_str!("../../queries/begin_rebalance_look.sql");
+    let rows = connection.rows(sql, &[tenant, id]).await?;
+    let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
+    let Some(wanted) = found.iter().find(|one| one.id == *id) else { return Ok(None) };
+    let is_silent = |one: &Rebalance| one.touched_at.is_none_or(|at| at <= *silent_before);
+    if let Some(other) = found.iter().find(|one| one.id != *id && !is_silent(one)) {
+        return Ok(Some(other.clone()));
+    }
+    let may_begin = match wanted.state {
+        RebalanceState::Planned | RebalanceState::Stopped => true,
+        RebalanceState::Running => is_silent(wanted),
+        RebalanceState::Done => false,
+    };
+    if !may_begin {
+        return Ok(Some(wanted.clone()));
+    }
+    let silent: Vec<Uuid> = found.iter().map(|one| one.id).filter(|one| one != id).collect();
+    let sql = include_str!("../../queries/begin_rebalance.sql");
+    connection.change(sql, &[tenant, id, &silent, &wanted.undoes, &now]).await?;
+    find(connection, *tenant, *id).await
+}
+
+pub(super) async fn end_rebalance(
+    store: &PostgresStore,
+    scope: &Scope,
+    id: Uuid,
+    state: RebalanceState,
+    now: Now,
+) -> Result<Option<Rebalance>, StoreError> {
+    let args = (scope.tenant.0, id, state, micros(now.literal()));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, id, state, now) = &*args;
+            if matches!(state, RebalanceState::Done | RebalanceState::Stopped) {
+                let sql = include_str!("../../queries/end_rebalance.sql");
+                connection.change(sql, &[id, tenant, &code(*state), now]).await?;
+            }
+            find(&connection, *tenant, *id).await
+        })
+        .await
+}

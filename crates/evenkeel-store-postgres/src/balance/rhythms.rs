@@ -1,0 +1,144 @@
+//! How many jobs have which rhythm.
+
+use evenkeel_core::balance::{Load, RhythmKey};
+use evenkeel_core::{Definition, JobNo, TenantNo};
+use evenkeel_store::{RhythmCount, Scope, StoreError, Weighed};
+use tokio_postgres::Row;
+
+use super::{Counts, LoadColumns};
+use crate::PostgresStore;
+use crate::columns::{count, get, span, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// So many rhythms that no job has are forgotten at once.
+const FORGOTTEN_MAX: i64 = 10_000;
+
+pub(super) async fn rhythms(
+    store: &PostgresStore,
+    after: Option<(TenantNo, RhythmKey)>,
+    limit: u32,
+) -> Result<Vec<RhythmCount>, StoreError> {
+    let (tenant, key) = after.map_or((i32::MIN, i64::MIN), |(tenant, key)| (tenant.0, key.0));
+    store
+        .api
+        .run((tenant, key, i64::from(limit)), |connection, args| async move {
+            let (tenant, key, limit) = &*args;
+            let sql = include_str!("../../queries/rhythms.sql");
+            connection.rows(sql, &[tenant, key, limit]).await?.iter().map(read_count).collect()
+        })
+        .await
+}
+
+pub(super) async fn own_rhythms(
+    store: &PostgresStore,
+    scope: &Scope,
+    after: Option<RhythmKey>,
+    limit: u32,
+) -> Result<Vec<RhythmCount>, StoreError> {
+    let args = (scope.tenant.0, after.map(|key| key.0), i64::from(limit));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, after, limit) = &*args;
+            let sql = include_str!("../../queries/own_rhythms.sql");
+            connection.rows(sql, &[tenant, after, limit]).await?.iter().map(read_count).collect()
+        })
+        .await
+}
+
+fn read_count(row: &Row) -> Tried<RhythmCount> {
+    Ok(RhythmCount {
+        tenant: TenantNo(get(row, 0)?),
+        key: RhythmKey(get(row, 1)?),
+        rhythm: get(row, 2)?,
+        jobs: count(row, 3)?,
+        cost: span(get(row, 4)?),
+    })
+}
+
+pub(super) async fn count_uncounted(store: &PostgresStore, limit: u32) -> Result<u32, StoreError> {
+    store
+        .api
+        .run(i64::from(limit), |connection, limit| async move {
+            connection.transaction(count_page(&connection, *limit)).await
+        })
+        .await
+}
+
+async fn count_page(connection: &Connection, limit: i64) -> Tried<u32> {
+    let rows =
+        connection.rows(include_str!("../../queries/count_uncounted.sql"), &[&limit]).await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let read = |row: &Row| Ok((get(row, 0)?, get(row, 1)?, load_of(row)?));
+    let jobs = rows.iter().map(read).collect::<Tried<Vec<(i64, i32, Option<Load>)>>>()?;
+    let numbers: Vec<i64> = jobs.iter().map(|(no, _, _)| *no).collect();
+    let columns: LoadColumns = jobs.iter().map(|(_, _, load)| load.as_ref()).collect();
+    let LoadColumns { rhythm, cost_us, cost_stated } = &columns;
+    let sql = include_str!("../../queries/count_uncounted_write.sql");
+    connection.change(sql, &[&numbers, rhythm, cost_us, cost_stated]).await?;
+    let mut counts = Counts::default();
+    for (_, tenant, load) in &jobs {
+        if let Some(load) = load {
+            counts.add(*tenant, load);
+        }
+    }
+    counts.write(connection).await?;
+    Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
+}
+
+/// What an uncounted job counts for. One whose definition cannot be read counts for nothing: it must
+/// not keep the others from being counted.
+fn load_of(row: &Row) -> Tried<Option<Load>> {
+    let next_at = time(row, 2)?;
+    let average: Option<i64> = get(row, 3)?;
+    let Ok(definition) = serde_json::from_str::<Definition>(get(row, 4)?) else {
+        return Ok(None);
+    };
+    Ok(Load::of(&definition, average.map(span), next_at))
+}
+
+pub(super) async fn weigh(
+    store: &PostgresStore,
+    after: Option<JobNo>,
+    limit: u32,
+) -> Result<Weighed, StoreError> {
+    let after = after.map_or(i64::MIN, |job| job.0);
+    store
+        .api
+        .run((after, i64::from(limit)), |connection, args| async move {
+            let (after, limit) = *args;
+            let row =
+                connection.row(include_str!("../../queries/weigh.sql"), &[&after, &limit]).await?;
+            let last: Option<i64> = get(&row, 0)?;
+            let is_full = get::<i64>(&row, 1)? >= limit;
+            let next = last.filter(|_| is_full).map(JobNo);
+            let to_change: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
+            let changed = match &to_change[..] {
+                [] => 0,
+                jobs => connection.transaction(change(&connection, jobs)).await?,
+            };
+            if next.is_none() {
+                let sql = include_str!("../../queries/weigh_forget.sql");
+                connection.change(sql, &[&FORGOTTEN_MAX]).await?;
+            }
+            Ok(Weighed { next, changed })
+        })
+        .await
+}
+
+/// These jobs count for what their good runs take.
+async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
+    let row = connection.row(include_str!("../../queries/weigh_change.sql"), &[&jobs]).await?;
+    let tenants: Vec<i32> = get::<Option<_>>(&row, 0)?.unwrap_or_default();
+    let rhythms: Vec<i64> = get::<Option<_>>(&row, 1)?.unwrap_or_default();
+    let more: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
+    let mut counts = Counts::default();
+    for ((tenant, rhythm), more) in tenants.iter().zip(&rhythms).zip(&more) {
+        counts.weigh(*tenant, *rhythm, *more);
+    }
+    counts.write(connection).await?;
+    Ok(u32::try_from(tenants.len()).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,83 @@
+//! How even load was, hour by hour, and what is forgotten of the past.
+
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{Scope, ScoreKept, StoreError};
+use tokio_postgres::Row;
+
+use crate::PostgresStore;
+use crate::columns::{count, get, time};
+use crate::error::Tried;
+
+pub(super) async fn keep_score(
+    store: &PostgresStore,
+    tenant: TenantNo,
+    score: ScoreKept,
+) -> Result<bool, StoreError> {
+    store
+        .api
+        .run((tenant.0, score), |connection, args| async move {
+            let (tenant, score) = &*args;
+            let ScoreKept { hour, score, next_score, cost_score, peak, mean, jobs } = score;
+            let (hour, jobs) = (hour.as_micros(), i64::try_from(*jobs).unwrap_or(i64::MAX));
+            let sql = include_str!("../../queries/keep_score.sql");
+            let kept = connection
+                .change(sql, &[tenant, &hour, score, next_score, cost_score, peak, mean, &jobs])
+                .await?;
+            Ok(kept == 1)
+        })
+        .await
+}
+
+pub(super) async fn scores(
+    store: &PostgresStore,
+    scope: &Scope,
+    from: Timestamp,
+    until: Timestamp,
+    limit: u32,
+) -> Result<Vec<ScoreKept>, StoreError> {
+    let args = (scope.tenant.0, from.as_micros(), until.as_micros(), i64::from(limit));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, from, until, limit) = &*args;
+            let sql = include_str!("../../queries/scores.sql");
+            connection
+                .rows(sql, &[tenant, from, until, limit])
+                .await?
+                .iter()
+                .map(read_score)
+                .collect()
+        })
+        .await
+}
+
+fn read_score(row: &Row) -> Tried<ScoreKept> {
+    Ok(ScoreKept {
+        hour: time(row, 0)?,
+        score: get(row, 1)?,
+        next_score: get(row, 2)?,
+        cost_score: get(row, 3)?,
+        peak: get(row, 4)?,
+        mean: get(row, 5)?,
+        jobs: count(row, 6)?,
+    })
+}
+
+pub(super) async fn forget_balance(
+    store: &PostgresStore,
+    scores_before: Timestamp,
+    plans_before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let args = (scores_before.as_micros(), plans_before.as_micros(), i64::from(limit));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (scores_before, plans_before, limit) = &*args;
+            let sql = include_str!("../../queries/forget_balance_scores.sql");
+            let scores = connection.change(sql, &[scores_before, limit]).await?;
+            let sql = include_str!("../../queries/forget_balance_rebalances.sql");
+            Ok(scores + count(&connection.row(sql, &[plans_before, limit]).await?, 0)?)
+        })
+        .await
+}

@@ -1,0 +1,1 @@
+SELECT id, about ->> '$.source_name' FROM job WHERE job_no = ?1;
