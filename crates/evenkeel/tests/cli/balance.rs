@@ -7,8 +7,7 @@ use crate::support::Server;
 /// A server that may move what was just placed, with jobs that all start at once.
 fn clustered() -> Server {
     let server = Server::start(&["--balance-cooldown", "0s", "--balance-protection", "0s"]);
-    // Paused and resumed one by one they would be spread; as cron jobs turned into intervals that
-    // keep their phase they are not, until somebody moves them.
+    // They all would best run in the same quarter of an hour.
     let lines: String = (0..12)
         .map(|n| {
             let job = json!({"name": format!("job {n}"), "executor_type": "noop", "schedule": "24h",
@@ -43,13 +42,7 @@ fn a_day_is_drawn_and_told_as_json() {
     );
     assert!(drawn.out.lines().all(|line| line.chars().count() <= 80), "{}", drawn.out);
     assert_eq!(server.json(&["distribution", "--by", "next"])["by"], "next");
-    assert_eq!(
-        server.json(&["distribution", "--history"])["scores"]
-            .as_array()
-            .map(Vec::is_empty)
-            .is_some(),
-        true
-    );
+    assert!(server.json(&["distribution", "--history"])["scores"].is_array());
     assert_eq!(server.run(&["distribution", "--by", "luck"]).code, 2);
     assert_eq!(server.run(&["distribution", "--from", "2026-12-01T00:00:00Z"]).code, 2);
 }
