@@ -283,7 +283,7 @@ pub struct Problem {
     /// The job that is in the way, if one is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
-    pub existing_id: Option<JobId>,
+    pub existing_id: Option<Box<JobId>>,
     /// The version the job has now, if another was meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i32>,
@@ -386,7 +386,7 @@ impl From<CommandError> for Problem {
                 Self::of_fields(ProblemType::InvalidSchedule, faults)
             }
             CommandError::NameTaken { id } => Self {
-                existing_id: Some(id),
+                existing_id: Some(Box::new(id)),
                 field: Some("name".into()),
                 ..Self::new(ProblemType::NameTaken, detail)
             },

@@ -45,11 +45,15 @@ pub enum EventKind {
     RunEnded,
     /// Load is spread less evenly than somebody wants to be told.
     DistributionDegraded,
+    /// Jobs are being moved so that load is even.
+    RebalanceStarted,
+    /// No more jobs are being moved; how it went is in its data.
+    RebalanceFinished,
 }
 
 impl EventKind {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::JobCreated,
         Self::JobUpdated,
         Self::JobPaused,
@@ -61,6 +65,8 @@ impl EventKind {
         Self::RunStarted,
         Self::RunEnded,
         Self::DistributionDegraded,
+        Self::RebalanceStarted,
+        Self::RebalanceFinished,
     ];
 
     /// Its number in a table.
@@ -87,6 +93,8 @@ impl EventKind {
             Self::RunStarted => "run.started",
             Self::RunEnded => "run.ended",
             Self::DistributionDegraded => "distribution.degraded",
+            Self::RebalanceStarted => "rebalance.started",
+            Self::RebalanceFinished => "rebalance.finished",
         }
     }
 }
@@ -322,6 +330,6 @@ mod tests {
             assert_eq!(EventKind::from_code(kind.code()), Some(kind));
         }
         assert_eq!(EventKind::from_code(-1), None);
-        assert_eq!(EventKind::from_code(11), None);
+        assert_eq!(EventKind::from_code(13), None);
     }
 }

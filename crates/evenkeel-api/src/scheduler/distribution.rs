@@ -230,7 +230,7 @@ fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
 fn minutes(slot: Span) -> serde_json::Number {
     let secs = slot.as_micros() / 1_000_000;
     let exact = || serde_json::Number::from_f64(secs as f64 / 60.0);
-    if secs % 60 == 0 { (secs / 60).into() } else { exact().unwrap_or_else(|| 0.into()) }
+    if secs.is_multiple_of(60) { (secs / 60).into() } else { exact().unwrap_or_else(|| 0.into()) }
 }
 
 fn peak_to_mean(spread: &Spread) -> Option<f64> {

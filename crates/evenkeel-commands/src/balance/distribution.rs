@@ -105,12 +105,10 @@ impl Balancing {
     /// How the scope's load is spread.
     pub async fn distribution(&self, scope: &Scope) -> Result<Distribution, CommandError> {
         let now = self.balance.store.now().await?;
-        let loads = self.balance.loads(scope, now).await?.own;
+        let loads = Arc::new(self.own_loads(scope, now).await?);
         let suggestion = self.suggestion(scope, &loads, now).await?;
         let policy = self.balance.settings().policy;
-        // It goes through all rhythms several times, which may be many.
-        let shown = Arc::clone(&loads);
-        super::apart(move || Distribution::new(&shown, policy, now, suggestion)).await
+        super::apart(move || Distribution::new(&loads, policy, now, suggestion)).await
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod access;
+mod balance;
 mod changes;
 mod clients;
 mod config;

@@ -45,7 +45,7 @@ async fn what_was_shown_is_what_is_done_and_what_comes_of_it() {
     let shown = get(&world, "distribution").await.expect(200);
     assert_eq!(counts(&shown), counts(&plan["after"]), "hour by hour");
     assert_eq!(shown["distribution_score"], *projected);
-    assert_eq!(shown["suggestion"].as_str().unwrap().contains("gain nothing"), true);
+    assert!(shown["suggestion"].as_str().unwrap().contains("gain nothing"));
 }
 
 fn counts(shown: &Value) -> Vec<&Value> {

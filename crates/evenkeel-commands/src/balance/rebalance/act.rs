@@ -5,13 +5,19 @@ use std::time::Duration;
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::RhythmKey;
-use evenkeel_store::{MoveBatch, Moved, Now, Rebalance, RebalanceState, Scope, Signal, StoreError};
+use evenkeel_store::{
+    EventJob, EventKind, MoveBatch, Moved, NewEvent, Now, Rebalance, RebalanceState, Scope, Signal,
+    StoreError,
+};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::super::Balancing;
-use super::{Outlook, RebalanceConflict, SILENT_AFTER, Subject, is_silent, plan_expires_at};
+use super::{
+    Outlook, RebalanceConflict, SILENT_AFTER, Subject, is_silent, plan_expires_at, state_word,
+};
 use crate::CommandError;
 use crate::jobs::announce;
 
@@ -125,8 +131,27 @@ impl Balancing {
             rhythms,
             even_live: rebalance.undoes.is_some(),
         };
+        self.tell(scope, EventKind::RebalanceStarted, now, &begun);
         let task = tokio::spawn(mover.run().in_current_span());
         Ok(Running { id, task })
+    }
+
+    /// Tells those who listen.
+    fn tell(&self, scope: &Scope, kind: EventKind, at: Timestamp, about: &Rebalance) {
+        let events = self.balance.store.events();
+        if !events.are_listened() {
+            return;
+        }
+        let mut data = json!({"rebalance_id": about.id, "undoes": about.undoes});
+        if kind == EventKind::RebalanceStarted {
+            data["planned_total"] = about.planned.into();
+        } else {
+            data["state"] = state_word(about.state).into();
+            data["moved_total"] = about.moved.into();
+            data["skipped_total"] = (about.skipped + about.changed).into();
+        }
+        let (tenant, job, run) = (scope.tenant, EventJob::None, None);
+        events.tell([NewEvent { kind, tenant, job, run, at, data: data.to_string() }]);
     }
 
     /// Stops a rebalance that goes on: batches that are done stay done.
@@ -180,6 +205,8 @@ impl Mover {
             tokio::time::sleep(Duration::from_millis(*pause)).await;
         };
         if let Some(ended) = ended {
+            let at = ended.ended_at.unwrap_or(ended.created_at);
+            self.balancing.tell(&self.scope, EventKind::RebalanceFinished, at, &ended);
             self.log(&ended).await;
         }
         Ok(())
@@ -262,7 +289,7 @@ impl Mover {
         metrics::gauge!(SKIPPED).set(all_skipped as f64);
         let Ok(outlook) = Outlook::of(ended) else { return };
         for skipped in outlook.skipped.iter().take(LOGGED_MAX) {
-            tracing::warn!(job.id = %skipped.job, reason = skipped.reason, "job skipped during rebalance");
+            tracing::warn!(job_id = %skipped.job, reason = skipped.reason, "job skipped during rebalance");
         }
         if all_skipped > LOGGED_MAX as u64 {
             let skipped = all_skipped - LOGGED_MAX as u64;

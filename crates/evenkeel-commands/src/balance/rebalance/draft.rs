@@ -68,6 +68,19 @@ impl Balancing {
         .await
     }
 
+    /// The scope's load as it is now, not as it is known: people compare what they see with what
+    /// they did a moment ago.
+    pub(in super::super) async fn own_loads(
+        &self,
+        scope: &Scope,
+        now: Timestamp,
+    ) -> Result<Loads, CommandError> {
+        let counts = self.own_rhythms(scope).await?;
+        let horizon = Horizon::new(self.balance.settings(), now);
+        // There may be many rhythms.
+        apart(move || count(horizon, &counts).0).await
+    }
+
     /// Waits until nobody else makes a plan.
     pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, CommandError> {
         Arc::clone(&self.planning).acquire_owned().await.map_err(|closed| {

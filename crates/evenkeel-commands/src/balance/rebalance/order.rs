@@ -29,7 +29,7 @@ pub enum Subject {
     /// A plan that was shown.
     Plan(Uuid),
     /// A plan that is made for it.
-    Fresh(PlanOptions),
+    Fresh(Box<PlanOptions>),
 }
 
 /// A rebalance that is asked for.
@@ -67,7 +67,7 @@ pub fn read_rebalance(document: Option<&Value>) -> Result<RebalanceOrder, Vec<Fa
     let options = options(&mut fields);
     let subject = match plan {
         Some(plan) => plan.ok().map(Subject::Plan),
-        None => Some(Subject::Fresh(options)),
+        None => Some(Subject::Fresh(Box::new(options))),
     };
     fields.finish(|_| None).or(subject.map(|subject| RebalanceOrder { subject, wait }))
 }
@@ -116,7 +116,7 @@ mod tests {
     fn nothing_means_everything() {
         for document in [None, Some(json!(null)), Some(json!({}))] {
             let order = read_rebalance(document.as_ref()).unwrap();
-            assert_eq!(order.subject, Subject::Fresh(PlanOptions::default()));
+            assert_eq!(order.subject, Subject::Fresh(Box::default()));
             assert!(order.wait);
             assert_eq!(read_plan_options(document.as_ref()).unwrap(), PlanOptions::default());
         }

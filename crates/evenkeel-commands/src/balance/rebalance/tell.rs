@@ -133,7 +133,6 @@ impl Balancing {
     /// How even the scope's load is now.
     pub(super) async fn score(&self, scope: &Scope) -> Result<f64, CommandError> {
         let now = self.balance.store.now().await?;
-        let own = self.balance.loads(scope, now).await?.own;
-        Ok(own.spread(Measure::Runs, Grain::Slot).score)
+        Ok(self.own_loads(scope, now).await?.spread(Measure::Runs, Grain::Slot).score)
     }
 }
