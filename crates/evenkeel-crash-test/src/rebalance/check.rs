@@ -30,16 +30,17 @@ impl MovedJob {
         let mut times = BTreeSet::new();
         let mut moves = self.moves.iter().peekable();
         let mut next = self.first_us;
-        while next <= until_us {
-            match moves.next_if(|told| told.old_us == next) {
-                Some(told) => next = told.new_us,
-                None => {
-                    times.insert(next);
-                    next += self.every_us;
-                }
+        loop {
+            // Also beyond the end: the way back may lead before it.
+            while let Some(told) = moves.next_if(|told| told.old_us == next) {
+                next = told.new_us;
             }
+            if next > until_us {
+                return times;
+            }
+            times.insert(next);
+            next += self.every_us;
         }
-        times
     }
 }
 
@@ -71,7 +72,9 @@ pub fn check(
             } else if due.remove(&time) {
                 report.executed += 1;
             } else {
-                report.faults.push(format!("{} was called for {time}, no time of it", job.name));
+                let last = job.moves.last();
+                let fault = format!("{} was called for {time}, no time of it; {last:?}", job.name);
+                report.faults.push(fault);
             }
             if start.at.wall_us < time {
                 report.faults.push(format!("{} was called before {time}", job.name));
@@ -149,6 +152,8 @@ mod tests {
         // Moved, and moved back.
         let moved = job(&[(20, 23), (33, 30)]);
         assert_eq!(Vec::from_iter(moved.times(45)), [10, 23, 30, 40]);
+        let from_beyond = job(&[(50, 44)]);
+        assert_eq!(Vec::from_iter(from_beyond.times(45)), [10, 20, 30, 40, 44]);
     }
 
     #[test]
