@@ -122,7 +122,8 @@ fn batch_of(id: Uuid, part: u32, placements: &[&Placement]) -> anyhow::Result<Mo
     for placement in placements {
         let new_at = placement.next_at.saturating_add(Span::from_secs(900));
         let definition = new_job(placement.job.0.unsigned_abs() - 1)?.definition;
-        let load = Load::of(&definition, None, new_at).expect("it has a rhythm");
+        let load = Load::of(&definition, None, new_at);
+        let load = load.ok_or_else(|| anyhow::anyhow!("it has no rhythm"))?;
         moves.push(Move {
             job: placement.job,
             generation: placement.generation,
