@@ -232,6 +232,7 @@ mod tests {
         let mut verbs = BTreeSet::new();
         for file in [
             "access",
+            "balance",
             "events",
             "lib",
             "jobs",

@@ -132,9 +132,9 @@ mod tests {
         let command = Args::command();
         let serve = command.find_subcommand("serve").unwrap();
         for argument in serve.get_arguments() {
-            let id = argument.get_id().as_str();
-            if id != "help" && id != "version" {
-                let name = format!("EVENKEEL_{}", id.to_uppercase());
+            let flag = argument.get_long().unwrap();
+            if flag != "help" && flag != "version" {
+                let name = format!("EVENKEEL_{}", flag.to_uppercase().replace('-', "_"));
                 assert_eq!(argument.get_env().and_then(|env| env.to_str()), Some(name.as_str()));
             }
         }
