@@ -24,7 +24,7 @@ async fn by_all_ways(rig: &Rig, job: Known) -> Job {
     assert!((before..=after).contains(&now), "{before} {now} {after}");
     assert_eq!(rig.store.get(&rig.scope, job.id).await.unwrap().as_ref(), Some(&shown));
     let many = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
-    assert_eq!(many, [shown.clone()]);
+    assert_eq!(many, std::slice::from_ref(&shown));
     shown
 }
 
