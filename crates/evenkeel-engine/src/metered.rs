@@ -155,7 +155,7 @@ metered!(BalanceStore {
     list_rebalances(scope: &Scope, page: PageRequest<(Timestamp, Uuid)>)
         -> Page<Rebalance, (Timestamp, Uuid)>;
     begin_rebalance(scope: &Scope, id: Uuid, silent_before: Timestamp, now: Now)
-        -> Option<Rebalance>;
+        -> Option<BeganRebalance>;
     end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now) -> Option<Rebalance>;
     move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
     keep_score(tenant: TenantNo, score: ScoreKept) -> bool;

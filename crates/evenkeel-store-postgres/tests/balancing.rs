@@ -51,7 +51,8 @@ async fn begun(rig: &Rig, id: u128) -> Uuid {
     let plan = plan(id);
     let id = plan.id;
     rig.store.plan_rebalance(&rig.scope, plan, vec![Vec::new(); 1000]).await.unwrap();
-    let begun = rig.store.begin_rebalance(&rig.scope, id, at(0), now(0)).await.unwrap().unwrap();
+    let begun = rig.store.begin_rebalance(&rig.scope, id, at(0), now(0)).await.unwrap();
+    let begun = begun.unwrap().into_inner();
     assert_eq!((begun.id, begun.state), (id, RebalanceState::Running));
     id
 }
@@ -277,7 +278,7 @@ async fn of_rebalances_that_begin_at_once_one_goes_on() {
     };
     let answers = join_all((1..=6).map(begin)).await;
     let answers: Vec<Rebalance> =
-        answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
+        answers.into_iter().map(|answer| answer.unwrap().unwrap().into_inner()).collect();
     assert!(answers.iter().all(|one| one.state == RebalanceState::Running));
     assert!(answers.iter().all(|one| one.id == answers[0].id), "{answers:?}");
     let mut running = 0;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, JobFilter, JobSort, MoveBatch, PageRequest, Rebalance, RebalanceState, RhythmCount, Scope,
-    Standing, Store,
+    BeganRebalance, Job, JobFilter, JobSort, MoveBatch, PageRequest, Rebalance, RebalanceState,
+    RhythmCount, Scope, Standing, Store,
 };
 use uuid::Uuid;
 
@@ -139,12 +139,16 @@ pub fn parts_of(plan: &Rebalance) -> Vec<Vec<u8>> {
 }
 
 /// A rebalance of so many parts that goes on from `secs` on.
+///
+/// # Panics
+/// If something is in its way.
 pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
     let plan = new_plan(parts, secs);
     let (id, bytes) = (plan.id, parts_of(&plan));
     rig.store.plan_rebalance(&rig.scope, plan, bytes).await.expect("a plan can be kept");
     let begun = rig.store.begin_rebalance(&rig.scope, id, Timestamp::MIN, now(secs)).await;
     let begun = begun.expect("a rebalance can begin").expect("it is there");
+    let BeganRebalance::Now(begun) = begun else { panic!("{begun:?} is in the way") };
     assert_eq!((begun.id, begun.state), (id, RebalanceState::Running));
     id
 }

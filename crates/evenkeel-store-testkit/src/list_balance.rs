@@ -33,6 +33,7 @@ macro_rules! __balance_conformance {
             what_is_not_as_it_was_decided_on_stays,
             a_new_time_must_be_in_the_future_and_after_the_last_fired_one,
             live_jobs_are_moved_if_that_is_wanted,
+            a_move_to_a_rhythm_that_is_not_given_is_not_made,
             jobs_of_other_tenants_stay,
             parts_are_done_in_their_order_and_once,
             what_does_not_go_on_moves_nothing,
@@ -50,12 +51,15 @@ macro_rules! __balance_conformance {
             one_that_was_left_alone_may_be_begun_again,
             one_that_undoes_another_marks_it_when_it_begins,
             one_that_was_left_alone_may_be_undone,
+            what_was_undone_in_part_may_be_undone_again,
+            of_many_who_begin_the_same_at_once_one_does,
             of_many_who_begin_at_once_one_goes_on,
             those_that_move_are_listed_newest_first,
             tenants_do_not_see_each_others,
             the_first_score_of_an_hour_stays,
             scores_come_by_time_from_the_first_hour_asked_for_to_before_the_last,
             old_scores_and_plans_are_forgotten,
+            what_goes_on_only_in_name_is_forgotten_as_well,
         }
         $crate::__conformance_module! { $open => balance_weigh:
             a_job_counts_for_what_its_runs_take_once_it_is_weighed,

@@ -82,6 +82,48 @@ pub struct Rebalance {
     pub summary: String,
 }
 
+impl Rebalance {
+    /// May it begin, or go on? Not if it is over or was taken back, nor if it goes on and was touched
+    /// after `silent_before`.
+    pub fn may_begin(&self, silent_before: Timestamp) -> bool {
+        let is_idle = match self.state {
+            RebalanceState::Planned | RebalanceState::Stopped => true,
+            RebalanceState::Running => self.is_silent(silent_before),
+            RebalanceState::Done => false,
+        };
+        is_idle && self.undone_by.is_none()
+    }
+
+    /// Was nothing moved after `silent_before`?
+    pub fn is_silent(&self, silent_before: Timestamp) -> bool {
+        self.touched_at.is_none_or(|at| at <= silent_before)
+    }
+
+    /// Is it over, and were all its moves made?
+    pub fn is_complete(&self) -> bool {
+        self.state == RebalanceState::Done && self.changed == 0
+    }
+}
+
+/// Did a rebalance begin?
+#[derive(Clone, PartialEq, Debug)]
+pub enum BeganRebalance {
+    /// It goes on, from now on.
+    Now(Rebalance),
+    /// Nothing was changed. This is in the way: itself as it is, another that goes on, or another
+    /// that took back all that it was to take back.
+    Other(Rebalance),
+}
+
+impl BeganRebalance {
+    /// The one that began, or is in the way.
+    pub fn into_inner(self) -> Rebalance {
+        match self {
+            Self::Now(rebalance) | Self::Other(rebalance) => rebalance,
+        }
+    }
+}
+
 /// A batch of a rebalance, as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RebalancePart {
@@ -100,7 +142,7 @@ pub struct MoveBatch {
     pub part: u32,
     /// The moves, no job twice, at most [`MOVES_MAX`].
     pub moves: Vec<Move>,
-    /// The rhythms they lead to, as they are stored.
+    /// The rhythms they lead to, as they are stored. A move whose rhythm is not here is not made.
     pub rhythms: Vec<(RhythmKey, String)>,
     /// Jobs with a run that is not over are moved as well.
     pub even_live: bool,
@@ -210,16 +252,17 @@ pub trait BalanceStore: Send + Sync {
         page: PageRequest<(Timestamp, Uuid)>,
     ) -> Result<Page<Rebalance, (Timestamp, Uuid)>, StoreError>;
 
-    /// Lets a planned or stopped rebalance go on, if no other of the scope does that was touched
-    /// after `silent_before`. One that undoes another marks that as undone by it. Answers with the
-    /// one that goes on: this one, or the other.
+    /// Lets a rebalance go on that [may begin](Rebalance::may_begin), if no other of the scope does
+    /// that was touched after `silent_before`. One that undoes another marks that as undone by it,
+    /// and does not begin if yet another is [complete](Rebalance::is_complete) that did so. Of many
+    /// who begin one, one is told that it begins now.
     async fn begin_rebalance(
         &self,
         scope: &Scope,
         id: Uuid,
         silent_before: Timestamp,
         now: Now,
-    ) -> Result<Option<Rebalance>, StoreError>;
+    ) -> Result<Option<BeganRebalance>, StoreError>;
 
     /// Ends a rebalance that goes on: it is over, or `Stopped`. Answers with what it is like.
     async fn end_rebalance(
@@ -233,7 +276,7 @@ pub trait BalanceStore: Send + Sync {
     /// Moves a batch of jobs of the scope, one transaction: each that is active, has the generation
     /// and the next time that were decided on, has no run that is not over (unless `even_live`),
     /// and whose new time is after the store's now and its last fired time, gets the new time, a
-    /// new generation, and is placed now. The batch counts as done, and what was made of it is
+    /// new generation, and is placed now, if its new rhythm is given. The batch counts as done, and what was made of it is
     /// kept. Schedulers are told of what is due soon.
     async fn move_jobs(
         &self,
@@ -255,7 +298,8 @@ pub trait BalanceStore: Send + Sync {
     ) -> Result<Vec<ScoreKept>, StoreError>;
 
     /// Forgets up to `limit` scores of hours before `scores_before`, and as many rebalances that
-    /// were planned before `plans_before` and do not go on, with their batches; says how many.
+    /// were planned before `plans_before` and do not go on, or were not touched since then, with
+    /// their batches; says how many.
     async fn forget_balance(
         &self,
         scores_before: Timestamp,

@@ -3,14 +3,14 @@
 //! It is read from the store now and then. What this node places meanwhile is added at once, so
 //! that many jobs that come together are spread; what came to nothing is taken back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_core::balance::{Grain, Horizon, Loads, Measure, Rhythm, RhythmKey, Turn};
+use evenkeel_core::balance::{Grain, Horizon, Loads, Measure, Rhythm, Turn};
 use evenkeel_core::{Span, TenantNo, Timestamp};
-use evenkeel_store::{Counted, NodeState, Rhythms, Scope, StoreError};
+use evenkeel_store::{NodeState, Rhythms, Scope, StoreError};
 use tokio::time::Instant;
 
 use super::Balance;
@@ -28,8 +28,6 @@ pub struct Known {
     pub own: Arc<Loads>,
     /// That of everybody.
     pub all: Arc<Loads>,
-    /// The rhythms of the tenant's jobs.
-    pub rhythms: Arc<HashMap<RhythmKey, Rhythm>>,
 }
 
 /// What is known, and what is placed meanwhile.
@@ -50,21 +48,19 @@ pub(super) struct Inner {
     /// While load is read anew: placements that were committed meanwhile, which the reader may
     /// have seen or not.
     committed_meanwhile: Option<Vec<Reserved>>,
+    /// How often it was said that what is known has changed.
+    outdated: u64,
 }
 
 /// Load as it was read, with what was placed since.
 struct Present {
     rhythms: Arc<Rhythms>,
     all: Arc<Loads>,
-    own: HashMap<TenantNo, Own>,
+    /// That of tenants whom somebody has asked about since.
+    own: HashMap<TenantNo, Arc<Loads>>,
     turn: Turn,
     read_at: Timestamp,
     good_until: Timestamp,
-}
-
-struct Own {
-    loads: Arc<Loads>,
-    rhythms: Option<Arc<HashMap<RhythmKey, Rhythm>>>,
 }
 
 /// A rhythm, and what a run of its job costs.
@@ -84,22 +80,47 @@ impl Balance {
     /// The load of the scope's tenant and of everybody at `now`, read anew if what is known is
     /// older than a second, or than twenty times what reading it took.
     pub async fn loads(&self, scope: &Scope, now: Timestamp) -> Result<Known, CommandError> {
-        self.refresh(now).await?;
+        self.prepare(scope.tenant, now).await?;
         let mut inner = self.inner();
         let Some(present) = &mut inner.present else { return Err(not_read().into()) };
         let all = Arc::clone(&present.all);
-        let rhythms = Arc::clone(&present.rhythms);
-        let own = present.own(scope.tenant);
-        let known = own.rhythms.get_or_insert_with(|| {
-            let of = |counted: &Counted| (counted.key, counted.rhythm.clone());
-            Arc::new(rhythms.of(scope.tenant).iter().map(of).collect())
-        });
-        Ok(Known { own: Arc::clone(&own.loads), all, rhythms: Arc::clone(known) })
+        Ok(Known { own: Arc::clone(present.own(scope.tenant)), all })
+    }
+
+    /// That of everybody.
+    pub(super) async fn all_loads(&self, now: Timestamp) -> Result<Arc<Loads>, CommandError> {
+        self.refresh(now).await?;
+        let inner = self.inner();
+        let Some(present) = &inner.present else { return Err(not_read().into()) };
+        Ok(Arc::clone(&present.all))
+    }
+
+    /// Reads load anew if that is due, and adds up that of a tenant if nobody has since.
+    pub(super) async fn prepare(&self, tenant: TenantNo, now: Timestamp) -> Result<(), StoreError> {
+        self.refresh(now).await?;
+        let found = {
+            let inner = self.inner();
+            let present = inner.present.as_ref().filter(|all| !all.own.contains_key(&tenant));
+            present.map(|present| (Arc::clone(&present.rhythms), present.all.horizon()))
+        };
+        let Some((rhythms, horizon)) = found else { return Ok(()) };
+        let to_add = Arc::clone(&rhythms);
+        let own = added_up(move || to_add.loads_of(tenant, horizon)).await?;
+        let mut inner = self.inner();
+        // Was it read anew meanwhile, whoever asks adds it up again.
+        if let Some(present) = &mut inner.present
+            && Arc::ptr_eq(&present.rhythms, &rhythms)
+        {
+            present.own.entry(tenant).or_insert_with(|| Arc::new(own));
+        }
+        Ok(())
     }
 
     /// What is known has changed behind its back: whoever asks next reads it anew.
     pub fn outdate(&self) {
-        if let Some(present) = &mut self.inner().present {
+        let mut inner = self.inner();
+        inner.outdated += 1;
+        if let Some(present) = &mut inner.present {
             present.good_until = present.read_at;
         }
     }
@@ -122,25 +143,39 @@ impl Balance {
         if self.is_good(&self.inner(), now) {
             return Ok(());
         }
-        self.inner().committed_meanwhile = Some(Vec::new());
+        let outdated = {
+            let mut inner = self.inner();
+            inner.committed_meanwhile = Some(Vec::new());
+            inner.outdated
+        };
         let end = EndReading(self);
         let began = instant_now();
         let rhythms = Arc::new(Rhythms::read(&*self.store).await?);
         let turn = self.turn().await?;
         let horizon = Horizon::new(&self.settings, now);
-        let to_add = Arc::clone(&rhythms);
-        // Many rhythms take a while; others must not wait for that.
-        let all = tokio::task::spawn_blocking(move || to_add.loads(horizon)).await;
-        let all = Arc::new(all.map_err(|error| StoreError::Refused(error.into()))?);
+        let (to_add, under_way) = (Arc::clone(&rhythms), self.inner().tenants_under_way());
+        let (all, own) = added_up(move || {
+            let all = Arc::new(to_add.loads(horizon));
+            let only = to_add.only_tenant();
+            let own = under_way.into_iter().filter(|tenant| Some(*tenant) != only);
+            let own = own.map(|tenant| (tenant, Arc::new(to_add.loads_of(tenant, horizon))));
+            let mut own: HashMap<_, _> = own.collect();
+            own.extend(only.map(|only| (only, Arc::clone(&all))));
+            (all, own)
+        })
+        .await?;
         let good_for = (began.elapsed() * TIMES_AS_LONG).max(GOOD_FOR);
         let good_until = now.saturating_add(Span::from_micros(good_for.as_micros() as u64));
         self.tell(&rhythms, &all);
-        let own = rhythms
-            .only_tenant()
-            .map(|only| (only, Own { loads: Arc::clone(&all), rhythms: None }));
-        let own = own.into_iter().collect();
-        let present = Present { rhythms, all, own, turn, read_at: now, good_until };
-        self.inner().replace(present);
+        let mut present = Present { rhythms, all, own, turn, read_at: now, good_until };
+        {
+            let mut inner = self.inner();
+            // What has changed while it was read may have been read or not.
+            if inner.outdated != outdated {
+                present.good_until = now;
+            }
+            inner.replace(present);
+        }
         drop(end);
         Ok(())
     }
@@ -203,7 +238,13 @@ impl Inner {
         present.own(tenant);
         let Present { own, all, turn, .. } = present;
         let own = own.get_mut(&tenant)?;
-        Some((Arc::make_mut(&mut own.loads), Arc::make_mut(all), *turn))
+        Some((Arc::make_mut(own), Arc::make_mut(all), *turn))
+    }
+
+    /// Those with placements that a reader may not see.
+    fn tenants_under_way(&self) -> BTreeSet<TenantNo> {
+        let committed = self.committed_meanwhile.iter().flatten();
+        self.reserved.values().chain(committed).map(|reserved| reserved.tenant).collect()
     }
 
     /// Holds a place; says under which number. What it takes and leaves is already counted.
@@ -254,13 +295,19 @@ impl Inner {
 }
 
 impl Present {
-    fn own(&mut self, tenant: TenantNo) -> &mut Own {
+    /// That of a tenant. It is there, unless it was just read anew.
+    fn own(&mut self, tenant: TenantNo) -> &mut Arc<Loads> {
         let Self { rhythms, all, own, .. } = self;
-        own.entry(tenant).or_insert_with(|| {
-            let loads = rhythms.loads_of(tenant, all.horizon());
-            Own { loads: Arc::new(loads), rhythms: None }
-        })
+        own.entry(tenant).or_insert_with(|| Arc::new(rhythms.loads_of(tenant, all.horizon())))
     }
+}
+
+/// Adds up load where nobody waits for it: many rhythms take a while.
+async fn added_up<T: Send + 'static>(
+    add: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    let added = tokio::task::spawn_blocking(add).await;
+    added.map_err(|error| StoreError::Refused(error.into()))
 }
 
 fn not_read() -> StoreError {

@@ -44,7 +44,7 @@ impl Balance {
         now: Timestamp,
         occasion: Occasion,
     ) -> Result<Placing, StoreError> {
-        self.refresh(now).await?;
+        self.prepare(scope.tenant, now).await?;
         let (balance, tenant) = (Arc::clone(self), scope.tenant);
         Ok(Placing { balance, tenant, occasion, is_bulk: false, placed: HashMap::new() })
     }

@@ -52,7 +52,8 @@ impl Suggestions {
 }
 
 impl Balancing {
-    /// What a rebalance of the scope would gain. With few jobs one is planned to find out.
+    /// What a rebalance of the scope would gain. With few jobs one is planned to find out, unless
+    /// somebody else is planning.
     pub(super) async fn suggestion(
         &self,
         scope: &Scope,
@@ -66,7 +67,9 @@ impl Balancing {
         if let Some(words) = self.suggestions.find(scope.tenant, loads, spread.score, now) {
             return Ok(words);
         }
-        let plan = self.draft(scope, &PlanOptions::default(), now).await?;
+        // Whoever only looks does not wait for somebody else's plan.
+        let Some(turn) = self.turn_at_once() else { return Ok(bounds(&spread)) };
+        let plan = self.draft(scope, &PlanOptions::default(), turn, now).await?;
         let words = of_plan(&plan);
         let said = Said { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
         self.suggestions.keep(scope.tenant, said);
@@ -85,16 +88,18 @@ fn without_a_plan(jobs: u64, spread: &Spread) -> Option<String> {
             shown(spread.score)
         ));
     }
-    if jobs <= PLANNED_MAX {
-        return None;
-    }
+    (jobs > PLANNED_MAX).then(|| bounds(spread))
+}
+
+/// What a rebalance could gain at most.
+fn bounds(spread: &Spread) -> String {
     let share = (1.0 - spread.score) * 100.0;
-    Some(format!(
+    format!(
         "{share:.1} % of the runs lie above an even spread; the fullest slot has {}, and no rebalance \
          could have it at fewer than {}. A preview says what it would gain.",
         shown(spread.peak),
         shown(spread.least_peak)
-    ))
+    )
 }
 
 /// What a planned rebalance would gain.
@@ -159,7 +164,40 @@ fn shown(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use evenkeel_core::balance::BalanceSettings;
+    use evenkeel_core::chance::Chance;
+    use evenkeel_store::{JobStore as _, Now, Role, Store as _};
+    use evenkeel_store_testkit::fixtures::{START, new_job};
+    use evenkeel_store_testkit::model::ModelStore;
+
+    use super::super::Balance;
     use super::*;
+
+    struct Seven;
+
+    impl Chance for Seven {
+        fn bits(&self) -> u64 {
+            7
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_looks_does_not_wait_for_somebody_elses_plan() {
+        let store = ModelStore::new(Arc::new(|| START));
+        let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
+        let job = |n: i64| new_job(&format!("job {n}")).every(86_400).first_at(21_600 + n).build();
+        store.register(&scope, (0..20).map(job).collect(), Now::At(START)).await.unwrap();
+        let balance = Balance::new(Arc::new(store), BalanceSettings::default());
+        let balancing = Balancing::new(balance, Arc::new(Seven));
+        let words = async || balancing.distribution(&scope).await.unwrap().suggestion;
+        let turn = balancing.turn_at_once().unwrap();
+        assert!(words().await.contains("A preview says what it would gain"));
+        drop(turn);
+        let words = words().await;
+        assert!(words.contains("20 jobs stay (20 placement_cooldown)"), "{words}");
+    }
 
     fn spread(score: f64, peak: f64) -> Spread {
         Spread { score, peak, peak_at: 0, mean: 3.0, least_peak: 4.0 }

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, MoveBatch, Moved, Now, Page, PageRequest, Rebalance, RebalancePart,
-    RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, Rebalance,
+    RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
 };
 use uuid::Uuid;
 
@@ -104,7 +104,7 @@ impl BalanceStore for PostgresStore {
         id: Uuid,
         silent_before: Timestamp,
         now: Now,
-    ) -> Result<Option<Rebalance>, StoreError> {
+    ) -> Result<Option<BeganRebalance>, StoreError> {
         rebalances::begin_rebalance(self, scope, id, silent_before, now).await
     }
 

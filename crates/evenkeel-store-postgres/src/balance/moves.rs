@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use evenkeel_core::balance::Move;
+use evenkeel_core::balance::{Move, RhythmKey};
 use evenkeel_store::{MoveBatch, Moved, Now, Scope, StoreError};
 
 use super::Counts;
@@ -19,7 +19,7 @@ struct Args {
     columns: MoveColumns,
 }
 
-/// Moves as arrays, in the order in which everybody locks jobs.
+/// Moves to rhythms that are given, as arrays, in the order in which everybody locks jobs.
 struct MoveColumns {
     job_no: Vec<i64>,
     generation: Vec<i32>,
@@ -30,8 +30,10 @@ struct MoveColumns {
 }
 
 impl MoveColumns {
-    fn new(moves: &[Move]) -> Self {
-        let mut sorted: Vec<&Move> = moves.iter().collect();
+    fn new(batch: &MoveBatch) -> Self {
+        let given: HashSet<RhythmKey> = batch.rhythms.iter().map(|(key, _)| *key).collect();
+        let moves = batch.moves.iter();
+        let mut sorted: Vec<&Move> = moves.filter(|one| given.contains(&one.rhythm)).collect();
         sorted.sort_unstable_by_key(|one| one.job);
         let all = || sorted.iter();
         Self {
@@ -51,11 +53,7 @@ pub(super) async fn move_jobs(
     batch: MoveBatch,
     now: Now,
 ) -> Result<Moved, StoreError> {
-    let known: HashSet<i64> = batch.rhythms.iter().map(|(key, _)| key.0).collect();
-    if batch.moves.iter().any(|one| !known.contains(&one.rhythm.0)) {
-        return Err(StoreError::Refused("a move leads to a rhythm that is not given".into()));
-    }
-    let columns = MoveColumns::new(&batch.moves);
+    let columns = MoveColumns::new(&batch);
     let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), batch, columns };
     store
         .api

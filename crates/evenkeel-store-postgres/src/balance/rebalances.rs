@@ -2,7 +2,8 @@
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{
-    Cause, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope, StoreError,
+    BeganRebalance, Cause, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope,
+    StoreError,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -199,7 +200,7 @@ pub(super) async fn begin_rebalance(
     id: Uuid,
     silent_before: Timestamp,
     now: Now,
-) -> Result<Option<Rebalance>, StoreError> {
+) -> Result<Option<BeganRebalance>, StoreError> {
     let args = Begin { tenant: scope.tenant.0, id, silent_before, now: micros(now.literal()) };
     store
         .api
@@ -209,7 +210,7 @@ pub(super) async fn begin_rebalance(
         .await
 }
 
-async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<Rebalance>> {
+async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<BeganRebalance>> {
     let Begin { tenant, id, silent_before, now } = args;
     let lock = include_str!("../../queries/begin_rebalance_lock.sql");
     let now: i64 = get(&connection.row(lock, &[tenant, now]).await?, 0)?;
@@ -218,22 +219,34 @@ async fn begin(connection: &Connection, args: &Begin) -> Tried<Option<Rebalance>
     let rows = connection.rows(sql, &[tenant, id]).await?;
     let found = rows.iter().map(read_rebalance).collect::<Tried<Vec<Rebalance>>>()?;
     let Some(wanted) = found.iter().find(|one| one.id == *id) else { return Ok(None) };
-    let is_silent = |one: &Rebalance| one.touched_at.is_none_or(|at| at <= *silent_before);
-    if let Some(other) = found.iter().find(|one| one.id != *id && !is_silent(one)) {
-        return Ok(Some(other.clone()));
+    let goes_on = |one: &&Rebalance| one.id != *id && !one.is_silent(*silent_before);
+    if let Some(other) = found.iter().find(goes_on) {
+        return Ok(Some(BeganRebalance::Other(other.clone())));
     }
-    let may_begin = match wanted.state {
-        RebalanceState::Planned | RebalanceState::Stopped => true,
-        RebalanceState::Running => is_silent(wanted),
-        RebalanceState::Done => false,
-    };
-    if !may_begin {
-        return Ok(Some(wanted.clone()));
+    if !wanted.may_begin(*silent_before) {
+        return Ok(Some(BeganRebalance::Other(wanted.clone())));
+    }
+    if let Some(other) = undone_by_another(connection, *tenant, wanted).await? {
+        return Ok(Some(BeganRebalance::Other(other)));
     }
     let silent: Vec<Uuid> = found.iter().map(|one| one.id).filter(|one| one != id).collect();
     let sql = include_str!("../../queries/begin_rebalance.sql");
     connection.change(sql, &[tenant, id, &silent, &wanted.undoes, &now]).await?;
-    find(connection, *tenant, *id).await
+    Ok(find(connection, *tenant, *id).await?.map(BeganRebalance::Now))
+}
+
+/// Another that took back all of what this one is to take back. Nobody else marks anything as undone
+/// meanwhile: whoever begins holds the lock.
+async fn undone_by_another(
+    connection: &Connection,
+    tenant: i32,
+    wanted: &Rebalance,
+) -> Tried<Option<Rebalance>> {
+    let Some(undoes) = wanted.undoes else { return Ok(None) };
+    let undone = find(connection, tenant, undoes).await?;
+    let undone_by = undone.and_then(|undone| undone.undone_by);
+    let Some(by) = undone_by.filter(|by| *by != wanted.id) else { return Ok(None) };
+    Ok(find(connection, tenant, by).await?.filter(Rebalance::is_complete))
 }
 
 pub(super) async fn end_rebalance(

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, MoveBatch, Moved, Now, Page, PageRequest, Rebalance, RebalancePart,
-    RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, Rebalance,
+    RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
 };
 use uuid::Uuid;
 
@@ -133,7 +133,7 @@ impl BalanceStore for SqliteStore {
         id: Uuid,
         silent_before: Timestamp,
         now: Now,
-    ) -> Result<Option<Rebalance>, StoreError> {
+    ) -> Result<Option<BeganRebalance>, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 2, move |session| {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobNo, Slot, Span, TenantNo, Timestamp};
-use evenkeel_store::{MoveBatch, Moved, Now, StoreError, sql_time};
+use evenkeel_store::{MoveBatch, Moved, Now, sql_time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::counts::Counts;
@@ -72,10 +72,6 @@ pub(super) fn move_jobs(
     let now = resolve(now);
     let rhythms: HashMap<RhythmKey, &str> =
         batch.rhythms.iter().map(|(key, rhythm)| (*key, rhythm.as_str())).collect();
-    if batch.moves.iter().any(|to| !rhythms.contains_key(&to.rhythm)) {
-        let why = "a move leads to a rhythm that is not given";
-        return Err(StoreError::Refused(why.into()).into());
-    }
     let rebalance: Option<i64> = connection
         .prepare_cached(include_str!("../../queries/move_jobs_goes_on.sql"))?
         .query_row(params![tenant.0, batch.rebalance.as_bytes(), batch.part], |row| row.get(0))
@@ -106,6 +102,7 @@ fn move_each(
     let mut made = vec![false; batch.moves.len()];
     for index in by_job(&batch.moves, |to| to.job.0) {
         let to = &batch.moves[index];
+        let Some(text) = rhythms.get(&to.rhythm).copied() else { continue };
         if to.new_at <= now {
             continue;
         }
@@ -125,7 +122,6 @@ fn move_each(
         go.execute(params![to.job.0, new_at, slot, now.as_micros(), to.rhythm.0])?;
         if let Some(old) = rhythm.filter(|key| *key != 0) {
             counts.go(tenant.0, old, cost);
-            let text = rhythms.get(&to.rhythm).copied().unwrap_or_default();
             counts.come(tenant.0, to.rhythm.0, cost, text);
         }
         tell_scheduler(connection, to.job, Some(to.new_at), now)?;

@@ -2,8 +2,8 @@
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, ScoreKept, StoreError,
-    sql_time,
+    BeganRebalance, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, ScoreKept,
+    StoreError, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
@@ -116,7 +116,7 @@ pub(super) fn begin(
     id: Uuid,
     silent_before: Timestamp,
     now: Now,
-) -> Answer<Option<Rebalance>> {
+) -> Answer<Option<BeganRebalance>> {
     let now = resolve(now);
     let Some(wanted) = get(connection, tenant, id)? else { return Ok(None) };
     let other: Option<Vec<u8>> = connection
@@ -124,15 +124,13 @@ pub(super) fn begin(
         .query_row(params![tenant.0, id.as_bytes(), silent_before.as_micros()], |row| row.get(0))
         .optional()?;
     if let Some(other) = other {
-        return get(connection, tenant, uuid_from(&other)?);
+        return Ok(get(connection, tenant, uuid_from(&other)?)?.map(BeganRebalance::Other));
     }
-    let may_begin = match wanted.state {
-        RebalanceState::Planned | RebalanceState::Stopped => true,
-        RebalanceState::Running => wanted.touched_at.is_none_or(|at| at <= silent_before),
-        RebalanceState::Done => false,
-    };
-    if !may_begin {
-        return Ok(Some(wanted));
+    if !wanted.may_begin(silent_before) {
+        return Ok(Some(BeganRebalance::Other(wanted)));
+    }
+    if let Some(other) = undone_by_another(connection, tenant, &wanted)? {
+        return Ok(Some(BeganRebalance::Other(other)));
     }
     // Whoever did the others has left them alone for long.
     let which = params![tenant.0, id.as_bytes(), now.as_micros()];
@@ -145,7 +143,19 @@ pub(super) fn begin(
             .prepare_cached(include_str!("../../queries/begin_rebalance_undo.sql"))?
             .execute(params![tenant.0, undone.as_bytes(), id.as_bytes()])?;
     }
-    get(connection, tenant, id)
+    Ok(get(connection, tenant, id)?.map(BeganRebalance::Now))
+}
+
+/// Another that took back all of what this one is to take back.
+fn undone_by_another(
+    connection: &Connection,
+    tenant: TenantNo,
+    wanted: &Rebalance,
+) -> Answer<Option<Rebalance>> {
+    let Some(undoes) = wanted.undoes else { return Ok(None) };
+    let undone_by = get(connection, tenant, undoes)?.and_then(|undone| undone.undone_by);
+    let Some(by) = undone_by.filter(|by| *by != wanted.id) else { return Ok(None) };
+    Ok(get(connection, tenant, by)?.filter(Rebalance::is_complete))
 }
 
 pub(super) fn end(

@@ -172,6 +172,21 @@ pub async fn live_jobs_are_moved_if_that_is_wanted(opened: Opened) {
     rig.run_well(job, 8000).await;
 }
 
+pub async fn a_move_to_a_rhythm_that_is_not_given_is_not_made(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (good, other) = (hourly(&rig, "good").await, hourly(&rig, "other").await);
+    let before = rig.job(other).await;
+    let rebalance = begin_one(&rig, 1, 1).await;
+    let moves = vec![move_to(&before, at(5400)), move_to(&rig.job(good).await, at(4500))];
+    let mut batch = batch_of(rebalance, 0, moves);
+    batch.rhythms.remove(0);
+    assert_eq!(carry_out(&rig, batch, 2).await, Moved::Done(vec![false, true]));
+    assert_eq!(rig.job(other).await, before);
+    assert_eq!(rig.job(good).await.next_at, Some(at(4500)));
+    let kept = rig.store.get_rebalance(&rig.scope, rebalance).await.unwrap().unwrap();
+    assert_eq!((kept.parts_done, kept.moved, kept.changed), (1, 1, 1));
+}
+
 pub async fn jobs_of_other_tenants_stay(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;

@@ -1,15 +1,17 @@
 //! Rebalances from plan to end, and scores that are kept.
 
 use evenkeel_core::Timestamp;
+use evenkeel_core::balance::Move;
 use evenkeel_store::{
-    PageRequest, Rebalance, RebalancePart, RebalanceState, Scope, ScoreKept, StoreError,
+    BeganRebalance, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope, ScoreKept,
+    StoreError,
 };
 use uuid::Uuid;
 
 use super::races::at_once;
 use crate::Opened;
-use crate::balance::{batch_of, begin_one, new_plan, parts_of};
-use crate::fixtures::{at, now};
+use crate::balance::{batch_of, begin_one, move_to, new_plan, parts_of};
+use crate::fixtures::{at, new_job, now};
 use crate::rig::Rig;
 
 async fn keep(rig: &Rig, plan: &Rebalance) {
@@ -21,8 +23,24 @@ async fn kept(rig: &Rig, id: Uuid) -> Rebalance {
 }
 
 /// Begins at `secs`, if nobody has done anything for ten seconds.
-async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Option<Rebalance> {
+async fn try_to_begin(rig: &Rig, id: Uuid, secs: i64) -> Option<BeganRebalance> {
     rig.store.begin_rebalance(&rig.scope, id, at(secs - 10), now(secs)).await.unwrap()
+}
+
+/// It begins.
+async fn begin(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
+    match try_to_begin(rig, id, secs).await {
+        Some(BeganRebalance::Now(begun)) => begun,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// It does not begin; says what is in its way.
+async fn in_the_way(rig: &Rig, id: Uuid, secs: i64) -> Rebalance {
+    match try_to_begin(rig, id, secs).await {
+        Some(BeganRebalance::Other(other)) => other,
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn end(rig: &Rig, id: Uuid, state: RebalanceState, secs: i64) -> Option<Rebalance> {
@@ -60,7 +78,7 @@ pub async fn a_planned_one_begins_and_ends(opened: Opened) {
     let rig = Rig::new(opened).await;
     let plan = new_plan(1, 5);
     keep(&rig, &plan).await;
-    let begun = begin(&rig, plan.id, 7).await.unwrap();
+    let begun = begin(&rig, plan.id, 7).await;
     let running = RebalanceState::Running;
     assert_eq!(begun, Rebalance { state: running, touched_at: Some(at(7)), ..plan.clone() });
     assert_eq!(kept(&rig, plan.id).await, begun);
@@ -69,7 +87,7 @@ pub async fn a_planned_one_begins_and_ends(opened: Opened) {
     assert_eq!(done, expected);
     assert_eq!(kept(&rig, plan.id).await, done);
     // It is over for good.
-    assert_eq!(begin(&rig, plan.id, 10).await.unwrap(), done);
+    assert_eq!(in_the_way(&rig, plan.id, 10).await, done);
     assert_eq!(end(&rig, plan.id, RebalanceState::Stopped, 11).await.unwrap(), done);
     assert_eq!(kept(&rig, plan.id).await, done);
 }
@@ -80,7 +98,7 @@ pub async fn a_stopped_one_may_go_on(opened: Opened) {
     rig.store.move_jobs(&rig.scope, batch_of(id, 0, Vec::new()), now(6)).await.unwrap();
     let stopped = end(&rig, id, RebalanceState::Stopped, 7).await.unwrap();
     assert_eq!((stopped.state, stopped.ended_at), (RebalanceState::Stopped, Some(at(7))));
-    let begun = begin(&rig, id, 8).await.unwrap();
+    let begun = begin(&rig, id, 8).await;
     assert_eq!((begun.state, begun.ended_at), (RebalanceState::Running, None));
     assert_eq!((begun.parts_done, begun.touched_at), (1, Some(at(8))));
 }
@@ -102,9 +120,9 @@ pub async fn one_of_a_tenant_goes_on_at_a_time(opened: Opened) {
     let plan = new_plan(1, 101);
     keep(&rig, &plan).await;
     // The first was touched at 100: at 109 it is at work, at 110 it has been silent for long.
-    assert_eq!(begin(&rig, plan.id, 109).await.unwrap(), kept(&rig, first).await);
+    assert_eq!(in_the_way(&rig, plan.id, 109).await, kept(&rig, first).await);
     assert_eq!(kept(&rig, plan.id).await, plan);
-    let begun = begin(&rig, plan.id, 110).await.unwrap();
+    let begun = begin(&rig, plan.id, 110).await;
     assert_eq!((begun.id, begun.state), (plan.id, RebalanceState::Running));
     let silent = kept(&rig, first).await;
     assert_eq!((silent.state, silent.ended_at), (RebalanceState::Stopped, Some(at(110))));
@@ -112,18 +130,18 @@ pub async fn one_of_a_tenant_goes_on_at_a_time(opened: Opened) {
     let theirs = new_plan(1, 101);
     rig.store.plan_rebalance(&other, theirs.clone(), parts_of(&theirs)).await.unwrap();
     let begun = rig.store.begin_rebalance(&other, theirs.id, at(0), now(111)).await.unwrap();
-    assert_eq!(begun.unwrap().id, theirs.id);
-    assert_eq!(begin(&rig, Uuid::nil(), 112).await, None);
+    assert_eq!(begun.unwrap().into_inner().id, theirs.id);
+    assert_eq!(try_to_begin(&rig, Uuid::nil(), 112).await, None);
 }
 
 pub async fn one_that_was_left_alone_may_be_begun_again(opened: Opened) {
     let rig = Rig::new(opened).await;
     let id = begin_one(&rig, 2, 100).await;
-    assert_eq!(begin(&rig, id, 109).await.unwrap().touched_at, Some(at(100)));
-    let begun = begin(&rig, id, 110).await.unwrap();
+    assert_eq!(in_the_way(&rig, id, 109).await.touched_at, Some(at(100)));
+    let begun = begin(&rig, id, 110).await;
     assert_eq!((begun.state, begun.touched_at), (RebalanceState::Running, Some(at(110))));
     rig.store.move_jobs(&rig.scope, batch_of(id, 0, Vec::new()), now(115)).await.unwrap();
-    assert_eq!(begin(&rig, id, 124).await.unwrap().touched_at, Some(at(115)));
+    assert_eq!(in_the_way(&rig, id, 124).await.touched_at, Some(at(115)));
 }
 
 pub async fn one_that_undoes_another_marks_it_when_it_begins(opened: Opened) {
@@ -133,7 +151,7 @@ pub async fn one_that_undoes_another_marks_it_when_it_begins(opened: Opened) {
     let undo = Rebalance { undoes: Some(done), ..new_plan(1, 7) };
     keep(&rig, &undo).await;
     assert_eq!(kept(&rig, done).await.undone_by, None);
-    let begun = begin(&rig, undo.id, 8).await.unwrap();
+    let begun = begin(&rig, undo.id, 8).await;
     assert_eq!((begun.undoes, begun.undone_by), (Some(done), None));
     let undone = kept(&rig, done).await;
     assert_eq!((undone.undone_by, undone.state), (Some(undo.id), RebalanceState::Done));
@@ -144,11 +162,60 @@ pub async fn one_that_was_left_alone_may_be_undone(opened: Opened) {
     let left = begin_one(&rig, 2, 100).await;
     let undo = Rebalance { undoes: Some(left), ..new_plan(1, 105) };
     keep(&rig, &undo).await;
-    assert_eq!(begin(&rig, undo.id, 109).await.unwrap().id, left);
+    assert_eq!(in_the_way(&rig, undo.id, 109).await.id, left);
     assert_eq!(kept(&rig, left).await.undone_by, None);
-    assert_eq!(begin(&rig, undo.id, 200).await.unwrap().id, undo.id);
+    assert_eq!(begin(&rig, undo.id, 200).await.id, undo.id);
     let undone = kept(&rig, left).await;
     assert_eq!((undone.undone_by, undone.state), (Some(undo.id), RebalanceState::Stopped));
+    // What was taken back does not go on.
+    end(&rig, undo.id, RebalanceState::Done, 201).await;
+    assert_eq!(in_the_way(&rig, left, 300).await, undone);
+    assert_eq!(kept(&rig, left).await, undone);
+}
+
+pub async fn what_was_undone_in_part_may_be_undone_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let done = begin_one(&rig, 1, 5).await;
+    end(&rig, done, RebalanceState::Done, 6).await;
+    let undos: Vec<Rebalance> =
+        (0..4).map(|n| Rebalance { undoes: Some(done), ..new_plan(1, 7 + n) }).collect();
+    for undo in &undos {
+        keep(&rig, undo).await;
+    }
+    // One is stopped, one comes to a job that has changed, one makes all its moves.
+    begin(&rig, undos[0].id, 10).await;
+    assert_eq!(in_the_way(&rig, undos[1].id, 11).await.id, undos[0].id);
+    end(&rig, undos[0].id, RebalanceState::Stopped, 12).await;
+    begin(&rig, undos[1].id, 13).await;
+    assert_eq!(kept(&rig, done).await.undone_by, Some(undos[1].id));
+    let job = rig.add(new_job("crawl").every(3600).first_at(3600).build()).await;
+    let (one, rhythm) = move_to(&rig.job(job).await, at(4500));
+    let changed = Move { generation: 7, ..one };
+    let batch = batch_of(undos[1].id, 0, vec![(changed, rhythm)]);
+    rig.store.move_jobs(&rig.scope, batch, now(14)).await.unwrap();
+    let second = end(&rig, undos[1].id, RebalanceState::Done, 15).await.unwrap();
+    assert_eq!((second.changed, second.is_complete()), (1, false));
+    begin(&rig, undos[2].id, 16).await;
+    let third = end(&rig, undos[2].id, RebalanceState::Done, 17).await.unwrap();
+    assert!(third.is_complete());
+    // Now nothing is left to take back, neither for a new one nor for one that was stopped.
+    assert_eq!(in_the_way(&rig, undos[3].id, 18).await, third);
+    assert_eq!(in_the_way(&rig, undos[0].id, 19).await, third);
+    assert_eq!(kept(&rig, done).await.undone_by, Some(third.id));
+}
+
+pub async fn of_many_who_begin_the_same_at_once_one_does(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let plan = new_plan(1, 5);
+    keep(&rig, &plan).await;
+    let (scope, id) = (rig.scope, plan.id);
+    let answers = at_once(&rig, 6, |_, store| async move {
+        store.begin_rebalance(&scope, id, at(0), now(9)).await.unwrap()
+    })
+    .await;
+    let begun = answers.iter().filter(|one| matches!(one, Some(BeganRebalance::Now(_)))).count();
+    assert_eq!(begun, 1, "{answers:?}");
+    assert!(answers.into_iter().all(|one| one.unwrap().into_inner().id == id));
 }
 
 pub async fn of_many_who_begin_at_once_one_goes_on(opened: Opened) {
@@ -158,14 +225,14 @@ pub async fn of_many_who_begin_at_once_one_goes_on(opened: Opened) {
         keep(&rig, plan).await;
     }
     let scope = rig.scope;
-    let answers =
-        at_once(&rig, plans.len(), |n, store| {
-            let id = plans[n].id;
-            async move {
-                store.begin_rebalance(&scope, id, at(0), now(9)).await.unwrap().map(|one| one.id)
-            }
-        })
-        .await;
+    let answers = at_once(&rig, plans.len(), |n, store| {
+        let id = plans[n].id;
+        async move {
+            let answer = store.begin_rebalance(&scope, id, at(0), now(9)).await;
+            answer.unwrap().map(|one| one.into_inner().id)
+        }
+    })
+    .await;
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
     assert_eq!(listed(&rig, &scope).await.len(), 1);
 }
@@ -266,6 +333,7 @@ pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
         rig.store.keep_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
     }
     let running = begin_one(&rig, 1, 1).await;
+    rig.store.move_jobs(&rig.scope, batch_of(running, 0, Vec::new()), now(99)).await.unwrap();
     let plans: Vec<Rebalance> = (2..=5).map(|secs| new_plan(2, secs)).collect();
     for plan in &plans {
         keep(&rig, plan).await;
@@ -294,4 +362,16 @@ pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
     assert_eq!(kept(&rig, running).await.state, RebalanceState::Running);
     end(&rig, running, RebalanceState::Done, 9).await;
     assert_eq!(count(forget(0, 99, 100).await).await, 1);
+}
+
+pub async fn what_goes_on_only_in_name_is_forgotten_as_well(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let left = begin_one(&rig, 2, 10).await;
+    rig.store.move_jobs(&rig.scope, batch_of(left, 0, Vec::new()), now(20)).await.unwrap();
+    for (before, forgotten) in [(11, 0), (20, 0), (21, 1), (99, 0)] {
+        let found = rig.store.forget_balance(at(0), at(before), 100).await.unwrap();
+        assert_eq!(found, forgotten, "{before}");
+    }
+    assert_eq!(rig.store.get_rebalance(&rig.scope, left).await.unwrap(), None);
+    assert_eq!(rig.store.rebalance_part(&rig.scope, left, 0).await.unwrap(), None);
 }

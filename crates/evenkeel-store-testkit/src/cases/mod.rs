@@ -87,9 +87,10 @@
 //! sets both. A move changes neither what the job counts for nor `updated_at`. A placement of a job
 //! that counts for nothing has no rhythm and no cost. Whoever begins a rebalance stops those of the
 //! tenant that nobody has touched for long; one that goes on is begun again only if it was not
-//! touched for long, and one that is over is answered as it is. `end_rebalance` changes nothing but
-//! what goes on. `move_jobs` refuses moves to a rhythm that is not given with them, and answers
-//! `Stopped` for a batch that was never planned. A rebalance that is forgotten is one of the oldest.
+//! touched for long, and one that is over or was undone is answered as it is. `end_rebalance` changes
+//! nothing but what goes on. `move_jobs` does not make a move to a rhythm that is not given with it,
+//! and answers `Stopped` for a batch that was never planned. A rebalance that is forgotten is one of
+//! the oldest.
 //!
 //! **Prune.** An ended row is kept while it is among the newest (its number is above `executions -
 //! keep_per_job`) *and* ended at or after `keep_since`; else it goes, unless it is the attempt of

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, MoveBatch, Moved, Now, Page, PageRequest, Rebalance, RebalancePart,
-    RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, Rebalance,
+    RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
 };
 use uuid::Uuid;
 
@@ -44,23 +44,23 @@ impl Data {
         id: Uuid,
         silent_before: Timestamp,
         now: Timestamp,
-    ) -> Option<Rebalance> {
+    ) -> Option<BeganRebalance> {
         let wanted = self.rebalance(scope, id)?.clone();
-        let is_silent = |one: &Rebalance| one.touched_at.is_none_or(|at| at <= silent_before);
         let own = self.rebalances.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
         let running = own.filter(|(_, (one, _))| one.state == RebalanceState::Running);
         let others: Vec<Rebalance> =
             running.map(|(_, (one, _))| one.clone()).filter(|one| one.id != id).collect();
-        let may_begin = match wanted.state {
-            RebalanceState::Planned | RebalanceState::Stopped => true,
-            RebalanceState::Running => is_silent(&wanted),
-            RebalanceState::Done => false,
-        };
-        if let Some(other) = others.iter().find(|one| !is_silent(one)) {
-            return Some(other.clone());
+        if let Some(other) = others.iter().find(|one| !one.is_silent(silent_before)) {
+            return Some(BeganRebalance::Other(other.clone()));
         }
-        if !may_begin {
-            return Some(wanted);
+        if !wanted.may_begin(silent_before) {
+            return Some(BeganRebalance::Other(wanted));
+        }
+        let undone = wanted.undoes.and_then(|undone| self.rebalance(scope, undone));
+        let undone_by = undone.and_then(|undone| undone.undone_by).filter(|by| *by != id);
+        let other = undone_by.and_then(|by| self.rebalance(scope, by));
+        if let Some(other) = other.filter(|other| other.is_complete()) {
+            return Some(BeganRebalance::Other(other.clone()));
         }
         for silent in others {
             self.end_rebalance(scope, silent.id, RebalanceState::Stopped, now);
@@ -72,7 +72,7 @@ impl Data {
         begun.state = RebalanceState::Running;
         begun.touched_at = Some(now);
         begun.ended_at = None;
-        Some(begun.clone())
+        Some(BeganRebalance::Now(begun.clone()))
     }
 
     fn end_rebalance(
@@ -100,7 +100,8 @@ impl Data {
         let old = self.scores.keys().filter(|(_, hour)| *hour < scores_before);
         let mut scores: Vec<_> = old.map(|(tenant, hour)| (*hour, *tenant)).collect();
         let old = self.rebalances.iter().filter(|(_, (one, _))| {
-            one.created_at < plans_before && one.state != RebalanceState::Running
+            let is_left = one.touched_at.is_some_and(|at| at < plans_before);
+            one.created_at < plans_before && (one.state != RebalanceState::Running || is_left)
         });
         let mut plans: Vec<_> = old.map(|(place, (one, _))| (one.created_at, *place)).collect();
         scores.sort_unstable();
@@ -208,7 +209,7 @@ impl BalanceStore for ModelStore {
         id: Uuid,
         silent_before: Timestamp,
         now: Now,
-    ) -> Result<Option<Rebalance>, StoreError> {
+    ) -> Result<Option<BeganRebalance>, StoreError> {
         Ok(self.lock().begin_rebalance(scope, id, silent_before, self.resolve(now)))
     }
 
@@ -228,7 +229,7 @@ impl BalanceStore for ModelStore {
         batch: MoveBatch,
         now: Now,
     ) -> Result<Moved, StoreError> {
-        self.lock().move_jobs(scope, batch, self.resolve(now))
+        Ok(self.lock().move_jobs(scope, batch, self.resolve(now)))
     }
 
     async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError> {

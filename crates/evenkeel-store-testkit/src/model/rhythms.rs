@@ -5,9 +5,7 @@ use std::ops::Bound;
 
 use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
-use evenkeel_store::{
-    MoveBatch, Moved, RebalanceState, RhythmCount, Scope, Standing, StoreError, Weighed,
-};
+use evenkeel_store::{MoveBatch, Moved, RebalanceState, RhythmCount, Scope, Standing, Weighed};
 
 use super::data::{Data, JobRow, count};
 
@@ -147,16 +145,8 @@ impl Data {
         own.filter_map(JobRow::placement).collect()
     }
 
-    pub fn move_jobs(
-        &mut self,
-        scope: &Scope,
-        batch: MoveBatch,
-        now: Timestamp,
-    ) -> Result<Moved, StoreError> {
+    pub fn move_jobs(&mut self, scope: &Scope, batch: MoveBatch, now: Timestamp) -> Moved {
         let rhythms: BTreeMap<RhythmKey, String> = batch.rhythms.into_iter().collect();
-        if batch.moves.iter().any(|to| !rhythms.contains_key(&to.rhythm)) {
-            return Err(StoreError::Refused("a move leads to a rhythm that is not given".into()));
-        }
         let place = (scope.tenant, batch.rebalance);
         let goes_on = self.rebalances.get(&place).is_some_and(|(rebalance, parts)| {
             rebalance.state == RebalanceState::Running
@@ -164,7 +154,7 @@ impl Data {
                 && count(parts.len()) > u64::from(batch.part)
         });
         if !goes_on {
-            return Ok(Moved::Stopped);
+            return Moved::Stopped;
         }
         let moves = batch.moves.iter();
         let made: Vec<bool> =
@@ -177,7 +167,7 @@ impl Data {
             rebalance.changed += count(made.len()) - moved;
             parts[batch.part as usize].made = Some(made.clone());
         }
-        Ok(Moved::Done(made))
+        Moved::Done(made)
     }
 
     fn move_job(
@@ -192,12 +182,12 @@ impl Data {
         if !own.is_some_and(|job| job.can_move(to, even_live, now)) {
             return false;
         }
+        let Some(rhythm) = rhythms.get(&to.rhythm).cloned() else { return false };
         let job = self.job(to.job);
         job.next_at = Some(to.new_at);
         job.generation += 1;
         job.since = now;
         if let Some(counted) = job.counted {
-            let rhythm = rhythms.get(&to.rhythm).cloned().unwrap_or_default();
             self.count_as(to.job, Some(Counted { key: to.rhythm, ..counted }), rhythm);
         }
         self.place(to.job);

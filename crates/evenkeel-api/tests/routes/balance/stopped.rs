@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::http::Method;
 use evenkeel_store::StoreError;
 use serde_json::{Value, json};
 
-use super::{act_on, clustered, get, id_of, post, preview, slots, times};
-use crate::world::World;
+use super::{act_on, clustered, get, id_of, post, preview, slots, time, times};
+use crate::world::{World, request};
 
 /// A server whose store fails at the third batch of moves, until `well` is set.
 async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
@@ -36,6 +37,26 @@ async fn halted(world: &World) -> (Value, String) {
     let progress = left["progress"].as_f64().unwrap();
     assert!(progress > 0.5 && progress < 0.7, "{progress}");
     (plan, id)
+}
+
+/// Pauses every job that the rebalance has yet to move into the slot of the first of them, so that
+/// nothing is left that has the rhythm they would get; says how many.
+async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
+    let (mut slot, mut paused) = (None, 0);
+    let token = super::token(evenkeel_store::Role::Operator, "main");
+    for offset in (2000..plan["would_move"].as_u64().unwrap()).step_by(100) {
+        let path = format!("rebalance/{id}/moves?offset={offset}&limit=100");
+        let page = get(world, &path).await.expect(200);
+        for one in page["moves"].as_array().unwrap() {
+            let its_slot = time(&one["new_time"]).as_micros() / 900_000_000;
+            if *slot.get_or_insert(its_slot) == its_slot {
+                let path = format!("/api/v1/jobs/{}/pause", one["job_id"].as_str().unwrap());
+                world.send(request(Method::POST, &path, Some(&token), None)).await.expect(200);
+                paused += 1;
+            }
+        }
+    }
+    paused
 }
 
 #[tokio::test]
@@ -67,6 +88,90 @@ async fn a_rebalance_that_was_stopped_goes_on_when_its_plan_is_acted_on_again() 
     let done = act_on(&world, &plan).await.expect(200);
     assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &plan["would_move"]));
     assert_eq!(done["new_distribution_score"], plan["projected_score"]);
+}
+
+#[tokio::test]
+async fn what_was_stopped_goes_on_later_without_the_jobs_that_changed() {
+    let (world, well) = breaks_at_the_third_batch().await;
+    let (plan, id) = halted(&world).await;
+    post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
+    well.store(true, Ordering::Relaxed);
+    let paused = pause_a_slot(&world, &plan, &id).await;
+    // Longer than a plan is good for.
+    world.pass(20 * 60);
+    let done = act_on(&world, &plan).await.expect(200);
+    let moved = plan["would_move"].as_u64().unwrap() - paused;
+    assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &json!(moved)));
+    assert_eq!(done["skipped_by_reason"]["changed"], paused);
+}
+
+#[tokio::test]
+async fn what_a_dead_node_left_goes_on_without_the_jobs_that_changed() {
+    let (world, well) = breaks_at_the_third_batch().await;
+    let (plan, id) = halted(&world).await;
+    well.store(true, Ordering::Relaxed);
+    let paused = pause_a_slot(&world, &plan, &id).await;
+    world.pass(31);
+    let done = act_on(&world, &plan).await.expect(200);
+    let moved = plan["would_move"].as_u64().unwrap() - paused;
+    assert_eq!((&done["state"], &done["moved_total"]), (&json!("done"), &json!(moved)));
+    assert_eq!(done["skipped_by_reason"]["changed"], paused);
+}
+
+/// A rebalance of 1,500 jobs, and its undo that came to a halt after 1,000 of them: the plan, and the
+/// ids of both.
+async fn halted_undo() -> (World, Value, [String; 2]) {
+    let more = Arc::new(AtomicUsize::new(99));
+    let left = Arc::clone(&more);
+    let world = World::failing(move |_, verb| {
+        let one_less = |left: usize| left.checked_sub(1);
+        let is_over = verb == "move_jobs"
+            && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err();
+        is_over.then(|| StoreError::Refused("that is enough".into()))
+    })
+    .await;
+    clustered(&world, 1500).await;
+    let plan = preview(&world).await;
+    act_on(&world, &plan).await.expect(200);
+    let id = id_of(&plan, "plan_id");
+    more.store(1, Ordering::Relaxed);
+    post(&world, &format!("rebalance/{id}/undo"), None).await.problem(500, "internal");
+    more.store(99, Ordering::Relaxed);
+    let undo = id_of(&get(&world, &format!("rebalance/{id}")).await.expect(200), "undone_by");
+    (world, plan, [id, undo])
+}
+
+#[tokio::test]
+async fn an_undo_that_did_not_reach_its_end_is_completed_by_another() {
+    for is_stopped in [true, false] {
+        let (world, plan, [id, undo]) = halted_undo().await;
+        let early = post(&world, &format!("rebalance/{id}/undo"), None).await;
+        assert_eq!(early.problem(409, "rebalance-under-way")["rebalance"]["id"], json!(undo));
+        if is_stopped {
+            post(&world, &format!("rebalance/{undo}/stop"), None).await.expect(200);
+        } else {
+            world.pass(31);
+        }
+        let undone = post(&world, &format!("rebalance/{id}/undo"), None).await.expect(200);
+        let left = plan["would_move"].as_u64().unwrap() - 1000;
+        assert_eq!((&undone["state"], &undone["moved_total"]), (&json!("done"), &json!(left)));
+        assert_eq!(undone["new_distribution_score"], plan["current_score"]);
+        let again = post(&world, &format!("rebalance/{id}/undo"), None).await;
+        let problem = again.problem(409, "rebalance-state");
+        assert!(problem["detail"].as_str().unwrap().contains("undone already"), "{problem}");
+        let first = post(&world, "rebalance", Some(json!({"plan_id": undo}))).await;
+        first.problem(409, "rebalance-state");
+    }
+}
+
+#[tokio::test]
+async fn an_undo_that_was_stopped_goes_on_when_it_is_acted_on() {
+    let (world, plan, [id, undo]) = halted_undo().await;
+    post(&world, &format!("rebalance/{undo}/stop"), None).await.expect(200);
+    let undone = post(&world, "rebalance", Some(json!({"plan_id": undo}))).await.expect(200);
+    assert_eq!((&undone["state"], &undone["moved_total"]), (&json!("done"), &plan["would_move"]));
+    assert_eq!((&undone["undoes"], &undone["skipped_total"]), (&json!(id), &json!(0)));
+    assert_eq!(undone["new_distribution_score"], plan["current_score"]);
 }
 
 #[tokio::test]

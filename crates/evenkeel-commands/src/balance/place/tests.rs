@@ -1,6 +1,7 @@
 //! Places that are held while their transaction is under way.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{OnceLock, Weak};
 
 use evenkeel_core::Schedule;
 use evenkeel_core::balance::BalanceSettings;
@@ -77,6 +78,26 @@ async fn what_is_under_way_is_not_forgotten_when_load_is_read_anew() {
     assert_eq!(world.known().await, (1, 1));
     drop(placing);
     assert_eq!(world.known().await, (0, 0));
+}
+
+#[tokio::test]
+async fn what_changes_while_load_is_read_makes_whoever_asks_next_read_it_again() {
+    let store = ModelStore::new(Arc::new(|| START));
+    let scope = Scope { tenant: store.tenant("main").await.unwrap(), role: Role::Operator };
+    // Whoever reads asks who it is, after it has read.
+    let (reads, me) = (Arc::new(AtomicI64::new(0)), Arc::new(OnceLock::<Weak<Balance>>::new()));
+    let (count, reader) = (Arc::clone(&reads), Arc::clone(&me));
+    let balance = Balance::of_node(Arc::new(store), BalanceSettings::default(), move || {
+        if count.fetch_add(1, Ordering::Relaxed) == 0 {
+            reader.get().unwrap().upgrade().unwrap().outdate();
+        }
+        None
+    });
+    me.set(Arc::downgrade(&balance)).unwrap();
+    for expected in [1, 2, 2] {
+        balance.loads(&scope, START).await.unwrap();
+        assert_eq!(reads.load(Ordering::Relaxed), expected);
+    }
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::RhythmKey;
 use evenkeel_store::{
-    EventJob, EventKind, MoveBatch, Moved, NewEvent, Now, Rebalance, RebalanceState, Scope, Signal,
-    StoreError,
+    BeganRebalance, EventJob, EventKind, MoveBatch, Moved, NewEvent, Now, Rebalance,
+    RebalanceState, Scope, Signal, StoreError,
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -59,19 +59,22 @@ impl Balancing {
         subject: &Subject,
         by: &str,
     ) -> Result<Running, CommandError> {
-        let now = self.balance.store.now().await?;
+        let store = &self.balance.store;
         match subject {
             Subject::Plan(id) => {
+                let now = store.now().await?;
                 let rebalance = self.plan_to_act_on(scope, *id, now).await?;
                 let checked = self.check(scope, &rebalance, now).await?;
                 // Whoever began it has been told; now it is about what is left.
-                if rebalance.state != RebalanceState::Running {
+                if !has_begun(&rebalance) {
                     self.refuse_changes(&checked).await?;
                 }
                 self.start(scope, &rebalance, checked.rhythms, now).await
             }
             Subject::Fresh(options) => {
-                let plan = self.draft(scope, options, now).await?;
+                let turn = self.turn().await?;
+                let now = store.now().await?;
+                let plan = self.draft(scope, options, turn, now).await?;
                 let (rebalance, _) = self.keep_plan(scope, options, &plan, by, now).await?;
                 self.start(scope, &rebalance, plan.rhythms, now).await
             }
@@ -98,6 +101,7 @@ impl Balancing {
             RebalanceState::Running => {
                 Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id }))
             }
+            RebalanceState::Stopped if has_begun(&rebalance) => Ok(rebalance),
             RebalanceState::Planned | RebalanceState::Stopped => {
                 let until = plan_expires_at(&rebalance);
                 if now >= until {
@@ -120,10 +124,12 @@ impl Balancing {
         let silent_before = now.saturating_sub(SILENT_AFTER);
         let store = &self.balance.store;
         let begun = store.begin_rebalance(scope, id, silent_before, Now::Database).await?;
-        let begun = begun.ok_or(CommandError::NotFound)?;
-        if begun.id != id {
-            return Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id: begun.id }));
-        }
+        let begun = match begun.ok_or(CommandError::NotFound)? {
+            BeganRebalance::Now(begun) => begun,
+            BeganRebalance::Other(other) => {
+                return Err(CommandError::Rebalance(in_the_way(id, &other)));
+            }
+        };
         let mover = Mover {
             balancing: self.clone(),
             scope: *scope,
@@ -169,6 +175,27 @@ impl Balancing {
         let ended = ended.ok_or(CommandError::NotFound)?;
         if ended.state == RebalanceState::Stopped { Ok(()) } else { refuse(&ended) }
     }
+}
+
+/// Has it moved something, or goes on? Then whoever acts on it wants the rest of it, as far as that can
+/// still be had.
+fn has_begun(rebalance: &Rebalance) -> bool {
+    rebalance.state == RebalanceState::Running || rebalance.parts_done > 0
+}
+
+/// Why a rebalance did not begin, if this is in its way.
+fn in_the_way(id: Uuid, other: &Rebalance) -> RebalanceConflict {
+    if other.state == RebalanceState::Running {
+        return RebalanceConflict::UnderWay { id: other.id };
+    }
+    let why = if other.id != id {
+        format!("what it takes back was undone already, by {}", other.id)
+    } else if other.undone_by.is_some() {
+        "it was undone; make a new preview".into()
+    } else {
+        "its moves were made; make a new preview".into()
+    };
+    RebalanceConflict::state(other, why)
 }
 
 /// Makes the moves of one rebalance.
@@ -288,11 +315,12 @@ impl Mover {
         metrics::gauge!(MOVED).set(*moved as f64);
         metrics::gauge!(SKIPPED).set(all_skipped as f64);
         let Ok(outlook) = Outlook::of(ended) else { return };
-        for skipped in outlook.skipped.iter().take(LOGGED_MAX) {
+        let named = &outlook.skipped[..outlook.skipped.len().min(LOGGED_MAX)];
+        for skipped in named {
             tracing::warn!(job_id = %skipped.job, reason = skipped.reason, "job skipped during rebalance");
         }
-        if all_skipped > LOGGED_MAX as u64 {
-            let skipped = all_skipped - LOGGED_MAX as u64;
+        let skipped = all_skipped.saturating_sub(named.len() as u64);
+        if skipped > 0 {
             tracing::warn!(skipped, "more jobs were skipped during rebalance");
         }
         let score = self.balancing.score(&self.scope).await.ok();

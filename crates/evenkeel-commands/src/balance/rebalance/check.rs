@@ -15,7 +15,8 @@ use crate::CommandError;
 /// What was found out about the moves that are left to make.
 #[derive(Default)]
 pub(super) struct Checked {
-    /// The rhythms they lead to, as they are stored.
+    /// The rhythms they lead to, as they are stored; but for moves that can't be made any more, which
+    /// stores leave out.
     pub(super) rhythms: HashMap<RhythmKey, String>,
     changed: Vec<(JobNo, &'static str)>,
     changed_total: u64,
@@ -32,11 +33,13 @@ impl Balancing {
         let counts = self.own_rhythms(scope).await?;
         let known = readable(&counts).map(|(count, rhythm)| (count.key, rhythm)).collect();
         let mut checked = Checked::default();
+        // As when it is moved.
+        let even_live = rebalance.undoes.is_some();
         for part in rebalance.parts_done..rebalance.parts {
             let (moves, _) = self.part(scope, rebalance.id, part).await?;
             let places = self.places(scope, &moves).await?;
             for one in &moves {
-                checked.look_at(one, places.get(&one.job), &known, now);
+                checked.look_at(one, places.get(&one.job), &known, even_live, now);
             }
         }
         Ok(checked)
@@ -91,9 +94,10 @@ impl Checked {
         one: &Move,
         place: Option<&Placement>,
         known: &HashMap<RhythmKey, Rhythm>,
+        even_live: bool,
         now: Timestamp,
     ) {
-        match still_fits(one, place, known, now) {
+        match still_fits(one, place, known, even_live, now) {
             Ok(text) => {
                 self.rhythms.entry(one.rhythm).or_insert(text);
             }
@@ -112,6 +116,7 @@ fn still_fits(
     one: &Move,
     place: Option<&Placement>,
     known: &HashMap<RhythmKey, Rhythm>,
+    even_live: bool,
     now: Timestamp,
 ) -> Result<String, &'static str> {
     let place = place.ok_or("not_active")?;
@@ -121,7 +126,7 @@ fn still_fits(
     if place.next_at != one.old_at {
         return Err("ran");
     }
-    if place.is_live {
+    if place.is_live && !even_live {
         return Err("job_running");
     }
     if one.new_at <= now {

@@ -35,8 +35,10 @@ impl Balancing {
         options: &PlanOptions,
         by: &str,
     ) -> Result<Previewed, CommandError> {
+        let turn = self.turn().await?;
+        // What is decided is about the time after the wait.
         let now = self.balance.store.now().await?;
-        let plan = self.draft(scope, options, now).await?;
+        let plan = self.draft(scope, options, turn, now).await?;
         let (rebalance, outlook) = self.keep_plan(scope, options, &plan, by, now).await?;
         let first: Vec<Move> = plan.moves.iter().take(LISTED_MAX).copied().collect();
         let mut moves = self.shown(&first, |_| None).await?;
@@ -44,21 +46,21 @@ impl Balancing {
         Ok(Previewed { expires_at: plan_expires_at(&rebalance), rebalance, outlook, moves })
     }
 
-    /// Plans a rebalance.
+    /// Plans a rebalance, for whoever has the turn.
     pub(in super::super) async fn draft(
         &self,
         scope: &Scope,
         options: &PlanOptions,
+        turn: OwnedSemaphorePermit,
         now: Timestamp,
     ) -> Result<Plan, CommandError> {
-        let turn = self.turn().await?;
         // Read now, not what is known: it must fit the places of the jobs.
         let counts = self.own_rhythms(scope).await?;
         let jobs = match &options.filter {
             None => self.all_placements(scope).await?,
             Some(filter) => self.filtered_placements(scope, filter).await?,
         };
-        let all = self.balance.loads(scope, now).await?.all;
+        let all = self.balance.all_loads(now).await?;
         let (settings, wanted) = (*self.balance.settings(), options.wanted);
         apart(move || {
             let _turn = turn;
@@ -87,6 +89,11 @@ impl Balancing {
             // Nobody ever closes it.
             CommandError::Store(StoreError::Refused(closed.into()))
         })
+    }
+
+    /// The turn to make a plan, if nobody else does.
+    pub(in super::super) fn turn_at_once(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.planning).try_acquire_owned().ok()
     }
 
     /// Keeps a plan of the scope.

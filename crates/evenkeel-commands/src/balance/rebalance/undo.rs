@@ -21,9 +21,9 @@ impl Balancing {
     /// one it had.
     pub async fn undo(&self, scope: &Scope, id: Uuid, by: &str) -> Result<Running, CommandError> {
         let store = &self.balance.store;
+        let turn = self.turn().await?;
         let now = store.now().await?;
         let done = self.to_take_back(scope, id, now).await?;
-        let turn = self.turn().await?;
         let (before, known) = {
             let counts = self.own_rhythms(scope).await?;
             let horizon = Horizon::new(self.balance.settings(), now);
@@ -68,18 +68,41 @@ impl Balancing {
         let why = match done.state {
             RebalanceState::Planned => Some("nothing was moved yet".into()),
             RebalanceState::Running => Some("stop it first, or wait for its end".into()),
-            RebalanceState::Done | RebalanceState::Stopped => match done.undone_by {
-                Some(by) => Some(format!("it was undone already, by {by}")),
-                None if done.moved == 0 => Some("it moved nothing".into()),
-                None if now >= undo_until(&done) => {
+            RebalanceState::Done | RebalanceState::Stopped => {
+                if let Some(by) = self.taken_back_by(scope, &done, now).await? {
+                    Some(format!("it was undone already, by {by}"))
+                } else if done.moved == 0 {
+                    Some("it moved nothing".into())
+                } else if now >= undo_until(&done) {
                     Some(format!("it could be undone until {}", undo_until(&done)))
+                } else {
+                    None
                 }
-                None => None,
-            },
+            }
         };
         match why {
             None => Ok(done),
             Some(why) => Err(CommandError::Rebalance(RebalanceConflict::state(&done, why))),
+        }
+    }
+
+    /// The undo that took it back, unless that left something: it was stopped, its node died, or jobs
+    /// had just run when it came to them.
+    async fn taken_back_by(
+        &self,
+        scope: &Scope,
+        done: &Rebalance,
+        now: Timestamp,
+    ) -> Result<Option<Uuid>, CommandError> {
+        let Some(by) = done.undone_by else { return Ok(None) };
+        let Some(undo) = self.balance.store.get_rebalance(scope, by).await? else {
+            return Ok(Some(by));
+        };
+        match undo.state {
+            RebalanceState::Running if !is_silent(&undo, now) => {
+                Err(CommandError::Rebalance(RebalanceConflict::UnderWay { id: by }))
+            }
+            _ => Ok(undo.is_complete().then_some(by)),
         }
     }
 
