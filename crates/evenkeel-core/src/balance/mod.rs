@@ -4,6 +4,7 @@
 //! change a job's rhythm, so only commands change the counts, and what they take in memory depends
 //! on how many rhythms there are, not on how many jobs.
 
+mod accepted;
 mod choose;
 mod hits;
 mod load;
