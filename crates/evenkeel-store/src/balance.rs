@@ -163,7 +163,11 @@ pub trait BalanceStore: Send + Sync {
 
     /// Looks at up to `limit` jobs after `after`, by number: those that count for less than four
     /// fifths or more than five quarters of what their good runs take now count for that, unless
-    /// their cost was stated. Rhythms that no job has are forgotten on the way.
+    /// their cost was stated; no run counts for more than [`COST_MAX`]. Jobs that count though they
+    /// have no next time, which should not be, count no more. Rhythms that no job has are forgotten
+    /// on the way.
+    ///
+    /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
     async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError>;
 
     /// The scope's active jobs that have a next time, by number, after `after`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, Move, Placement, RhythmKey};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{
     MoveBatch, Moved, RebalanceState, RhythmCount, Scope, Standing, StoreError, Weighed,
@@ -125,6 +125,7 @@ impl Data {
             let (Some(counted), Some(takes)) = (counted, job.history.average_good_duration) else {
                 continue;
             };
+            let takes = takes.min(COST_MAX);
             let (cost, average) = (counted.cost.as_micros(), takes.as_micros());
             if cost * 5 < average * 4 || cost * 4 > average * 5 {
                 self.count_as(*no, Some(Counted { cost: takes, ..counted }), String::new());
