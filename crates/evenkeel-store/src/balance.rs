@@ -25,6 +25,13 @@ pub struct RhythmCount {
     pub cost: Span,
 }
 
+/// Rebalances that were acted on are kept this much longer than mere plans: people ask what was
+/// moved, and take it back.
+pub const REBALANCES_KEPT: Span = Span::from_secs(7 * 86_400);
+
+/// So many batches of moves are forgotten at once: about 10 MB.
+pub const PARTS_FORGOTTEN: u32 = 1000;
+
 /// How far a walk over all jobs has come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Weighed {
@@ -258,8 +265,11 @@ pub trait BalanceStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ScoreKept>, StoreError>;
 
-    /// Forgets up to `limit` scores of hours before `scores_before`, and as many rebalances that
-    /// were planned before `plans_before` and do not go on, with their batches; says how many.
+    /// Forgets up to `limit` scores of hours before `scores_before`, as many plans made before
+    /// `plans_before` that nobody acted on, and as many rebalances planned [`REBALANCES_KEPT`] before
+    /// that which do not go on. Of their batches, which are large, [`PARTS_FORGOTTEN`] at once, and
+    /// what has some left waits for the next time. Says how many; at least `limit` if there may be
+    /// more.
     async fn forget_balance(
         &self,
         scores_before: Timestamp,
