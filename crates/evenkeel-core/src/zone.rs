@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -203,6 +204,12 @@ impl PartialEq for Zone {
 }
 
 impl Eq for Zone {}
+
+impl Hash for Zone {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
 
 impl fmt::Debug for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,8 +20,8 @@ const REQUESTS_KEPT: Span = Span::from_secs(24 * 3600);
 
 /// Scores of hours are kept this long.
 const SCORES_KEPT: Span = Span::from_secs(90 * 86_400);
-/// Rebalances, done or only planned, are kept this long: they can be undone for a day.
-const PLANS_KEPT: Span = Span::from_secs(7 * 86_400);
+/// Plans that nobody acted on are kept this long: they are good for 15 minutes, and large.
+const PLANS_KEPT: Span = Span::from_secs(3600);
 /// Scores and rebalances forgotten in one step.
 const BALANCE_STEP: u32 = 500;
 

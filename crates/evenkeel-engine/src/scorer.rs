@@ -13,8 +13,8 @@ use tracing::warn;
 use crate::incarnation::Incarnation;
 
 const HOUR: Span = Span::from_secs(3600);
-/// Rhythms that are added up where others would wait for it; more are added up apart.
-const FEW: usize = 2000;
+/// So many rhythms are looked at where others would wait for it; more are looked at apart.
+const FEW: usize = 500;
 
 /// Looks at load again and again. Every node shows it; one of all keeps it.
 pub struct Scorer {
@@ -35,8 +35,7 @@ impl Scorer {
     pub async fn run_once(&mut self, now: Timestamp, keeps: bool) -> Result<usize, StoreError> {
         let rhythms = Arc::new(Rhythms::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
-        let all = added(&rhythms, move |rhythms| rhythms.loads(horizon)).await?;
-        show(&all);
+        show(&apart(&rhythms, move |rhythms| Shown::of(&rhythms.loads(horizon))).await?);
         let hour = beginning(now);
         if !keeps || self.kept == Some(hour) {
             return Ok(0);
@@ -44,33 +43,34 @@ impl Scorer {
         let tenants: Vec<TenantNo> = rhythms.tenants().collect();
         for tenant in &tenants {
             let tenant = *tenant;
-            let own = added(&rhythms, move |rhythms| rhythms.loads_of(tenant, horizon)).await?;
-            let score = score(&own, hour);
-            if self.store.keep_score(tenant, score).await?
-                && score.score < self.settings.alert_below
-            {
-                self.alert(tenant, score, now).await?;
+            let look = move |rhythms: &Rhythms| score(&rhythms.loads_of(tenant, horizon), hour);
+            let score = apart(&rhythms, look).await?;
+            let is_low = score.score < self.settings.alert_below;
+            // Read first: once the score is kept, nothing may fail that would lose the alert.
+            let before = if is_low { self.score_before(tenant, hour).await? } else { None };
+            let was_low = before.is_some_and(|before| before < self.settings.alert_below);
+            if self.store.keep_score(tenant, score).await? && is_low && !was_low {
+                self.alert(tenant, score, before, now);
             }
         }
         self.kept = Some(hour);
         Ok(tenants.len())
     }
 
-    /// Tells of a score that has fallen: it was good an hour before, or nobody knows.
-    async fn alert(
+    /// The score of the hour before, if it is known.
+    async fn score_before(
         &self,
         tenant: TenantNo,
-        kept: ScoreKept,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let threshold = self.settings.alert_below;
+        hour: Timestamp,
+    ) -> Result<Option<f64>, StoreError> {
         let scope = Scope { tenant, role: Role::Viewer };
-        let before = kept.hour.saturating_sub(HOUR);
-        let before = self.store.scores(&scope, before, kept.hour, 1).await?;
-        let before = before.first().map(|before| before.score);
-        if before.is_some_and(|before| before < threshold) {
-            return Ok(());
-        }
+        let before = self.store.scores(&scope, hour.saturating_sub(HOUR), hour, 1).await?;
+        Ok(before.first().map(|before| before.score))
+    }
+
+    /// Tells of a score that has fallen: it was good an hour before, or nobody knows.
+    fn alert(&self, tenant: TenantNo, kept: ScoreKept, before: Option<f64>, now: Timestamp) {
+        let threshold = self.settings.alert_below;
         metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
         warn!(
             tenant.no = tenant.0,
@@ -96,7 +96,6 @@ impl Scorer {
                 data: data.to_string(),
             }]);
         }
-        Ok(())
     }
 
     /// Runs until the node stops.
@@ -112,17 +111,17 @@ impl Scorer {
     }
 }
 
-/// Adds load up, apart from all else if it is much.
-async fn added(
+/// Looks at load, apart from all else if it is much.
+async fn apart<T: Send + 'static>(
     rhythms: &Arc<Rhythms>,
-    add: impl FnOnce(&Rhythms) -> Loads + Send + 'static,
-) -> Result<Loads, StoreError> {
+    look: impl FnOnce(&Rhythms) -> T + Send + 'static,
+) -> Result<T, StoreError> {
     if rhythms.count() <= FEW {
-        return Ok(add(rhythms));
+        return Ok(look(rhythms));
     }
     let rhythms = Arc::clone(rhythms);
-    let added = tokio::task::spawn_blocking(move || add(&rhythms)).await;
-    added.map_err(|error| StoreError::Refused(error.into()))
+    let looked = tokio::task::spawn_blocking(move || look(&rhythms)).await;
+    looked.map_err(|error| StoreError::Refused(error.into()))
 }
 
 fn score(loads: &Loads, hour: Timestamp) -> ScoreKept {
@@ -145,11 +144,21 @@ fn beginning(now: Timestamp) -> Timestamp {
     Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(hour))
 }
 
-/// Shows the load of everybody.
-fn show(all: &Loads) {
-    let score = all.spread(Measure::Runs, Grain::Slot).score;
-    metrics::gauge!("scheduler_distribution_score").set(score);
-    let hours = all.by_hour(Measure::Runs);
+/// What is shown of everybody's load.
+struct Shown {
+    score: f64,
+    hours: [f64; 24],
+}
+
+impl Shown {
+    fn of(all: &Loads) -> Self {
+        let score = all.spread(Measure::Runs, Grain::Slot).score;
+        Self { score, hours: all.by_hour(Measure::Runs) }
+    }
+}
+
+fn show(Shown { score, hours }: &Shown) {
+    metrics::gauge!("scheduler_distribution_score").set(*score);
     for (hour, runs) in hours.iter().enumerate() {
         metrics::gauge!("scheduler_slot_job_count", "hour" => hour.to_string()).set(*runs);
     }

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use evenkeel_core::balance::{Load, Move, Placement, Rhythm, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, Move, Placement, Rhythm, RhythmKey};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Span};
 use evenkeel_store::{
@@ -15,6 +15,7 @@ use evenkeel_store::{
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::balance::assert_counted;
 use evenkeel_store_testkit::fixtures::{Begin, at, definition_of, fire_of, now, unnamed_job};
 use evenkeel_store_testkit::orders::Orders;
 use evenkeel_store_testkit::rig::{ALPHA, Held, Known, OVER, Rig};
@@ -380,7 +381,7 @@ async fn what_cannot_be_read_does_not_keep_others_from_being_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn costs_of_years_add_up_beyond_what_a_column_holds() {
+async fn no_run_counts_for_more_than_sums_can_hold() {
     let (store, _options) = common::open().await;
     let rig = rig(store).await;
     let forever = Span::from_micros(u64::MAX / 4);
@@ -391,11 +392,33 @@ async fn costs_of_years_add_up_beyond_what_a_column_holds() {
     });
     let jobs = rig.add_all(jobs.collect()).await;
     let cost = async || rig.store.rhythms(None, 10).await.unwrap()[0].cost;
-    assert_eq!(cost().await, Span::from_micros(i64::MAX.cast_unsigned()));
+    assert_eq!(cost().await, COST_MAX.saturating_mul(5));
     for job in &jobs[1..] {
         rig.store.delete(&rig.scope, job.id, now(0)).await.unwrap();
     }
-    assert_eq!(cost().await, forever);
+    assert_eq!(cost().await, COST_MAX);
+    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
+    let (store, options) = common::open().await;
+    let rig = rig(store).await;
+    let new = |secs| unnamed_job().every(secs).build();
+    let jobs = rig.add_all(vec![new(3600), new(3600), new(86_400)]).await;
+    let onlooker = common::onlooker(&options.url).await;
+    let schema = options.schema.as_deref().unwrap();
+    let spoil = format!(
+        "UPDATE {schema}.job_state SET slot = NULL, next_at = NULL WHERE job_no IN ({}, {});
+         INSERT INTO {schema}.rhythm SELECT tenant_no, 7, '', -1, -5 FROM {schema}.rhythm LIMIT 1",
+        jobs[0].no.0, jobs[2].no.0
+    );
+    onlooker.batch_execute(&spoil).await.unwrap();
+    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 2);
+    assert_counted(&*rig.store, &[rig.scope]).await;
+    let sql = format!("SELECT count(*), sum(jobs)::int8 FROM {schema}.rhythm");
+    let left = onlooker.query_one(&sql, &[]).await.unwrap();
+    assert_eq!((left.get::<_, i64>(0), left.get::<_, i64>(1)), (1, 1));
     assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 0);
 }
 

@@ -165,3 +165,21 @@ async fn what_happens_to_them_before_is_counted_right() {
     assert_counted(&*rig.store, &[rig.scope]).await;
     assert_eq!(all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).sum::<u64>(), 4);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let rig = open(&path).await;
+    let new = |name, secs| new_job(name).every(secs).build();
+    let jobs = vec![new("hourly", 3600), new("stays", 3600), new("daily", 86_400)];
+    let jobs = rig.add_all(jobs).await;
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    let spoil = "UPDATE job_state SET next_at = NULL, slot = NULL WHERE job_no IN (?1, ?2)";
+    assert_eq!(raw.execute(spoil, [jobs[0].no.0, jobs[2].no.0]).unwrap(), 2);
+    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 2);
+    assert_counted(&*rig.store, &[rig.scope]).await;
+    let left: Vec<u64> = all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).collect();
+    assert_eq!(left, [1]);
+    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 0);
+}

@@ -60,6 +60,7 @@ macro_rules! __balance_conformance {
             scores_come_by_time_from_the_first_hour_asked_for_to_before_the_last,
             old_scores_and_plans_are_forgotten,
             what_goes_on_only_in_name_is_forgotten_as_well,
+            a_large_plan_is_forgotten_in_several_steps,
         }
         $crate::__conformance_module! { $open => balance_weigh:
             a_job_counts_for_what_its_runs_take_once_it_is_weighed,

@@ -25,6 +25,13 @@ pub struct RhythmCount {
     pub cost: Span,
 }
 
+/// Rebalances that were acted on are kept this much longer than mere plans: people ask what was
+/// moved, and take it back.
+pub const REBALANCES_KEPT: Span = Span::from_secs(7 * 86_400);
+
+/// So many batches of moves are forgotten at once: about 10 MB.
+pub const PARTS_FORGOTTEN: u32 = 1000;
+
 /// How far a walk over all jobs has come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Weighed {
@@ -205,7 +212,11 @@ pub trait BalanceStore: Send + Sync {
 
     /// Looks at up to `limit` jobs after `after`, by number: those that count for less than four
     /// fifths or more than five quarters of what their good runs take now count for that, unless
-    /// their cost was stated. Rhythms that no job has are forgotten on the way.
+    /// their cost was stated; no run counts for more than [`COST_MAX`]. Jobs that count though they
+    /// have no next time, which should not be, count no more. Rhythms that no job has are forgotten
+    /// on the way.
+    ///
+    /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
     async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError>;
 
     /// The scope's active jobs that have a next time, by number, after `after`.
@@ -274,7 +285,7 @@ pub trait BalanceStore: Send + Sync {
     ) -> Result<Option<Rebalance>, StoreError>;
 
     /// Moves a batch of jobs of the scope, one transaction: each that is active, has the generation
-    /// and the next time that were decided on, has no run that is not over (unless `even_live`),
+    /// and the next time that were decided on, is not due, has no run that is not over (unless `even_live`),
     /// and whose new time is after the store's now and its last fired time, gets the new time, a
     /// new generation, and is placed now, if its new rhythm is given. The batch counts as done, and what was made of it is
     /// kept. Schedulers are told of what is due soon.
@@ -297,9 +308,11 @@ pub trait BalanceStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ScoreKept>, StoreError>;
 
-    /// Forgets up to `limit` scores of hours before `scores_before`, and as many rebalances that
-    /// were planned before `plans_before` and do not go on, or were not touched since then, with
-    /// their batches; says how many.
+    /// Forgets up to `limit` scores of hours before `scores_before`, as many plans made before
+    /// `plans_before` that nobody acted on, and as many rebalances planned [`REBALANCES_KEPT`] before
+    /// that which do not go on, or were not touched since then. Of their batches, which are large,
+    /// [`PARTS_FORGOTTEN`] at once, and what has some left waits for the next time. Says how many; at
+    /// least `limit` if there may be more.
     async fn forget_balance(
         &self,
         scores_before: Timestamp,

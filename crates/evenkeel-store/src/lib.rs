@@ -38,8 +38,8 @@ pub use access::{
     NewApiKey,
 };
 pub use balance::{
-    BalanceStore, BeganRebalance, MOVES_MAX, MoveBatch, Moved, NOT_MADE, Rebalance, RebalancePart,
-    RebalanceState, RhythmCount, ScoreKept, Weighed,
+    BalanceStore, BeganRebalance, MOVES_MAX, MoveBatch, Moved, NOT_MADE, PARTS_FORGOTTEN,
+    REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, RhythmCount, ScoreKept, Weighed,
 };
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;

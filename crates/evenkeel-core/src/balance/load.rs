@@ -7,6 +7,9 @@ use crate::time::{Span, Timestamp};
 /// What a run is taken to cost until one was seen to its end.
 pub const ASSUMED_COST: Span = Span::from_secs(60);
 
+/// No run is counted for more than this, so that sums of many jobs stay in range.
+pub const COST_MAX: Span = Span::from_secs(30 * 86_400);
+
 /// What a job counts for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
@@ -14,7 +17,7 @@ pub struct Load {
     pub key: RhythmKey,
     /// Its rhythm, as it is stored.
     pub rhythm: String,
-    /// What each of its runs costs.
+    /// What each of its runs costs; at most [`COST_MAX`].
     pub cost: Span,
     /// Somebody said so: it does not follow what its runs take.
     pub is_stated: bool,
@@ -26,7 +29,7 @@ impl Load {
     pub fn of(definition: &Definition, average: Option<Span>, next_at: Timestamp) -> Option<Self> {
         let rhythm = Rhythm::of(definition, next_at)?.text();
         let stated = definition.cost.or(definition.average_override);
-        let cost = stated.or(average).unwrap_or(ASSUMED_COST);
+        let cost = stated.or(average).unwrap_or(ASSUMED_COST).min(COST_MAX);
         Some(Self { key: RhythmKey::of(&rhythm), rhythm, cost, is_stated: stated.is_some() })
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::accepted::Accepted;
 use super::hits::{Grid, micros};
-use super::rhythm::{Beat, Hours, Rhythm};
+use super::rhythm::{Beat, Rhythm};
 use super::settings::BalanceSettings;
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
@@ -50,8 +51,8 @@ pub struct Loads {
     pub(super) heaviest: Vec<i64>,
     /// What can be moved of the first day, by where it may be.
     pub(super) movable: BTreeMap<Where, Amounts>,
-    /// Hours that some job shuns or prefers.
-    pub(super) hours: Vec<Hours>,
+    /// Where jobs may be that shun or prefer some hours.
+    pub(super) accepted: Accepted,
     /// Jobs that may run at any time: how many there are of a period, and what they cost.
     pub(super) often: BTreeMap<Span, Amounts>,
     /// The next month.
@@ -78,7 +79,7 @@ pub(super) struct Amounts {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Where {
     pub window: usize,
-    /// Which of [`Loads::hours`].
+    /// Which of [`Accepted::slots`].
     pub hours: Option<usize>,
 }
 
@@ -186,7 +187,7 @@ impl Loads {
             fixed: Sums::new(horizon.day()),
             heaviest: vec![0; horizon.day()],
             movable: BTreeMap::new(),
-            hours: Vec::new(),
+            accepted: Accepted::default(),
             often: BTreeMap::new(),
             far: Far {
                 grid: far,
@@ -283,12 +284,8 @@ impl Loads {
         let window = (every.as_micros() / self.horizon.slot.as_micros()).max(1);
         let window = usize::try_from(window).unwrap_or(usize::MAX).min(self.horizon.day());
         // What runs more often than daily runs at all hours, whatever it prefers.
-        let hours = rhythm.hours.as_ref().filter(|_| every >= DAY).map(|hours| {
-            self.hours.iter().position(|known| known == hours).unwrap_or_else(|| {
-                self.hours.push(hours.clone());
-                self.hours.len() - 1
-            })
-        });
+        let hours = rhythm.hours.as_ref().filter(|_| every >= DAY);
+        let hours = hours.and_then(|hours| self.accepted.index_of(hours, self.horizon));
         Where { window, hours }
     }
 

@@ -4,6 +4,7 @@
 //! change a job's rhythm, so only commands change the counts, and what they take in memory depends
 //! on how many rhythms there are, not on how many jobs.
 
+mod accepted;
 mod choose;
 mod hits;
 mod load;
@@ -18,7 +19,7 @@ mod spread;
 mod test_loads;
 mod wishes;
 
-pub use load::{ASSUMED_COST, Load};
+pub use load::{ASSUMED_COST, COST_MAX, Load};
 pub use loads::{Horizon, Loads, Measure};
 pub use moves::{Move, MovesError, decode_moves, encode_moves};
 pub use place::{ToPlace, Turn, first_time};

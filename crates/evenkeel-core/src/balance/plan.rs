@@ -148,10 +148,12 @@ pub fn plan(
     let mut skipped = Vec::new();
     let mut movers = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
+        // What is in no cell runs later than plans look ahead, or there is no room for its class.
         let class = job.rhythm.and_then(|key| classes.class_of(key));
-        if let Some(reason) = reason_to_stay(job, class.is_some(), settings, now) {
+        let place = class.and_then(|(class, home)| Some((class, home?)));
+        if let Some(reason) = reason_to_stay(job, place.is_some(), settings, now) {
             skipped.push((job.job, reason));
-        } else if let Some((class, Some(home))) = class {
+        } else if let Some((class, home)) = place {
             let (job, cost) = (number as u32, job.cost.as_micros());
             movers.push(Mover { job, class, home, at: home, cost });
         }
@@ -245,11 +247,11 @@ impl Board<'_> {
             if let Some(left) = job.rhythm {
                 let flow = flows.entry(left).or_default();
                 flow.jobs -= 1;
-                flow.cost -= mover.cost.cast_signed();
+                flow.cost = flow.cost.saturating_sub_unsigned(mover.cost);
             }
             let flow = flows.entry(*rhythm).or_default();
             flow.jobs += 1;
-            flow.cost += mover.cost.cast_signed();
+            flow.cost = flow.cost.saturating_add_unsigned(mover.cost);
             flow.heaviest = flow.heaviest.max(mover.cost);
             moves.push(Move {
                 job: job.job,

@@ -60,7 +60,7 @@ pub enum Beat {
 }
 
 /// Local hours that a job shuns or prefers.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Hours {
     /// Whose clocks they are meant by.
     #[serde(default, skip_serializing_if = "Zone::is_utc")]

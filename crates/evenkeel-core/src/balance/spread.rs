@@ -1,9 +1,6 @@
 //! How evenly load is spread.
 
 use super::loads::{Loads, Measure};
-use super::rhythm::Hours;
-use crate::blackout::Blackouts;
-use crate::time::Timestamp;
 
 /// What is compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -90,11 +87,12 @@ impl Loads {
         let left = load.iter().zip(&ground).map(|(load, ground)| load - ground);
         let heaviest = self.heaviest.iter().zip(left);
         let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
-        let hours: Vec<Vec<bool>> = self.hours.iter().map(|hours| self.accepted(hours)).collect();
         let movable = self.movable.iter().map(|(place, amounts)| {
             let window = if measure == Measure::Next { place.window } else { day };
-            let accepts =
-                |slot: usize| slot < window && place.hours.is_none_or(|which| hours[which][slot]);
+            let accepts = |slot: usize| {
+                let is_accepted = |which| self.accepted.accepts(which, slot);
+                slot < window && place.hours.is_none_or(is_accepted)
+            };
             let mut accepted: Vec<bool> = (0..day).map(accepts).collect();
             // Nothing of the day would do, so all of it has to.
             if !accepted.contains(&true) {
@@ -104,19 +102,6 @@ impl Loads {
         });
         let movable = movable.collect();
         Day { load, ground, heaviest, movable, covered: vec![true; day] }
-    }
-
-    /// The slots of the first day in which such jobs would start.
-    fn accepted(&self, hours: &Hours) -> Vec<bool> {
-        let grid = self.horizon().grid();
-        let dark = Blackouts::new(&hours.dark, &hours.zone);
-        let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
-        let accepts = |slot: usize| {
-            let middle = grid.start + grid.slot * slot as i64 + grid.slot / 2;
-            let middle = Timestamp::from_micros(middle);
-            !dark.is_dark(middle) && (preferred.is_empty() || preferred.is_dark(middle))
-        };
-        (0..self.horizon().day()).map(accepts).collect()
     }
 
     /// What one of the sums is worth.

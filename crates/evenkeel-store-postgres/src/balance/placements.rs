@@ -11,6 +11,9 @@ use crate::error::Tried;
 
 /// If more than so many jobs are passed over for each of the tenant's, those are looked up one by one.
 const PASSED_MAX: i64 = 8;
+/// At least so many jobs are looked at in one round: where many are stopped or over, the few that a page
+/// still lacks would otherwise be looked for a few at a time.
+const LOOKED_AT_MIN: i64 = 1000;
 
 pub(super) async fn placements(
     store: &PostgresStore,
@@ -27,8 +30,9 @@ pub(super) async fn placements(
             // Jobs that are stopped or over are seen only in their states: the page is filled up.
             while found.len() < limit {
                 let left = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+                let looked_at = left.max(LOOKED_AT_MIN);
                 let sql = include_str!("../../queries/placements_bounds.sql");
-                let row = connection.row(sql, &[&tenant, &after, &left]).await?;
+                let row = connection.row(sql, &[&tenant, &after, &looked_at]).await?;
                 let (first, last): (Option<i64>, Option<i64>) = (get(&row, 0)?, get(&row, 1)?);
                 let (Some(first), Some(last)) = (first, last) else { break };
                 let seen: i64 = get(&row, 2)?;
@@ -40,11 +44,12 @@ pub(super) async fn placements(
                 for row in connection.rows(sql, &[&tenant, &first, &last]).await? {
                     found.push(read_placement(&row)?);
                 }
-                if seen < left {
+                if seen < looked_at {
                     break;
                 }
                 after = last;
             }
+            found.truncate(limit);
             Ok(found)
         })
         .await

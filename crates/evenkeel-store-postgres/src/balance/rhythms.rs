@@ -116,10 +116,16 @@ pub(super) async fn weigh(
             let is_full = get::<i64>(&row, 1)? >= limit;
             let next = last.filter(|_| is_full).map(JobNo);
             let to_change: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
-            let changed = match &to_change[..] {
+            let to_end: Vec<i64> = get::<Option<_>>(&row, 3)?.unwrap_or_default();
+            let mut changed = match &to_change[..] {
                 [] => 0,
                 jobs => connection.transaction(change(&connection, jobs)).await?,
             };
+            if !to_end.is_empty() {
+                let sql = include_str!("../../queries/weigh_end.sql");
+                let ended = count(&connection.row(sql, &[&to_end]).await?, 0)?;
+                changed += u32::try_from(ended).unwrap_or(u32::MAX);
+            }
             if next.is_none() {
                 let sql = include_str!("../../queries/weigh_forget.sql");
                 connection.change(sql, &[&FORGOTTEN_MAX]).await?;

@@ -1,7 +1,7 @@
 //! How even load was, hour by hour, and what is forgotten of the past.
 
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{Scope, ScoreKept, StoreError};
+use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT, Scope, ScoreKept, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -69,15 +69,25 @@ pub(super) async fn forget_balance(
     plans_before: Timestamp,
     limit: u32,
 ) -> Result<u64, StoreError> {
-    let args = (scores_before.as_micros(), plans_before.as_micros(), i64::from(limit));
+    let rebalances_before = plans_before.saturating_sub(REBALANCES_KEPT);
+    let times = [scores_before, plans_before, rebalances_before].map(Timestamp::as_micros);
     store
         .api
-        .run(args, |connection, args| async move {
-            let (scores_before, plans_before, limit) = &*args;
+        .run((times, i64::from(limit)), |connection, args| async move {
+            let ([scores_before, plans_before, rebalances_before], limit) = &*args;
             let sql = include_str!("../../queries/forget_balance_scores.sql");
             let scores = connection.change(sql, &[scores_before, limit]).await?;
+            let sql = include_str!("../../queries/forget_balance_parts.sql");
+            let most = i64::from(PARTS_FORGOTTEN);
+            let parts = connection.change(sql, &[plans_before, rebalances_before, &most]).await?;
+            if parts >= u64::from(PARTS_FORGOTTEN) {
+                return Ok(scores + limit.unsigned_abs());
+            }
+            let sql = include_str!("../../queries/forget_balance_plans.sql");
+            let plans = connection.change(sql, &[plans_before, limit]).await?;
             let sql = include_str!("../../queries/forget_balance_rebalances.sql");
-            Ok(scores + count(&connection.row(sql, &[plans_before, limit]).await?, 0)?)
+            let row = connection.row(sql, &[rebalances_before, limit]).await?;
+            Ok(scores + plans + count(&row, 0)?)
         })
         .await
 }

@@ -5,15 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::balance::{Load, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, RhythmKey};
 use evenkeel_core::{JobNo, Span, TenantNo};
 use evenkeel_store::RhythmCount;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
-
-/// No run is counted for more than a year, so that sums stay in range.
-const COST_MAX: i64 = 366 * 86_400 * 1_000_000;
 
 /// What a job's row says of its count.
 #[derive(Copy, Clone, Default)]
@@ -35,8 +32,8 @@ impl Counted {
 }
 
 /// A cost as it is stored.
-pub(super) fn stored_cost(cost: Span) -> i64 {
-    i64::try_from(cost.as_micros()).unwrap_or(COST_MAX).min(COST_MAX)
+fn stored_cost(cost: Span) -> i64 {
+    cost.min(COST_MAX).as_micros().cast_signed()
 }
 
 /// By how much counts change.

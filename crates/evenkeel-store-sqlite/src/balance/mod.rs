@@ -1,6 +1,7 @@
 //! Counts of load, and moves.
 
 mod counts;
+mod forget;
 mod moves;
 mod rebalances;
 mod weigh;
@@ -198,13 +199,13 @@ impl BalanceStore for SqliteStore {
     ) -> Result<u64, StoreError> {
         let look = self
             .engine_readers
-            .read(move |db| rebalances::is_anything_old(db, scores_before, plans_before));
+            .read(move |db| forget::is_anything_old(db, scores_before, plans_before));
         if !look.await? {
             return Ok(0);
         }
         self.writer
             .write(Batch, limit as usize, move |session| {
-                rebalances::forget(session.connection(), scores_before, plans_before, limit)
+                forget::forget(session.connection(), scores_before, plans_before, limit)
             })
             .await
     }

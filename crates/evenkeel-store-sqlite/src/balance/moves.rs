@@ -103,7 +103,8 @@ fn move_each(
     for index in by_job(&batch.moves, |to| to.job.0) {
         let to = &batch.moves[index];
         let Some(text) = rhythms.get(&to.rhythm).copied() else { continue };
-        if to.new_at <= now {
+        // What is due is left to the scheduler.
+        if to.new_at <= now || to.old_at <= now {
             continue;
         }
         let new_at = to.new_at.as_micros();

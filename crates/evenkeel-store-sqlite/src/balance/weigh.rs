@@ -5,7 +5,7 @@ use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::Weighed;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::counts::{Counted, Counts, stored_cost};
+use super::counts::{Counted, Counts};
 use crate::error::Answer;
 
 /// A job from before load was counted.
@@ -57,7 +57,7 @@ pub(super) fn count(connection: &Connection, found: &[Uncounted]) -> Answer<()> 
     counts.write(connection)
 }
 
-/// Jobs that count for too much or too little, and where the walk goes on.
+/// Jobs that count for too much or too little, or should not count, and where the walk goes on.
 pub(super) fn look(
     db: &Connection,
     after: Option<JobNo>,
@@ -77,22 +77,25 @@ pub(super) fn look(
     Ok((off, last.filter(|_| looked_at == limit)))
 }
 
-/// Counts them for what their runs take.
+/// Counts them for what their runs take, and no more if they have no next time.
 pub(super) fn weigh(connection: &Connection, jobs: &[i64], next: Option<JobNo>) -> Answer<Weighed> {
     let mut counts = Counts::default();
     let mut changed = 0;
     for job in jobs {
-        let found: Option<(i32, i64, i64, i64)> = connection
+        let found: Option<(i32, i64, i64, Option<i64>)> = connection
             .prepare_cached(include_str!("../../queries/weigh_of.sql"))?
             .query_row([job], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
             .optional()?;
         // Somebody else may have changed it since it was looked at.
-        let Some((tenant, key, cost, average)) = found else { continue };
-        let takes = stored_cost(Span::from_micros(average.unsigned_abs()));
-        connection
-            .prepare_cached(include_str!("../../queries/weigh.sql"))?
-            .execute(params![job, takes])?;
-        counts.weigh(tenant, key, takes - cost);
+        let Some((tenant, key, cost, takes)) = found else { continue };
+        if let Some(takes) = takes {
+            connection
+                .prepare_cached(include_str!("../../queries/weigh.sql"))?
+                .execute(params![job, takes])?;
+            counts.weigh(tenant, key, takes - cost);
+        } else {
+            counts.recount(connection, JobNo(*job), None)?;
+        }
         changed += 1;
     }
     counts.write(connection)?;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, Rebalance,
-    RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, REBALANCES_KEPT,
+    Rebalance, RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
 };
 use uuid::Uuid;
 
@@ -99,9 +99,11 @@ impl Data {
     ) -> u64 {
         let old = self.scores.keys().filter(|(_, hour)| *hour < scores_before);
         let mut scores: Vec<_> = old.map(|(tenant, hour)| (*hour, *tenant)).collect();
-        let old = self.rebalances.iter().filter(|(_, (one, _))| {
-            let is_left = one.touched_at.is_some_and(|at| at < plans_before);
-            one.created_at < plans_before && (one.state != RebalanceState::Running || is_left)
+        let acted_before = plans_before.saturating_sub(REBALANCES_KEPT);
+        let old = self.rebalances.iter().filter(|(_, (one, _))| match one.state {
+            RebalanceState::Planned => one.created_at < plans_before,
+            RebalanceState::Running => one.touched_at.is_some_and(|at| at < acted_before),
+            RebalanceState::Done | RebalanceState::Stopped => one.created_at < acted_before,
         });
         let mut plans: Vec<_> = old.map(|(place, (one, _))| (one.created_at, *place)).collect();
         scores.sort_unstable();

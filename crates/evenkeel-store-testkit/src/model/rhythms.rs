@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, Move, Placement, RhythmKey};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{MoveBatch, Moved, RebalanceState, RhythmCount, Scope, Standing, Weighed};
 
@@ -53,6 +53,7 @@ impl JobRow {
             && self.generation == to.generation
             && (even_live || self.live == 0)
             && to.new_at > now
+            && to.old_at > now
             && Some(to.new_at) > self.last_fired_at
     }
 }
@@ -123,6 +124,7 @@ impl Data {
             let (Some(counted), Some(takes)) = (counted, job.history.average_good_duration) else {
                 continue;
             };
+            let takes = takes.min(COST_MAX);
             let (cost, average) = (counted.cost.as_micros(), takes.as_micros());
             if cost * 5 < average * 4 || cost * 4 > average * 5 {
                 self.count_as(*no, Some(Counted { cost: takes, ..counted }), String::new());

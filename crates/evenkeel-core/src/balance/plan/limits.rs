@@ -109,7 +109,8 @@ impl Board<'_> {
         let mut change = |class: u32, cell: u32, jobs: i64, cost: u64| {
             let sums = changes.entry((class, cell)).or_default();
             sums.0 += jobs;
-            sums.1 += jobs * i64::try_from(cost).unwrap_or(i64::MAX);
+            let cost = i64::try_from(cost).unwrap_or(i64::MAX);
+            sums.1 = sums.1.saturating_add(jobs.saturating_mul(cost));
         };
         for step in &self.steps[from.steps..steps] {
             let mover = &self.movers[step.mover as usize];

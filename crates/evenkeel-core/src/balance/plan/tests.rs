@@ -324,3 +324,13 @@ proptest! {
         prop_assert_eq!(&sample.plan(Wanted { max_moves, target_score: None }), &plan);
     }
 }
+
+#[test]
+fn what_runs_later_than_a_plan_looks_is_named_among_what_stays() {
+    let mut sample = Sample::new();
+    (0..50).for_each(|n| sample.add(DAY, 3 * HOUR + n, 60));
+    sample.add_at(interval(30 * DAY), NOON.saturating_add(Span::from_secs(20 * DAY)), 60);
+    let plan = all(&sample);
+    check(&sample, &plan);
+    assert_eq!(plan.skipped, [(JobNo(51), SkipReason::NotMovable)]);
+}

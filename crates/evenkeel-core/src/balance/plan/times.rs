@@ -32,7 +32,7 @@ pub(super) fn time_on(
 }
 
 /// The time to which a job that was moved by `done` goes back, if its next time is `next_at` now;
-/// `None` if it is no longer on the rhythm that the move gave it.
+/// `None` if it is due, which is the scheduler's, or no longer on the rhythm that the move gave it.
 ///
 /// If it has not run since, and the old time is still to come, it is that. Otherwise it is the time
 /// of the old phase that is closest to `next_at` and after `now`: more than half an interval after
@@ -45,7 +45,7 @@ pub fn moved_back(
 ) -> Option<Timestamp> {
     let every = micros(every);
     let (old, next) = (done.old_at.as_micros(), next_at.as_micros());
-    if every == 0 || (next - done.new_at.as_micros()) % every != 0 {
+    if every == 0 || next_at <= now || (next - done.new_at.as_micros()) % every != 0 {
         return None;
     }
     if next_at == done.new_at && done.old_at > now {

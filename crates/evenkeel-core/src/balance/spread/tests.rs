@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::balance::Rhythm;
 use crate::balance::test_loads::{NOON, daily, every, loads_of, nine};
+use crate::balance::{Hours, Rhythm};
 use crate::time::Span;
 
 const MINUTE: Span = Span::from_secs(60);

@@ -1,0 +1,7 @@
+-- Of plans made before $1 that nobody acted on, and of rebalances planned before $2.
+DELETE FROM rebalance_part
+ WHERE ctid = ANY (ARRAY(
+       SELECT p.ctid
+         FROM rebalance r JOIN rebalance_part p ON p.rebalance = r.id
+        WHERE r.created_at < $1 AND (r.state = 0 OR (r.state <> 1 AND r.created_at < $2))
+        LIMIT $3));

@@ -1,0 +1,5 @@
+-- Of plans made before ?1 that nobody acted on, and of rebalances planned before ?2.
+DELETE FROM rebalance_part WHERE rowid IN
+    (SELECT p.rowid FROM rebalance r JOIN rebalance_part p ON p.rebalance_no = r.rebalance_no
+     WHERE r.created_at < ?1 AND r.state <> 1 AND (r.state = 0 OR r.created_at < ?2)
+     LIMIT ?3)
