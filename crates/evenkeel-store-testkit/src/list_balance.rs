@@ -32,6 +32,7 @@ macro_rules! __balance_conformance {
             schedulers_are_told_of_what_is_due_soon,
             what_is_not_as_it_was_decided_on_stays,
             a_new_time_must_be_in_the_future_and_after_the_last_fired_one,
+            what_is_due_is_not_moved_and_runs,
             live_jobs_are_moved_if_that_is_wanted,
             a_move_to_a_rhythm_that_is_not_given_is_not_made,
             jobs_of_other_tenants_stay,

@@ -67,11 +67,19 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
         let rebalanced = api.post("/api/v1/scheduler/rebalance", &json!({}))?;
         let id = finished(api, &rebalanced)?;
         report.rebalances += 1;
-        note_moves(api, &id, &mut jobs, &mut report)?;
-        let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
-        let id = finished(api, &undone)?;
-        report.undone += 1;
-        note_moves(api, &id, &mut jobs, &mut report)?;
+        if note_moves(api, &id, &mut jobs, &mut report)?.made == 0 {
+            continue;
+        }
+        // Jobs that are due just then are left: they are asked for again.
+        loop {
+            let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
+            let undo = finished(api, &undone)?;
+            report.undone += 1;
+            if note_moves(api, &undo, &mut jobs, &mut report)?.missed == 0 {
+                break;
+            }
+            pass(Duration::from_millis(100));
+        }
     }
     pass(TAIL);
     let until_us = Moment::now().wall_us - i64::try_from(TAIL.as_micros())?;
@@ -167,18 +175,26 @@ fn finished(api: &Api, answer: &Value) -> Result<String> {
     Ok(id)
 }
 
+/// How many moves of one rebalance were made, and how many came too late.
+#[derive(Default)]
+struct Moved {
+    made: u64,
+    missed: u64,
+}
+
 fn note_moves(
     api: &Api,
     id: &str,
     jobs: &mut HashMap<String, MovedJob>,
     report: &mut RebalanceReport,
-) -> Result<()> {
+) -> Result<Moved> {
+    let mut moved = Moved::default();
     for told in pages(api, &format!("/api/v1/scheduler/rebalance/{id}/moves"), "moves")? {
         if told["made"] != true {
-            report.missed_moves += 1;
+            moved.missed += 1;
             continue;
         }
-        report.moves += 1;
+        moved.made += 1;
         let time = |field: &str| {
             told[field].as_str().and_then(moment::parse).with_context(|| format!("no {field}"))
         };
@@ -186,7 +202,9 @@ fn note_moves(
         let job = told["job_id"].as_str().and_then(|id| jobs.get_mut(id));
         job.context("a job was moved that is not there")?.moves.push(told_move);
     }
-    Ok(())
+    report.moves += moved.made;
+    report.missed_moves += moved.missed;
+    Ok(moved)
 }
 
 fn drain(cluster: &mut Cluster, report: &mut RebalanceReport) -> Result<()> {

@@ -158,6 +158,16 @@ pub async fn a_new_time_must_be_in_the_future_and_after_the_last_fired_one(opene
     }
 }
 
+pub async fn what_is_due_is_not_moved_and_runs(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = hourly(&rig, "crawl").await;
+    assert!(!move_one(&rig, job, 5400, 3600).await, "at its time");
+    assert!(!move_one(&rig, job, 5400, 3700).await, "late");
+    assert_eq!(rig.job(job).await.next_at, Some(at(3600)));
+    rig.run_well(job, 3700).await;
+    assert_eq!(rig.times_of(job).await, [(3600, 0)]);
+}
+
 pub async fn live_jobs_are_moved_if_that_is_wanted(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = hourly(&rig, "crawl").await;
