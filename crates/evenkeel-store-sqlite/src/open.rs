@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::clock::system_time;
@@ -63,6 +64,9 @@ fn connect(options: &SqliteOptions) -> Result<Connection, OpenError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // A plan is good for any value. Otherwise each new value that is bound to a statement whose tables
+    // have partial indexes makes SQLite plan it anew, which takes longer than running it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // The log is looked after by `log`, not by whoever commits when it is long.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)

@@ -152,7 +152,7 @@ async fn requests(
 fn job(name: &str) -> Value {
     json!({
         "name": name, "source_id": "bench", "url": "https://example.com/",
-        "interval_minutes": 30, "interval_type": "days", "executor_type": "noop",
+        "interval_minutes": 1, "interval_type": "days", "executor_type": "noop",
     })
 }
 

@@ -13,7 +13,10 @@ pub(super) fn next(
     turn: Turn,
     wanted: Option<&[bool]>,
 ) -> usize {
-    let (own, all) = (own.next_of(candidates), all.next_of(candidates));
+    let is_alone = own.jobs() == all.jobs();
+    let own = own.next_of(candidates);
+    // If nobody else has any jobs, the other load is the same.
+    let all = if is_alone { Cow::Borrowed(&*own) } else { all.next_of(candidates) };
     let Some(wanted) = wanted else { return least(&own, &all, candidates, turn) };
     // What is not wanted is as if it were full.
     let only = |of: &[i32]| -> Vec<i32> {
@@ -28,10 +31,10 @@ const BLOCK: usize = 256;
 const LANES: usize = 8;
 
 /// The least of `own`, then of `all`, then of this node's, then the first.
-fn least(own: &[i32], all: &[i32], candidates: Candidates, turn: Turn) -> usize {
-    let blocks = || own.chunks(BLOCK).zip(all.chunks(BLOCK)).enumerate();
+fn least(own_loads: &[i32], all_loads: &[i32], candidates: Candidates, turn: Turn) -> usize {
+    let blocks = || own_loads.chunks(BLOCK).zip(all_loads.chunks(BLOCK)).enumerate();
     let least_of = |own: &[i32]| own.iter().copied().fold(i32::MAX, i32::min);
-    let own_leasts: Vec<i32> = own.chunks(BLOCK).map(least_of).collect();
+    let own_leasts: Vec<i32> = own_loads.chunks(BLOCK).map(least_of).collect();
     let own_least = own_leasts.iter().copied().fold(i32::MAX, i32::min);
     let (mut all_least, mut found) = (i32::MAX, 0);
     for (block, (own, all)) in blocks().filter(|(block, _)| own_leasts[*block] == own_least) {
@@ -39,7 +42,7 @@ fn least(own: &[i32], all: &[i32], candidates: Candidates, turn: Turn) -> usize 
         if least < all_least {
             (all_least, found) = (least, block);
         }
-        if all_least == 0 {
+        if all_least == 0 || std::ptr::eq(all_loads, own_loads) {
             break;
         }
     }
@@ -85,16 +88,36 @@ pub(super) fn projected(
     turn: Turn,
     wanted: Option<&[bool]>,
 ) -> usize {
-    let wants = |candidate: &usize| wanted.is_none_or(|wanted| wanted[*candidate]);
-    let mut best: Vec<usize> = (0..candidates.count).filter(wants).collect();
-    for loads in [own, all] {
-        if best.len() > 1 {
-            let met = loads.series(candidates).met(candidates);
-            let least = best.iter().map(|it| met[*it]).fold(f64::INFINITY, f64::min);
-            best.retain(|it| met[*it] <= least);
+    let mut own_met = own.series(candidates).met(candidates);
+    for (met, _) in own_met.iter_mut().zip(wanted.into_iter().flatten()).filter(|it| !it.1) {
+        *met = f64::INFINITY;
+    }
+    let own_least = least_met(&own_met);
+    let is_least = |candidate: &usize| own_met[*candidate] <= own_least;
+    if own.jobs() == all.jobs() {
+        // Nobody else has any: the other load is the same.
+        return first_of_mine((0..candidates.count).filter(is_least), candidates, turn);
+    }
+    let mut all_met = all.series(candidates).met(candidates);
+    for (all, own) in all_met.iter_mut().zip(&own_met) {
+        *all = if *own <= own_least { *all } else { f64::INFINITY };
+    }
+    let all_least = least_met(&all_met);
+    let is_best = |candidate: &usize| is_least(candidate) && all_met[*candidate] <= all_least;
+    first_of_mine((0..candidates.count).filter(is_best), candidates, turn)
+}
+
+/// The least of them; none is no number.
+fn least_met(met: &[f64]) -> f64 {
+    let lesser = |one: f64, other: f64| if one < other { one } else { other };
+    let (lanes, rest) = met.as_chunks::<LANES>();
+    let mut least = [f64::INFINITY; LANES];
+    for met in lanes {
+        for lane in 0..LANES {
+            least[lane] = lesser(met[lane], least[lane]);
         }
     }
-    first_of_mine(best.into_iter(), candidates, turn)
+    rest.iter().copied().chain(least).fold(f64::INFINITY, lesser)
 }
 
 /// The load of slots, one after the other; after the last comes the first again.
@@ -172,13 +195,15 @@ impl Loads {
     /// Adds what lies beyond the horizon: what lies in it, over and over; but what runs less often
     /// lies where it is known to be.
     fn go_on(&self, loads: &mut Vec<f64>, each: f64) {
-        let far = self.far.slow_cost.iter().zip(&self.far.slow_runs);
-        let slow: Vec<f64> = far.map(|(cost, runs)| *cost as f64 + each * *runs as f64).collect();
-        let near = loads.len().min(slow.len());
-        loads.reserve(slow.len() - near);
-        let base: Vec<f64> = loads.iter().zip(&slow).map(|(load, slow)| load - slow).collect();
-        for later in slow[near..].chunks(near) {
-            loads.extend(later.iter().zip(&base).map(|(slow, base)| (slow + base).max(0.0)));
+        let (cost, runs) = (&self.far.slow_cost, &self.far.slow_runs);
+        let near = loads.len().min(cost.len());
+        let slow = |(cost, runs): (&f64, &f64)| cost + each * runs;
+        let all = loads.iter().zip(cost.iter().zip(runs).map(slow));
+        let base: Vec<f64> = all.map(|(load, slow)| load - slow).collect();
+        loads.reserve(cost.len() - near);
+        for (cost, runs) in cost[near..].chunks(near).zip(runs[near..].chunks(near)) {
+            let later = cost.iter().zip(runs).map(slow).zip(&base);
+            loads.extend(later.map(|(slow, base)| (slow + base).max(0.0)));
         }
     }
 

@@ -89,10 +89,11 @@ pub(super) struct Far {
     pub grid: Grid,
     /// Jobs, where their next run is.
     pub next: Vec<i32>,
-    /// Runs of jobs that do not run in every [`Horizon`].
-    pub slow_runs: Vec<i64>,
+    /// Runs of jobs that do not run in every [`Horizon`]. A whole number, kept as whoever chooses a
+    /// time reckons with it: turning it into that is most of the work of choosing.
+    pub slow_runs: Vec<f64>,
     /// What they cost.
-    pub slow_cost: Vec<i64>,
+    pub slow_cost: Vec<f64>,
 }
 
 const DAY: Span = Span::from_secs(86_400);
@@ -192,8 +193,8 @@ impl Loads {
             far: Far {
                 grid: far,
                 next: vec![0; far.slots],
-                slow_runs: vec![0; far.slots],
-                slow_cost: vec![0; far.slots],
+                slow_runs: vec![0.0; far.slots],
+                slow_cost: vec![0.0; far.slots],
             },
         }
     }
@@ -270,8 +271,8 @@ impl Loads {
         let length = near.end() - near.start;
         if matches!(rhythm.beat, Beat::Every { every, .. } if micros(every) > length) {
             grid.visit(rhythm, |hit| {
-                slow_runs[hit.slot] = slow_runs[hit.slot].saturating_add(jobs);
-                slow_cost[hit.slot] = slow_cost[hit.slot].saturating_add(cost);
+                slow_runs[hit.slot] += jobs as f64;
+                slow_cost[hit.slot] += cost as f64;
             });
         }
     }
