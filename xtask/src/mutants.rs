@@ -139,4 +139,14 @@ mod tests {
             assert!(matches!(judge(code), Fate::Void(_)), "{code:?}");
         }
     }
+
+    #[test]
+    fn every_mutant_fits_the_tree_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::at(folder.path().join("tree"), workspace::files().unwrap());
+        for patch in patch::all(&workspace::root().join("mutants")).unwrap() {
+            tree.reset().unwrap();
+            assert!(tree.apply(&patch.path).unwrap(), "{} no longer applies", patch.name);
+        }
+    }
 }
