@@ -14,7 +14,8 @@ use clap::{Args, Subcommand};
   evenkeel bench latency --store postgres://user@host/database
   evenkeel bench executors --store postgres
   evenkeel bench api --jobs 1000000 --seconds 10 --store postgres
-  evenkeel bench balance --jobs 100,10000")]
+  evenkeel bench balance --jobs 100,10000
+  evenkeel bench rebalance --jobs 1000000 --firing 1000 --store postgres")]
 pub struct BenchArgs {
     /// The load.
     #[command(subcommand)]
@@ -110,6 +111,16 @@ pub enum Load {
         /// Sizes of each mix.
         #[arg(long, value_delimiter = ',', default_values_t = [100, 10_000, 1_000_000])]
         jobs: Vec<u64>,
+    },
+    /// A rebalance of jobs in a store while others fire: reading the load at start, planning, moving,
+    /// and how late firings are meanwhile.
+    Rebalance {
+        /// Daily and hourly jobs, unevenly placed.
+        #[arg(long, default_value_t = 1_000_000)]
+        jobs: u64,
+        /// Jobs besides that fire every second all the while.
+        #[arg(long, default_value_t = 1000)]
+        firing: u64,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

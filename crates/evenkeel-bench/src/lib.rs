@@ -10,6 +10,7 @@ mod latency;
 mod ledger;
 mod machine;
 mod node;
+mod rebalance;
 mod report;
 mod run;
 mod second_node;
@@ -21,6 +22,7 @@ pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
 pub use balance::BalanceReport;
 pub use executors::ExecutorsReport;
+pub use rebalance::RebalanceReport;
 pub use report::{Quantiles, Report};
 
 use evenkeel_executors::SupervisorCommand;
@@ -39,6 +41,8 @@ pub enum Measured {
     Api(Box<ApiReport>),
     /// Balancing.
     Balance(Box<BalanceReport>),
+    /// A rebalance on a store.
+    Rebalance(Box<RebalanceReport>),
 }
 
 impl Measured {
@@ -49,6 +53,7 @@ impl Measured {
             Self::Executors(report) => report.table(),
             Self::Api(report) => report.table(),
             Self::Balance(report) => report.table(),
+            Self::Rebalance(report) => report.table(),
         }
     }
 }
@@ -81,6 +86,12 @@ pub async fn run(
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Api(Box::new(report))));
     }
+    if let Load::Rebalance { jobs, firing } = args.load {
+        let amounts = rebalance::Amounts { jobs, firing, quiet: rebalance::QUIET };
+        let mut report = rebalance::measure(&mut bench, &amounts).await?;
+        report.kept = bench.close(args.keep);
+        return Ok(Some(Measured::Rebalance(Box::new(report))));
+    }
     let mut report = match &args.load {
         Load::Steady { jobs, rate, seconds } => bench.steady(*jobs, *rate, *seconds).await?,
         Load::Max { jobs, idle, seconds, split } => {
@@ -88,9 +99,11 @@ pub async fn run(
         }
         Load::Burst { jobs } => bench.burst(*jobs).await?,
         Load::Latency { count } => latency::measure(&mut bench, *count).await?,
-        Load::Executors { .. } | Load::Api { .. } | Load::Balance { .. } | Load::Worker { .. } => {
-            return Ok(None);
-        }
+        Load::Executors { .. }
+        | Load::Api { .. }
+        | Load::Balance { .. }
+        | Load::Rebalance { .. }
+        | Load::Worker { .. } => return Ok(None),
     };
     report.kept = bench.close(args.keep);
     Ok(Some(Measured::Load(Box::new(report))))

@@ -11,7 +11,7 @@ use evenkeel_store::{NewJob, Now, Registered, Scope, Store};
 use indicatif::ProgressBar;
 
 /// Jobs registered in one request.
-const BATCH: usize = 5000;
+pub const BATCH: usize = 5000;
 /// Periods go from 1 s to this.
 const LONGEST_PERIOD: u64 = 60;
 /// Longer than any measurement.
@@ -153,7 +153,8 @@ impl Registrar<'_> {
         Ok(plan)
     }
 
-    fn job(&self, definition: &Definition, first: Timestamp, now: Timestamp) -> NewJob {
+    /// A job like `definition` that is due at `first`.
+    pub fn job(&self, definition: &Definition, first: Timestamp, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::new(now, self.chance.ten_bytes()),
             about: About::default(),

@@ -1,0 +1,73 @@
+//! Jobs that are worth a rebalance.
+
+use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::{Definition, Span, Timestamp};
+use evenkeel_store::{NewJob, Now};
+
+use crate::workload::{BATCH, Registrar};
+
+const HOUR: Span = Span::from_secs(3600);
+const DAY: Span = Span::from_secs(24 * 3600);
+/// No job runs before: neither while this is measured, nor within `protection`.
+const LEAD: Span = Span::from_secs(6 * 3600);
+/// All daily jobs run within so many seconds of the day.
+const DAILY_WITHIN: u64 = 3 * 3600;
+/// All hourly jobs run within so many seconds of the hour.
+const HOURLY_WITHIN: u64 = 15 * 60;
+/// One job in so many is hourly, the others are daily.
+const HOURLY_ONE_IN: u64 = 4;
+
+/// Registers `count` jobs: daily ones in three hours of the day, hourly ones in the first quarter of
+/// each hour. The same each time, so that plans of the same hour can be compared.
+pub(super) async fn uneven(
+    registrar: &Registrar<'_>,
+    count: u64,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let like = |every| -> anyhow::Result<Definition> {
+        Ok(Definition::noop(Schedule::Interval(Interval::new(every, None)?)))
+    };
+    let (daily, hourly) = (like(DAY)?, like(HOUR)?);
+    let job = |n: u64| {
+        let (definition, within) = match n % HOURLY_ONE_IN {
+            0 => (&hourly, HOURLY_WITHIN),
+            _ => (&daily, DAILY_WITHIN),
+        };
+        registrar.job(definition, time_of(n, within, now), now)
+    };
+    let mut done = 0;
+    while done < count {
+        let until = (done + BATCH as u64).min(count);
+        let jobs: Vec<NewJob> = (done..until).map(job).collect();
+        registrar.store.register(&registrar.scope, jobs, Now::Database).await?;
+        registrar.progress.inc(until - done);
+        done = until;
+    }
+    Ok(())
+}
+
+/// A second of the first `within` after the full hour that follows [`LEAD`].
+fn time_of(n: u64, within: u64, now: Timestamp) -> Timestamp {
+    let earliest = now.saturating_add(LEAD);
+    let hour = HOUR.as_micros().cast_signed();
+    let full = earliest
+        .saturating_sub(Span::from_micros(earliest.as_micros().rem_euclid(hour).cast_unsigned()));
+    // Neighbours in number are no neighbours in time.
+    let second = n.wrapping_mul(7919) % within;
+    full.saturating_add(HOUR).saturating_add(Span::from_secs(second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_lie_in_the_first_part_of_what_follows_the_next_full_hour() {
+        let now = Timestamp::from_micros(10 * 3_600_000_000 + 5);
+        let full = Timestamp::from_micros(17 * 3_600_000_000);
+        for n in 0..10_000 {
+            let time = time_of(n, HOURLY_WITHIN, now);
+            assert!(time >= full && time.since(full) < Span::from_secs(HOURLY_WITHIN));
+        }
+    }
+}
