@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with tests of stores that know deadlocks")]
 mod common;
+#[path = "common/rings.rs"]
+mod rings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +35,7 @@ async fn wait_for_waiters(onlooker: &Client, options: &PostgresOptions, count: i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_gives_way_to_who_claims_what_came_to_wait_after_it_had_looked() {
-    let (store, options) = common::open_without_deadlock_detection().await;
+    let (store, options) = rings::open().await;
     let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
     let rig = Rig::new(opened).await;
     let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;

@@ -47,16 +47,3 @@ pub async fn open() -> (PostgresStore, PostgresOptions) {
     let store = PostgresStore::connect(options.clone()).await.unwrap();
     (store, options)
 }
-
-/// An empty store whose sessions wait for each other in a ring until their statements run out of
-/// time: verbs that do fail, where they would have been tried again.
-///
-/// What the server counts as deadlocks is no measure: it counts those of all tests, and late.
-#[allow(dead_code, reason = "not every test binary has a crowd")]
-pub async fn open_without_deadlock_detection() -> (PostgresStore, PostgresOptions) {
-    let url = url();
-    let sign = if url.contains('?') { '&' } else { '?' };
-    let options = fresh_options(format!("{url}{sign}options=-c%20deadlock_timeout%3D1h")).await;
-    let store = PostgresStore::connect(options.clone()).await.unwrap();
-    (store, options)
-}
