@@ -1,5 +1,6 @@
--- Rows are locked in the order in which firing does, and looked at as they are by then. What firing
--- was quicker with stays as it is, and what is due is left to it. A job that nobody has counted yet is moved without its count.
+-- Rows are locked in the order in which firing does, whatever the plan, and looked at as they are by
+-- then. What firing was quicker with stays as it is, and what is due is left to it. A job that nobody
+-- has counted yet is moved without its count.
 WITH locked AS MATERIALIZED (
     SELECT s.job_no, s.shard, s.tenant_no, s.watched, s.counted, s.rhythm AS left_rhythm, s.cost_us,
            d.new_at, d.slot, d.rhythm
@@ -9,7 +10,7 @@ WITH locked AS MATERIALIZED (
      WHERE s.tenant_no = $2 AND s.active AND s.generation = d.generation AND s.next_at = d.old_at
        AND (s.live = 0 OR $3) AND d.new_at > $1::int8 AND d.old_at > $1::int8
        AND d.new_at > coalesce(s.last_fired_at, d.new_at - 1)
-       FOR NO KEY UPDATE OF s
+     ORDER BY s.job_no FOR NO KEY UPDATE OF s
 ), moved AS (
     UPDATE job_state s
        SET generation = s.generation + 1, next_at = l.new_at, slot = l.slot, placed_at = $1,

@@ -1,7 +1,8 @@
 //! What people ask of jobs that exist.
 //!
 //! Rows are locked in the order of everybody else: jobs, what waits of them, their states. Then
-//! nothing of them begins or ends until this is over, and what they are is read and decided on.
+//! nothing of them begins or ends until this is over, and what they are is read and decided on. What
+//! came to wait in between is locked too if it is free; if not, this lets go of all and begins anew.
 
 use std::collections::{HashMap, HashSet};
 
@@ -108,6 +109,14 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
     let numbers: Vec<i64> = found.into_iter().map(|(no, _)| no).collect();
     let sql = include_str!("../../queries/order_lock_states.sql");
     let rows = connection.rows(sql, &[&numbers]).await?;
+    if !stopped.is_empty() {
+        let sql = include_str!("../../queries/order_lock_rest.sql");
+        let is_all: bool = get(&connection.row(sql, &[&stopped]).await?, 0)?;
+        if !is_all {
+            // Somebody is just taking it: from the start, where they can be waited for.
+            return Err(Failure::Again);
+        }
+    }
     let read = |row| {
         Ok(Chains { job_no: get(row, 0)?, live: get(row, 1)?, head: (get(row, 2)?, get(row, 3)?) })
     };

@@ -1,0 +1,71 @@
+//! Verbs that lock the same rows at once, step by step.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[expect(dead_code, reason = "shared with tests of stores that know deadlocks")]
+mod common;
+#[path = "common/rings.rs"]
+mod rings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_store::Action;
+use evenkeel_store_postgres::PostgresOptions;
+use evenkeel_store_testkit::Opened;
+use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
+use evenkeel_store_testkit::orders::Orders;
+use evenkeel_store_testkit::rig::Rig;
+use tokio_postgres::Client;
+
+/// Waits until so many sessions of the store wait for locks.
+async fn wait_for_waiters(onlooker: &Client, options: &PostgresOptions, count: i64) {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+                WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    let look = async {
+        let waits = async || -> i64 {
+            onlooker.query_one(sql, &[&options.application_name]).await.unwrap().get(0)
+        };
+        while waits().await < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(8), look).await.expect("too few wait");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_gives_way_to_who_claims_what_came_to_wait_after_it_had_looked() {
+    let (store, options) = rings::open().await;
+    let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
+    let rig = Rig::new(opened).await;
+    let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;
+    let fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
+    rig.fire(vec![fire], 60).await;
+    let (holder, onlooker) =
+        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    for client in [&holder, &onlooker] {
+        let schema = options.schema.as_deref().unwrap();
+        client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+    }
+    // The order finds nothing that waits, and somebody else has the job: whoever fires it just now.
+    let put_aside = "CREATE TEMP TABLE aside AS SELECT * FROM ready; DELETE FROM ready";
+    onlooker.batch_execute(put_aside).await.unwrap();
+    holder.batch_execute("BEGIN; SELECT FROM job_state FOR NO KEY UPDATE").await.unwrap();
+    let ordering = rig.store.act(&rig.scope, job.id, Action::Delete, now(61));
+    // Now it waits, and is claimed, before the order has the job.
+    let claiming = async {
+        wait_for_waiters(&onlooker, &options, 1).await;
+        onlooker.batch_execute("INSERT INTO ready SELECT * FROM aside").await.unwrap();
+        let release = async {
+            wait_for_waiters(&onlooker, &options, 2).await;
+            holder.batch_execute("COMMIT").await.unwrap();
+        };
+        tokio::join!(rig.claim(10, 61), release).0
+    };
+    let (ordered, claimed) = tokio::join!(ordering, claiming);
+    ordered.unwrap();
+    assert_eq!(claimed.len(), 1);
+    // It runs, so it is asked to end.
+    let asked = rig.store.cancellations(rig.node).await.unwrap();
+    assert_eq!(asked.iter().map(|asked| asked.key).collect::<Vec<_>>(), [claimed[0].key]);
+}
