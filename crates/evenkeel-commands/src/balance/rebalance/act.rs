@@ -272,6 +272,11 @@ impl Mover {
                 Ok(Vec::new())
             }
         };
+        let tell = |is_moved: bool| async move {
+            if is_moved {
+                announce(&**store, Signal::Jobs).await;
+            }
+        };
         let mut moves = read(found.parts_done).await?;
         for part in found.parts_done..found.parts {
             let mut rhythms: Vec<_> = moves
@@ -283,8 +288,9 @@ impl Mover {
             let even_live = self.even_live;
             let batch = MoveBatch { rebalance: self.id, part, moves, rhythms, even_live };
             let moving = store.move_jobs(scope, batch, Now::Database);
-            // The next batch is read while this one is moved.
-            let (moved, next) = tokio::join!(moving, read(part + 1));
+            // The next batch is read while this one is moved, and schedulers hear of the one before.
+            let was_moved = part > found.parts_done;
+            let (moved, next, ()) = tokio::join!(moving, read(part + 1), tell(was_moved));
             if moved? == Moved::Stopped {
                 let now = store.get_rebalance(scope, self.id).await?;
                 let goes_on = now.as_ref().is_some_and(|now| {
@@ -300,10 +306,10 @@ impl Mover {
                 }
                 return Ok(false);
             }
-            announce(&**store, Signal::Jobs).await;
             balancing.balance.outdate();
             moves = next?;
         }
+        tell(true).await;
         Ok(true)
     }
 

@@ -1,16 +1,21 @@
 //! Is everything still as it was when a rebalance was planned?
 
 use std::collections::HashMap;
+use std::pin::pin;
 
 use evenkeel_core::balance::{Move, Placement, Rhythm, RhythmKey, decode_moves};
 use evenkeel_core::{JobNo, Timestamp};
 use evenkeel_store::{Rebalance, RebalancePart, Scope, StoreError};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use uuid::Uuid;
 
 use super::super::Balancing;
 use super::draft::readable;
 use super::{CHANGED_LISTED_MAX, ChangedJob, RebalanceConflict};
 use crate::CommandError;
+
+/// So many batches are looked over side by side.
+const PARTS_AT_ONCE: usize = 4;
 
 /// What was found out about the moves that are left to make.
 #[derive(Default)]
@@ -35,9 +40,13 @@ impl Balancing {
         let mut checked = Checked::default();
         // As when it is moved.
         let even_live = rebalance.undoes.is_some();
-        for part in rebalance.parts_done..rebalance.parts {
+        let looks = stream::iter(rebalance.parts_done..rebalance.parts).map(|part| async move {
             let (moves, _) = self.part(scope, rebalance.id, part).await?;
             let places = self.places(scope, &moves).await?;
+            Ok::<_, StoreError>((moves, places))
+        });
+        let mut looks = pin!(looks.buffered(PARTS_AT_ONCE));
+        while let Some((moves, places)) = looks.try_next().await? {
             for one in &moves {
                 checked.look_at(one, places.get(&one.job), &known, even_live, now);
             }
