@@ -1,5 +1,6 @@
 //! Making plans.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ const RHYTHMS_STEP: u32 = 5_000;
 const PLACEMENTS_STEP: u32 = 10_000;
 /// Jobs that pass a filter and are read at once.
 const FILTER_STEP: u32 = 500;
+/// What gains most is moved first, unless there is more than this: neighbours in the store, moved
+/// together, are written together.
+const BY_GAIN_MAX: usize = 50_000;
 
 impl Balancing {
     /// Plans a rebalance and keeps the plan, so that it can be acted on as it was shown.
@@ -141,6 +145,10 @@ impl Balancing {
         by: &str,
         now: Timestamp,
     ) -> Result<Rebalance, CommandError> {
+        let mut moves = Cow::Borrowed(moves);
+        if moves.len() > BY_GAIN_MAX {
+            moves.to_mut().sort_unstable_by_key(|one| one.job);
+        }
         let parts: Vec<Vec<u8>> = moves.chunks(MOVES_MAX).map(encode_moves).collect();
         let summary = serde_json::to_string(outlook)
             .map_err(|error| StoreError::corrupt("a plan", "summary", error))?;
