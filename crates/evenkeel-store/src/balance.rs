@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{Now, Page, PageRequest, Scope, StoreError};
 
 /// Moves in one batch at most.
-pub const MOVES_MAX: usize = 1000;
+pub const MOVES_MAX: usize = 2000;
 
 /// How many jobs of a tenant have a rhythm.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -69,11 +69,11 @@ async fn each_of_many_has_its_answer() {
 #[tokio::test]
 async fn more_than_a_batch_keeps_its_order() {
     let world = World::new().await;
-    let jobs: Vec<Value> = (0..2500).map(|n| noop(json!({"name": format!("job {n}")}))).collect();
+    let jobs: Vec<Value> = (0..6250).map(|n| noop(json!({"name": format!("job {n}")}))).collect();
     let answer = world.post(BULK, Some(json!({"jobs": jobs}))).await.expect(200);
-    assert_eq!(answer["created"], 2500);
-    let last = answer["results"][2499]["id"].as_str().unwrap();
-    assert_eq!(world.get(&format!("/api/v1/jobs/{last}")).await.expect(200)["name"], "job 2499");
+    assert_eq!(answer["created"], 6250);
+    let last = answer["results"][6249]["id"].as_str().unwrap();
+    assert_eq!(world.get(&format!("/api/v1/jobs/{last}")).await.expect(200)["name"], "job 6249");
     // Larger than what other routes take.
     let long = noop(json!({"payload": "x".repeat(200_000)}));
     let answer = world.post(BULK, Some(json!({"jobs": vec![long; 10]}))).await.expect(200);
@@ -114,34 +114,34 @@ async fn a_stream_is_answered_line_by_line() {
 async fn a_stream_with_a_key_is_done_once_and_goes_on_where_it_broke_off() {
     let world = World::new().await;
     let line = |n| format!("{}\n", noop(json!({"source_id": format!("s{n}")})));
-    let whole: String = (0..2100).map(line).collect();
-    // The first sender gets no further than the second thousand.
-    let part: String = (0..1500).map(line).collect();
+    let whole: String = (0..5250).map(line).collect();
+    // The first sender gets no further than the second batch.
+    let part: String = (0..3750).map(line).collect();
     let pieces = [Ok(part), Err(std::io::Error::other("gone"))];
     let broken = Body::from_stream(futures::stream::iter(pieces));
     let first = results(&lines(&world, broken, Some("k")).await);
-    assert_eq!((first.len(), count(&world).await), (1000, 1000));
+    assert_eq!((first.len(), count(&world).await), (2500, 2500));
     let again = results(&lines(&world, whole.clone(), Some("k")).await);
-    assert_eq!((again.len(), count(&world).await), (2100, 2100));
-    assert_eq!(again[..1000], first[..]);
+    assert_eq!((again.len(), count(&world).await), (5250, 5250));
+    assert_eq!(again[..2500], first[..]);
     assert_eq!(results(&lines(&world, whole, Some("k")).await), again);
-    assert_eq!(count(&world).await, 2100);
+    assert_eq!(count(&world).await, 5250);
     let other = results(&lines(&world, line(7), Some("k")).await);
     assert_eq!(other[0]["status"], 422);
     assert_eq!(other[0]["error"]["type"], "/problems/idempotency-key-reused");
-    assert_eq!(count(&world).await, 2100);
+    assert_eq!(count(&world).await, 5250);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_does_not_go_on_is_over_and_says_from_where() {
     let world = World::new().await;
-    let part: String = (0..1003).map(|_| format!("{}\n", noop(json!({})))).collect();
+    let part: String = (0..2503).map(|_| format!("{}\n", noop(json!({})))).collect();
     let pieces = futures::stream::iter([Ok::<_, std::io::Error>(part)]);
     let silent = Body::from_stream(pieces.chain(futures::stream::pending()));
     let told = results(&lines(&world, silent, None).await);
-    assert_eq!((told.len(), count(&world).await), (1001, 1000));
-    let last = &told[1000];
-    assert_eq!((&last["line"], &last["status"]), (&json!(1001), &json!(408)));
+    assert_eq!((told.len(), count(&world).await), (2501, 2500));
+    let last = &told[2500];
+    assert_eq!((&last["line"], &last["status"]), (&json!(2501), &json!(408)));
     assert_eq!(last["error"]["type"], "/problems/request-timeout");
 }
 
@@ -194,20 +194,20 @@ fn statuses(results: &[Value]) -> Vec<u64> {
 #[tokio::test]
 async fn what_an_outage_left_undone_is_done_when_the_document_is_sent_again() {
     let world = failing_at(&[3], || StoreError::Unavailable("gone".into())).await;
-    let first = document(&world, 3500, "k").await.expect(200);
-    assert_eq!((&first["created"], &first["refused"]), (&json!(2500), &json!(1000)));
+    let first = document(&world, 8750, "k").await.expect(200);
+    assert_eq!((&first["created"], &first["refused"]), (&json!(6250), &json!(2500)));
     let told = first["results"].as_array().unwrap();
-    assert_eq!(statuses(told)[1999..2001], [201, 503]);
-    assert_eq!(statuses(told)[2999..3001], [503, 201]);
-    let again = document(&world, 3500, "k").await;
+    assert_eq!(statuses(told)[4999..5001], [201, 503]);
+    assert_eq!(statuses(told)[7499..7501], [503, 201]);
+    let again = document(&world, 8750, "k").await;
     assert!(again.headers.get("idempotent-replayed").is_none());
     let again = again.expect(200);
-    assert_eq!((&again["created"], count(&world).await), (&json!(3500), 3500));
-    assert_eq!(again["results"].as_array().unwrap()[..2000], told[..2000]);
-    assert_eq!(again["results"].as_array().unwrap()[3000..], told[3000..]);
-    let kept = document(&world, 3500, "k").await;
+    assert_eq!((&again["created"], count(&world).await), (&json!(8750), 8750));
+    assert_eq!(again["results"].as_array().unwrap()[..5000], told[..5000]);
+    assert_eq!(again["results"].as_array().unwrap()[7500..], told[7500..]);
+    let kept = document(&world, 8750, "k").await;
     assert!(kept.headers.get("idempotent-replayed").is_some());
-    assert_eq!((kept.expect(200), count(&world).await), (again, 3500));
+    assert_eq!((kept.expect(200), count(&world).await), (again, 8750));
 }
 
 #[tokio::test]
@@ -220,24 +220,24 @@ async fn a_document_of_which_nothing_was_created_fails_as_a_whole() {
 #[tokio::test]
 async fn a_document_that_was_changed_after_an_outage_needs_another_key() {
     let world = failing_at(&[2], || StoreError::Unavailable("gone".into())).await;
-    assert_eq!(document(&world, 1500, "k").await.expect(200)["created"], 1000);
+    assert_eq!(document(&world, 3750, "k").await.expect(200)["created"], 2500);
     for _ in 0..2 {
-        document(&world, 900, "k").await.problem(422, "idempotency-key-reused");
+        document(&world, 2250, "k").await.problem(422, "idempotency-key-reused");
     }
-    assert_eq!(document(&world, 1500, "k").await.expect(200)["created"], 1500);
-    assert_eq!(count(&world).await, 1500);
+    assert_eq!(document(&world, 3750, "k").await.expect(200)["created"], 3750);
+    assert_eq!(count(&world).await, 3750);
 }
 
 #[tokio::test]
 async fn a_line_that_can_not_be_stored_does_not_have_the_others_created_twice() {
-    // The batch of a thousand, and of those one by one the second.
+    // The whole batch, and of those one by one the second.
     let world = failing_at(&[1, 3], || StoreError::Refused("no".into())).await;
-    let body: String = (0..1002).map(|_| format!("{}\n", noop(json!({})))).collect();
+    let body: String = (0..2502).map(|_| format!("{}\n", noop(json!({})))).collect();
     let first = results(&lines(&world, body.clone(), Some("k")).await);
-    assert_eq!((first.len(), count(&world).await), (1002, 1001));
+    assert_eq!((first.len(), count(&world).await), (2502, 2501));
     assert_eq!(statuses(&first)[..3], [201, 500, 201]);
     assert_eq!(results(&lines(&world, body, Some("k")).await), first);
-    assert_eq!(count(&world).await, 1001);
+    assert_eq!(count(&world).await, 2501);
 }
 
 #[tokio::test]
@@ -247,17 +247,17 @@ async fn answers_too_long_to_be_kept_are_told_line_by_line() {
     for n in 0..40 {
         wrong[format!("typo_{n}")] = json!(1);
     }
-    let wrong: String = (0..999).map(|_| format!("{wrong}\n")).collect();
+    let wrong: String = (0..2499).map(|_| format!("{wrong}\n")).collect();
     let body = format!("{}\n{wrong}{}\n", noop(json!({})), noop(json!({})));
     let first = lines(&world, body.clone(), Some("k")).await;
     assert!(first.text.len() > 1024 * 1024, "{}", first.text.len());
     let again = results(&lines(&world, body, Some("k")).await);
-    assert_eq!(again.len(), 1001);
-    for (n, one) in (1..=1000).zip(&again) {
+    assert_eq!(again.len(), 2501);
+    for (n, one) in (1..=2500).zip(&again) {
         assert_eq!((&one["line"], &one["status"]), (&json!(n), &json!(409)));
         assert_eq!(one["error"]["type"], "/problems/answer-not-kept");
     }
-    assert_eq!(again[1000], results(&first)[1000]);
+    assert_eq!(again[2500], results(&first)[2500]);
     assert_eq!(count(&world).await, 2);
 }
 
@@ -270,13 +270,13 @@ async fn a_document_begins_no_batch_when_its_key_may_soon_be_given_up() {
         None
     })
     .await;
-    let first = document(&world, 3500, "k").await.expect(200);
-    assert_eq!((&first["created"], count(&world).await), (&json!(2000), 2000));
-    let late = &first["results"][2000];
-    assert_eq!((&late["line"], &late["status"]), (&json!(2001), &json!(503)));
+    let first = document(&world, 8750, "k").await.expect(200);
+    assert_eq!((&first["created"], count(&world).await), (&json!(5000), 5000));
+    let late = &first["results"][5000];
+    assert_eq!((&late["line"], &late["status"]), (&json!(5001), &json!(503)));
     assert_eq!(late["error"]["type"], "/problems/timeout");
-    let again = document(&world, 3500, "k").await.expect(200);
-    assert_eq!((&again["created"], count(&world).await), (&json!(3500), 3500));
+    let again = document(&world, 8750, "k").await.expect(200);
+    assert_eq!((&again["created"], count(&world).await), (&json!(8750), 8750));
 }
 
 #[tokio::test]

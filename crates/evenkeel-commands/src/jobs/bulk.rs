@@ -12,7 +12,7 @@ use crate::{CommandError, Fault, JobSpec, read_job};
 
 /// Jobs that are created in one transaction when many come at once. Each counts for a rhythm, and
 /// those that share one are counted together: the more jobs, the less of that.
-pub const BULK_BATCH: usize = 5000;
+pub const BULK_BATCH: usize = 2500;
 
 impl Jobs {
     /// Reads the document of a new job.

@@ -69,7 +69,7 @@ pub struct BulkView {
 ///
 /// As `application/json`: `{"jobs": […]}`, up to 10,000 in 64 MiB, all answered at once. As
 /// `application/x-ndjson`: a job on each line, any number of lines of up to 1 MiB; they are created
-/// up to 5,000 at a time, and each is answered with a line as soon as it is: read the answer while
+/// up to 2,500 at a time, and each is answered with a line as soon as it is: read the answer while
 /// you send. A stream of which nothing more comes for 30 seconds is over; its last line says so.
 #[utoipa::path(
     post,
