@@ -24,16 +24,16 @@ async fn breaks_at_the_third_batch() -> (World, Arc<AtomicBool>) {
     (world, well)
 }
 
-/// Begins a rebalance of 3,500 jobs that comes to a halt after 2,000.
+/// Begins a rebalance of 7,000 jobs that comes to a halt after 4,000.
 async fn halted(world: &World) -> (Value, String) {
-    clustered(world, 3500).await;
+    clustered(world, 7000).await;
     let plan = preview(world).await;
-    assert!(plan["would_move"].as_u64().unwrap() > 3000, "{}", plan["would_move"]);
+    assert!(plan["would_move"].as_u64().unwrap() > 6000, "{}", plan["would_move"]);
     assert_eq!(plan["preview"].as_array().unwrap().len(), 1000);
     act_on(world, &plan).await.problem(500, "internal");
     let id = id_of(&plan, "plan_id");
     let left = get(world, &format!("rebalance/{id}")).await.expect(200);
-    assert_eq!((&left["state"], &left["moved_total"]), (&json!("running"), &json!(2000)));
+    assert_eq!((&left["state"], &left["moved_total"]), (&json!("running"), &json!(4000)));
     let progress = left["progress"].as_f64().unwrap();
     assert!(progress > 0.5 && progress < 0.7, "{progress}");
     (plan, id)
@@ -44,7 +44,7 @@ async fn halted(world: &World) -> (Value, String) {
 async fn pause_a_slot(world: &World, plan: &Value, id: &str) -> u64 {
     let (mut slot, mut paused) = (None, 0);
     let token = super::token(evenkeel_store::Role::Operator, "main");
-    for offset in (2000..plan["would_move"].as_u64().unwrap()).step_by(100) {
+    for offset in (4000..plan["would_move"].as_u64().unwrap()).step_by(100) {
         let path = format!("rebalance/{id}/moves?offset={offset}&limit=100");
         let page = get(world, &path).await.expect(200);
         for one in page["moves"].as_array().unwrap() {
@@ -64,9 +64,9 @@ async fn a_rebalance_that_is_stopped_leaves_whole_batches_and_can_be_undone() {
     let (world, well) = breaks_at_the_third_batch().await;
     let (plan, id) = halted(&world).await;
     let stopped = post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
-    assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(2000)));
+    assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(4000)));
     assert_eq!(stopped["moved"].as_array().unwrap().len(), 1000);
-    let moves = get(&world, &format!("rebalance/{id}/moves?offset=1999&limit=2")).await.expect(200);
+    let moves = get(&world, &format!("rebalance/{id}/moves?offset=3999&limit=2")).await.expect(200);
     assert_eq!(
         (&moves["moves"][0]["made"], &moves["moves"][1]["made"]),
         (&json!(true), &Value::Null)
@@ -75,7 +75,7 @@ async fn a_rebalance_that_is_stopped_leaves_whole_batches_and_can_be_undone() {
     again.problem(409, "rebalance-state");
     well.store(true, Ordering::Relaxed);
     let undone = post(&world, &format!("rebalance/{id}/undo"), None).await.expect(200);
-    assert_eq!(undone["moved_total"], 2000);
+    assert_eq!(undone["moved_total"], 4000);
     assert_eq!(undone["new_distribution_score"], plan["current_score"]);
 }
 
@@ -130,7 +130,7 @@ async fn halted_undo() -> (World, Value, [String; 2]) {
         is_over.then(|| StoreError::Refused("that is enough".into()))
     })
     .await;
-    clustered(&world, 1500).await;
+    clustered(&world, 3000).await;
     let plan = preview(&world).await;
     act_on(&world, &plan).await.expect(200);
     let id = id_of(&plan, "plan_id");
@@ -153,7 +153,7 @@ async fn an_undo_that_did_not_reach_its_end_is_completed_by_another() {
             world.pass(31);
         }
         let undone = post(&world, &format!("rebalance/{id}/undo"), None).await.expect(200);
-        let left = plan["would_move"].as_u64().unwrap() - 1000;
+        let left = plan["would_move"].as_u64().unwrap() - 2000;
         assert_eq!((&undone["state"], &undone["moved_total"]), (&json!("done"), &json!(left)));
         assert_eq!(undone["new_distribution_score"], plan["current_score"]);
         let again = post(&world, &format!("rebalance/{id}/undo"), None).await;
@@ -197,7 +197,7 @@ async fn what_a_dead_node_left_can_be_undone() {
     well.store(true, Ordering::Relaxed);
     world.pass(31);
     let undone = post(&world, &format!("rebalance/{id}/undo"), None).await.expect(200);
-    assert_eq!((&undone["moved_total"], &undone["undoes"]), (&json!(2000), &json!(id)));
+    assert_eq!((&undone["moved_total"], &undone["undoes"]), (&json!(4000), &json!(id)));
     assert_eq!(undone["new_distribution_score"], plan["current_score"]);
 }
 
@@ -229,7 +229,7 @@ async fn a_rebalance_is_stopped_while_it_goes_on() {
         None
     })
     .await;
-    clustered(&world, 3500).await;
+    clustered(&world, 7000).await;
     let begun = post(&world, "rebalance", Some(json!({"wait": false}))).await.expect(202);
     let id = id_of(&begun, "rebalance_id");
     while !reached.load(Ordering::Acquire) {
@@ -237,7 +237,7 @@ async fn a_rebalance_is_stopped_while_it_goes_on() {
     }
     let stopped = post(&world, &format!("rebalance/{id}/stop"), None).await.expect(200);
     gate.store(true, Ordering::Release);
-    assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(2000)));
+    assert_eq!((&stopped["state"], &stopped["moved_total"]), (&json!("stopped"), &json!(4000)));
     // The batch that was under way finds that it was stopped.
     let next = loop {
         let next = post(&world, "rebalance", Some(json!({"max_moves": 1}))).await;
@@ -247,5 +247,5 @@ async fn a_rebalance_is_stopped_while_it_goes_on() {
     };
     next.expect(200);
     let later = get(&world, &format!("rebalance/{id}")).await.expect(200);
-    assert_eq!((&later["state"], &later["moved_total"]), (&json!("stopped"), &json!(2000)));
+    assert_eq!((&later["state"], &later["moved_total"]), (&json!("stopped"), &json!(4000)));
 }
