@@ -63,7 +63,7 @@ impl Definition {
 }
 
 /// The first time of a job that is created, or begins anew: the least of its tenant's load (`own`),
-/// then of `all`, then the earliest.
+/// then of `all`, of which that is a part, then the earliest.
 pub fn first_time(
     settings: &BalanceSettings,
     job: ToPlace<'_>,

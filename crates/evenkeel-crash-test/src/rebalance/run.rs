@@ -75,7 +75,8 @@ fn watch(settings: &RebalanceSettings, folder: &Path) -> Result<RebalanceReport>
             let undone = api.post(&format!("/api/v1/scheduler/rebalance/{id}/undo"), &json!({}))?;
             let undo = finished(api, &undone)?;
             report.undone += 1;
-            if note_moves(api, &undo, &mut jobs, &mut report)?.missed == 0 {
+            let missed = note_moves(api, &undo, &mut jobs, &mut report)?.missed;
+            if missed == 0 || mono_ns() >= until {
                 break;
             }
             pass(Duration::from_millis(100));

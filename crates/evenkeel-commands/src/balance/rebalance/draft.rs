@@ -145,10 +145,7 @@ impl Balancing {
         by: &str,
         now: Timestamp,
     ) -> Result<Rebalance, CommandError> {
-        let mut moves = Cow::Borrowed(moves);
-        if moves.len() > BY_GAIN_MAX {
-            moves.to_mut().sort_unstable_by_key(|one| one.job);
-        }
+        let moves = as_they_are_made(moves);
         let parts: Vec<Vec<u8>> = moves.chunks(MOVES_MAX).map(encode_moves).collect();
         let summary = serde_json::to_string(outlook)
             .map_err(|error| StoreError::corrupt("a plan", "summary", error))?;
@@ -293,4 +290,32 @@ pub(super) fn count(
 /// The rhythms that can be read.
 pub(super) fn readable(counts: &[RhythmCount]) -> impl Iterator<Item = (&RhythmCount, Rhythm)> {
     counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.rhythm).ok()?)))
+}
+
+/// What gains most first, as it was planned; of very many, by job.
+fn as_they_are_made(moves: &[Move]) -> Cow<'_, [Move]> {
+    let mut moves = Cow::Borrowed(moves);
+    if moves.len() > BY_GAIN_MAX {
+        moves.to_mut().sort_unstable_by_key(|one| one.job);
+    }
+    moves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(count: usize) -> Vec<Move> {
+        let at = Timestamp::from_micros(1);
+        let to = |no| Move { job: no, generation: 1, old_at: at, new_at: at, rhythm: RhythmKey(1) };
+        (0..count as i64).rev().map(|no| to(JobNo(no))).collect()
+    }
+
+    #[test]
+    fn only_very_many_moves_leave_the_order_of_their_gain() {
+        let some = planned(BY_GAIN_MAX);
+        assert_eq!(*as_they_are_made(&some), some[..]);
+        let many = planned(BY_GAIN_MAX + 1);
+        assert!(as_they_are_made(&many).is_sorted_by_key(|one| one.job));
+    }
 }
