@@ -113,3 +113,23 @@ fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     transaction.commit()?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_is_bound_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = writer(&SqliteOptions::new(folder.path().join("plans.sqlite"))).unwrap();
+        let sql = include_str!("../queries/get_job.sql");
+        let mut get = connection.prepare(sql).unwrap();
+        for tenant in 0..5_i32 {
+            let id = [u8::try_from(tenant).unwrap(); 16];
+            assert!(!get.exists(params![tenant, id]).unwrap());
+        }
+        assert_eq!(get.get_status(StatementStatus::RePrepare), 0);
+    }
+}

@@ -217,15 +217,22 @@ fn slots_of_a_few_seconds_are_filled_evenly() {
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
 }
 
-fn some_loads() -> impl Strategy<Value = Loads> {
+/// The load of a tenant, and that of everybody, of which it is a part.
+fn some_loads() -> impl Strategy<Value = (Loads, Loads)> {
     let secs = vec![900, 1200, 3600, 6000, 25_200, 86_400, 129_600, 604_800, 864_000];
     let one = (prop::sample::select(secs), 0_i64..1_000_000, 1_u64..4, 1_u64..9000);
-    prop::collection::vec(one, 0..150).prop_map(|all| {
-        let mut loads = loads_of([(nine(), 5, MINUTE)]);
-        for (secs, offset, jobs, cost) in all {
-            loads.add(&every(secs, offset), jobs, Span::from_secs(cost));
-        }
-        loads
+    let some = || prop::collection::vec(one.clone(), 0..150);
+    (some(), some()).prop_map(|(mine, theirs)| {
+        let mut own = loads_of([(nine(), 5, MINUTE)]);
+        let add = |loads: &mut Loads, some: Vec<(i64, i64, u64, u64)>| {
+            for (secs, offset, jobs, cost) in some {
+                loads.add(&every(secs, offset), jobs, Span::from_secs(cost));
+            }
+        };
+        add(&mut own, mine);
+        let mut all = own.clone();
+        add(&mut all, theirs);
+        (own, all)
     })
 }
 
@@ -234,14 +241,14 @@ proptest! {
 
     #[test]
     fn no_candidate_has_less_load_than_the_one_that_was_picked(
-        own in some_loads(), others in some_loads(), seed in any::<u64>(),
+        (own, all) in some_loads(), seed in any::<u64>(),
         secs in prop::sample::select(vec![900_i64, 1200, 3600, 7200, 25_200, 86_400, 604_800]),
         late in 0_u64..900_000_000,
     ) {
         let definition = interval(secs);
         let after = NOON.saturating_add(Span::from_micros(late));
         let job = ToPlace { after, ..to_place(&definition, seed) };
-        let place = |policy| first_time(&settings(policy), job, &own, &others, Turn::ALONE).unwrap();
+        let place = |policy| first_time(&settings(policy), job, &own, &all, Turn::ALONE).unwrap();
         let candidates: Vec<Timestamp> = (0..=secs / 900 + 1)
             .map(|slot| NOON.as_micros() + (slot * 900 + (seed % 900) as i64) * 1_000_000)
             .map(Timestamp::from_micros)
@@ -249,13 +256,13 @@ proptest! {
             .collect();
 
         let picked = place(Policy::Next);
-        let (mine, theirs) = (own.by_slot(Measure::Next), others.by_slot(Measure::Next));
+        let (mine, everybodys) = (own.by_slot(Measure::Next), all.by_slot(Measure::Next));
         let key = |time: Timestamp| {
             let slot = slot_of(time);
             // The first slot after the horizon: nothing is known of it but what is slow.
             let of = |loads: &[f64], far: &Loads| loads.get(slot).copied()
                 .unwrap_or_else(|| f64::from(far.far.next[slot]));
-            (of(&mine, &own), of(&theirs, &others), time)
+            (of(&mine, &own), of(&everybodys, &all), time)
         };
         prop_assert!(candidates.contains(&picked));
         for other in &candidates {
