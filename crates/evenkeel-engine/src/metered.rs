@@ -103,6 +103,7 @@ metered!(RunStore {
     cancellations(node: NodeNo) -> Vec<Cancellation>;
     waiting_of(scope: &Scope, job: JobId) -> Vec<WaitingAttempt>;
     waiting(pools: &[String], limit: u32) -> u32;
+    waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;
     list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
     prune(prune: Prune) -> Pruned;

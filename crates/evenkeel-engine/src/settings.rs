@@ -47,6 +47,10 @@ pub struct Settings {
     pub balance: BalanceSettings,
     /// How evenly it is spread is looked at this often.
     pub score_every: Duration,
+    /// How waiting for a worker counts.
+    pub aging: Aging,
+    /// What each lane gets of the room before earlier ones take it all.
+    pub shares: Shares,
 }
 
 /// What history is kept.

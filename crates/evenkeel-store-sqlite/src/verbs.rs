@@ -308,6 +308,16 @@ impl RunStore for SqliteStore {
         self.engine_readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await
     }
 
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        _place: QueuePlace,
+        limit: u32,
+        _now: Now,
+    ) -> Result<u32, StoreError> {
+        self.waiting(pools, limit).await
+    }
+
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| runs::list::get(db, tenant, key)).await

@@ -207,7 +207,8 @@ impl Begin {
 pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Ticket {
     let definition = definition_of(job);
     let average = definition.average(job.history.average_good_duration);
-    Ticket::new(&definition, should_start_by, average, now)
+    let waited = Waited { since: now, priority: None, aging: &Aging::default() };
+    Ticket::new(&definition, should_start_by, average, now, waited)
 }
 
 /// The definition of a loaded job.

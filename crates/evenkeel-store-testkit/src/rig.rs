@@ -219,6 +219,7 @@ impl Rig {
             finished_at: held.key.scheduled_at.saturating_add(Span::from_secs(5)),
             results: Results::default(),
             then,
+            priority: None,
             traces: Traces::default(),
             watch: false,
         }
@@ -349,6 +350,7 @@ pub fn claim_of(node: NodeNo, room: usize) -> Claim {
         pools: vec![DEFAULT_POOL.into()],
         room,
         guaranteed: [0; 3],
+        aging: Aging::default(),
     }
 }
 

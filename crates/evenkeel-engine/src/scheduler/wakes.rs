@@ -82,7 +82,9 @@ impl Scheduler {
         } else {
             let past = definition.past(&wake.job.history, wake.job.since);
             let deadline = deadline(&definition, &wake, &past);
-            Start::Queued(Ticket::new(&definition, deadline, past.average, now))
+            let aging = &self.life.settings.aging;
+            let waited = Waited { since: wake.due, priority: wake.priority, aging };
+            Start::Queued(Ticket::new(&definition, deadline, past.average, now, waited))
         };
         (WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }, Ok(definition))
     }

@@ -77,6 +77,16 @@ impl RunStore for PostgresStore {
         waiting::waiting(self, pools, limit).await
     }
 
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        _place: QueuePlace,
+        limit: u32,
+        _now: Now,
+    ) -> Result<u32, StoreError> {
+        self.waiting(pools, limit).await
+    }
+
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
         read::get_run(self, scope, key).await
     }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::aging::Rise;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::DispatchKey;
+use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{
     About, Attempt, Definition, History, JobId, JobNo, NodeNo, RunKey, Shard, Slot, TenantNo,
@@ -62,7 +63,7 @@ pub(super) struct Data {
 pub(super) type Place = (DispatchKey, JobNo, RunKey);
 
 pub(super) enum Waiting {
-    Wake { due: Timestamp },
+    Wake { due: Timestamp, priority: Option<Priority> },
     Ready(Ready),
 }
 
@@ -73,6 +74,16 @@ pub(super) struct Ready {
     pub crashes: u16,
     pub opening: Opening,
     pub forbidden_nodes: Vec<String>,
+    pub since: Timestamp,
+    pub rise: Rise,
+    pub is_own_priority: bool,
+}
+
+impl Ready {
+    /// The priority that the run was given, if it was.
+    pub fn own_priority(&self) -> Option<Priority> {
+        self.is_own_priority.then_some(self.order.priority.0)
+    }
 }
 
 pub(super) struct JobRow {

@@ -78,6 +78,7 @@ impl Data {
                     due,
                     key,
                     has_checkpoint: self.checkpoint_of(key).is_some(),
+                    priority: self.wake_priority(key),
                     job: job.due_job(),
                 })
             })
@@ -160,7 +161,7 @@ impl Data {
     fn fire_wake(&mut self, node: NodeNo, wake: WakeFire, now: Timestamp) -> FireResult {
         let key = wake.key;
         match self.waiting.get(&(key.job_no, key)) {
-            Some(Waiting::Wake { due }) if *due == wake.due => {}
+            Some(Waiting::Wake { due, .. }) if *due == wake.due => {}
             Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => return FireResult::Stale,
         }
         if wake.due > now {
@@ -176,7 +177,7 @@ impl Data {
     pub fn postpone(&mut self, batch: &[Postpone]) {
         for Postpone { due, key, until } in batch {
             match self.waiting.get(&(key.job_no, *key)) {
-                Some(Waiting::Wake { due: known }) if known == due => {}
+                Some(Waiting::Wake { due: known, .. }) if known == due => {}
                 Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => continue,
             }
             self.stop_waiting(*key);

@@ -61,7 +61,7 @@ impl Data {
             .map(|(key, waiting)| WaitingAttempt {
                 key,
                 waits_for: match waiting {
-                    Waiting::Wake { due } => WaitsFor::Time(*due),
+                    Waiting::Wake { due, .. } => WaitsFor::Time(*due),
                     Waiting::Ready(ready) => WaitsFor::Worker {
                         since: ready.order.ready_at,
                         ahead: self.ahead_of(scope, key, ready),

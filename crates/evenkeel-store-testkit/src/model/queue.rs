@@ -1,13 +1,15 @@
 //! The queue for workers.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Lane};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, RunKey, Timestamp};
 use evenkeel_store::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Opening, Owned, Requeue, Results, Ticket,
+    Cancellation, Claim, Claimed, ClaimedAttempt, Opening, Owned, QueuePlace, Requeue, Results,
+    Ticket,
 };
 
 use super::data::{Data, Place, Ready, RunRow, Waiting};
@@ -36,6 +38,9 @@ impl Data {
             crashes,
             opening: Opening { from: ticket.open_from, until: ticket.open_until },
             forbidden_nodes: ticket.forbidden_nodes,
+            since: ticket.since,
+            rise: ticket.rise,
+            is_own_priority: ticket.is_own_priority,
         };
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
@@ -77,7 +82,8 @@ impl Data {
             let checkpoint = self.checkpoint_of(key).cloned();
             let job = self.job(key.job_no);
             let (tenant, definition) = (job.tenant, job.text.clone());
-            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint })
+            let (since, priority) = (ready.since, ready.own_priority());
+            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority })
         });
         Claimed { now, attempts: attempts.collect() }
     }
@@ -203,6 +209,26 @@ impl Data {
         of_node
             .map(|((_, key), superseded)| Cancellation { key: *key, superseded: *superseded })
             .collect()
+    }
+
+    pub fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Timestamp,
+    ) -> u32 {
+        let QueuePlace { lane, rank, aging } = place;
+        let waiting = pools.iter().collect::<BTreeSet<_>>().into_iter();
+        let waiting = waiting.filter_map(|pool| self.queue.get(pool)).flatten().flatten();
+        let is_ahead = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
+            Some(Waiting::Ready(ready)) if ready.opening.from.is_none() => {
+                let theirs = aging.rank(ready.order.priority.0, ready.rise, now);
+                (ready.order.lane, Reverse(theirs)) <= (lane, Reverse(rank))
+            }
+            Some(Waiting::Ready(_) | Waiting::Wake { .. }) | None => false,
+        };
+        waiting.filter(is_ahead).take(limit as usize).count() as u32
     }
 
     pub fn waiting(&self, pools: &[String], limit: u32) -> u32 {

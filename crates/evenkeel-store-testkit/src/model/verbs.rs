@@ -169,6 +169,16 @@ impl RunStore for ModelStore {
         Ok(self.lock().waiting(pools, limit))
     }
 
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Answer<u32> {
+        Ok(self.lock().waiting_ahead(pools, place, limit, self.resolve(now)))
+    }
+
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Answer<Option<Run>> {
         Ok(self.lock().get_run(scope, key))
     }

@@ -383,6 +383,24 @@ impl RunStore for FaultyStore {
         through!(self, waiting(pools = Ref(pools.to_vec()), limit = Own(limit)))
     }
 
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Result<u32, StoreError> {
+        through!(
+            self,
+            waiting_ahead(
+                pools = Ref(pools.to_vec()),
+                place = Own(place),
+                limit = Own(limit),
+                now = Own(now)
+            )
+        )
+    }
+
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
         through!(self, get_run(scope = Ref(*scope), key = Own(key)))
     }
