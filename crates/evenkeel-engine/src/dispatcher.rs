@@ -88,6 +88,7 @@ impl Dispatcher {
                     definition,
                     started_at: now,
                     checkpoint: claimed.checkpoint,
+                    priority: claimed.priority,
                 });
             }
             Err(fault) => {

@@ -58,7 +58,13 @@ pub(crate) fn due_wakes(
     let mut wakes = Vec::with_capacity(found.len());
     for (due, key, has_checkpoint) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DueWake { due, key, has_checkpoint, job: due_job_from(row)? });
+            wakes.push(DueWake {
+                due,
+                key,
+                has_checkpoint,
+                priority: None,
+                job: due_job_from(row)?,
+            });
         }
     }
     Ok(wakes)

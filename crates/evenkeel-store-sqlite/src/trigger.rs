@@ -2,7 +2,7 @@
 
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, JobNo, Origin, RunKey, Sequence, Shard, Span, TenantNo, Timestamp};
-use evenkeel_store::{Job, Now, StoreError, Triggered};
+use evenkeel_store::{Job, Now, StoreError, Trigger, Triggered};
 use rusqlite::{Connection, params};
 
 use crate::clock::resolve;
@@ -13,7 +13,7 @@ pub(crate) fn trigger(
     connection: &Connection,
     tenant: TenantNo,
     id: JobId,
-    n: u32,
+    ask: Trigger,
     now: Now,
 ) -> Answer<Triggered> {
     let Some(job) = jobs::get(connection, tenant, id)? else { return Ok(Triggered::NotFound) };
@@ -23,7 +23,7 @@ pub(crate) fn trigger(
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let key = begin(connection, &job, n, resolve(now))?;
+    let key = begin(connection, &job, ask.n, resolve(now))?;
     watch::touch(connection, job.no)?;
     Ok(Triggered::Accepted(key))
 }

@@ -7,8 +7,9 @@ use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
     JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
     NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore,
-    Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
+    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
+    WakeFire,
 };
 
 use crate::clock::{resolve, system_time};
@@ -103,13 +104,13 @@ impl JobStore for SqliteStore {
         &self,
         scope: &Scope,
         id: JobId,
-        n: u32,
+        ask: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 2, move |session| {
-                trigger::trigger(session.connection(), tenant, id, n, now)
+                trigger::trigger(session.connection(), tenant, id, ask, now)
             })
             .await
     }

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_core::advance::{DueTime, advance};
+use evenkeel_core::aging::Aging;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Periodic, Schedule};
 use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
-use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket};
+use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket, Trigger, Waited};
 use uuid::Uuid;
 
 /// When every case begins: the start of a slot, in 2030.
@@ -209,6 +210,11 @@ pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Ti
     let average = definition.average(job.history.average_good_duration);
     let waited = Waited { since: now, priority: None, aging: &Aging::default() };
     Ticket::new(&definition, should_start_by, average, now, waited)
+}
+
+/// A run is asked for with its job's priority; `n` tells those of one moment apart.
+pub fn plain_trigger(n: u32) -> Trigger {
+    Trigger { n, priority: None }
 }
 
 /// The definition of a loaded job.

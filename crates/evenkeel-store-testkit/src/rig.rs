@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use evenkeel_core::aging::Aging;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
@@ -10,10 +11,10 @@ use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestam
 use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
     FireResult, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
-    Role, Run, RunFilter, Scope, Store, Then, Traces, Triggered, WakeFire,
+    Role, Run, RunFilter, Scope, Store, Then, Traces, Trigger, Triggered, WakeFire,
 };
 
-use crate::fixtures::{Begin, at, fire_of, new_node, now, ticket_of};
+use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of};
 use crate::{Opened, Reopen};
 
 /// The weight of the newest duration in all cases.
@@ -281,7 +282,12 @@ impl Rig {
 
     /// Asks for a run that is accepted.
     pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> RunKey {
-        let asked = self.store.trigger(&self.scope, known.id, n, now(secs)).await;
+        self.trigger_with(known, plain_trigger(n), secs).await
+    }
+
+    /// The same, with what is asked for in full.
+    pub async fn trigger_with(&self, known: Known, ask: Trigger, secs: i64) -> RunKey {
+        let asked = self.store.trigger(&self.scope, known.id, ask, now(secs)).await;
         match asked.expect("a run can be asked for") {
             Triggered::Accepted(key) => key,
             other => panic!("not accepted: {other:?}"),

@@ -71,7 +71,7 @@ broken!(JobStore {
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
     job_counts(scope: &Scope) -> JobCounts;
     all_job_counts() -> JobCounts;
-    trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
+    trigger(scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Triggered;
     slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 });
 

@@ -3,7 +3,7 @@
 use evenkeel_core::job::Bounds;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
-use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Triggered};
+use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Trigger, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
@@ -76,7 +76,7 @@ impl Jobs {
     pub async fn trigger(&self, scope: &Scope, id: JobId) -> Result<Accepted, CommandError> {
         // Only the low bits count; they tell triggers of one microsecond apart.
         let n = self.chance.bits() as u32;
-        match self.store.trigger(scope, id, n, Now::Database).await? {
+        match self.store.trigger(scope, id, Trigger { n, priority: None }, Now::Database).await? {
             Triggered::Accepted(key) => {
                 self.announce(Signal::Jobs).await;
                 self.tell_requested(scope, id, key).await;

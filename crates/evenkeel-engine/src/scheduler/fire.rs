@@ -7,7 +7,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{JobNo, RunKey, Schedule, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket};
+use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket, Waited};
 use tracing::debug;
 
 use super::Scheduler;
@@ -159,6 +159,7 @@ impl Scheduler {
                 definition: Arc::clone(&entry.definition),
                 started_at: now,
                 checkpoint: None,
+                priority: None,
             });
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::status::Command;
 use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Sequence, Timestamp};
-use evenkeel_store::{Job, Now, Scope, StoreError, Triggered};
+use evenkeel_store::{Job, Now, Scope, StoreError, Trigger, Triggered};
 use uuid::Uuid;
 
 use super::order::read_clock;
@@ -25,10 +25,10 @@ pub(super) async fn trigger(
     store: &PostgresStore,
     scope: &Scope,
     id: JobId,
-    n: u32,
+    ask: Trigger,
     now: Now,
 ) -> Result<Triggered, StoreError> {
-    let args = Args { tenant: scope.tenant.0, id: id.0, n, now: micros(now.literal()) };
+    let args = Args { tenant: scope.tenant.0, id: id.0, n: ask.n, now: micros(now.literal()) };
     store
         .api
         .run(args, |connection, args| async move {

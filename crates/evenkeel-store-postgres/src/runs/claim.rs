@@ -65,6 +65,8 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
             tenant: TenantNo(taken.tenant),
             definition,
             checkpoint,
+            since: taken.key.scheduled_at,
+            priority: None,
         })
     });
     Ok(Claimed { now, attempts: attempts.collect() })

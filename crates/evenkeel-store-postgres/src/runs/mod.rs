@@ -15,7 +15,8 @@ use async_trait::async_trait;
 use evenkeel_core::{JobId, NodeNo, RunKey};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune,
-    Pruned, Requeue, Run, RunCancelled, RunFilter, RunStore, Scope, StoreError, WaitingAttempt,
+    Pruned, QueuePlace, Requeue, Run, RunCancelled, RunFilter, RunStore, Scope, StoreError,
+    WaitingAttempt,
 };
 
 use crate::PostgresStore;

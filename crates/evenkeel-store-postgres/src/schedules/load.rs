@@ -82,5 +82,11 @@ fn due_wake(row: &Row) -> Tried<DueWake> {
     let job = due_job(row)?;
     let at = |nth| DUE_JOB_COLUMNS + nth;
     let key = run_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
-    Ok(DueWake { due: time(row, at(0))?, key, has_checkpoint: get(row, at(4))?, job })
+    Ok(DueWake {
+        due: time(row, at(0))?,
+        key,
+        has_checkpoint: get(row, at(4))?,
+        priority: None,
+        job,
+    })
 }

@@ -225,7 +225,7 @@ impl Data {
     pub fn stop_waiting(&mut self, key: RunKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&(key.job_no, key))?;
         match &waiting {
-            Waiting::Wake { due } => {
+            Waiting::Wake { due, .. } => {
                 self.wakes.remove(&(Shard::of(key.job_no), *due, key));
             }
             Waiting::Ready(ready) => {
@@ -238,9 +238,18 @@ impl Data {
         Some(waiting)
     }
 
-    pub fn add_wake(&mut self, key: RunKey, due: Timestamp) {
+    /// Makes an attempt wait for its time, with a priority of its own if it was given one.
+    pub fn add_wake(&mut self, key: RunKey, due: Timestamp, priority: Option<Priority>) {
         self.wakes.insert((Shard::of(key.job_no), due, key));
-        self.waiting.insert((key.job_no, key), Waiting::Wake { due });
+        self.waiting.insert((key.job_no, key), Waiting::Wake { due, priority });
+    }
+
+    /// The priority that what waits for its time was given, if it was.
+    pub fn wake_priority(&self, key: RunKey) -> Option<Priority> {
+        match self.waiting.get(&(key.job_no, key))? {
+            Waiting::Wake { priority, .. } => *priority,
+            Waiting::Ready(_) => None,
+        }
     }
 
     /// What waits of a job.

@@ -180,8 +180,9 @@ impl Data {
                 Some(Waiting::Wake { due: known, .. }) if known == due => {}
                 Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => continue,
             }
+            let priority = self.wake_priority(*key);
             self.stop_waiting(*key);
-            self.add_wake(*key, *until);
+            self.add_wake(*key, *until, priority);
         }
     }
 

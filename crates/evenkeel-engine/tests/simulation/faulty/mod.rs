@@ -213,10 +213,10 @@ impl JobStore for FaultyStore {
         &self,
         scope: &Scope,
         id: JobId,
-        n: u32,
+        ask: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
-        through!(self, trigger(scope = Ref(*scope), id = Own(id), n = Own(n), now = Own(now)))
+        through!(self, trigger(scope = Ref(*scope), id = Own(id), ask = Own(ask), now = Own(now)))
     }
 
     async fn slot_loads(
