@@ -39,6 +39,14 @@ impl Default for Aging {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rise(pub i64);
 
+impl Rise {
+    /// The place of the same run if its priority is changed: what it has waited stays.
+    #[must_use]
+    pub fn with_priority(self, old: Priority, new: Priority) -> Self {
+        Self(self.0 + i64::from(old.get()) - i64::from(new.get()))
+    }
+}
+
 /// What a run ranks at, at some moment: the higher one goes first.
 ///
 /// It goes on beyond [`Aging::cap`], so that of all that have waited the longest goes first. If it
@@ -166,6 +174,15 @@ mod tests {
             let now = since + waited;
             let seen = aging.effective(priority(base), at(since), at(now)).get();
             prop_assert_eq!(seen, step_by_step(&aging, base, since, now));
+        }
+
+        #[test]
+        fn another_priority_takes_nothing_of_what_was_waited(
+            aging in any_aging(), old in 0_u8..=100, new in 0_u8..=100, since in 0_i64..50_000,
+        ) {
+            let (old, new) = (priority(old), priority(new));
+            let changed = aging.rise(old, at(since)).with_priority(old, new);
+            prop_assert_eq!(changed, aging.rise(new, at(since)));
         }
 
         #[test]

@@ -12,6 +12,8 @@ use evenkeel_store::{
     WakeFire,
 };
 
+use rusqlite::Connection;
+
 use crate::clock::{resolve, system_time};
 use crate::queue::Urgency::{Batch, Command, End};
 use crate::{
@@ -312,11 +314,14 @@ impl RunStore for SqliteStore {
     async fn waiting_ahead(
         &self,
         pools: &[String],
-        _place: QueuePlace,
+        place: QueuePlace,
         limit: u32,
-        _now: Now,
+        now: Now,
     ) -> Result<u32, StoreError> {
-        self.waiting(pools, limit).await
+        let (pools, now) = (pools.to_vec(), resolve(now));
+        let ahead =
+            move |db: &Connection| runs::choose::waiting_ahead(db, &pools, place, limit, now);
+        self.engine_readers.read(ahead).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

@@ -206,9 +206,19 @@ impl Begin {
 
 /// The place in the queue of an attempt of `job` that must start by `should_start_by`, at `now`.
 pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Ticket {
+    let waited = Waited { since: now, priority: None, aging: &Aging::default() };
+    ticket_with(job, should_start_by, now, waited)
+}
+
+/// The same for one that has waited.
+pub fn ticket_with(
+    job: &DueJob,
+    should_start_by: Timestamp,
+    now: Timestamp,
+    waited: Waited<'_>,
+) -> Ticket {
     let definition = definition_of(job);
     let average = definition.average(job.history.average_good_duration);
-    let waited = Waited { since: now, priority: None, aging: &Aging::default() };
     Ticket::new(&definition, should_start_by, average, now, waited)
 }
 

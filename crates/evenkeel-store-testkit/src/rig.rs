@@ -11,10 +11,10 @@ use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestam
 use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
     FireResult, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
-    Role, Run, RunFilter, Scope, Store, Then, Traces, Trigger, Triggered, WakeFire,
+    Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered, Waited, WakeFire,
 };
 
-use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of};
+use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
 use crate::{Opened, Reopen};
 
 /// The weight of the newest duration in all cases.
@@ -363,12 +363,15 @@ pub fn claim_of(node: NodeNo, room: usize) -> Claim {
 /// The fire of a loaded wake.
 pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
     let should_start_by = wake.due.saturating_add(Span::from_secs(60));
-    WakeFire {
-        due: wake.due,
-        key: wake.key,
-        tenant: wake.job.tenant,
-        start: begin.of(&wake.job, should_start_by, wake.due),
-    }
+    let start = match begin {
+        Begin::Claimed => Start::Claimed,
+        Begin::Queued => {
+            let aging = &Aging::default();
+            let waited = Waited { since: wake.due, priority: wake.priority, aging };
+            Start::Queued(ticket_with(&wake.job, should_start_by, wake.due, waited))
+        }
+    };
+    WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }
 }
 
 /// The next attempt of the same run.

@@ -216,6 +216,8 @@ pub struct Cancellation {
 pub struct WaitingAttempt {
     /// Which one.
     pub key: RunKey,
+    /// The priority that its run was given, whatever its job's is.
+    pub priority: Option<Priority>,
     /// For what.
     pub waits_for: WaitsFor,
 }
@@ -227,10 +229,11 @@ pub enum WaitsFor {
     Time(Timestamp),
     /// A worker of its pool.
     Worker {
-        /// It came into the queue then.
+        /// It could first have been claimed then.
         since: Timestamp,
         /// So many of its own tenant's are before it among the first ten thousand of its pool,
-        /// counted no further than a thousand.
+        /// counted no further than a thousand. What they have waited is left out of account: it is
+        /// their priorities that are compared.
         ahead: u32,
         /// When it may be claimed.
         opening: Opening,

@@ -1,6 +1,7 @@
 //! The verbs of the workers, and of those who look at runs.
 
 mod cancel;
+mod choose;
 mod claim;
 mod finish;
 mod list;
@@ -81,11 +82,11 @@ impl RunStore for PostgresStore {
     async fn waiting_ahead(
         &self,
         pools: &[String],
-        _place: QueuePlace,
+        place: QueuePlace,
         limit: u32,
-        _now: Now,
+        now: Now,
     ) -> Result<u32, StoreError> {
-        self.waiting(pools, limit).await
+        waiting::waiting_ahead(self, pools, place, limit, now).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

@@ -6,7 +6,7 @@ use futures::future::try_join3;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{DUE_JOB_COLUMNS, due_job, get, micros, shards, time};
+use crate::columns::{DUE_JOB_COLUMNS, due_job, get, maybe_priority, micros, shards, time};
 use crate::error::Tried;
 
 fn due_jobs(rows: &[Row]) -> Tried<Vec<DueJob>> {
@@ -86,7 +86,7 @@ fn due_wake(row: &Row) -> Tried<DueWake> {
         due: time(row, at(0))?,
         key,
         has_checkpoint: get(row, at(4))?,
-        priority: None,
+        priority: maybe_priority(row, at(5))?,
         job,
     })
 }

@@ -74,7 +74,6 @@ pub(super) struct Ready {
     pub crashes: u16,
     pub opening: Opening,
     pub forbidden_nodes: Vec<String>,
-    pub since: Timestamp,
     pub rise: Rise,
     pub is_own_priority: bool,
 }

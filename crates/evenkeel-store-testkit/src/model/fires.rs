@@ -190,7 +190,7 @@ impl Data {
         match start {
             Start::Claimed => self.start(node, key, Fence::NONE.next(), 0, now),
             Start::Queued(ticket) => {
-                self.enqueue(key, ticket, Fence::NONE, 0, now);
+                self.enqueue(key, ticket, Fence::NONE, 0);
                 Fence::NONE
             }
         }
