@@ -10,6 +10,7 @@ mod latency;
 mod ledger;
 mod machine;
 mod node;
+mod queue;
 mod report;
 mod run;
 mod second_node;
@@ -21,6 +22,7 @@ pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
 pub use balance::BalanceReport;
 pub use executors::ExecutorsReport;
+pub use queue::QueueReport;
 pub use report::{Quantiles, Report};
 
 use evenkeel_executors::SupervisorCommand;
@@ -39,6 +41,8 @@ pub enum Measured {
     Api(Box<ApiReport>),
     /// Balancing.
     Balance(Box<BalanceReport>),
+    /// The queue.
+    Queue(Box<QueueReport>),
 }
 
 impl Measured {
@@ -49,6 +53,7 @@ impl Measured {
             Self::Executors(report) => report.table(),
             Self::Api(report) => report.table(),
             Self::Balance(report) => report.table(),
+            Self::Queue(report) => report.table(),
         }
     }
 }
@@ -81,6 +86,12 @@ pub async fn run(
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Api(Box::new(report))));
     }
+    if let Load::Queue { jobs, pending, tasks, seconds } = args.load {
+        let amounts = queue::Amounts { jobs, pending, tasks, seconds };
+        let mut report = queue::measure(&mut bench, &amounts).await?;
+        report.kept = bench.close(args.keep);
+        return Ok(Some(Measured::Queue(Box::new(report))));
+    }
     let mut report = match &args.load {
         Load::Steady { jobs, rate, seconds } => bench.steady(*jobs, *rate, *seconds).await?,
         Load::Max { jobs, idle, seconds, split } => {
@@ -88,7 +99,11 @@ pub async fn run(
         }
         Load::Burst { jobs } => bench.burst(*jobs).await?,
         Load::Latency { count } => latency::measure(&mut bench, *count).await?,
-        Load::Executors { .. } | Load::Api { .. } | Load::Balance { .. } | Load::Worker { .. } => {
+        Load::Executors { .. }
+        | Load::Api { .. }
+        | Load::Balance { .. }
+        | Load::Queue { .. }
+        | Load::Worker { .. } => {
             return Ok(None);
         }
     };
