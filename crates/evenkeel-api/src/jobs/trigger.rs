@@ -49,7 +49,7 @@ pub struct TriggerDocument {
     operation_id = "trigger_job",
     tag = "jobs",
     params(("id" = uuid::Uuid, Path, description = "Which job")),
-    request_body(content = Option<TriggerDocument>, example = json!({"priority": 90})),
+    request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
     responses(
         (status = 202, description = "It will run", body = TriggeredView),
         (status = 404, description = "There is no such job", body = Problem,
