@@ -191,7 +191,9 @@ pub trait JobStore: Send + Sync {
     /// it twice. What an order may do was decided by
     /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
-    /// end that comes at the same time. Every order that is obeyed raises the job's generation.
+    /// end that comes at the same time. Every order that is obeyed raises the job's generation. Another
+    /// priority reaches what waits in the queue, but not what was given one of its own, and takes
+    /// nothing of what was waited.
     async fn order(
         &self,
         scope: &Scope,

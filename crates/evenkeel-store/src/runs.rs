@@ -281,7 +281,8 @@ pub struct Pruned {
 #[async_trait]
 pub trait RunStore: Send + Sync {
     /// Gives a worker the first attempts of its pools in the order of dispatch, a lane's guaranteed
-    /// places first. No attempt is given twice, nor outside of the time in which it may be claimed,
+    /// places first: by lane, then by what they rank at now (the higher of their priority and of what
+    /// their waiting makes of it), then by deadline, then by since when they wait. No attempt is given twice, nor outside of the time in which it may be claimed,
     /// nor to a node that it forbids. The committed claim is the start. A node that is no longer
     /// alive gets nothing.
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError>;
