@@ -139,7 +139,10 @@ mod tests {
         for (raw, key) in [
             (RawQueue { aging_every: Some(Span::ZERO), ..default() }, "aging_every"),
             (RawQueue { aging_every: Some(Span::from_secs(90_000)), ..default() }, "aging_every"),
-            (RawQueue { aging_after: Some(Span::MAX), ..default() }, "aging_after"),
+            (
+                RawQueue { aging_after: Some(Span::from_secs(2_700_000)), ..default() },
+                "aging_after",
+            ),
             (RawQueue { aging_step: Some(101), ..default() }, "aging_step"),
             (RawQueue { aging_cap: Some(101), ..default() }, "aging_cap"),
             (RawQueue { lane_shares: Some(vec![50, 50]), ..default() }, "lane_shares"),
