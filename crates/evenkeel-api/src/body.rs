@@ -50,8 +50,11 @@ impl<S: Send + Sync> FromRequest<S> for MaybeJson {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let says_json = says_json(request.headers());
         let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
-        if bytes.trim_ascii().is_empty() {
-            return Ok(Self(None));
+        match bytes.trim_ascii() {
+            b"" => return Ok(Self(None)),
+            // Some clients can't help sending an empty object, whatever they call it.
+            b"{}" if !says_json => return Ok(Self(None)),
+            _ => {}
         }
         if !says_json {
             let detail = "send the header Content-Type: application/json";

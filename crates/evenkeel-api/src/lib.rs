@@ -52,7 +52,7 @@ pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
     CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView, HoursView,
     JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
-    ScheduleForm, ScheduleView, TriggeredView,
+    ScheduleForm, ScheduleView, TriggerDocument, TriggeredView,
 };
 pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};

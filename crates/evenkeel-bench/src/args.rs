@@ -122,6 +122,22 @@ pub enum Load {
         #[arg(long, default_value_t = 1000)]
         firing: u64,
     },
+    /// How fast attempts are claimed and finished from a queue of random priorities, however deep it
+    /// is.
+    Queue {
+        /// Registered jobs: the same number for depths that are to be compared.
+        #[arg(long, default_value_t = 1_000_000)]
+        jobs: u64,
+        /// Attempts that wait at the beginning.
+        #[arg(long, default_value_t = 100_000)]
+        pending: u64,
+        /// Tasks that claim side by side.
+        #[arg(long, default_value_t = 4)]
+        tasks: usize,
+        /// For this long, unless nothing is left before.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+    },
     /// The second node of `max --split`.
     #[command(hide = true)]
     Worker {

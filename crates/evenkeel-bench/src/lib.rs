@@ -10,6 +10,7 @@ mod latency;
 mod ledger;
 mod machine;
 mod node;
+mod queue;
 mod rebalance;
 mod report;
 mod run;
@@ -22,6 +23,7 @@ pub use api::ApiReport;
 pub use args::{BenchArgs, Load};
 pub use balance::BalanceReport;
 pub use executors::ExecutorsReport;
+pub use queue::QueueReport;
 pub use rebalance::RebalanceReport;
 pub use report::{Quantiles, Report};
 
@@ -43,6 +45,8 @@ pub enum Measured {
     Balance(Box<BalanceReport>),
     /// A rebalance on a store.
     Rebalance(Box<RebalanceReport>),
+    /// The queue.
+    Queue(Box<QueueReport>),
 }
 
 impl Measured {
@@ -54,6 +58,7 @@ impl Measured {
             Self::Api(report) => report.table(),
             Self::Balance(report) => report.table(),
             Self::Rebalance(report) => report.table(),
+            Self::Queue(report) => report.table(),
         }
     }
 }
@@ -92,6 +97,12 @@ pub async fn run(
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Rebalance(Box::new(report))));
     }
+    if let Load::Queue { jobs, pending, tasks, seconds } = args.load {
+        let amounts = queue::Amounts { jobs, pending, tasks, seconds };
+        let mut report = queue::measure(&mut bench, &amounts).await?;
+        report.kept = bench.close(args.keep);
+        return Ok(Some(Measured::Queue(Box::new(report))));
+    }
     let mut report = match &args.load {
         Load::Steady { jobs, rate, seconds } => bench.steady(*jobs, *rate, *seconds).await?,
         Load::Max { jobs, idle, seconds, split } => {
@@ -102,6 +113,7 @@ pub async fn run(
         Load::Executors { .. }
         | Load::Api { .. }
         | Load::Balance { .. }
+        | Load::Queue { .. }
         | Load::Rebalance { .. }
         | Load::Worker { .. } => return Ok(None),
     };

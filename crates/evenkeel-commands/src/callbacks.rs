@@ -78,6 +78,8 @@ impl Callbacks {
             finished_at,
             results,
             then,
+            // Only the node that has it knows.
+            priority: None,
             traces: Traces { noted: true, checkpoint },
             // Nobody here knows whether it was in time.
             watch: true,

@@ -42,12 +42,14 @@ pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_so
 pub use jobs::{
     Accepted, Ask, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit, Foreseen,
     Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, REFUSALS_TOLD_MAX, Refusal,
-    SlotLoad, Which, condition_of,
+    SlotLoad, Waits, Which, condition_of,
 };
 pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
-pub use read::{JobSpec, Misread, Said, limits, read_bulk_command, read_job, read_schedule};
+pub use read::{
+    JobSpec, Misread, Said, limits, read_bulk_command, read_job, read_schedule, read_trigger,
+};
 pub use runs::Runs;
 pub use starts::NextTime;
 pub use update::Manner;

@@ -96,15 +96,21 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
         Why::TriggerPending { until: at } => {
             format!("A run that was asked for comes at {}.", until(*at))
         }
-        Why::WaitingInQueue { ahead, since, .. } => {
+        Why::WaitingInQueue { ahead, since, priority, effective_priority, .. } => {
             let place = match ahead {
                 0 => "next in line among yours".into(),
                 1 => "1 of your runs is before it".into(),
                 1000.. => "1000 of your runs or more are before it".into(),
                 n => format!("{n} of your runs are before it"),
             };
+            let risen = if effective_priority > priority {
+                let (base, risen) = (priority.get(), effective_priority.get());
+                format!(" Waiting has raised its priority from {base} to {risen}.")
+            } else {
+                String::new()
+            };
             format!(
-                "It waits since {} and starts as soon as a worker is free; {place}.",
+                "It waits since {} and starts as soon as a worker is free; {place}.{risen}",
                 when(*since)
             )
         }
@@ -165,6 +171,8 @@ fn next_time(busy: &Busy, at: &str) -> String {
 #[cfg(test)]
 mod tests {
     use evenkeel_core::schedule::{Interval, Once};
+
+    use evenkeel_core::order::Priority;
 
     use super::*;
 
@@ -240,12 +248,21 @@ mod tests {
         assert!(came.contains("while a run of it waits"), "{came}");
     }
 
+    fn waiting(ahead: u32, priority: u8, effective: u8) -> Why {
+        let read = |number| Priority::try_from(number).unwrap();
+        let (priority, effective_priority) = (read(priority), read(effective));
+        Why::WaitingInQueue { scheduled_at: NOW, since: NOW, ahead, priority, effective_priority }
+    }
+
+    #[test]
+    fn what_waiting_has_raised_is_told() {
+        let told = why_words(&waiting(3, 20, 70), &Zone::utc(), NOW);
+        assert!(told.ends_with(" Waiting has raised its priority from 20 to 70."), "{told}");
+    }
+
     #[test]
     fn a_place_in_the_queue_is_told() {
-        let place = |ahead| {
-            let why = Why::WaitingInQueue { scheduled_at: NOW, since: NOW, ahead };
-            why_words(&why, &Zone::utc(), NOW)
-        };
+        let place = |ahead| why_words(&waiting(ahead, 20, 20), &Zone::utc(), NOW);
         assert!(place(0).ends_with("; next in line among yours."));
         assert!(place(1).ends_with("; 1 of your runs is before it."));
         assert!(place(17).ends_with("; 17 of your runs are before it."));

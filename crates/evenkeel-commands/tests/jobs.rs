@@ -94,9 +94,9 @@ async fn a_wrong_document_changes_nothing() {
 async fn a_busy_job_is_not_triggered_again() {
     let (jobs, _, scope) = open().await;
     let job = jobs.create(&scope, &named("news")).await.unwrap();
-    let accepted = jobs.trigger(&scope, job.id).await.unwrap();
+    let accepted = jobs.trigger(&scope, job.id, None).await.unwrap();
     assert_eq!((accepted.job, accepted.key.sequence.origin()), (job.id, Origin::Trigger));
-    let again = jobs.trigger(&scope, job.id).await;
+    let again = jobs.trigger(&scope, job.id, None).await;
     assert!(matches!(again, Err(CommandError::Conflict(Conflict::Busy))));
 }
 
@@ -107,7 +107,7 @@ async fn what_is_not_there_is_not_found() {
     let page = PageRequest::first(10);
     assert!(matches!(jobs.get(&scope, nobody).await, Err(CommandError::NotFound)));
     assert!(matches!(jobs.delete(&scope, nobody, false, None).await, Err(CommandError::NotFound)));
-    assert!(matches!(jobs.trigger(&scope, nobody).await, Err(CommandError::NotFound)));
+    assert!(matches!(jobs.trigger(&scope, nobody, None).await, Err(CommandError::NotFound)));
     let listed = runs.list_of_job(&scope, nobody, page).await;
     assert!(matches!(listed, Err(CommandError::NotFound)));
     assert_eq!(runs.list(&scope, page).await.unwrap().total, 0);

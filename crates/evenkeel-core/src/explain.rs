@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use crate::aging::Aging;
 use crate::ids::{Attempt, Origin};
 use crate::job::Definition;
+use crate::order::Priority;
 use crate::overlap::OverlapPolicy;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
@@ -63,6 +65,10 @@ pub enum Why {
         /// So many of the same tenant are before it among the first of its pool, counted no further
         /// than a thousand.
         ahead: u32,
+        /// Its own priority, or its job's.
+        priority: Priority,
+        /// What its waiting has made of that.
+        effective_priority: Priority,
     },
     /// All workers that live may not run it.
     NoNodeAllowed {
@@ -141,6 +147,8 @@ pub struct Waiting {
     pub origin: Origin,
     /// Which try it is.
     pub attempt: Attempt,
+    /// The priority that it was given, if it was.
+    pub priority: Option<Priority>,
     /// For what.
     pub waits_for: WaitsFor,
 }
@@ -152,7 +160,7 @@ pub enum WaitsFor {
     Time(Timestamp),
     /// A worker.
     Worker {
-        /// It came into the queue then.
+        /// It could first have been taken then.
         since: Timestamp,
         /// So many of the same tenant are before it.
         ahead: u32,
@@ -188,6 +196,8 @@ pub struct Facts<'a> {
     pub waiting: &'a [Waiting],
     /// Names of the nodes that live and run jobs.
     pub workers: &'a [String],
+    /// How waiting counts.
+    pub aging: Aging,
 }
 
 /// The answer.
@@ -265,7 +275,15 @@ impl Found<'_> {
                 };
                 let scheduled_at = waiting.scheduled_at;
                 self.note_blackout(self.now, start);
-                self.reasons.push(Why::WaitingInQueue { scheduled_at, since, ahead });
+                let priority = waiting.priority.unwrap_or(self.facts.definition.priority);
+                let effective_priority = self.facts.aging.effective(priority, since, self.now);
+                self.reasons.push(Why::WaitingInQueue {
+                    scheduled_at,
+                    since,
+                    ahead,
+                    priority,
+                    effective_priority,
+                });
                 if start > self.now {
                     self.starts.push(start);
                 } else {

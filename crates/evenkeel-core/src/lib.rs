@@ -4,6 +4,7 @@
 //! number drawn, nothing is written: the engine asks, the stores obey.
 
 pub mod advance;
+pub mod aging;
 pub mod attempt_token;
 pub mod balance;
 pub mod blackout;

@@ -73,26 +73,55 @@ pub struct DispatchKey {
 }
 
 /// Share of the room, in percent, that each lane gets before an earlier lane may take it all.
-pub const GUARANTEED_PERCENT: [u8; 3] = [50, 30, 10];
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Shares([u8; 3]);
 
-/// Splits `room` among lanes in which `waiting` attempts wait.
-///
-/// Every lane first gets its guaranteed share (at least one place, as long as there is one), then
-/// what is left goes to the lanes in order; so batch work is slow under load but never starves.
-pub fn share_room(room: usize, waiting: [usize; 3]) -> [usize; 3] {
-    let mut shares = [0; 3];
-    let mut left = room;
-    for lane in 0..3 {
-        let guaranteed = (room * usize::from(GUARANTEED_PERCENT[lane]) / 100).max(1);
-        shares[lane] = guaranteed.min(waiting[lane]).min(left);
-        left -= shares[lane];
+/// Shares of more than everything.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("shares of {0:?} percent make more than 100 together")]
+pub struct SharesError([u8; 3]);
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self([50, 30, 10])
     }
-    for lane in 0..3 {
-        let more = (waiting[lane] - shares[lane]).min(left);
-        shares[lane] += more;
-        left -= more;
+}
+
+impl TryFrom<[u8; 3]> for Shares {
+    type Error = SharesError;
+
+    fn try_from(percent: [u8; 3]) -> Result<Self, SharesError> {
+        let sum: u32 = percent.iter().copied().map(u32::from).sum();
+        if sum <= 100 { Ok(Self(percent)) } else { Err(SharesError(percent)) }
     }
-    shares
+}
+
+impl Shares {
+    /// The places of `room` that each lane gets first.
+    pub fn of(self, room: usize) -> [usize; 3] {
+        self.0.map(|percent| room * usize::from(percent) / 100)
+    }
+
+    /// Splits `room` among lanes in which `waiting` attempts wait.
+    ///
+    /// Every lane first gets its guaranteed share (at least one place, as long as there is one),
+    /// then what is left goes to the lanes in order; so batch work is slow under load but never
+    /// starves.
+    pub fn split(self, room: usize, waiting: [usize; 3]) -> [usize; 3] {
+        let mut shares = [0; 3];
+        let mut left = room;
+        for (lane, guaranteed) in self.of(room).into_iter().enumerate() {
+            let guaranteed = guaranteed.max(1);
+            shares[lane] = guaranteed.min(waiting[lane]).min(left);
+            left -= shares[lane];
+        }
+        for lane in 0..3 {
+            let more = (waiting[lane] - shares[lane]).min(left);
+            shares[lane] += more;
+            left -= more;
+        }
+        shares
+    }
 }
 
 #[cfg(test)]
@@ -124,15 +153,15 @@ mod tests {
 
     #[test]
     fn batch_keeps_a_place_however_many_critical_ones_wait() {
-        assert_eq!(share_room(100, [1000, 1000, 1000]), [60, 30, 10]);
-        assert_eq!(share_room(100, [0, 0, 1000]), [0, 0, 100]);
+        assert_eq!(Shares::default().split(100, [1000, 1000, 1000]), [60, 30, 10]);
+        assert_eq!(Shares::default().split(100, [0, 0, 1000]), [0, 0, 100]);
     }
 
     proptest! {
         #[test]
         fn no_place_is_wasted_or_given_twice(room in 0_usize..3000, waiting in any::<[u16; 3]>()) {
             let waiting = waiting.map(usize::from);
-            let shares = share_room(room, waiting);
+            let shares = Shares::default().split(room, waiting);
             prop_assert_eq!(shares.iter().sum::<usize>(), room.min(waiting.iter().sum()));
             prop_assert!((0..3).all(|lane| shares[lane] <= waiting[lane]));
         }

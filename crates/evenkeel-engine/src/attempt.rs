@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::aging::Aging;
 use evenkeel_core::chain::{Ended, after_end};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
 use evenkeel_executors::{CancelHandle, News, Report, Wire};
 use evenkeel_store::{
-    CheckpointFate, Finish, LongRun, Note, Owned, Requeue, Results, Then, Ticket, Traces,
+    CheckpointFate, Finish, LongRun, Note, Owned, Requeue, Results, Then, Ticket, Traces, Waited,
 };
 use tokio::task::AbortHandle;
 
@@ -29,6 +31,8 @@ pub struct Attempt {
     pub started_at: Timestamp,
     /// What an earlier attempt saved.
     pub checkpoint: Option<Vec<u8>>,
+    /// The priority that this run was given, whatever its job's is.
+    pub priority: Option<Priority>,
 }
 
 /// Where an attempt that this node has stands.
@@ -58,6 +62,8 @@ pub struct Open {
     pub wire: Wire,
     /// Was it given a checkpoint?
     had_checkpoint: bool,
+    /// The priority that this run was given.
+    priority: Option<Priority>,
     /// Where it stands.
     pub stage: Stage,
     /// Its body.
@@ -76,6 +82,7 @@ impl Open {
             cancel,
             wire,
             had_checkpoint: attempt.checkpoint.is_some(),
+            priority: attempt.priority,
             stage: Stage::Running,
             task: None,
         }
@@ -112,6 +119,7 @@ pub struct Interrupted {
     wire: Wire,
     tenant: TenantNo,
     definition: Arc<Definition>,
+    priority: Option<Priority>,
 }
 
 impl Interrupted {
@@ -119,7 +127,8 @@ impl Interrupted {
     pub fn of(key: RunKey, open: &Open) -> Self {
         let definition = Arc::clone(&open.definition);
         let wire = open.wire.clone();
-        Self { key, fence: open.fence, wire, tenant: open.tenant, definition }
+        let (fence, tenant, priority) = (open.fence, open.tenant, open.priority);
+        Self { key, fence, wire, tenant, definition, priority }
     }
 
     /// What its body has saved and the store may not have.
@@ -128,13 +137,15 @@ impl Interrupted {
     }
 
     /// Back into the queue, unharmed.
-    pub fn requeue(&self, now: Timestamp) -> Requeue {
+    pub fn requeue(&self, now: Timestamp, aging: &Aging) -> Requeue {
+        let since = self.key.scheduled_at;
+        let waited = Waited { since, priority: self.priority, aging };
         Requeue {
             key: self.key,
             fence: self.fence,
             tenant: self.tenant,
             crashed: false,
-            ticket: ticket_of(&self.definition, self.key, now),
+            ticket: ticket_of(&self.definition, now, waited),
         }
     }
 }
@@ -151,26 +162,30 @@ pub fn unsaved_note(key: RunKey, fence: Fence, wire: &Wire) -> Option<Note> {
     Some(Note { key, fence, progress: None, log: None, checkpoint })
 }
 
-/// An attempt of a node goes back into the queue; it counts if its worker `crashed`.
+/// An attempt of a node goes back into the queue; it counts if its worker `crashed`. If its run
+/// was given a priority, that is not known here: it gets its job's.
 pub fn requeue_of(
     owned: &Owned,
     definition: &Definition,
     crashed: bool,
     now: Timestamp,
+    aging: &Aging,
 ) -> Requeue {
+    let waited = Waited { since: owned.key.scheduled_at, priority: None, aging };
     Requeue {
         key: owned.key,
         fence: owned.fence,
         tenant: owned.tenant,
         crashed,
-        ticket: ticket_of(definition, owned.key, now),
+        ticket: ticket_of(definition, now, waited),
     }
 }
 
-/// The place of an attempt that comes back into the queue at `now`.
-fn ticket_of(definition: &Definition, key: RunKey, now: Timestamp) -> Ticket {
-    let should_start_by = deadline_by_itself(definition, key.scheduled_at);
-    Ticket::new(definition, should_start_by, definition.average(None), now)
+/// The place of an attempt that comes back into the queue at `now`. What it has waited since its
+/// time is not lost.
+fn ticket_of(definition: &Definition, now: Timestamp, waited: Waited<'_>) -> Ticket {
+    let should_start_by = deadline_by_itself(definition, waited.since);
+    Ticket::new(definition, should_start_by, definition.average(None), now, waited)
 }
 
 /// By when the run for `time` must start, as far as that time alone tells: its job's past is not
@@ -226,6 +241,7 @@ pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64
             memory_peak_kb: report.memory_peak_kb,
         },
         then,
+        priority: open.priority,
         traces: open.traces(then),
     }
 }
@@ -241,6 +257,7 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         finished_at: attempt.started_at,
         results: Results { error: Some(why.to_owned()), ..Results::default() },
         then: Then::EndChain { stop_job: false, next_at: None },
+        priority: None,
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
         watch: true,
     }

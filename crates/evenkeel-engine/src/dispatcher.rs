@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::Timestamp;
-use evenkeel_core::order::GUARANTEED_PERCENT;
 use evenkeel_store::{Claim, ClaimedAttempt, Owned, Signal, StoreError};
 use tracing::warn;
 
@@ -43,7 +42,8 @@ impl Dispatcher {
             node_name: life.settings.node_name.clone(),
             pools: life.settings.pools.clone(),
             room,
-            guaranteed: GUARANTEED_PERCENT.map(|percent| room * usize::from(percent) / 100),
+            guaranteed: life.settings.shares.of(room),
+            aging: life.settings.aging,
         };
         // What will be claimed is not known before: no ping may raise the bound meanwhile.
         let under_way = life.bound.set_out(Timestamp::MIN).await;
@@ -88,6 +88,7 @@ impl Dispatcher {
                     definition,
                     started_at: now,
                     checkpoint: claimed.checkpoint,
+                    priority: claimed.priority,
                 });
             }
             Err(fault) => {

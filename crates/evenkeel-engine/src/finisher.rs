@@ -193,6 +193,7 @@ mod tests {
             finished_at: at,
             results: Results::default(),
             then: Then::Retry { due: at },
+            priority: None,
             traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
             watch: false,
         }

@@ -183,7 +183,8 @@ impl Life {
         let mut backoff = Backoff::default();
         loop {
             let now = life.db_now();
-            let batch = interrupted.iter().map(|it| it.requeue(now)).collect();
+            let batch =
+                interrupted.iter().map(|it| it.requeue(now, &life.settings.aging)).collect();
             match self.try_hand_back(batch).await {
                 Ok(()) => return,
                 Err(error) if instant_now() >= deadline => {
@@ -207,7 +208,8 @@ impl Life {
                 continue;
             }
             if let Ok(definition) = life.definitions.read(owned.key.job_no, &owned.definition) {
-                batch.push(requeue_of(&owned, &definition, false, life.db_now()));
+                let (now, aging) = (life.db_now(), &life.settings.aging);
+                batch.push(requeue_of(&owned, &definition, false, now, aging));
             }
         }
         let count = batch.len();

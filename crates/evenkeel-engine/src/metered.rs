@@ -59,7 +59,7 @@ metered!(JobStore {
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
     job_counts(scope: &Scope) -> JobCounts;
     all_job_counts() -> JobCounts;
-    trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;
+    trigger(scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Triggered;
     slot_loads(scope: &Scope, slots: &[Slot], limit: u32) -> Vec<SlotLoad>;
 });
 
@@ -103,6 +103,7 @@ metered!(RunStore {
     cancellations(node: NodeNo) -> Vec<Cancellation>;
     waiting_of(scope: &Scope, job: JobId) -> Vec<WaitingAttempt>;
     waiting(pools: &[String], limit: u32) -> u32;
+    waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;
     list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
     prune(prune: Prune) -> Pruned;

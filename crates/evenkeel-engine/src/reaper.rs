@@ -169,7 +169,8 @@ impl Reaper {
             });
             match (next, definition) {
                 (Some(RunState::Ready { .. }), Some(definition)) => {
-                    requeues.push(requeue_of(&attempt, &definition, true, self.life.db_now()));
+                    let (now, aging) = (self.life.db_now(), &self.life.settings.aging);
+                    requeues.push(requeue_of(&attempt, &definition, true, now, aging));
                 }
                 (_, definition) => {
                     finishes.push(self.give_up(dead, &attempt, definition.as_deref()));

@@ -60,7 +60,8 @@ impl Reconciler {
             match life.definitions.read(attempt.key.job_no, &attempt.definition) {
                 Ok(definition) => {
                     let now = life.db_now();
-                    given_back.push(requeue_of(&attempt, &definition, false, now));
+                    let aging = &life.settings.aging;
+                    given_back.push(requeue_of(&attempt, &definition, false, now, aging));
                 }
                 Err(fault) => life.worker.refuse(&attempt, &fault.to_string()),
             }

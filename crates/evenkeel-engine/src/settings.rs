@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use evenkeel_core::Span;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
+use evenkeel_core::order::Shares;
 use evenkeel_store::Roles;
 use uuid::Uuid;
 
@@ -47,6 +49,10 @@ pub struct Settings {
     pub balance: BalanceSettings,
     /// How evenly it is spread is looked at this often.
     pub score_every: Duration,
+    /// How waiting for a worker counts.
+    pub aging: Aging,
+    /// What each lane gets of the room before earlier ones take it all.
+    pub shares: Shares,
 }
 
 /// What history is kept.
@@ -94,6 +100,8 @@ impl Settings {
             retention: Retention::default(),
             balance: BalanceSettings::default(),
             score_every: Duration::from_secs(60),
+            aging: Aging::default(),
+            shares: Shares::default(),
         }
     }
 }

@@ -279,6 +279,7 @@ mod tests {
             finished_at: at(secs + 2),
             results: Results { error: error.map(Into::into), ..Results::default() },
             then: Then::EndChain { stop_job: false, next_at: None },
+            priority: None,
             traces: Traces::default(),
             watch: false,
         }

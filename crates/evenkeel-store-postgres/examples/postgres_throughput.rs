@@ -226,6 +226,7 @@ async fn work(
             finished_at: now.saturating_add(Span::from_millis(5)),
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
+            priority: None,
             traces: Traces::default(),
             watch: false,
         });

@@ -10,16 +10,16 @@ WITH ended AS (
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::int2[],
                   $9::int8[], $10::int8[], $11::int8[], $12::bool[], $13::text[], $14::text[],
                   $15::int8[], $16::int8[], $17::int8[], $18::int8[], $19::int8[], $20::int4[],
-                  $21::bool[])
+                  $21::bool[], $22::int2[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, status, started_at, finished_at,
                 retry_at, stop_job, error, output, items_crawled, items_indexed, cpu_us, memory_kb,
-                next_at, slot, watch)
+                next_at, slot, watch, priority)
      WHERE r.scheduled_at = d.scheduled_at AND r.job_no = d.job_no AND r.sequence = d.sequence
        AND r.attempt = d.attempt AND r.node_no = $1 AND r.fence = d.fence AND r.status = 1
  RETURNING r.job_no, r.scheduled_at, r.sequence, r.attempt, d.status, d.started_at, d.finished_at,
            greatest(d.finished_at - d.started_at, 0) AS took,
            CASE WHEN NOT r.cancel_asked THEN d.retry_at END AS retry_at,
-           d.stop_job AND NOT r.cancel_asked AS stop_job, d.next_at, d.slot, d.watch
+           d.stop_job AND NOT r.cancel_asked AS stop_job, d.next_at, d.slot, d.watch, d.priority
 ), told AS (
     UPDATE job_state s
        SET live = CASE WHEN e.retry_at IS NOT NULL AND (e.scheduled_at <= s.stopped_at) IS NOT TRUE
@@ -59,15 +59,16 @@ WITH ended AS (
            good_runs = s.good_runs + e.good::int4, bad_runs = s.bad_runs + e.failed::int4
       FROM (SELECT *, status IN (2, 7) AS good, status IN (3, 5) AS failed FROM ended) AS e
      WHERE s.job_no = e.job_no
- RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.watched,
+ RETURNING s.shard, s.tenant_no, e.job_no, e.scheduled_at, e.sequence, e.attempt, s.watched, e.priority,
            CASE WHEN (e.scheduled_at <= s.stopped_at) IS NOT TRUE THEN e.retry_at END AS retry_at,
            -- its time has moved, or its chain has not ended well
            s.stopped_at IS DISTINCT FROM 9223372036854775807
            AND (s.by_end AND s.next_at = e.next_at
                 OR NOT e.good AND (e.retry_at IS NULL OR e.scheduled_at <= s.stopped_at)) AS is_news
 ), waiting AS (
-    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
-    SELECT shard, retry_at, scheduled_at, job_no, sequence, attempt + 1, tenant_no
+    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no,
+                      priority)
+    SELECT shard, retry_at, scheduled_at, job_no, sequence, attempt + 1, tenant_no, priority
       FROM told WHERE retry_at IS NOT NULL
 ), touched AS (
     INSERT INTO watch (job_no, tenant_no, shard, judge_at)

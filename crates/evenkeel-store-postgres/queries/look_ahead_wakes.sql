@@ -4,7 +4,8 @@ SELECT s.job_no, s.tenant_no, CASE WHEN s.active THEN s.next_at END AS next_at, 
        coalesce(s.placed_at, j.created_at) AS since, s.fired, j.definition, w.due, w.scheduled_at, w.sequence, w.attempt,
        EXISTS (SELECT FROM checkpoint c
                 WHERE c.scheduled_at = w.scheduled_at AND c.job_no = w.job_no
-                  AND c.sequence = w.sequence)
+                  AND c.sequence = w.sequence),
+       w.priority
   FROM (SELECT * FROM wake WHERE shard = ANY ($1::int2[]) AND due <= $2
          ORDER BY due, scheduled_at, job_no, sequence, attempt LIMIT $3) AS w
   JOIN job_state s USING (job_no) JOIN job j USING (job_no)

@@ -1,8 +1,8 @@
 -- From the batch to the rows, whatever the planner thinks of a queue that is empty most of the
 -- time. What somebody is claiming needs no opening.
 WITH waiting AS MATERIALIZED (
-    SELECT q.pool, q.lane, q.priority, q.should_start_by, q.ready_at, q.scheduled_at, q.job_no,
-           q.sequence, q.attempt, q.tenant_no, d.open_from, d.open_until
+    SELECT q.pool, q.lane, q.priority, q.should_start_by, q.since, q.scheduled_at, q.job_no,
+           q.sequence, q.attempt, q.tenant_no, d.open_from, d.open_until, q.rise
       FROM unnest($1::int8[], $2::int8[], $3::int4[], $4::int2[], $5::int8[], $6::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, open_from, open_until)
      CROSS JOIN LATERAL (SELECT * FROM ready q
@@ -11,8 +11,8 @@ WITH waiting AS MATERIALIZED (
                             FOR UPDATE SKIP LOCKED) AS q
 )
 -- They are there, and locked.
-INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no, sequence,
-                   attempt, tenant_no, open_from, open_until)
+INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no, sequence,
+                   attempt, tenant_no, open_from, open_until, rise)
 SELECT * FROM waiting
     ON CONFLICT (scheduled_at, job_no, sequence, attempt) DO UPDATE
    SET open_from = excluded.open_from, open_until = excluded.open_until;

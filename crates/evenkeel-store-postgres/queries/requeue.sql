@@ -7,9 +7,10 @@ WITH clock AS MATERIALIZED (
     SELECT d.*, coalesce(d.scheduled_at <= s.stopped_at, false) AS stopped
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::bool[],
                   $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::text[], $14::text[],
-                  $15::int8[], $16::int8[], $17::text[])
+                  $15::int8[], $16::int8[], $17::text[], $18::bool[], $19::int8[], $20::int8[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
-                should_start_by, dedup_key, concurrency_key, open_from, open_until, forbidden_nodes)
+                should_start_by, dedup_key, concurrency_key, open_from, open_until, forbidden_nodes,
+                own_priority, since, rise)
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
 ), taken AS (
@@ -24,12 +25,13 @@ WITH clock AS MATERIALIZED (
        AND r.attempt = l.attempt AND r.node_no = $2 AND r.fence = l.fence AND r.status = 1
  RETURNING l.*, l.stopped OR r.cancel_asked AS is_over, r.status, r.fence AS new_fence, r.crashes, r.tenant_no, r.prev_at, r.prev_sequence
 ), queued AS (
-    INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
+    INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
                        sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
-                       dedup_key, concurrency_key, open_from, open_until, forbidden_nodes)
-    SELECT pool, lane, priority, should_start_by, (SELECT now FROM clock), scheduled_at, job_no,
+                       dedup_key, concurrency_key, open_from, open_until, forbidden_nodes,
+                       own_priority, rise)
+    SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no,
            sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence, dedup_key,
-           concurrency_key, open_from, open_until, forbidden_nodes::jsonb
+           concurrency_key, open_from, open_until, forbidden_nodes::jsonb, own_priority, rise
       FROM taken WHERE NOT is_over
 ), unsaid AS (
     -- it starts anew; as in finish_forget_notes

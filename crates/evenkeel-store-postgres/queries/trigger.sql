@@ -17,8 +17,8 @@ WITH clock AS MATERIALIZED (
                          WHERE w.scheduled_at = c.now AND w.job_no = s.job_no AND w.sequence = $4))
  RETURNING s.shard, s.job_no, s.tenant_no, s.watched, c.now
 ), waits AS (
-    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
-    SELECT shard, now, now, job_no, $4, 0, tenant_no FROM opened
+    INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+    SELECT shard, now, now, job_no, $4, 0, tenant_no, $5::int2 FROM opened
 ), touched AS (
     INSERT INTO watch (job_no, tenant_no, shard, judge_at)
     SELECT job_no, tenant_no, shard, 0 FROM opened WHERE watched

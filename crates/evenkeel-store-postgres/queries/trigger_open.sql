@@ -6,5 +6,5 @@ WITH opened AS (
     SELECT job_no, tenant_no, shard, 0 FROM opened WHERE watched
         ON CONFLICT (job_no) DO UPDATE SET judge_at = 0, touched = excluded.touched
 )
-INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no)
-SELECT shard, $2, $2, job_no, $3, 0, tenant_no FROM opened;
+INSERT INTO wake (shard, due, scheduled_at, job_no, sequence, attempt, tenant_no, priority)
+SELECT shard, $2, $2, job_no, $3, 0, tenant_no, $4::int2 FROM opened;

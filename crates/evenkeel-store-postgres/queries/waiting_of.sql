@@ -7,11 +7,12 @@ WITH a AS MATERIALIZED (
       FROM job j
      CROSS JOIN LATERAL (
            SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane, priority,
-                  should_start_by, ready_at, open_from, open_until
+                  should_start_by, since, open_from, open_until,
+                  CASE WHEN own_priority THEN priority END AS own
              FROM ready WHERE job_no = j.job_no
             UNION ALL
            SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL, NULL,
-                  NULL
+                  NULL, priority
              FROM wake WHERE job_no = j.job_no) AS w
      WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3
      ORDER BY w.scheduled_at, w.sequence, w.attempt
@@ -21,22 +22,22 @@ WITH a AS MATERIALIZED (
       FROM (SELECT DISTINCT pool FROM a WHERE due IS NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
-             FROM (SELECT pool, lane, priority, should_start_by, ready_at, job_no, tenant_no
+             FROM (SELECT pool, lane, priority, should_start_by, since, job_no, tenant_no
                      FROM ready
                     WHERE pool = p.pool
-                    ORDER BY lane, priority DESC, should_start_by, ready_at, job_no
+                    ORDER BY lane, priority DESC, should_start_by, since, job_no
                     LIMIT 10000) AS f
             WHERE f.tenant_no = $2
-            ORDER BY f.lane, f.priority DESC, f.should_start_by, f.ready_at, f.job_no
+            ORDER BY f.lane, f.priority DESC, f.should_start_by, f.since, f.job_no
             LIMIT 1000) AS o
 )
-SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.ready_at, a.open_from,
+SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
        a.open_until,
        CASE WHEN a.due IS NULL THEN
            (SELECT count(*) FROM own o
              WHERE o.pool = a.pool
-               AND (o.lane, -o.priority, o.should_start_by, o.ready_at, o.job_no)
-                   < (a.lane, -a.priority, a.should_start_by, a.ready_at, a.job_no))
-       END AS ahead
+               AND (o.lane, -o.priority, o.should_start_by, o.since, o.job_no)
+                   < (a.lane, -a.priority, a.should_start_by, a.since, a.job_no))
+       END AS ahead, a.own
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

@@ -1,6 +1,7 @@
 //! From types to columns and back.
 
 use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
 use evenkeel_core::{History, JobNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
     Cause, DueJob, RunLink, Start, StoreError, Ticket, run_key_from_columns, sql_time,
@@ -108,6 +109,9 @@ pub(crate) struct TicketColumns {
     pub(crate) pool: Vec<Option<String>>,
     pub(crate) lane: Vec<Option<i16>>,
     pub(crate) priority: Vec<Option<i16>>,
+    pub(crate) own_priority: Vec<bool>,
+    pub(crate) since: Vec<Option<i64>>,
+    pub(crate) rise: Vec<Option<i64>>,
     pub(crate) should_start_by: Vec<Option<i64>>,
     pub(crate) dedup_key: Vec<Option<String>>,
     pub(crate) concurrency_key: Vec<Option<String>>,
@@ -121,6 +125,9 @@ impl TicketColumns {
         self.pool.push(ticket.map(|ticket| ticket.pool.clone()));
         self.lane.push(ticket.map(|ticket| ticket.lane as i16));
         self.priority.push(ticket.map(|ticket| i16::from(ticket.priority.get())));
+        self.own_priority.push(ticket.is_some_and(|ticket| ticket.is_own_priority));
+        self.since.push(ticket.map(|ticket| ticket.since.as_micros()));
+        self.rise.push(ticket.map(|ticket| ticket.rise.0));
         self.should_start_by.push(ticket.map(|ticket| ticket.should_start_by.as_micros()));
         self.dedup_key.push(ticket.and_then(|ticket| ticket.dedup_key.clone()));
         self.concurrency_key.push(ticket.and_then(|ticket| ticket.concurrency_key.clone()));
@@ -128,6 +135,21 @@ impl TicketColumns {
         self.open_until.push(micros(ticket.and_then(|ticket| ticket.open_until)));
         self.forbidden_nodes.push(ticket.and_then(|ticket| name_list(&ticket.forbidden_nodes)));
     }
+}
+
+/// A run's own priority as it is stored.
+pub(crate) fn priority(given: Option<Priority>) -> Option<i16> {
+    given.map(|priority| i16::from(priority.get()))
+}
+
+/// A stored priority.
+pub(crate) fn maybe_priority(row: &Row, at: usize) -> Result<Option<Priority>, StoreError> {
+    let stored: Option<i16> = get(row, at)?;
+    let read = |number: i16| {
+        let number = u8::try_from(number).map_err(|_| "not a priority".to_owned())?;
+        Priority::try_from(number).map_err(|fault| fault.to_string())
+    };
+    stored.map(read).transpose().map_err(|fault| StoreError::corrupt("a run", "priority", fault))
 }
 
 /// Names of nodes as a JSON list. One that PostgreSQL cannot hold is no node's.

@@ -18,6 +18,7 @@ use evenkeel_store::{
     Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then, Traces, Triggered,
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
+use evenkeel_store_testkit::fixtures::plain_trigger;
 use evenkeel_store_testkit::orders::Orders;
 use tokio_postgres::Client;
 
@@ -88,6 +89,7 @@ fn finish(fire: &Fire) -> Finish {
         finished_at: fire.due,
         results: Results::default(),
         then: Then::EndChain { stop_job: false, next_at: None },
+        priority: None,
         traces: Traces::default(),
         watch: false,
     }
@@ -118,7 +120,7 @@ async fn a_trigger_that_waited_for_a_deletion_finds_no_job() {
     deleter.batch_execute(&delete).await.unwrap();
     let asked = tokio::spawn({
         let store = Arc::clone(&store);
-        async move { store.trigger(&scope, id, 0, Now::At(DUE)).await }
+        async move { store.trigger(&scope, id, plain_trigger(0), Now::At(DUE)).await }
     });
     let waits = "SELECT count(*) FROM pg_stat_activity
                   WHERE application_name = $1 AND wait_event_type = 'Lock'";
@@ -147,7 +149,7 @@ async fn callers_that_go_away_leave_usable_connections_and_no_transaction() {
             let ends = batch.iter().map(finish).collect();
             drop(store.fire(node, batch, Now::At(later(100_000))).await);
             drop(store.finish(node, ends, DEFAULT_ALPHA).await);
-            drop(store.trigger(&scope, id, 0, Now::At(later(round))).await);
+            drop(store.trigger(&scope, id, plain_trigger(0), Now::At(later(round))).await);
         });
         tokio::time::sleep(Duration::from_micros(round * 37 % 4_000)).await;
         task.abort();

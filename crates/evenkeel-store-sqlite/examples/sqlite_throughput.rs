@@ -174,6 +174,7 @@ impl Flow {
             finished_at: time(round).saturating_add(Span::from_millis(7)),
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
+            priority: None,
             traces: Traces::default(),
             watch: false,
         });

@@ -1,1 +1,7 @@
-UPDATE ready SET open_from = ?2, open_until = ?3, forbidden_nodes = ?4 WHERE job_no = ?1
+-- A priority that a run was given is its own; another one changes with its job, and what was waited
+-- stays. The right sides are what was there before.
+UPDATE ready
+SET open_from = ?2, open_until = ?3, forbidden_nodes = ?4,
+    rise = CASE WHEN own_priority THEN rise ELSE rise + priority - ?5 END,
+    priority = CASE WHEN own_priority THEN priority ELSE ?5 END
+WHERE job_no = ?1

@@ -152,8 +152,7 @@ fn fire_one(
         Some((at, Start::Queued(ticket))) => {
             let key = RunKey::regular(fire.job, *at);
             let (fence, crashes) = (Fence::NONE.0, 0);
-            let row =
-                ReadyRow { key, tenant: fire.tenant, ticket, ready_at: now, fence, crashes, prev };
+            let row = ReadyRow { key, tenant: fire.tenant, ticket, fence, crashes, prev };
             row.insert(connection)?;
             Ok(FireResult::Fired(Fence::NONE))
         }
@@ -268,8 +267,7 @@ fn fire_wake(
         Start::Queued(ticket) => {
             let (key, tenant) = (wake.key, wake.tenant);
             let (fence, crashes) = (Fence::NONE.0, 0);
-            ReadyRow { key, tenant, ticket, ready_at: now, fence, crashes, prev }
-                .insert(connection)?;
+            ReadyRow { key, tenant, ticket, fence, crashes, prev }.insert(connection)?;
             Ok(FireResult::Fired(Fence::NONE))
         }
     }

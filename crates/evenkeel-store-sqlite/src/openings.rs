@@ -10,7 +10,7 @@ use evenkeel_store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
-use crate::rows::{json, key_from, key_params, micros, name_list};
+use crate::rows::{json, key_from, key_params, micros, name_list, priority_from};
 
 /// So many places of a pool are looked at,
 const LOOKED_AT_MAX: i64 = 10_000;
@@ -75,6 +75,7 @@ pub(crate) fn open_anew(
             micros(opening.from),
             micros(opening.until),
             name_list(&definition.dont_run_on_nodes)?,
+            definition.priority.get(),
         ],
     )?;
     Ok(())
@@ -121,7 +122,8 @@ fn wakes_of(connection: &Connection, job: JobNo) -> Answer<Vec<WaitingAttempt>> 
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let due = Timestamp::from_micros(row.get("due")?);
-        found.push(WaitingAttempt { key: key_from(row)?, waits_for: WaitsFor::Time(due) });
+        let (key, priority) = (key_from(row)?, priority_from(row)?);
+        found.push(WaitingAttempt { key, priority, waits_for: WaitsFor::Time(due) });
     }
     Ok(found)
 }
@@ -142,14 +144,16 @@ fn ready_of(connection: &Connection, tenant: TenantNo, job: JobNo) -> Answer<Vec
         };
         let place = place_from(row)?;
         let waits_for = WaitsFor::Worker {
-            since: Timestamp::from_micros(row.get("ready_at")?),
+            since: Timestamp::from_micros(row.get("since")?),
             ahead: front.partition_point(|other| *other < place) as u32,
             opening: Opening {
                 from: sql_time(row.get("open_from")?),
                 until: sql_time(row.get("open_until")?),
             },
         };
-        found.push(WaitingAttempt { key: key_from(row)?, waits_for });
+        let given: bool = row.get("own_priority")?;
+        let priority = priority_from(row)?.filter(|_| given);
+        found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
     }
     Ok(found)
 }
@@ -163,7 +167,7 @@ fn place_from(row: &Row<'_>) -> Answer<Place> {
         row.get("lane")?,
         -row.get::<_, i64>("priority")?,
         row.get("should_start_by")?,
-        row.get("ready_at")?,
+        row.get("since")?,
         row.get("job_no")?,
         row.get("scheduled_at")?,
         row.get("sequence")?,

@@ -4,7 +4,7 @@ use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{RunKey, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing};
+use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing, Trigger};
 use rusqlite::{Connection, params};
 
 use crate::balance::Counts;
@@ -133,7 +133,12 @@ fn act(
             if job.next_at.is_none() && next_at.is_some() {
                 place(connection, job, *next_at, now)?;
             }
-            return Ok(Some(trigger::begin(connection, job, *n, now)?));
+            return Ok(Some(trigger::begin(
+                connection,
+                job,
+                Trigger { n: *n, priority: None },
+                now,
+            )?));
         }
         Action::Change(changed) => change(connection, job, changed, now)?,
     }

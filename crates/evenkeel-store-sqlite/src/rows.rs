@@ -2,6 +2,7 @@
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{History, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp};
 use evenkeel_store::{
@@ -271,12 +272,18 @@ fn skipped_from(row: &Row<'_>, key: RunKey) -> Answer<Option<SkippedTimes>> {
     Ok(Some(SkippedTimes { from: key.scheduled_at, to, count: count.unsigned_abs(), reason }))
 }
 
+/// The priority in the column of that name, if there is one.
+pub(crate) fn priority_from(row: &Row<'_>) -> Answer<Option<Priority>> {
+    let stored: Option<u8> = row.get("priority")?;
+    let priority = stored.map(Priority::try_from).transpose();
+    Ok(priority.map_err(|fault| StoreError::corrupt("a run", "priority", fault))?)
+}
+
 /// Puts an attempt into the queue for workers.
 pub(crate) struct ReadyRow<'a> {
     pub(crate) key: RunKey,
     pub(crate) tenant: TenantNo,
     pub(crate) ticket: &'a evenkeel_store::Ticket,
-    pub(crate) ready_at: Timestamp,
     pub(crate) fence: u32,
     pub(crate) crashes: u16,
     pub(crate) prev: Option<RunLink>,
@@ -292,7 +299,7 @@ impl ReadyRow<'_> {
             self.ticket.lane as u8,
             self.ticket.priority.get(),
             self.ticket.should_start_by.as_micros(),
-            self.ready_at.as_micros(),
+            self.ticket.since.as_micros(),
             scheduled_at,
             job_no,
             sequence,
@@ -307,6 +314,8 @@ impl ReadyRow<'_> {
             micros(self.ticket.open_from),
             micros(self.ticket.open_until),
             forbidden,
+            self.ticket.is_own_priority,
+            self.ticket.rise.0,
         ])?;
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! What the scheduler looks at: due jobs, changed jobs, wakes.
 
+use evenkeel_core::order::Priority;
 use evenkeel_core::{JobNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{DueJob, DueWake};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
-use crate::rows::{due_job_from, key_from};
+use crate::rows::{due_job_from, key_from, priority_from};
 
 pub(crate) fn load_due(
     connection: &Connection,
@@ -44,21 +45,21 @@ pub(crate) fn due_wakes(
 ) -> Answer<Vec<DueWake>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/look_ahead_wakes.sql"))?;
-    let mut found: Vec<(Timestamp, RunKey, bool)> = Vec::new();
+    let mut found: Vec<(Timestamp, RunKey, bool, Option<Priority>)> = Vec::new();
     for shard in shards {
         let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
         while let Some(row) = rows.next()? {
             let due = Timestamp::from_micros(row.get("due")?);
-            found.push((due, key_from(row)?, row.get("has_checkpoint")?));
+            found.push((due, key_from(row)?, row.get("has_checkpoint")?, priority_from(row)?));
         }
     }
     found.sort_unstable();
     found.truncate(limit as usize);
     let mut load = connection.prepare_cached(include_str!("../queries/load_jobs.sql"))?;
     let mut wakes = Vec::with_capacity(found.len());
-    for (due, key, has_checkpoint) in found {
+    for (due, key, has_checkpoint, priority) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DueWake { due, key, has_checkpoint, job: due_job_from(row)? });
+            wakes.push(DueWake { due, key, has_checkpoint, priority, job: due_job_from(row)? });
         }
     }
     Ok(wakes)

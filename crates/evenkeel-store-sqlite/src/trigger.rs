@@ -1,8 +1,9 @@
 //! Runs that somebody asks for.
 
+use evenkeel_core::order::Priority;
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, JobNo, Origin, RunKey, Sequence, Shard, Span, TenantNo, Timestamp};
-use evenkeel_store::{Job, Now, StoreError, Triggered};
+use evenkeel_store::{Job, Now, StoreError, Trigger, Triggered};
 use rusqlite::{Connection, params};
 
 use crate::clock::resolve;
@@ -13,7 +14,7 @@ pub(crate) fn trigger(
     connection: &Connection,
     tenant: TenantNo,
     id: JobId,
-    n: u32,
+    ask: Trigger,
     now: Now,
 ) -> Answer<Triggered> {
     let Some(job) = jobs::get(connection, tenant, id)? else { return Ok(Triggered::NotFound) };
@@ -23,17 +24,22 @@ pub(crate) fn trigger(
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let key = begin(connection, &job, n, resolve(now))?;
+    let key = begin(connection, &job, ask, resolve(now))?;
     watch::touch(connection, job.no)?;
     Ok(Triggered::Accepted(key))
 }
 
 /// Opens a chain that waits to be fired now. Of a paused job it is for a moment after the pause,
 /// so that it is not stopped with what was before.
-pub(crate) fn begin(connection: &Connection, job: &Job, n: u32, now: Timestamp) -> Answer<RunKey> {
+pub(crate) fn begin(
+    connection: &Connection,
+    job: &Job,
+    ask: Trigger,
+    now: Timestamp,
+) -> Answer<RunKey> {
     let tick = Span::from_micros(1);
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-    let sequence = free_sequence(connection, job.no, n, at)?;
+    let sequence = free_sequence(connection, job.no, ask.n, at)?;
     let key = RunKey { sequence, ..RunKey::regular(job.no, at) };
     connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
         Shard::of(job.no).0,
@@ -43,6 +49,7 @@ pub(crate) fn begin(connection: &Connection, job: &Job, n: u32, now: Timestamp) 
         sequence.bits(),
         key.attempt.0,
         job.tenant.0,
+        ask.priority.map(Priority::get),
     ])?;
     connection
         .prepare_cached("UPDATE job_state SET live = live + 1 WHERE job_no = ?1")?

@@ -7,9 +7,12 @@ use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
     JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
     NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore,
-    Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
+    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
+    WakeFire,
 };
+
+use rusqlite::Connection;
 
 use crate::clock::{resolve, system_time};
 use crate::queue::Urgency::{Batch, Command, End};
@@ -103,13 +106,13 @@ impl JobStore for SqliteStore {
         &self,
         scope: &Scope,
         id: JobId,
-        n: u32,
+        ask: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 2, move |session| {
-                trigger::trigger(session.connection(), tenant, id, n, now)
+                trigger::trigger(session.connection(), tenant, id, ask, now)
             })
             .await
     }
@@ -306,6 +309,19 @@ impl RunStore for SqliteStore {
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         let pools = pools.to_vec();
         self.engine_readers.read(move |db| runs::owned::waiting(db, &pools, limit)).await
+    }
+
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Result<u32, StoreError> {
+        let (pools, now) = (pools.to_vec(), resolve(now));
+        let ahead =
+            move |db: &Connection| runs::choose::waiting_ahead(db, &pools, place, limit, now);
+        self.engine_readers.read(ahead).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_core::advance::{DueTime, advance};
+use evenkeel_core::aging::Aging;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Periodic, Schedule};
 use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
-use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket};
+use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket, Trigger, Waited};
 use uuid::Uuid;
 
 /// When every case begins: the start of a slot, in 2030.
@@ -205,9 +206,25 @@ impl Begin {
 
 /// The place in the queue of an attempt of `job` that must start by `should_start_by`, at `now`.
 pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Ticket {
+    let waited = Waited { since: now, priority: None, aging: &Aging::default() };
+    ticket_with(job, should_start_by, now, waited)
+}
+
+/// The same for one that has waited.
+pub fn ticket_with(
+    job: &DueJob,
+    should_start_by: Timestamp,
+    now: Timestamp,
+    waited: Waited<'_>,
+) -> Ticket {
     let definition = definition_of(job);
     let average = definition.average(job.history.average_good_duration);
-    Ticket::new(&definition, should_start_by, average, now)
+    Ticket::new(&definition, should_start_by, average, now, waited)
+}
+
+/// A run is asked for with its job's priority; `n` tells those of one moment apart.
+pub fn plain_trigger(n: u32) -> Trigger {
+    Trigger { n, priority: None }
 }
 
 /// The definition of a loaded job.

@@ -20,9 +20,11 @@ mod list_control;
 mod list_events;
 mod list_lists;
 mod list_promises;
+mod list_queue;
 pub mod model;
 pub mod orders;
 mod paging;
+mod queue_play;
 pub mod rig;
 
 use std::any::Any;

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use evenkeel_core::aging::Aging;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
@@ -10,10 +11,10 @@ use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestam
 use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
     FireResult, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
-    Role, Run, RunFilter, Scope, Store, Then, Traces, Triggered, WakeFire,
+    Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered, Waited, WakeFire,
 };
 
-use crate::fixtures::{Begin, at, fire_of, new_node, now, ticket_of};
+use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
 use crate::{Opened, Reopen};
 
 /// The weight of the newest duration in all cases.
@@ -219,6 +220,7 @@ impl Rig {
             finished_at: held.key.scheduled_at.saturating_add(Span::from_secs(5)),
             results: Results::default(),
             then,
+            priority: None,
             traces: Traces::default(),
             watch: false,
         }
@@ -280,7 +282,12 @@ impl Rig {
 
     /// Asks for a run that is accepted.
     pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> RunKey {
-        let asked = self.store.trigger(&self.scope, known.id, n, now(secs)).await;
+        self.trigger_with(known, plain_trigger(n), secs).await
+    }
+
+    /// The same, with what is asked for in full.
+    pub async fn trigger_with(&self, known: Known, ask: Trigger, secs: i64) -> RunKey {
+        let asked = self.store.trigger(&self.scope, known.id, ask, now(secs)).await;
         match asked.expect("a run can be asked for") {
             Triggered::Accepted(key) => key,
             other => panic!("not accepted: {other:?}"),
@@ -349,18 +356,22 @@ pub fn claim_of(node: NodeNo, room: usize) -> Claim {
         pools: vec![DEFAULT_POOL.into()],
         room,
         guaranteed: [0; 3],
+        aging: Aging::default(),
     }
 }
 
 /// The fire of a loaded wake.
 pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
     let should_start_by = wake.due.saturating_add(Span::from_secs(60));
-    WakeFire {
-        due: wake.due,
-        key: wake.key,
-        tenant: wake.job.tenant,
-        start: begin.of(&wake.job, should_start_by, wake.due),
-    }
+    let start = match begin {
+        Begin::Claimed => Start::Claimed,
+        Begin::Queued => {
+            let aging = &Aging::default();
+            let waited = Waited { since: wake.due, priority: wake.priority, aging };
+            Start::Queued(ticket_with(&wake.job, should_start_by, wake.due, waited))
+        }
+    };
+    WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }
 }
 
 /// The next attempt of the same run.

@@ -1,6 +1,7 @@
 //! Verbs on jobs, reached by users.
 
 use async_trait::async_trait;
+use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::{JobFacts, JobStatus, NotAllowed, Standing};
 use evenkeel_core::{About, Definition, History, JobId, JobNo, RunKey, Slot, TenantNo, Timestamp};
@@ -129,6 +130,15 @@ pub struct JobChange {
     pub next_at: Option<Option<Timestamp>>,
 }
 
+/// A request to run now.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Trigger {
+    /// Tells triggers of one microsecond apart.
+    pub n: u32,
+    /// The priority of this run, if it is not to have its job's.
+    pub priority: Option<Priority>,
+}
+
 /// What became of a request to run now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Triggered {
@@ -181,7 +191,9 @@ pub trait JobStore: Send + Sync {
     /// it twice. What an order may do was decided by
     /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
-    /// end that comes at the same time. Every order that is obeyed raises the job's generation.
+    /// end that comes at the same time. Every order that is obeyed raises the job's generation. Another
+    /// priority reaches what waits in the queue, but not what was given one of its own, and takes
+    /// nothing of what was waited.
     async fn order(
         &self,
         scope: &Scope,
@@ -223,13 +235,14 @@ pub trait JobStore: Send + Sync {
     async fn all_job_counts(&self) -> Result<JobCounts, StoreError>;
 
     /// Asks for a run now, beside the schedule, whose rhythm it does not disturb. The chain is
-    /// live from here on. `n` tells triggers of one microsecond apart. A paused job runs, too, but
-    /// not for the moment of its pause: then the run is for the one after.
+    /// live from here on, and has the priority that was asked for to its end, whatever becomes of
+    /// its job's. A paused job runs, too, but not for the moment of its pause: then the run is for
+    /// the one after.
     async fn trigger(
         &self,
         scope: &Scope,
         id: JobId,
-        n: u32,
+        ask: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError>;
 

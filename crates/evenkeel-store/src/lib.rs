@@ -48,7 +48,9 @@ pub use events::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
     NewEvent,
 };
-pub use jobs::{Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Triggered};
+pub use jobs::{
+    Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Trigger, Triggered,
+};
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
 };
@@ -68,11 +70,12 @@ pub use row::{
 };
 pub use runs::{
     Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune,
-    Pruned, Requeue, Results, Run, RunCancelled, RunFilter, RunStore, WaitingAttempt, WaitsFor,
+    Pruned, QueuePlace, Requeue, Results, Run, RunCancelled, RunFilter, RunStore, WaitingAttempt,
+    WaitsFor,
 };
 pub use schedules::{
     ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, Postpone, RunLink,
-    ScheduleStore, Start, Supersede, Ticket, WakeFire,
+    ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::Lane;
+use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobId, NodeNo, Progress, RunKey, Span, TenantNo, Timestamp};
 
@@ -22,6 +23,19 @@ pub struct Claim {
     pub room: usize,
     /// Of each lane, this many before an earlier lane takes the rest.
     pub guaranteed: [usize; Lane::ALL.len()],
+    /// How waiting counts.
+    pub aging: Aging,
+}
+
+/// A place in the queue, at some moment.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct QueuePlace {
+    /// In this lane. Earlier ones go before.
+    pub lane: Lane,
+    /// At this rank. Higher ones of the lane go before, and of equal ones whoever came earlier.
+    pub rank: Rank,
+    /// How waiting counts.
+    pub aging: Aging,
 }
 
 /// An attempt that a worker has got.
@@ -37,6 +51,10 @@ pub struct ClaimedAttempt {
     pub definition: String,
     /// What an earlier attempt has saved.
     pub checkpoint: Option<Vec<u8>>,
+    /// Since when it waited.
+    pub since: Timestamp,
+    /// The priority that this run was given, whatever its job's is.
+    pub priority: Option<Priority>,
 }
 
 /// What a worker has got.
@@ -84,6 +102,8 @@ pub struct Finish {
     pub results: Results,
     /// What follows.
     pub then: Then,
+    /// The priority that this run was given: if it is tried again, it keeps it.
+    pub priority: Option<Priority>,
     /// What becomes of what it said while it ran.
     pub traces: Traces,
     /// Its job is to be judged, even if it ended well.
@@ -196,6 +216,8 @@ pub struct Cancellation {
 pub struct WaitingAttempt {
     /// Which one.
     pub key: RunKey,
+    /// The priority that its run was given, whatever its job's is.
+    pub priority: Option<Priority>,
     /// For what.
     pub waits_for: WaitsFor,
 }
@@ -207,10 +229,11 @@ pub enum WaitsFor {
     Time(Timestamp),
     /// A worker of its pool.
     Worker {
-        /// It came into the queue then.
+        /// It could first have been claimed then.
         since: Timestamp,
         /// So many of its own tenant's are before it among the first ten thousand of its pool,
-        /// counted no further than a thousand.
+        /// counted no further than a thousand. What they have waited is left out of account: it is
+        /// their priorities that are compared.
         ahead: u32,
         /// When it may be claimed.
         opening: Opening,
@@ -258,7 +281,8 @@ pub struct Pruned {
 #[async_trait]
 pub trait RunStore: Send + Sync {
     /// Gives a worker the first attempts of its pools in the order of dispatch, a lane's guaranteed
-    /// places first. No attempt is given twice, nor outside of the time in which it may be claimed,
+    /// places first: by lane, then by what they rank at now (the higher of their priority and of what
+    /// their waiting makes of it), then by deadline, then by since when they wait. No attempt is given twice, nor outside of the time in which it may be claimed,
     /// nor to a node that it forbids. The committed claim is the start. A node that is no longer
     /// alive gets nothing.
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError>;
@@ -333,6 +357,17 @@ pub trait RunStore: Send + Sync {
     /// How many attempts of these pools wait for a worker, counted no further than `limit`. Those
     /// that were not open when they came are left out: no worker could take them.
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
+
+    /// How many attempts of these pools would be claimed before one that comes now and stands
+    /// there, counted no further than `limit`. Those that were not open when they came are left
+    /// out.
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Result<u32, StoreError>;
 
     /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started
     /// or is in the queue. A retry or trigger that waits for its time is pending: it is shown to

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{
@@ -55,6 +56,8 @@ pub struct DueWake {
     pub key: RunKey,
     /// Has an earlier attempt saved a checkpoint? Only a claim hands it over.
     pub has_checkpoint: bool,
+    /// The priority that this run was given, whatever its job's is.
+    pub priority: Option<Priority>,
     /// Its job.
     pub job: DueJob,
 }
@@ -79,6 +82,12 @@ pub struct Ticket {
     pub lane: Lane,
     /// Its weight in the lane.
     pub priority: Priority,
+    /// It was given to this run: a change of its job's does not change it.
+    pub is_own_priority: bool,
+    /// Since when it waits: when it could first have been claimed.
+    pub since: Timestamp,
+    /// What waiting does for it.
+    pub rise: Rise,
     /// Its deadline.
     pub should_start_by: Timestamp,
     /// Only one such may wait.
@@ -93,6 +102,17 @@ pub struct Ticket {
     pub forbidden_nodes: Vec<String>,
 }
 
+/// Since when an attempt waits, and what that counts for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Waited<'a> {
+    /// When it could first have been claimed.
+    pub since: Timestamp,
+    /// The priority that this run was given, if it was.
+    pub priority: Option<Priority>,
+    /// How waiting counts.
+    pub aging: &'a Aging,
+}
+
 impl Ticket {
     /// The place of an attempt of a job that must start by `should_start_by`, takes `average`, and
     /// comes into the queue at `now`.
@@ -101,15 +121,21 @@ impl Ticket {
         should_start_by: Timestamp,
         average: Span,
         now: Timestamp,
+        waited: Waited<'_>,
     ) -> Self {
         let opening = Opening::of(definition, average, now);
+        let priority = waited.priority.unwrap_or(definition.priority);
+        let since = opening.from.map_or(waited.since, |from| waited.since.max(from));
         Self {
+            is_own_priority: waited.priority.is_some(),
+            since,
+            rise: waited.aging.rise(priority, since),
             open_from: opening.from,
             open_until: opening.until,
             forbidden_nodes: definition.dont_run_on_nodes.clone(),
             pool: definition.pool.clone(),
             lane: definition.lane,
-            priority: definition.priority,
+            priority,
             should_start_by,
             dedup_key: definition.dedup_key.clone(),
             concurrency_key: definition.concurrency_key.clone(),

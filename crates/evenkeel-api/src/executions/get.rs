@@ -34,5 +34,9 @@ pub(crate) async fn get(
 ) -> Result<Json<ExecutionView>, Problem> {
     params.finish()?;
     let run = app.runs.get(&caller.scope, read_id(&id)?).await?;
-    Ok(Json(run.into()))
+    let waits = app.jobs.waits(&caller.scope, &run).await?;
+    let mut view = ExecutionView::from(run);
+    view.priority = waits.map(|waits| waits.priority.get());
+    view.effective_priority = waits.map(|waits| waits.effective_priority.get());
+    Ok(Json(view))
 }

@@ -101,6 +101,12 @@ pub struct ExecutionView {
     pub cpu_time_ms: Option<u64>,
     /// The most memory it had, rounded up.
     pub memory_peak_mb: Option<i64>,
+    /// Its priority, while it waits: its own, or its job's. Lists leave it out.
+    #[schema(maximum = 100)]
+    pub priority: Option<u8>,
+    /// What its waiting has made of that. Lists leave it out.
+    #[schema(maximum = 100)]
+    pub effective_priority: Option<u8>,
     /// The times it stands for, if they were skipped.
     pub skipped: Option<SkippedView>,
     /// Whatever else is kept with it.
@@ -144,6 +150,8 @@ impl From<Run> for ExecutionView {
             }),
             cpu_time_ms: run.results.cpu_time.map(Span::as_millis),
             memory_peak_mb: run.results.memory_peak_kb.map(|kb| kb.saturating_add(1023) / 1024),
+            priority: None,
+            effective_priority: None,
             skipped: run.skipped.map(SkippedView::from),
             metadata: Map::new(),
         }

@@ -36,6 +36,14 @@ pub struct ReasonView {
     /// How many of your own runs are before it in the queue; 1000 stands for more, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u32>,
+    /// The priority of the run that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 100)]
+    pub priority: Option<u8>,
+    /// What its waiting has made of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 100)]
+    pub effective_priority: Option<u8>,
     /// The time that the waiting run is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -81,12 +89,16 @@ impl From<Why> for ReasonView {
             Why::Blackout { .. } => of("blackout"),
             Why::RetryPending { retry, .. } => Self { retry: Some(retry), ..of("retry_pending") },
             Why::TriggerPending { .. } => of("trigger_pending"),
-            Why::WaitingInQueue { scheduled_at, since, ahead } => Self {
-                scheduled_at: Some(scheduled_at),
-                since: Some(since),
-                ahead: Some(ahead),
-                ..of("waiting_in_queue")
-            },
+            Why::WaitingInQueue { scheduled_at, since, ahead, priority, effective_priority } => {
+                Self {
+                    scheduled_at: Some(scheduled_at),
+                    since: Some(since),
+                    ahead: Some(ahead),
+                    priority: Some(priority.get()),
+                    effective_priority: Some(effective_priority.get()),
+                    ..of("waiting_in_queue")
+                }
+            }
             Why::NoNodeAllowed { forbidden } => {
                 Self { forbidden: Some(forbidden), ..of("no_node_allowed") }
             }

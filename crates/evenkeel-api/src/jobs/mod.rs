@@ -39,7 +39,7 @@ pub use list::JobList;
 pub use next::{NextTimeView, NextTimesView};
 pub use schedule::{BlackoutView, HoursView, ScheduleForm, ScheduleView};
 pub use stats::JobStats;
-pub use trigger::TriggeredView;
+pub use trigger::{TriggerDocument, TriggeredView};
 pub use view::JobView;
 
 pub(crate) use bulk::*;

@@ -3,15 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use evenkeel_commands::read_trigger;
 use evenkeel_core::{JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::read_id;
 use crate::auth::Caller;
-use crate::body::NoBody;
+use crate::body::MaybeJson;
 use crate::params::{Params, PathId};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
 /// A run that will start as soon as there is room.
@@ -31,20 +32,31 @@ pub struct TriggeredView {
     pub scheduled_at: Timestamp,
 }
 
-/// Runs a job now, beside its schedule, whose rhythm this does not disturb.
+/// What a run that is asked for is to be like.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriggerDocument {
+    /// Its priority, and its retries'; the job's if it is left out.
+    #[schema(maximum = 100)]
+    pub priority: Option<u8>,
+}
+
+/// Runs a job now, beside its schedule, whose rhythm this does not disturb. Without a body the run has
+/// its job's priority.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/{id}/trigger",
     operation_id = "trigger_job",
     tag = "jobs",
     params(("id" = uuid::Uuid, Path, description = "Which job")),
+    request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
     responses(
         (status = 202, description = "It will run", body = TriggeredView),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
         (status = 409, description = "It is busy, or its state does not allow it", body = Problem,
          content_type = "application/problem+json"),
-        (status = 422, description = "A parameter is wrong", body = Problem,
+        (status = 422, description = "A parameter or field is wrong", body = Problem,
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),
@@ -55,10 +67,12 @@ pub(crate) async fn trigger(
     caller: Caller,
     PathId(id): PathId,
     params: Params,
-    _: NoBody,
+    MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
     params.finish()?;
-    let accepted = app.jobs.trigger(&caller.scope, read_id(&id)?).await?;
+    let priority = read_trigger(document.as_ref())
+        .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
+    let accepted = app.jobs.trigger(&caller.scope, read_id(&id)?, priority).await?;
     let view = TriggeredView {
         run_id: accepted.key.run_id(),
         execution_id: accepted.key.execution_id(),

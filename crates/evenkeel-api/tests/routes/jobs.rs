@@ -219,6 +219,20 @@ async fn a_body_that_would_not_be_heeded_is_refused() {
 }
 
 #[tokio::test]
+async fn a_trigger_may_have_a_priority_which_is_shown_while_it_waits() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 5, "priority": 20})).await;
+    let path = format!("/api/v1/jobs/{}/trigger", job["id"].as_str().unwrap());
+    for wrong in [json!({"priority": 101}), json!({"priority": "high"}), json!([])] {
+        world.post(&path, Some(wrong)).await.problem(422, "invalid-parameter");
+    }
+    let accepted = world.post(&path, Some(json!({"priority": 90}))).await.expect(202);
+    let run = format!("/api/v1/executions/{}", accepted["run_id"].as_str().unwrap());
+    let waits = world.get(&run).await.expect(200);
+    assert_eq!((&waits["priority"], &waits["effective_priority"]), (&json!(90), &json!(90)));
+}
+
+#[tokio::test]
 async fn what_is_no_id_is_the_id_of_nothing() {
     let world = World::new().await;
     for path in [

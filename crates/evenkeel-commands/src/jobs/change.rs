@@ -1,9 +1,10 @@
 //! Commands: they change something, and wake whoever waits for it.
 
 use evenkeel_core::job::Bounds;
+use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::Timetable;
 use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
-use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Triggered};
+use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Trigger, Triggered};
 use serde_json::Value;
 
 use super::Jobs;
@@ -72,11 +73,16 @@ impl Jobs {
         Ok(created)
     }
 
-    /// Asks for a run now, beside the schedule.
-    pub async fn trigger(&self, scope: &Scope, id: JobId) -> Result<Accepted, CommandError> {
+    /// Asks for a run now, beside the schedule, with a priority of its own if one is given.
+    pub async fn trigger(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        priority: Option<Priority>,
+    ) -> Result<Accepted, CommandError> {
         // Only the low bits count; they tell triggers of one microsecond apart.
         let n = self.chance.bits() as u32;
-        match self.store.trigger(scope, id, n, Now::Database).await? {
+        match self.store.trigger(scope, id, Trigger { n, priority }, Now::Database).await? {
             Triggered::Accepted(key) => {
                 self.announce(Signal::Jobs).await;
                 self.tell_requested(scope, id, key).await;

@@ -43,6 +43,7 @@ impl Jobs {
                 running_since: job.running_since,
                 waiting: &waiting,
                 workers: &workers,
+                aging: self.aging,
             },
             now,
         );
@@ -51,11 +52,12 @@ impl Jobs {
 }
 
 fn in_core(waiting: WaitingAttempt) -> Waiting {
-    let WaitingAttempt { key, waits_for } = waiting;
+    let WaitingAttempt { key, priority, waits_for } = waiting;
     Waiting {
         scheduled_at: key.scheduled_at,
         origin: key.sequence.origin(),
         attempt: key.attempt,
+        priority,
         waits_for: match waits_for {
             store::WaitsFor::Time(due) => WaitsFor::Time(due),
             store::WaitsFor::Worker { since, ahead, opening } => WaitsFor::Worker {

@@ -11,10 +11,12 @@ mod foresee;
 mod many;
 mod tell;
 mod update;
+mod waits;
 
 use std::sync::Arc;
 
 use evenkeel_core::JobId;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::chance::Chance;
 use evenkeel_store::Store;
 
@@ -32,6 +34,7 @@ pub use explain::JobExplanation;
 pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
 pub use many::{BulkAction, BulkCommand, BulkOutcome, REFUSALS_TOLD_MAX, Refusal, Which};
 pub use update::Edit;
+pub use waits::Waits;
 
 /// What people do with jobs.
 #[derive(Clone)]
@@ -41,6 +44,7 @@ pub struct Jobs {
     executors: Arc<dyn ExecutorCheck>,
     balance: Arc<Balance>,
     creator: Arc<Creator>,
+    aging: Aging,
 }
 
 impl Jobs {
@@ -53,7 +57,13 @@ impl Jobs {
     ) -> Self {
         let (same_store, same_chance) = (Arc::clone(&store), Arc::clone(&chance));
         let creator = Arc::new(Creator::new(same_store, same_chance, Arc::clone(&balance)));
-        Self { store, chance, executors, balance, creator }
+        Self { store, chance, executors, balance, creator, aging: Aging::default() }
+    }
+
+    /// The same, if waiting counts as `aging` says.
+    #[must_use]
+    pub fn with_aging(self, aging: Aging) -> Self {
+        Self { aging, ..self }
     }
 
     /// The executors jobs may name.

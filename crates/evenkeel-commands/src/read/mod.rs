@@ -17,6 +17,7 @@ mod schedule;
 mod shape;
 mod strangers;
 mod timing;
+mod trigger;
 
 use evenkeel_core::{About, Definition, Schedule, TenantNo};
 use serde_json::Value;
@@ -32,6 +33,7 @@ pub(crate) use fields::Fields;
 pub use misread::Misread;
 pub(crate) use strangers::is_set_by_the_server;
 pub(crate) use timing::{Timing, read as read_timing};
+pub use trigger::read_trigger;
 
 /// What a document says about a job.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -42,6 +42,7 @@ fn facts<'a>(definition: &'a Definition, workers: &'a [String]) -> Facts<'a> {
         running_since: None,
         waiting: &[],
         workers,
+        aging: Aging::default(),
     }
 }
 
@@ -50,6 +51,7 @@ fn in_queue(open_from: Option<Timestamp>, open_until: Option<Timestamp>) -> Wait
         scheduled_at: earlier(60),
         origin: Origin::Schedule,
         attempt: Attempt(0),
+        priority: None,
         waits_for: WaitsFor::Worker { since: earlier(50), ahead: 7, open_from, open_until },
     }
 }
@@ -252,4 +254,23 @@ fn what_a_blackout_held_back_starts_in_a_moment_when_it_ends() {
     let due = Facts { next_at: Some(earlier(1800)), ..facts(&job, &workers) };
     assert_eq!(explain(&due, NOW).reasons, [Why::Starting]);
     assert_eq!(codes(&explain(&due, later(60))), ["no_capacity"]);
+}
+
+#[test]
+fn what_waiting_has_made_of_a_priority_is_told() {
+    let (job, workers) = (job(), workers());
+    let since = earlier(2 * 3600);
+    let seen = |priority: Option<Priority>| {
+        let waits_for = WaitsFor::Worker { since, ahead: 0, open_from: None, open_until: None };
+        let waiting = [Waiting { priority, waits_for, ..in_queue(None, None) }];
+        let facts = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
+        match explain(&facts, NOW).reasons[..] {
+            [Why::WaitingInQueue { priority, effective_priority, .. }, ..] => {
+                (priority.get(), effective_priority.get())
+            }
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(seen(None), (job.priority.get(), 100));
+    assert_eq!(seen(Priority::try_from(42).ok()), (42, 100));
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use evenkeel_core::advance::{DueTime, SkipReason, WhenBusy, advance, skip_due, when_busy};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::{Lane, share_room};
+use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{JobNo, RunKey, Schedule, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket};
+use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket, Waited};
 use tracing::debug;
 
 use super::Scheduler;
@@ -36,7 +36,8 @@ impl Scheduler {
         let mut places = room.places;
         let mut deferred = 0;
         let (mut batch, mut taken) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        for (lane, share) in Lane::ALL.into_iter().zip(share_room(count, waiting)) {
+        let shares = self.life.settings.shares.split(count, waiting);
+        for (lane, share) in Lane::ALL.into_iter().zip(shares) {
             for _ in 0..share {
                 let Some((job, mut entry)) = self.future.take_due(lane) else { break };
                 // A time that is only to be recorded as skipped waits for nothing.
@@ -96,7 +97,9 @@ impl Scheduler {
                 return (scheduled, Start::Claimed);
             }
             let deadline = entry.deadline_of(scheduled);
-            (scheduled, Start::Queued(Ticket::new(definition, deadline, average, now)))
+            let aging = &self.life.settings.aging;
+            let waited = Waited { since: scheduled, priority: None, aging };
+            (scheduled, Start::Queued(Ticket::new(definition, deadline, average, now, waited)))
         });
         Fire {
             skip: advanced.skip,
@@ -156,6 +159,7 @@ impl Scheduler {
                 definition: Arc::clone(&entry.definition),
                 started_at: now,
                 checkpoint: None,
+                priority: None,
             });
         }
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
 use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
-    DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, WakeFire,
+    DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, Waited, WakeFire,
 };
 use tracing::warn;
 
@@ -15,6 +16,14 @@ use crate::incarnation::Incarnation;
 
 /// A definition, or why it is none.
 type Readable = Result<Arc<Definition>, StoreError>;
+
+/// A wake that is about to be fired.
+struct Decided {
+    fire: WakeFire,
+    definition: Readable,
+    /// The priority that its run was given.
+    priority: Option<Priority>,
+}
 
 impl Scheduler {
     /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
@@ -46,9 +55,9 @@ impl Scheduler {
             return Ok((0, due > put_off.len()));
         }
         let life = Arc::clone(&self.life);
-        let oldest = batch.iter().map(|(fire, _)| fire.key.scheduled_at).min().unwrap_or(now);
+        let oldest = batch.iter().map(|wake| wake.fire.key.scheduled_at).min().unwrap_or(now);
         let under_way = life.bound.set_out(oldest).await;
-        let fires = batch.iter().map(|(fire, _)| fire.clone()).collect();
+        let fires = batch.iter().map(|wake| wake.fire.clone()).collect();
         let fired = match life.store.fire_wakes(life.node, fires, Incarnation::NOW).await {
             Ok(fired) => fired,
             Err(error) => self.read_back_wakes(&batch, error).await,
@@ -66,12 +75,14 @@ impl Scheduler {
         read: Readable,
         now: Timestamp,
         places: &mut usize,
-    ) -> (WakeFire, Readable) {
+    ) -> Decided {
+        let priority = wake.priority;
         let definition = match read {
             Ok(definition) => definition,
             Err(fault) => {
                 let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
-                return (WakeFire { due, key, tenant, start: Start::Claimed }, Err(fault));
+                let fire = WakeFire { due, key, tenant, start: Start::Claimed };
+                return Decided { fire, definition: Err(fault), priority };
             }
         };
         let direct = self.life.worker.takes_directly(&definition, &self.life.settings);
@@ -82,15 +93,20 @@ impl Scheduler {
         } else {
             let past = definition.past(&wake.job.history, wake.job.since);
             let deadline = deadline(&definition, &wake, &past);
-            Start::Queued(Ticket::new(&definition, deadline, past.average, now))
+            let aging = &self.life.settings.aging;
+            let waited = Waited { since: wake.due, priority, aging };
+            Start::Queued(Ticket::new(&definition, deadline, past.average, now, waited))
         };
-        (WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }, Ok(definition))
+        let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
+        let fire = WakeFire { due, key, tenant, start };
+        Decided { fire, definition: Ok(definition), priority }
     }
 
-    fn apply_wakes(&mut self, batch: Vec<(WakeFire, Readable)>, fired: Fired) -> usize {
+    fn apply_wakes(&mut self, batch: Vec<Decided>, fired: Fired) -> usize {
         self.life.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
-        for ((wake, definition), result) in batch.into_iter().zip(fired.results) {
+        for (decided, result) in batch.into_iter().zip(fired.results) {
+            let Decided { fire: wake, definition, priority } = decided;
             match (result, &wake.start) {
                 (FireResult::Fired(fence), Start::Claimed) => {
                     count += 1;
@@ -108,6 +124,7 @@ impl Scheduler {
                         definition,
                         started_at: fired.now,
                         checkpoint: None,
+                        priority,
                     });
                 }
                 (FireResult::Fired(_), Start::Queued(ticket)) => {
@@ -145,15 +162,11 @@ impl Scheduler {
         self.life.worker.refuse(&owned, &fault.to_string());
     }
 
-    async fn read_back_wakes(
-        &mut self,
-        batch: &[(WakeFire, Readable)],
-        error: StoreError,
-    ) -> Fired {
+    async fn read_back_wakes(&mut self, batch: &[Decided], error: StoreError) -> Fired {
         warn!(error = &error as &dyn std::error::Error, "reading back what was woken");
         self.life.raise_doubt();
         self.look = true;
-        let keys: Vec<_> = batch.iter().map(|(wake, _)| wake.key).collect();
+        let keys: Vec<_> = batch.iter().map(|wake| wake.fire.key).collect();
         let owned = self.owned_of(&keys).await;
         let mut now = self.life.db_now();
         let results = keys

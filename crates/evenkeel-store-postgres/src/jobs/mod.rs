@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, Slot, Timestamp};
 use evenkeel_store::{
     Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Obeyed, Order, Page,
-    PageRequest, Registered, Scope, SlotLoad, StoreError, Triggered,
+    PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
 use uuid::Uuid;
 
@@ -96,10 +96,10 @@ impl JobStore for PostgresStore {
         &self,
         scope: &Scope,
         id: JobId,
-        n: u32,
+        ask: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
-        trigger::trigger(self, scope, id, n, now).await
+        trigger::trigger(self, scope, id, ask, now).await
     }
 
     async fn slot_loads(

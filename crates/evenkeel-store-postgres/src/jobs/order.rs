@@ -249,13 +249,14 @@ async fn end(
     Ok(taken)
 }
 
-/// When and where what waits in the queue may be claimed, as arrays.
+/// When and where what waits in the queue may be claimed, and how soon, as arrays.
 #[derive(Default)]
 struct OpeningColumns {
     job_no: Vec<i64>,
     from: Vec<Option<i64>>,
     until: Vec<Option<i64>>,
     forbidden: Vec<Option<String>>,
+    priority: Vec<i16>,
 }
 
 impl OpeningColumns {
@@ -267,13 +268,14 @@ impl OpeningColumns {
         self.from.push(micros(opening.from));
         self.until.push(micros(opening.until));
         self.forbidden.push(name_list(&definition.dont_run_on_nodes));
+        self.priority.push(i16::from(definition.priority.get()));
     }
 
     async fn write(&self, connection: &Connection) -> Tried<()> {
-        let Self { job_no, from, until, forbidden } = self;
+        let Self { job_no, from, until, forbidden, priority } = self;
         if !job_no.is_empty() {
             let sql = include_str!("../../queries/order_open_ready.sql");
-            connection.change(sql, &[job_no, from, until, forbidden]).await?;
+            connection.change(sql, &[job_no, from, until, forbidden, priority]).await?;
         }
         Ok(())
     }

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use evenkeel_core::status::Command;
 use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Sequence, Timestamp};
-use evenkeel_store::{Job, Now, Scope, StoreError, Triggered};
+use evenkeel_store::{Job, Now, Scope, StoreError, Trigger, Triggered};
 use uuid::Uuid;
 
 use super::order::read_clock;
 use super::read::get_job;
 use crate::PostgresStore;
-use crate::columns::{get, micros, sequence};
+use crate::columns::{get, micros, priority, sequence};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
@@ -18,6 +18,7 @@ struct Args {
     tenant: i32,
     id: Uuid,
     n: u32,
+    priority: Option<i16>,
     now: Option<i64>,
 }
 
@@ -25,10 +26,11 @@ pub(super) async fn trigger(
     store: &PostgresStore,
     scope: &Scope,
     id: JobId,
-    n: u32,
+    ask: Trigger,
     now: Now,
 ) -> Result<Triggered, StoreError> {
-    let args = Args { tenant: scope.tenant.0, id: id.0, n, now: micros(now.literal()) };
+    let (tenant, id, now) = (scope.tenant.0, id.0, micros(now.literal()));
+    let args = Args { tenant, id, n: ask.n, priority: priority(ask.priority), now };
     store
         .api
         .run(args, |connection, args| async move {
@@ -45,8 +47,8 @@ pub(super) async fn trigger(
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<RunKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = include_str!("../../queries/trigger.sql");
-    let row =
-        connection.maybe_row(sql, &[&args.now, &args.id, &args.tenant, &sequence(number)]).await?;
+    let Args { tenant, id, priority, now, .. } = args;
+    let row = connection.maybe_row(sql, &[now, id, tenant, &sequence(number), priority]).await?;
     row.map(|row| Ok(first_attempt(get(&row, 0)?, get(&row, 1)?, number))).transpose()
 }
 
@@ -80,7 +82,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     let key = *keys.first().ok_or(Failure::Again)?;
     let sql = include_str!("../../queries/trigger_open.sql");
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
-    connection.change(sql, &[&job.no.0, &at, &number]).await?;
+    connection.change(sql, &[&job.no.0, &at, &number, &args.priority]).await?;
     Ok(Triggered::Accepted(key))
 }
 

@@ -1,14 +1,13 @@
 //! Claiming: out of the queue, into the history, in one transaction.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::Lane;
 use evenkeel_core::{RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now, StoreError};
 use tokio_postgres::Row;
 
+use super::choose::{Candidate, choose};
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, get, key, micros, time};
 use crate::error::Tried;
@@ -46,11 +45,10 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
     if connection.maybe_row(lock, &[&node]).await?.is_none() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new() });
     }
-    let mut taken = take(connection, args).await?;
+    let taken = choose(connection, &args.claim, args.now, asked_at).await?;
     if taken.is_empty() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new() });
     }
-    taken.sort_by_key(|taken| taken.order);
     let rows = start(connection, args, &taken).await?;
     let now = rows.first().map_or(Ok(asked_at), |row| time(row, 0))?;
     let mut bodies = rows
@@ -65,67 +63,14 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
             tenant: TenantNo(taken.tenant),
             definition,
             checkpoint,
+            since: taken.since,
+            priority: taken.own_priority(),
         })
     });
     Ok(Claimed { now, attempts: attempts.collect() })
 }
 
-/// A row that was taken out of the queue.
-struct Taken {
-    order: (i16, Reverse<i16>, i64, i64, i64),
-    key: RunKey,
-    tenant: i32,
-    fence: i32,
-    crashes: i16,
-    prev_at: Option<i64>,
-    prev_sequence: Option<i32>,
-}
-
-async fn take(connection: &Connection, args: &Args) -> Tried<Vec<Taken>> {
-    let Args { claim, now } = args;
-    let name = &claim.node_name;
-    let mut left = claim.room;
-    let places: Vec<i64> = claim
-        .guaranteed
-        .iter()
-        .map(|guaranteed| {
-            let places = (*guaranteed).min(left);
-            left -= places;
-            i64::try_from(places).unwrap_or(i64::MAX)
-        })
-        .collect();
-    let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
-    let mut taken = Vec::new();
-    if places.iter().any(|places| *places > 0) {
-        let sql = include_str!("../../queries/claim_guaranteed.sql");
-        for row in connection.rows(sql, &[&claim.pools, &lanes, &places, now, name]).await? {
-            taken.push(read_taken(&row)?);
-        }
-    }
-    let rest = i64::try_from(claim.room - taken.len()).unwrap_or(i64::MAX);
-    if rest > 0 {
-        let sql = include_str!("../../queries/claim_rest.sql");
-        for row in connection.rows(sql, &[&claim.pools, &rest, now, name]).await? {
-            taken.push(read_taken(&row)?);
-        }
-    }
-    Ok(taken)
-}
-
-fn read_taken(row: &Row) -> Tried<Taken> {
-    let key = key(row, 4)?;
-    Ok(Taken {
-        order: (get(row, 0)?, Reverse(get(row, 1)?), get(row, 2)?, get(row, 3)?, key.job_no.0),
-        key,
-        tenant: get(row, 8)?,
-        fence: get(row, 9)?,
-        crashes: get(row, 10)?,
-        prev_at: get(row, 11)?,
-        prev_sequence: get(row, 12)?,
-    })
-}
-
-async fn start(connection: &Connection, args: &Args, taken: &[Taken]) -> Tried<Vec<Row>> {
+async fn start(connection: &Connection, args: &Args, taken: &[Candidate]) -> Tried<Vec<Row>> {
     let keys: KeyColumns = taken.iter().map(|taken| taken.key).collect();
     let tenants: Vec<i32> = taken.iter().map(|taken| taken.tenant).collect();
     let fences: Vec<i32> = taken.iter().map(|taken| taken.fence).collect();

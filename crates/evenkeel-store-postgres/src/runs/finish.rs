@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use super::traces;
 use crate::PostgresStore;
 use crate::balance::count_ended;
-use crate::columns::{KeyColumns, fence, get, micros, slot, span_micros, text};
+use crate::columns::{KeyColumns, fence, get, micros, priority, slot, span_micros, text};
 use crate::error::Tried;
 use crate::pool::Connection;
 use crate::rounds::rounds;
@@ -165,6 +165,8 @@ impl FinishColumns {
         let next_slot: Vec<Option<i32>> = next_at().map(slot).collect();
         let next_at: Vec<Option<i64>> = next_at().map(micros).collect();
         let watch: Vec<bool> = finishes.iter().map(|finish| finish.watch).collect();
+        let priority: Vec<Option<i16>> =
+            finishes.iter().map(|finish| priority(finish.priority)).collect();
         let error: Vec<Option<String>> = all().map(|results| text(&results.error)).collect();
         let output: Vec<Option<String>> = all().map(|results| text(&results.output)).collect();
         let crawled: Vec<Option<i64>> = all().map(|results| results.items_crawled).collect();
@@ -197,6 +199,7 @@ impl FinishColumns {
                     &next_at,
                     &next_slot,
                     &watch,
+                    &priority,
                 ],
             )
             .await

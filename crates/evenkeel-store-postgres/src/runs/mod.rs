@@ -1,6 +1,7 @@
 //! The verbs of the workers, and of those who look at runs.
 
 mod cancel;
+mod choose;
 mod claim;
 mod finish;
 mod list;
@@ -15,7 +16,8 @@ use async_trait::async_trait;
 use evenkeel_core::{JobId, NodeNo, RunKey};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune,
-    Pruned, Requeue, Run, RunCancelled, RunFilter, RunStore, Scope, StoreError, WaitingAttempt,
+    Pruned, QueuePlace, Requeue, Run, RunCancelled, RunFilter, RunStore, Scope, StoreError,
+    WaitingAttempt,
 };
 
 use crate::PostgresStore;
@@ -75,6 +77,16 @@ impl RunStore for PostgresStore {
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         waiting::waiting(self, pools, limit).await
+    }
+
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Result<u32, StoreError> {
+        waiting::waiting_ahead(self, pools, place, limit, now).await
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

@@ -48,6 +48,9 @@ pub(super) async fn requeue(
                         &tickets.open_from,
                         &tickets.open_until,
                         &tickets.forbidden_nodes,
+                        &tickets.own_priority,
+                        &tickets.since,
+                        &tickets.rise,
                     ],
                 )
                 .await?;

@@ -1,11 +1,12 @@
 //! What waits for its time or for a worker.
 
 use evenkeel_core::JobId;
-use evenkeel_store::{Opening, Scope, StoreError, WaitingAttempt, WaitsFor};
+use evenkeel_store::{Now, Opening, QueuePlace, Scope, StoreError, WaitingAttempt, WaitsFor};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, key, maybe_time, time};
+use crate::columns::{count, get, key, maybe_priority, maybe_time, micros, time};
 use crate::error::Tried;
 
 /// So many attempts of a job are told.
@@ -36,7 +37,7 @@ fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
             opening: Opening { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
         },
     };
-    Ok(WaitingAttempt { key: key(row, 0)?, waits_for })
+    Ok(WaitingAttempt { key: key(row, 0)?, priority: maybe_priority(row, 9)?, waits_for })
 }
 
 pub(super) async fn waiting(
@@ -49,6 +50,40 @@ pub(super) async fn waiting(
         .run((pools.to_vec(), i64::from(limit)), |connection, args| async move {
             let sql = include_str!("../../queries/waiting.sql");
             let row = connection.row(sql, &[&args.0, &args.1]).await?;
+            Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
+        })
+        .await
+}
+
+/// What `waiting_ahead` is asked.
+struct Ahead {
+    pools: Vec<String>,
+    place: QueuePlace,
+    limit: i64,
+    now: Option<i64>,
+}
+
+pub(super) async fn waiting_ahead(
+    store: &PostgresStore,
+    pools: &[String],
+    place: QueuePlace,
+    limit: u32,
+    now: Now,
+) -> Result<u32, StoreError> {
+    let mut pools = pools.to_vec();
+    pools.sort_unstable();
+    pools.dedup();
+    let args = Ahead { pools, place, limit: i64::from(limit), now: micros(now.literal()) };
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let Ahead { pools, place, limit, now } = &*args;
+            let clock = connection.row(include_str!("../../queries/now.sql"), &[now]).await?;
+            let rise = place.aging.rise_of(place.rank, time(&clock, 0)?);
+            let sql = include_str!("../../queries/waiting_ahead.sql");
+            let asked: [&(dyn ToSql + Sync); 5] =
+                [pools, &(place.lane as i16), &place.rank.0, &rise.0, limit];
+            let row = connection.row(sql, &asked).await?;
             Ok(u32::try_from(get::<i64>(&row, 0)?).unwrap_or(u32::MAX))
         })
         .await

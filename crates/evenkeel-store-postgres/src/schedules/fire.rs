@@ -174,6 +174,9 @@ impl FireColumns {
                     &tickets.open_from,
                     &tickets.open_until,
                     &tickets.forbidden_nodes,
+                    &tickets.own_priority,
+                    &tickets.since,
+                    &tickets.rise,
                 ],
             )
             .await

@@ -6,7 +6,7 @@ use futures::future::try_join3;
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{DUE_JOB_COLUMNS, due_job, get, micros, shards, time};
+use crate::columns::{DUE_JOB_COLUMNS, due_job, get, maybe_priority, micros, shards, time};
 use crate::error::Tried;
 
 fn due_jobs(rows: &[Row]) -> Tried<Vec<DueJob>> {
@@ -82,5 +82,11 @@ fn due_wake(row: &Row) -> Tried<DueWake> {
     let job = due_job(row)?;
     let at = |nth| DUE_JOB_COLUMNS + nth;
     let key = run_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
-    Ok(DueWake { due: time(row, at(0))?, key, has_checkpoint: get(row, at(4))?, job })
+    Ok(DueWake {
+        due: time(row, at(0))?,
+        key,
+        has_checkpoint: get(row, at(4))?,
+        priority: maybe_priority(row, at(5))?,
+        job,
+    })
 }

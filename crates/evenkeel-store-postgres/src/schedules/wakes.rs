@@ -88,6 +88,9 @@ async fn fire_round(
                 &tickets.open_from,
                 &tickets.open_until,
                 &tickets.forbidden_nodes,
+                &tickets.own_priority,
+                &tickets.since,
+                &tickets.rise,
             ],
         )
         .await?;

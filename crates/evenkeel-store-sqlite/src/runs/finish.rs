@@ -1,5 +1,6 @@
 //! Ends attempts: their results, their job's history, and what follows, row by row.
 
+use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, History, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{CheckpointFate, Finish, FinishResult, Then, Traces, sql_time};
@@ -172,6 +173,7 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
         sequence,
         attempt + 1,
         finish.tenant.0,
+        finish.priority.map(Priority::get),
     ])?;
     Ok(false)
 }

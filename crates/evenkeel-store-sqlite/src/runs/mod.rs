@@ -1,6 +1,7 @@
 //! What workers and onlookers do with runs.
 
 pub(crate) mod cancel;
+pub(crate) mod choose;
 pub(crate) mod claim;
 pub(crate) mod finish;
 pub(crate) mod list;

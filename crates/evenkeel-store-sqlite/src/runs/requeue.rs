@@ -55,7 +55,6 @@ fn requeue_one(
         key: requeue.key,
         tenant: requeue.tenant,
         ticket: &requeue.ticket,
-        ready_at: now,
         fence: requeue.fence.next().0,
         crashes,
         // Its row in `run` has the link.

@@ -9,7 +9,7 @@ use evenkeel_store::{Action, JobChange, JobFilter, JobSort, Judgement, NewJob, P
 use serde_json::json;
 
 use crate::Opened;
-use crate::fixtures::{at, new_job, now, unnamed_job};
+use crate::fixtures::{at, new_job, now, plain_trigger, unnamed_job};
 use crate::orders::Orders as _;
 use crate::paging::{Dice, ORDERS, all_pages, ids, model};
 use crate::rig::{Known, Rig};
@@ -318,7 +318,7 @@ pub async fn jobs_of_others_are_neither_found_nor_counted(opened: Opened) {
     judge(&rig, theirs, Reason::Violated).await;
     rig.start(theirs, 60).await;
     let waiting = rig.add_for(&other, job().configuration("2").build()).await;
-    rig.store.trigger(&other, waiting.id, 1, now(60)).await.unwrap();
+    rig.store.trigger(&other, waiting.id, plain_trigger(1), now(60)).await.unwrap();
     rig.add_for(&other, job().configuration("3").never().build()).await;
     let mut filters = vec![
         JobFilter::default(),

@@ -100,6 +100,7 @@
 #![expect(missing_docs, reason = "a case's name is the sentence it checks")]
 #![expect(clippy::unwrap_used, reason = "a case fails by panicking")]
 
+pub mod aging;
 pub mod api_keys;
 pub mod at_risk;
 pub mod audit;
@@ -135,6 +136,7 @@ pub mod pages;
 pub mod pause;
 pub mod periodic;
 pub mod postpone;
+pub mod priorities;
 pub mod prune;
 pub mod purge;
 pub mod races;

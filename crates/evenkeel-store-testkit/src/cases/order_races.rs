@@ -7,7 +7,7 @@ use evenkeel_store::{Action, FinishResult, FireResult, Obeyed, Order, Triggered}
 
 use super::races::{at_once, jobs};
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, now};
+use crate::fixtures::{Begin, at, fire_of, now, plain_trigger};
 use crate::orders::{Orders, done, resume};
 use crate::rig::{ALPHA, Known, Rig, claim_of};
 
@@ -127,7 +127,7 @@ pub async fn a_run_asked_for_is_withdrawn_by_the_pause_or_comes_after_it(opened:
         let scope = rig.scope;
         at_once(&rig, 2, |n, store| async move {
             if n == 0 {
-                let asked = store.trigger(&scope, job.id, 0, now(10)).await.unwrap();
+                let asked = store.trigger(&scope, job.id, plain_trigger(0), now(10)).await.unwrap();
                 assert!(matches!(asked, Triggered::Accepted(_)), "{asked:?}");
             } else {
                 done(store.act(&scope, job.id, Action::Pause, now(10)).await.unwrap());
@@ -196,7 +196,9 @@ async fn stopped_in_a_crowd(rig: &Rig, action: &Action) {
                     0 => drop(store.fire(node, fire, now(182)).await.unwrap()),
                     1 => drop(store.claim(&claim_of(node, 9), now(182)).await.unwrap()),
                     2 => drop(store.finish(node, end, ALPHA).await.unwrap()),
-                    3 => drop(store.trigger(&scope, job.id, 0, now(170)).await.unwrap()),
+                    3 => drop(
+                        store.trigger(&scope, job.id, plain_trigger(0), now(170)).await.unwrap(),
+                    ),
                     _ => {
                         done(store.act(&scope, job.id, action, now(182)).await.unwrap());
                     }

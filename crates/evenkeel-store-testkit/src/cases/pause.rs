@@ -8,7 +8,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Held, Known, Rig, next_attempt};
 
@@ -270,6 +270,6 @@ pub async fn a_paused_job_may_be_triggered_unless_a_run_goes_on(opened: Opened) 
     let job = rig.add(new_job("crawl").build()).await;
     rig.start(job, 60).await;
     pause(&rig, job, 61).await;
-    let asked = rig.store.trigger(&rig.scope, job.id, 0, now(62)).await.unwrap();
+    let asked = rig.store.trigger(&rig.scope, job.id, plain_trigger(0), now(62)).await.unwrap();
     assert_eq!(asked, Triggered::Busy);
 }

@@ -10,7 +10,7 @@ use evenkeel_store::{FinishResult, FireResult, JobChange, Obeyed, Registered, St
 use futures::future::join_all;
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::orders::{Orders, done};
 use crate::rig::{ALPHA, Known, OVER, Rig, claim_of, wake_fire_of};
 
@@ -105,7 +105,7 @@ pub async fn of_triggers_at_once_one_is_accepted(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let scope = rig.scope;
     let answers = at_once(&rig, 8, |n, store| async move {
-        store.trigger(&scope, job.id, n as u32, now(10)).await.unwrap()
+        store.trigger(&scope, job.id, plain_trigger(n as u32), now(10)).await.unwrap()
     })
     .await;
     let accepted = answers.iter().filter(|one| matches!(one, Triggered::Accepted(_)));
@@ -119,7 +119,7 @@ pub async fn triggers_at_once_that_may_overlap_get_keys_of_their_own(opened: Ope
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
     let scope = rig.scope;
     let mut answers = at_once(&rig, 8, |_, store| async move {
-        match store.trigger(&scope, job.id, 0, now(10)).await.unwrap() {
+        match store.trigger(&scope, job.id, plain_trigger(0), now(10)).await.unwrap() {
             Triggered::Accepted(key) => key,
             other => panic!("{other:?}"),
         }
@@ -144,7 +144,8 @@ pub async fn a_trigger_and_a_regular_time_do_not_overlap(opened: Opened) {
                     let fired = store.fire(node, batch, now(60)).await.unwrap();
                     matches!(fired.results[..], [FireResult::Fired(_)])
                 } else {
-                    let asked = store.trigger(&scope, job.id, 0, now(60)).await.unwrap();
+                    let asked =
+                        store.trigger(&scope, job.id, plain_trigger(0), now(60)).await.unwrap();
                     matches!(asked, Triggered::Accepted(_))
                 }
             }
@@ -194,7 +195,10 @@ pub async fn a_deletion_and_a_trigger_leave_nothing_to_start(opened: Opened) {
                     store.get(&scope, job.id).await.unwrap();
                 }
                 for number in 0..10 {
-                    let asked = store.trigger(&scope, job.id, number, now(70)).await.unwrap();
+                    let asked = store
+                        .trigger(&scope, job.id, plain_trigger(number), now(70))
+                        .await
+                        .unwrap();
                     assert!(matches!(asked, Triggered::Accepted(_) | Triggered::NotFound));
                 }
             } else {

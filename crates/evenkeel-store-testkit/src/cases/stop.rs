@@ -9,7 +9,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::orders::{Orders, done, gone, resume};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
@@ -109,7 +109,7 @@ pub async fn it_obeys_nothing_but_its_deletion(opened: Opened) {
         assert_eq!(refusal.status, JobStatus::Cancelled);
         assert_eq!(refusal.allowed, [Command::Delete]);
     }
-    let asked = rig.store.trigger(&rig.scope, job.id, 0, now(20)).await.unwrap();
+    let asked = rig.store.trigger(&rig.scope, job.id, plain_trigger(0), now(20)).await.unwrap();
     assert!(matches!(asked, Triggered::NotAllowed(_)), "{asked:?}");
     assert_eq!(rig.job(job).await, before);
     assert_eq!(act(&rig, job, Action::Delete, 30).await, gone(Vec::new()));

@@ -6,7 +6,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::fixtures::{at, new_job, now};
+use crate::fixtures::{at, new_job, now, plain_trigger};
 use crate::orders::Orders;
 use crate::rig::Rig;
 
@@ -35,7 +35,10 @@ pub async fn a_job_of_another_tenant_is_not_there(opened: Opened) {
     assert_eq!(store.get(&other, job.id).await.unwrap(), None);
     let change = JobChange { next_at: Some(Some(at(90))), ..JobChange::default() };
     assert_eq!(store.update(&other, job.id, change, now(1)).await.unwrap(), Obeyed::NotFound);
-    assert_eq!(store.trigger(&other, job.id, 0, now(1)).await.unwrap(), Triggered::NotFound);
+    assert_eq!(
+        store.trigger(&other, job.id, plain_trigger(0), now(1)).await.unwrap(),
+        Triggered::NotFound
+    );
     assert_eq!(store.delete(&other, job.id, now(1)).await.unwrap(), Obeyed::NotFound);
     assert_eq!(rig.job(job).await, before);
 }

@@ -6,12 +6,12 @@ use evenkeel_core::{Attempt, Origin, RunKey, Sequence};
 use evenkeel_store::{FinishResult, RunLink, Triggered};
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, fresh_id, new_job, now};
+use crate::fixtures::{Begin, at, fresh_id, new_job, now, plain_trigger};
 use crate::orders::Orders;
 use crate::rig::{Held, Known, Rig};
 
 async fn ask(rig: &Rig, job: Known, n: u32, secs: i64) -> Triggered {
-    rig.store.trigger(&rig.scope, job.id, n, now(secs)).await.unwrap()
+    rig.store.trigger(&rig.scope, job.id, plain_trigger(n), now(secs)).await.unwrap()
 }
 
 pub async fn the_key_is_made_of_now_and_the_number(opened: Opened) {

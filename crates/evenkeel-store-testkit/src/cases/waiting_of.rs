@@ -23,6 +23,11 @@ async fn ahead(rig: &Rig, job: Known) -> u32 {
     }
 }
 
+/// One that has its job's priority.
+fn attempt(key: RunKey, waits_for: WaitsFor) -> WaitingAttempt {
+    WaitingAttempt { key, priority: None, waits_for }
+}
+
 async fn queue_all(rig: &Rig, jobs: Vec<JobNo>) {
     for jobs in jobs.chunks(1_000) {
         let due = rig.store.load_jobs(jobs).await.unwrap();
@@ -43,11 +48,11 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     let key = RunKey::regular(job.no, at(60));
     let opening = Opening { from: Some(at(80)), until: Some(at(90)) };
     let waits_for = WaitsFor::Worker { since: at(63), ahead: 0, opening };
-    assert_eq!(waiting(&rig, job).await, [WaitingAttempt { key, waits_for }]);
+    assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     let opening = Opening { from: None, until: Some(at(200)) };
     rig.store.reopen(&[(key, opening)]).await.unwrap();
     let waits_for = WaitsFor::Worker { since: at(63), ahead: 0, opening };
-    assert_eq!(waiting(&rig, job).await, [WaitingAttempt { key, waits_for }]);
+    assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     rig.claim_one(80).await;
     assert_eq!(waiting(&rig, job).await, []);
 }
@@ -59,8 +64,8 @@ pub async fn retries_and_triggers_say_when_they_may_start(opened: Opened) {
     rig.finish(rig.retry(held, at(900))).await;
     let trigger = rig.trigger(job, 0, 70).await;
     let told = waiting(&rig, job).await;
-    let retry = WaitingAttempt { key: next_attempt(held.key), waits_for: WaitsFor::Time(at(900)) };
-    assert_eq!(told, [retry, WaitingAttempt { key: trigger, waits_for: WaitsFor::Time(at(70)) }]);
+    let retry = attempt(next_attempt(held.key), WaitsFor::Time(at(900)));
+    assert_eq!(told, [retry, attempt(trigger, WaitsFor::Time(at(70)))]);
 }
 
 pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Opened) {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::aging::Rise;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::DispatchKey;
+use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{
     About, Attempt, Definition, History, JobId, JobNo, NodeNo, RunKey, Shard, Slot, TenantNo,
@@ -62,7 +63,7 @@ pub(super) struct Data {
 pub(super) type Place = (DispatchKey, JobNo, RunKey);
 
 pub(super) enum Waiting {
-    Wake { due: Timestamp },
+    Wake { due: Timestamp, priority: Option<Priority> },
     Ready(Ready),
 }
 
@@ -73,6 +74,15 @@ pub(super) struct Ready {
     pub crashes: u16,
     pub opening: Opening,
     pub forbidden_nodes: Vec<String>,
+    pub rise: Rise,
+    pub is_own_priority: bool,
+}
+
+impl Ready {
+    /// The priority that the run was given, if it was.
+    pub fn own_priority(&self) -> Option<Priority> {
+        self.is_own_priority.then_some(self.order.priority.0)
+    }
 }
 
 pub(super) struct JobRow {
@@ -214,7 +224,7 @@ impl Data {
     pub fn stop_waiting(&mut self, key: RunKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&(key.job_no, key))?;
         match &waiting {
-            Waiting::Wake { due } => {
+            Waiting::Wake { due, .. } => {
                 self.wakes.remove(&(Shard::of(key.job_no), *due, key));
             }
             Waiting::Ready(ready) => {
@@ -227,9 +237,18 @@ impl Data {
         Some(waiting)
     }
 
-    pub fn add_wake(&mut self, key: RunKey, due: Timestamp) {
+    /// Makes an attempt wait for its time, with a priority of its own if it was given one.
+    pub fn add_wake(&mut self, key: RunKey, due: Timestamp, priority: Option<Priority>) {
         self.wakes.insert((Shard::of(key.job_no), due, key));
-        self.waiting.insert((key.job_no, key), Waiting::Wake { due });
+        self.waiting.insert((key.job_no, key), Waiting::Wake { due, priority });
+    }
+
+    /// The priority that what waits for its time was given, if it was.
+    pub fn wake_priority(&self, key: RunKey) -> Option<Priority> {
+        match self.waiting.get(&(key.job_no, key))? {
+            Waiting::Wake { priority, .. } => *priority,
+            Waiting::Ready(_) => None,
+        }
     }
 
     /// What waits of a job.

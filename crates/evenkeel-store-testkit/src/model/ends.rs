@@ -49,7 +49,8 @@ impl Data {
         let (stops, since) = (job.stops(key.scheduled_at), job.since);
         let over = match finish.then {
             Then::Retry { due } if !stops && !asked_to_end => {
-                self.add_wake(key.with_attempt(Attempt(key.attempt.0 + 1)), due);
+                let next = key.with_attempt(Attempt(key.attempt.0 + 1));
+                self.add_wake(next, due, finish.priority);
                 false
             }
             Then::Retry { .. } => true,

@@ -78,6 +78,7 @@ impl Data {
                     due,
                     key,
                     has_checkpoint: self.checkpoint_of(key).is_some(),
+                    priority: self.wake_priority(key),
                     job: job.due_job(),
                 })
             })
@@ -160,7 +161,7 @@ impl Data {
     fn fire_wake(&mut self, node: NodeNo, wake: WakeFire, now: Timestamp) -> FireResult {
         let key = wake.key;
         match self.waiting.get(&(key.job_no, key)) {
-            Some(Waiting::Wake { due }) if *due == wake.due => {}
+            Some(Waiting::Wake { due, .. }) if *due == wake.due => {}
             Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => return FireResult::Stale,
         }
         if wake.due > now {
@@ -176,11 +177,12 @@ impl Data {
     pub fn postpone(&mut self, batch: &[Postpone]) {
         for Postpone { due, key, until } in batch {
             match self.waiting.get(&(key.job_no, *key)) {
-                Some(Waiting::Wake { due: known }) if known == due => {}
+                Some(Waiting::Wake { due: known, .. }) if known == due => {}
                 Some(Waiting::Wake { .. } | Waiting::Ready(_)) | None => continue,
             }
+            let priority = self.wake_priority(*key);
             self.stop_waiting(*key);
-            self.add_wake(*key, *until);
+            self.add_wake(*key, *until, priority);
         }
     }
 
@@ -188,7 +190,7 @@ impl Data {
         match start {
             Start::Claimed => self.start(node, key, Fence::NONE.next(), 0, now),
             Start::Queued(ticket) => {
-                self.enqueue(key, ticket, Fence::NONE, 0, now);
+                self.enqueue(key, ticket, Fence::NONE, 0);
                 Fence::NONE
             }
         }

@@ -10,7 +10,8 @@ use evenkeel_core::{
     Timestamp,
 };
 use evenkeel_store::{
-    Cause, Job, LAST_ERROR_MAX, NewJob, Registered, Results, Scope, Standing, StoreError, Triggered,
+    Cause, Job, LAST_ERROR_MAX, NewJob, Registered, Results, Scope, Standing, StoreError, Trigger,
+    Triggered,
 };
 
 use super::data::{Data, JobRow, RunRow, Waiting, attempts_of, count};
@@ -170,7 +171,7 @@ impl Data {
         self.end_chain(key.job_no);
     }
 
-    pub fn trigger(&mut self, scope: &Scope, id: JobId, n: u32, now: Timestamp) -> Triggered {
+    pub fn trigger(&mut self, scope: &Scope, id: JobId, ask: Trigger, now: Timestamp) -> Triggered {
         let Some(no) = self.seen(scope, id) else { return Triggered::NotFound };
         let job = &self.jobs[(no.0 - 1) as usize];
         if let Err(refusal) = self.view(job).facts().obey(Command::Trigger) {
@@ -179,13 +180,14 @@ impl Data {
         if !job.definition.overlap.may_start(job.live) {
             return Triggered::Busy;
         }
-        let key = self.begin_run(no, n, now);
+        let key = self.begin_run(no, ask, now);
         self.touch(no);
         Triggered::Accepted(key)
     }
 
     /// A chain that somebody asked for waits from here on.
-    pub fn begin_run(&mut self, no: JobNo, n: u32, now: Timestamp) -> RunKey {
+    pub fn begin_run(&mut self, no: JobNo, ask: Trigger, now: Timestamp) -> RunKey {
+        let Trigger { n, priority } = ask;
         let job = self.job(no);
         job.live += 1;
         let tick = Span::from_micros(1);
@@ -194,7 +196,7 @@ impl Data {
             |n| RunKey { sequence: Sequence::new(Origin::Trigger, n), ..RunKey::regular(no, at) };
         let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
         let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
-        self.add_wake(key, at);
+        self.add_wake(key, at, priority);
         key
     }
 

@@ -1,5 +1,7 @@
 //! When what waits may start, and what is before it.
 
+use std::cmp::Reverse;
+
 use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{ClosedAttempt, Opening, Scope, SlotLoad, WaitingAttempt, WaitsFor};
 
@@ -39,17 +41,31 @@ impl Data {
         }
     }
 
-    /// What waits of a job in the queue may be claimed when and where its definition says.
+    /// What waits of a job in the queue may be claimed when and where its definition says, and has
+    /// its priority unless it was given one of its own.
     pub fn open_anew(&mut self, no: JobNo, now: Timestamp) {
         let job = self.job(no);
         let average = job.definition.average(job.history.average_good_duration);
         let opening = Opening::of(&job.definition, average, now);
         let forbidden = job.definition.dont_run_on_nodes.clone();
+        let priority = job.definition.priority;
         let keys: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
         for key in keys {
-            if let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(no, key)) {
-                ready.opening = opening;
-                ready.forbidden_nodes.clone_from(&forbidden);
+            let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(no, key)) else { continue };
+            ready.opening = opening;
+            ready.forbidden_nodes.clone_from(&forbidden);
+            if ready.is_own_priority {
+                continue;
+            }
+            let Reverse(old) = ready.order.priority;
+            let before = (ready.order, no, key);
+            ready.order.priority = Reverse(priority);
+            ready.rise = ready.rise.with_priority(old, priority);
+            let after = (ready.order, no, key);
+            if let Some(lanes) = self.queue.get_mut(&ready.pool) {
+                let lane = &mut lanes[ready.order.lane as usize];
+                lane.remove(&before);
+                lane.insert(after);
             }
         }
     }
@@ -60,8 +76,12 @@ impl Data {
         waiting
             .map(|(key, waiting)| WaitingAttempt {
                 key,
+                priority: match waiting {
+                    Waiting::Wake { priority, .. } => *priority,
+                    Waiting::Ready(ready) => ready.own_priority(),
+                },
                 waits_for: match waiting {
-                    Waiting::Wake { due } => WaitsFor::Time(*due),
+                    Waiting::Wake { due, .. } => WaitsFor::Time(*due),
                     Waiting::Ready(ready) => WaitsFor::Worker {
                         since: ready.order.ready_at,
                         ahead: self.ahead_of(scope, key, ready),

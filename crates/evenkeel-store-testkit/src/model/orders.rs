@@ -2,7 +2,9 @@
 
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, JobId, JobNo, RunKey, Shard, Timestamp};
-use evenkeel_store::{Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError};
+use evenkeel_store::{
+    Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError, Trigger,
+};
 
 use super::data::{Data, attempts_of, count};
 use super::jobs::{name_key, stored};
@@ -53,7 +55,7 @@ impl Data {
                 if job.next_at.is_none() && next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }
-                run = Some(self.begin_run(no, n, now));
+                run = Some(self.begin_run(no, Trigger { n, priority: None }, now));
             }
             Action::Change(change) => {
                 if let Some(other) = self.change(scope, no, *change, now)? {

@@ -1,31 +1,26 @@
 //! The queue for workers.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Lane};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, RunKey, Timestamp};
 use evenkeel_store::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Opening, Owned, Requeue, Results, Ticket,
+    Cancellation, Claim, Claimed, ClaimedAttempt, Opening, Owned, QueuePlace, Requeue, Results,
+    Ticket,
 };
 
 use super::data::{Data, Place, Ready, RunRow, Waiting};
 
 impl Data {
-    pub fn enqueue(
-        &mut self,
-        key: RunKey,
-        ticket: Ticket,
-        fence: Fence,
-        crashes: u16,
-        now: Timestamp,
-    ) {
+    pub fn enqueue(&mut self, key: RunKey, ticket: Ticket, fence: Fence, crashes: u16) {
         let order = DispatchKey {
             lane: ticket.lane,
             priority: Reverse(ticket.priority),
             should_start_by: ticket.should_start_by,
-            ready_at: now,
+            ready_at: ticket.since,
         };
         let lanes = self.queue.entry(ticket.pool.clone()).or_default();
         lanes[ticket.lane as usize].insert((order, key.job_no, key));
@@ -36,6 +31,8 @@ impl Data {
             crashes,
             opening: Opening { from: ticket.open_from, until: ticket.open_until },
             forbidden_nodes: ticket.forbidden_nodes,
+            rise: ticket.rise,
+            is_own_priority: ticket.is_own_priority,
         };
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
@@ -77,7 +74,8 @@ impl Data {
             let checkpoint = self.checkpoint_of(key).cloned();
             let job = self.job(key.job_no);
             let (tenant, definition) = (job.tenant, job.text.clone());
-            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint })
+            let (since, priority) = (ready.order.ready_at, ready.own_priority());
+            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority })
         });
         Claimed { now, attempts: attempts.collect() }
     }
@@ -103,23 +101,25 @@ impl Data {
             .collect()
     }
 
+    /// All that may go, sorted by what they rank at now: no index, no trick.
     fn first_of_lane(&self, claim: &Claim, lane: Lane, now: Timestamp) -> Vec<Place> {
-        let pools = claim.pools.iter().filter_map(|pool| self.queue.get(pool));
-        let may_go = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
+        let pools = claim.pools.iter().collect::<BTreeSet<_>>().into_iter();
+        let pools = pools.filter_map(|pool| self.queue.get(pool));
+        let may_go = |place: &Place| match self.waiting.get(&(place.1, place.2)) {
             Some(Waiting::Ready(ready)) => {
-                is_open(ready.opening, now) && !ready.forbidden_nodes.contains(&claim.node_name)
+                let open = is_open(ready.opening, now);
+                let allowed = !ready.forbidden_nodes.contains(&claim.node_name);
+                let rank = claim.aging.rank(ready.order.priority.0, ready.rise, now);
+                (open && allowed).then_some((Reverse(rank), *place))
             }
-            Some(Waiting::Wake { .. }) | None => false,
+            Some(Waiting::Wake { .. }) | None => None,
         };
-        let mut places: Vec<Place> = pools
-            .flat_map(|lanes| lanes[lane as usize].iter().filter(may_go).take(claim.room))
-            .copied()
-            .collect();
-        places.sort_unstable();
-        // A pool may be named twice.
-        places.dedup();
-        places.truncate(claim.room);
-        places
+        let mut places: Vec<_> =
+            pools.flat_map(|lanes| &lanes[lane as usize]).filter_map(may_go).collect();
+        places.sort_unstable_by_key(|(rank, (order, no, key))| {
+            (*rank, order.should_start_by, order.ready_at, *no, *key)
+        });
+        places.into_iter().map(|(_, place)| place).take(claim.room).collect()
     }
 
     pub fn requeue(&mut self, node: NodeNo, batch: Vec<Requeue>, now: Timestamp) -> Vec<bool> {
@@ -154,7 +154,7 @@ impl Data {
             self.tell_of_end(key.job_no);
         } else {
             run.status = RunStatus::Pending;
-            self.enqueue(key, requeue.ticket, fence, crashes, now);
+            self.enqueue(key, requeue.ticket, fence, crashes);
         }
         self.notes.remove(&key);
         self.release(node, key);
@@ -203,6 +203,26 @@ impl Data {
         of_node
             .map(|((_, key), superseded)| Cancellation { key: *key, superseded: *superseded })
             .collect()
+    }
+
+    pub fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Timestamp,
+    ) -> u32 {
+        let QueuePlace { lane, rank, aging } = place;
+        let waiting = pools.iter().collect::<BTreeSet<_>>().into_iter();
+        let waiting = waiting.filter_map(|pool| self.queue.get(pool)).flatten().flatten();
+        let is_ahead = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
+            Some(Waiting::Ready(ready)) if ready.opening.from.is_none() => {
+                let theirs = aging.rank(ready.order.priority.0, ready.rise, now);
+                (ready.order.lane, Reverse(theirs)) <= (lane, Reverse(rank))
+            }
+            Some(Waiting::Ready(_) | Waiting::Wake { .. }) | None => false,
+        };
+        waiting.filter(is_ahead).take(limit as usize).count() as u32
     }
 
     pub fn waiting(&self, pools: &[String], limit: u32) -> u32 {

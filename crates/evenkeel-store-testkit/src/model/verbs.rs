@@ -6,8 +6,9 @@ use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
     JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
     NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore, ScheduleStore,
-    Scope, SlotLoad, StoreError, Supersede, Triggered, WaitingAttempt, WakeFire,
+    Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
+    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
+    WakeFire,
 };
 
 use super::ModelStore;
@@ -63,8 +64,8 @@ impl JobStore for ModelStore {
         Ok(self.lock().all_job_counts())
     }
 
-    async fn trigger(&self, scope: &Scope, id: JobId, n: u32, now: Now) -> Answer<Triggered> {
-        Ok(self.lock().trigger(scope, id, n, self.resolve(now)))
+    async fn trigger(&self, scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Answer<Triggered> {
+        Ok(self.lock().trigger(scope, id, ask, self.resolve(now)))
     }
 
     async fn slot_loads(&self, scope: &Scope, slots: &[Slot], limit: u32) -> Answer<Vec<SlotLoad>> {
@@ -167,6 +168,16 @@ impl RunStore for ModelStore {
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {
         Ok(self.lock().waiting(pools, limit))
+    }
+
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Answer<u32> {
+        Ok(self.lock().waiting_ahead(pools, place, limit, self.resolve(now)))
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Answer<Option<Run>> {

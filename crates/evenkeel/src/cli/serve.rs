@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Context;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
-use crate::config::{RawAccess, RawBalance, RawExecutors};
+use crate::config::{RawAccess, RawBalance, RawExecutors, RawQueue};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -16,7 +16,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve --config evenkeel.toml
 
 Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
-Executors and Access (see --help) are in its tables [engine], [executors] and [access], and
+Executors, Access and Queue (see --help) are in its tables [engine], [executors], [access] and
+[queue], and
 --balance-slot is slot in its table [balance]. Flags win over variables, variables over the file.";
 
 /// How to serve.
@@ -34,6 +35,8 @@ pub struct ServeArgs {
     access: RawAccess,
     #[command(flatten)]
     balance: RawBalance,
+    #[command(flatten)]
+    queue: RawQueue,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
@@ -48,6 +51,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
             executors: args.executors.or(&file.executors),
             access: args.access.or(&file.access),
             balance: args.balance.or(&file.balance),
+            queue: args.queue.or(&file.queue),
         },
         &machine,
     )?;

@@ -19,6 +19,7 @@ use tracing_subscriber::EnvFilter;
 use super::access::{self, AccessConfig, RawAccess};
 use super::balance::{self, RawBalance};
 use super::executors::{self, ExecutorsConfig, RawExecutors};
+use super::queue::{self, QueueConfig, RawQueue};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
 use super::{ConfigError, StoreChoice};
 
@@ -71,6 +72,8 @@ pub struct ServeConfig {
     pub average_alpha: f64,
     /// How load is spread.
     pub balance: BalanceSettings,
+    /// Who goes first.
+    pub queue: QueueConfig,
 }
 
 /// The tables of the file.
@@ -84,6 +87,8 @@ pub struct RawTables {
     pub access: RawAccess,
     /// `[balance]`.
     pub balance: RawBalance,
+    /// `[queue]`.
+    pub queue: RawQueue,
 }
 
 /// How the log is written.
@@ -117,7 +122,7 @@ pub fn resolve(
     tables: RawTables,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
-    let RawTables { engine, executors, access, balance } = tables;
+    let RawTables { engine, executors, access, balance, queue } = tables;
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
     let leases = LeaseTimings {
@@ -174,6 +179,7 @@ pub fn resolve(
         },
         average_alpha: alpha(engine.average_alpha)?,
         balance: balance::resolve(&balance)?,
+        queue: queue::resolve(&queue)?,
         store,
         data_dir,
     };

@@ -160,6 +160,8 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         retention: config.retention,
         alpha: config.average_alpha,
         balance: config.balance,
+        aging: config.queue.aging,
+        shares: config.queue.shares,
         ..Settings::new(config.node_name.clone(), identity)
     };
     let parts = Parts {
@@ -191,7 +193,8 @@ async fn router(
     if config.roles.api {
         tokio::spawn(know_load(Arc::clone(&balance), Arc::clone(store)));
     }
-    let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance));
+    let jobs = Jobs::new(Arc::clone(store), Arc::clone(chance), checks, Arc::clone(&balance))
+        .with_aging(config.queue.aging);
     if config.demo {
         let tenant = access
             .door

@@ -213,10 +213,10 @@ impl JobStore for FaultyStore {
         &self,
         scope: &Scope,
         id: JobId,
-        n: u32,
+        ask: Trigger,
         now: Now,
     ) -> Result<Triggered, StoreError> {
-        through!(self, trigger(scope = Ref(*scope), id = Own(id), n = Own(n), now = Own(now)))
+        through!(self, trigger(scope = Ref(*scope), id = Own(id), ask = Own(ask), now = Own(now)))
     }
 
     async fn slot_loads(
@@ -381,6 +381,24 @@ impl RunStore for FaultyStore {
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
         through!(self, waiting(pools = Ref(pools.to_vec()), limit = Own(limit)))
+    }
+
+    async fn waiting_ahead(
+        &self,
+        pools: &[String],
+        place: QueuePlace,
+        limit: u32,
+        now: Now,
+    ) -> Result<u32, StoreError> {
+        through!(
+            self,
+            waiting_ahead(
+                pools = Ref(pools.to_vec()),
+                place = Own(place),
+                limit = Own(limit),
+                now = Own(now)
+            )
+        )
     }
 
     async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {

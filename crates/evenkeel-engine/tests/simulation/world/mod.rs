@@ -15,6 +15,7 @@ use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
 use evenkeel_executors::Registry;
 use evenkeel_store::{JobStore, Now, Role, Scope, Signal, Store, Triggered};
+use evenkeel_store_testkit::fixtures::plain_trigger;
 use evenkeel_store_testkit::model::ModelStore;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -189,7 +190,7 @@ impl World {
         let index = self.chance.bits() as usize % self.plan.len();
         let (id, n) = (self.plan[index].id, self.chance.bits() as u32);
         if let Triggered::Accepted(key) =
-            self.model.trigger(scope, id, n, Now::Database).await.unwrap()
+            self.model.trigger(scope, id, plain_trigger(n), Now::Database).await.unwrap()
         {
             self.triggered.push(key);
         }

@@ -82,10 +82,14 @@ enum JobCommand {
     /// Run a job now, beside its schedule
     #[command(after_help = "Examples:
   evenkeel job trigger hello
+  evenkeel job trigger hello --priority 90
   evenkeel run show $(evenkeel job trigger hello --json | jq -r .run_id)")]
     Trigger {
         /// Its name or id
         job: String,
+        /// The priority of this run and its retries, 0 to 100 [default: the job's]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100))]
+        priority: Option<u8>,
     },
     /// Stop a job until it is resumed; what runs goes on to its end
     #[command(after_help = "Examples:
@@ -155,7 +159,9 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Stats { job } => stats::stats(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
-            JobCommand::Trigger { job } => trigger(context, &client, &job).await,
+            JobCommand::Trigger { job, priority } => {
+                trigger(context, &client, &job, priority).await
+            }
             JobCommand::Pause(which) => command(context, &client, Verb::Pause, &which).await,
             JobCommand::Resume(which) => command(context, &client, Verb::Resume, &which).await,
             JobCommand::Cancel(which) => command(context, &client, Verb::Cancel, &which).await,
@@ -202,9 +208,15 @@ async fn command(
     }
 }
 
-async fn trigger(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
+async fn trigger(
+    context: &Context,
+    client: &Client,
+    job: &str,
+    priority: Option<u8>,
+) -> Result<(), Failure> {
     let id = find_id(client, job).await?;
-    let answer = client.post(&["jobs", &id, "trigger"], None).await?;
+    let body = priority.map(|priority| json!({"priority": priority}));
+    let answer = client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }

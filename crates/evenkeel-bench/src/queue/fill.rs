@@ -1,0 +1,93 @@
+//! A queue of any depth.
+
+use anyhow::{Context, ensure};
+use evenkeel_core::aging::Aging;
+use evenkeel_core::chance::Chance;
+use evenkeel_core::order::Priority;
+use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
+use evenkeel_store::{
+    DueJob, Fire, FireResult, NewJob, Now, Registered, Scope, Start, Store, Ticket, Waited,
+};
+use indicatif::ProgressBar;
+
+/// Jobs registered in one request.
+const BATCH: u64 = 5000;
+const EVERY: Span = Span::from_secs(365 * 86_400);
+/// Longer than any measurement.
+const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
+
+/// Fills a queue.
+pub(super) struct Filling<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) scope: Scope,
+    pub(super) chance: &'a dyn Chance,
+    pub(super) node: NodeNo,
+    pub(super) progress: &'a ProgressBar,
+}
+
+impl Filling<'_> {
+    /// Registers jobs, and puts an attempt of each of the first `pending` into the queue.
+    pub(super) async fn fill(&self, jobs: u64, pending: u64) -> anyhow::Result<()> {
+        let now = self.store.now().await?;
+        let numbers = self.register(jobs, now).await?;
+        let waiting = usize::try_from(pending).unwrap_or(usize::MAX).min(numbers.len());
+        for batch in numbers[..waiting].chunks(self.store.appetite().batch) {
+            let due = self.store.load_jobs(batch).await?;
+            let fires = due.iter().map(|job| queued(job, now)).collect::<anyhow::Result<_>>()?;
+            let fired = self.store.fire(self.node, fires, Now::At(now)).await?;
+            let is_queued = |result: &&FireResult| matches!(result, FireResult::Fired(_));
+            let count = fired.results.iter().filter(is_queued).count();
+            ensure!(count == batch.len(), "only {count} of {} were queued", batch.len());
+            self.progress.inc(count as u64);
+        }
+        Ok(())
+    }
+
+    async fn register(&self, count: u64, now: Timestamp) -> anyhow::Result<Vec<JobNo>> {
+        let mut numbers = Vec::new();
+        while (numbers.len() as u64) < count {
+            let batch = (count - numbers.len() as u64).min(BATCH);
+            let jobs = (0..batch).map(|_| self.job(now)).collect::<anyhow::Result<Vec<_>>>()?;
+            let registered = self.store.register(&self.scope, jobs, Now::At(now)).await?;
+            numbers.extend(registered.iter().filter_map(|answer| match answer {
+                Registered::Created(no) => Some(*no),
+                Registered::NameTaken(_) => None,
+            }));
+            self.progress.inc(batch);
+        }
+        Ok(numbers)
+    }
+
+    fn job(&self, first: Timestamp) -> anyhow::Result<NewJob> {
+        let interval = Interval::new(EVERY, None)?.with_tolerance(Some(CENTURY));
+        let definition = Definition {
+            priority: Priority::try_from((self.chance.bits() % 101) as u8)?,
+            misfire_after: CENTURY,
+            ..Definition::noop(Schedule::Interval(interval))
+        };
+        let id = JobId::new(first, self.chance.ten_bytes());
+        Ok(NewJob { id, about: About::default(), definition, next_at: Some(first) })
+    }
+}
+
+/// The next time of a job goes into the queue.
+fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
+    let definition: Definition = serde_json::from_str(&job.definition)?;
+    let due = job.next_at.context("a job has no next time")?;
+    let next = due.saturating_add(EVERY);
+    let waited = Waited { since: due, priority: None, aging: &Aging::default() };
+    let deadline = due.saturating_add(CENTURY);
+    let ticket = Ticket::new(&definition, deadline, Span::ZERO, now, waited);
+    Ok(Fire {
+        job: job.no,
+        tenant: job.tenant,
+        generation: job.generation,
+        due,
+        head: job.head,
+        idle_only: false,
+        skip: None,
+        start: Some((due, Start::Queued(ticket))),
+        next_at: Some(next),
+    })
+}

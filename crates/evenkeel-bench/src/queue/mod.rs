@@ -1,0 +1,164 @@
+//! How fast attempts are claimed from a queue, however deep it is.
+//!
+//! The queue is filled through the store's own verb, with attempts of random priorities. Then several
+//! tasks claim and finish, as workers do. The number of jobs is the same whatever the depth, so that
+//! two measurements differ in the queue alone; of each job one attempt waits at most.
+
+mod fill;
+mod report;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use evenkeel_core::aging::Aging;
+use evenkeel_core::chance::Chance;
+use evenkeel_core::history::DEFAULT_ALPHA;
+use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::order::{Priority, Shares};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{Definition, NodeNo, Timestamp};
+use evenkeel_store::{
+    Claim, ClaimedAttempt, Finish, FinishResult, NewNode, Now, Results, Roles, Store, Then, Traces,
+};
+use uuid::Uuid;
+
+use crate::run::Bench;
+use fill::Filling;
+
+pub use report::QueueReport;
+
+/// What is asked for.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Amounts {
+    /// Registered jobs.
+    pub(crate) jobs: u64,
+    /// Attempts that wait when the measurement begins.
+    pub(crate) pending: u64,
+    /// Tasks that claim.
+    pub(crate) tasks: usize,
+    /// For this long at most.
+    pub(crate) seconds: u64,
+}
+
+/// Measures.
+pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Result<QueueReport> {
+    let clock = bench.clock();
+    ensure!(amounts.pending <= amounts.jobs, "each job waits once: give at least as many --jobs");
+    let progress = bench.progress(amounts.jobs + amounts.pending, "queueing");
+    let (target, sources, scope, _, _) = bench.parts();
+    let (store, chance) = (Arc::clone(&target.store), Arc::clone(&sources.chance));
+    let (kind, durability) = (target.kind.to_owned(), target.durability.clone());
+    let node = join(&*store, &*chance).await?;
+    let filling = Filling { store: &*store, scope, chance: &*chance, node, progress: &progress };
+    filling.fill(amounts.jobs, amounts.pending).await?;
+    progress.finish_and_clear();
+    let now = store.now().await?;
+    let first = claim(&*store, node, now, 1).await?;
+    check_order(&first)?;
+    finish(&*store, node, &first, now).await?;
+
+    let began = clock.monotonic();
+    let until = began + Duration::from_secs(amounts.seconds);
+    let claimed = Arc::new(AtomicU64::new(0));
+    let tasks = (0..amounts.tasks.max(1)).map(|_| {
+        let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
+        let (claimed, tasks) = (Arc::clone(&claimed), amounts.tasks.max(1));
+        tokio::spawn(async move {
+            while clock.monotonic() < until {
+                let batch = claim(&*store, node, now, tasks).await?;
+                if batch.is_empty() {
+                    break;
+                }
+                finish(&*store, node, &batch, now).await?;
+                claimed.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            }
+            anyhow::Ok(())
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    for task in tasks {
+        task.await.context("a task that claims failed")??;
+    }
+    let took = clock.monotonic().saturating_sub(began);
+    let claimed = claimed.load(Ordering::Relaxed);
+    let left = amounts.pending.saturating_sub(claimed + first.len() as u64);
+    let census = store.census().await?;
+    ensure!(census.ready == left, "{} wait, and {left} should", census.ready);
+    Ok(QueueReport {
+        store: kind,
+        durability,
+        jobs: amounts.jobs,
+        pending: amounts.pending,
+        tasks: amounts.tasks.max(1),
+        claimed,
+        left,
+        seconds: took.as_secs_f64(),
+        claims_per_second: claimed as f64 / took.as_secs_f64().max(0.001),
+        first_in_order: first.len(),
+        kept: None,
+    })
+}
+
+async fn join(store: &dyn Store, chance: &dyn Chance) -> anyhow::Result<NodeNo> {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&chance.bits().to_be_bytes());
+    let node = NewNode { identity: Uuid::new_v8(bytes), name: "bench".into(), roles: Roles::ALL };
+    Ok(store.join(&node, Now::Database).await?.node)
+}
+
+/// A batch such as a worker takes, for one of several.
+async fn claim(
+    store: &dyn Store,
+    node: NodeNo,
+    now: Timestamp,
+    tasks: usize,
+) -> anyhow::Result<Vec<ClaimedAttempt>> {
+    let room = (store.appetite().batch / tasks).max(1);
+    let wanted = Claim {
+        node,
+        node_name: "bench".into(),
+        pools: vec![DEFAULT_POOL.into()],
+        room,
+        guaranteed: Shares::default().of(room),
+        aging: Aging::default(),
+    };
+    Ok(store.claim(&wanted, Now::At(now)).await?.attempts)
+}
+
+async fn finish(
+    store: &dyn Store,
+    node: NodeNo,
+    batch: &[ClaimedAttempt],
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let end = |attempt: &ClaimedAttempt| Finish {
+        key: attempt.key,
+        fence: attempt.fence,
+        tenant: attempt.tenant,
+        outcome: Outcome::Completed,
+        started_at: now,
+        finished_at: now,
+        results: Results::default(),
+        then: Then::EndChain { stop_job: false, next_at: None },
+        priority: None,
+        traces: Traces::default(),
+        watch: false,
+    };
+    let ends = batch.iter().map(end).collect();
+    let results = store.finish(node, ends, DEFAULT_ALPHA).await?;
+    ensure!(results.iter().all(|result| *result == FinishResult::Done), "an end was refused");
+    Ok(())
+}
+
+/// Those that came first are of the highest priorities, highest first.
+fn check_order(first: &[ClaimedAttempt]) -> anyhow::Result<()> {
+    let priorities = first.iter().map(|attempt| {
+        let definition: Definition = serde_json::from_str(&attempt.definition)?;
+        Ok(definition.priority)
+    });
+    let priorities = priorities.collect::<anyhow::Result<Vec<Priority>>>()?;
+    ensure!(priorities.is_sorted_by(|one, next| one >= next), "the first are not in order");
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Who is claimed: the first of the queue by rank.
+//!
+//! What an attempt ranks at changes with time, but it is always the higher of two numbers that do
+//! not: its priority, and what its waiting makes of it. So whoever is among the first is among the
+//! first of one of two orders, each of which has its index. The second one matters only if the first
+//! has given as many as are wanted, and then only as far as it reaches the last of them.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use evenkeel_core::aging::{Rank, Rise};
+use evenkeel_core::lease::Fence;
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_store::{Claim, QueuePlace, RunLink, StoreError};
+use rusqlite::{Connection, Row, params};
+
+use crate::error::Answer;
+use crate::rows::{key_from, link, priority_from};
+
+/// An attempt that could be given out.
+pub(super) struct Candidate {
+    priority: Priority,
+    rank: Rank,
+    should_start_by: i64,
+    /// Since when it waits.
+    pub(super) since: Timestamp,
+    is_own_priority: bool,
+    pub(super) key: RunKey,
+    pub(super) tenant: TenantNo,
+    pub(super) fence: Fence,
+    pub(super) crashes: u16,
+    pub(super) prev: Option<RunLink>,
+}
+
+impl Candidate {
+    /// The priority that its run was given, if it was.
+    pub(super) fn own_priority(&self) -> Option<Priority> {
+        self.is_own_priority.then_some(self.priority)
+    }
+
+    fn by_rank(&self) -> impl Ord + use<> {
+        let key = self.key;
+        (Reverse(self.rank), self.should_start_by, self.since, key.job_no, key)
+    }
+
+    fn by_priority(&self) -> impl Ord + use<> {
+        let key = self.key;
+        (Reverse(self.priority), self.should_start_by, self.since, key.job_no, key)
+    }
+}
+
+/// Every lane first gets its guaranteed places, then the lanes in order what is left.
+pub(super) fn choose(
+    connection: &Connection,
+    claim: &Claim,
+    now: Timestamp,
+) -> Answer<Vec<Candidate>> {
+    let look = Look { connection, claim, pools: distinct(&claim.pools), now };
+    let mut lanes: Vec<Vec<Candidate>> = Vec::with_capacity(Lane::ALL.len());
+    for lane in Lane::ALL {
+        // It gets what those before it leave, or if they leave nothing, what it and those after it
+        // have for themselves.
+        let left = claim.room.saturating_sub(lanes.iter().map(Vec::len).sum());
+        let own: usize = claim.guaranteed[lane as usize..].iter().sum();
+        lanes.push(look.first_of_lane(lane, left.max(own).min(claim.room))?);
+    }
+    let mut left = claim.room;
+    let mut shares = [0; Lane::ALL.len()];
+    for (lane, waiting) in lanes.iter().enumerate() {
+        shares[lane] = claim.guaranteed[lane].min(waiting.len()).min(left);
+        left -= shares[lane];
+    }
+    for (lane, waiting) in lanes.iter().enumerate() {
+        let more = (waiting.len() - shares[lane]).min(left);
+        shares[lane] += more;
+        left -= more;
+    }
+    let shared = lanes.into_iter().zip(shares);
+    Ok(shared.flat_map(|(waiting, share)| waiting.into_iter().take(share)).collect())
+}
+
+/// A claim that looks at the queue.
+struct Look<'a> {
+    connection: &'a Connection,
+    claim: &'a Claim,
+    pools: Vec<&'a str>,
+    now: Timestamp,
+}
+
+impl Look<'_> {
+    fn first_of_lane(&self, lane: Lane, count: usize) -> Answer<Vec<Candidate>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut found = self.first_by_priority(lane, count)?;
+        found.sort_unstable_by_key(Candidate::by_priority);
+        found.truncate(count);
+        if let Some(last) = found.last().filter(|_| found.len() == count) {
+            let rank = Rank(i64::from(last.priority.get()));
+            let reach = self.claim.aging.rise_of(rank, self.now);
+            found.extend(self.aged(lane, count, reach)?);
+            let mut seen = HashSet::with_capacity(found.len());
+            found.retain(|candidate| seen.insert(candidate.key));
+        }
+        found.sort_unstable_by_key(Candidate::by_rank);
+        found.truncate(count);
+        Ok(found)
+    }
+
+    fn first_by_priority(&self, lane: Lane, count: usize) -> Answer<Vec<Candidate>> {
+        let sql = include_str!("../../queries/claim_candidates.sql");
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let (limit, now) = (sql_count(count), self.now.as_micros());
+        let mut found = Vec::new();
+        for pool in &self.pools {
+            let wanted = params![pool, lane as u8, limit, now, self.claim.node_name];
+            let mut rows = statement.query(wanted)?;
+            while let Some(row) = rows.next()? {
+                found.push(self.read(row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn aged(&self, lane: Lane, count: usize, reach: Rise) -> Answer<Vec<Candidate>> {
+        let sql = include_str!("../../queries/claim_aged.sql");
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let (limit, now) = (sql_count(count), self.now.as_micros());
+        let mut found = Vec::new();
+        for pool in &self.pools {
+            let wanted = params![pool, lane as u8, limit, now, self.claim.node_name, reach.0];
+            let mut rows = statement.query(wanted)?;
+            while let Some(row) = rows.next()? {
+                found.push(self.read(row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn read(&self, row: &Row<'_>) -> Answer<Candidate> {
+        let key = key_from(row)?;
+        let priority = priority_from(row)?
+            .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+        Ok(Candidate {
+            priority,
+            rank: self.claim.aging.rank(priority, Rise(row.get("rise")?), self.now),
+            should_start_by: row.get("should_start_by")?,
+            since: Timestamp::from_micros(row.get("since")?),
+            is_own_priority: row.get("own_priority")?,
+            key,
+            tenant: TenantNo(row.get("tenant_no")?),
+            fence: Fence(row.get("fence")?),
+            crashes: row.get("crashes")?,
+            prev: link(row.get("prev_at")?, row.get("prev_sequence")?),
+        })
+    }
+}
+
+/// How many would be claimed before one that comes now and stands there.
+pub(crate) fn waiting_ahead(
+    connection: &Connection,
+    pools: &[String],
+    place: QueuePlace,
+    limit: u32,
+    now: Timestamp,
+) -> Answer<u32> {
+    let QueuePlace { lane, rank, aging } = place;
+    let (lane, reach) = (lane as u8, aging.rise_of(rank, now));
+    let mut earlier =
+        connection.prepare_cached(include_str!("../../queries/waiting_ahead_earlier.sql"))?;
+    let mut higher =
+        connection.prepare_cached(include_str!("../../queries/waiting_ahead_higher.sql"))?;
+    let mut risen =
+        connection.prepare_cached(include_str!("../../queries/waiting_ahead_risen.sql"))?;
+    let mut count: u32 = 0;
+    for pool in distinct(pools) {
+        let before: u32 = earlier.query_row(params![pool, lane, limit], |row| row.get(0))?;
+        let above: u32 = higher.query_row(params![pool, lane, limit, rank.0], |row| row.get(0))?;
+        count = count.saturating_add(before).saturating_add(above);
+        if count >= limit {
+            return Ok(limit);
+        }
+        let wanted = params![pool, lane, limit, rank.0, reach.0];
+        count = count.saturating_add(risen.query_row(wanted, |row| row.get(0))?);
+    }
+    Ok(count.min(limit))
+}
+
+/// A pool may be named twice.
+fn distinct(pools: &[String]) -> Vec<&str> {
+    let mut pools: Vec<&str> = pools.iter().map(String::as_str).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools
+}
+
+fn sql_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,146 @@
+//! Priorities of runs, and what a change of their job's does to them.
+
+use evenkeel_core::JobNo;
+use evenkeel_core::order::Priority;
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_store::{JobChange, Postpone, Trigger};
+
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now};
+use crate::orders::Orders as _;
+use crate::rig::{Held, Known, Rig, next_attempt};
+
+const HOUR: i64 = 3600;
+
+fn priority(number: u8) -> Option<Priority> {
+    Priority::try_from(number).ok()
+}
+
+fn ask(number: u8) -> Trigger {
+    Trigger { n: 0, priority: priority(number) }
+}
+
+async fn weigh(rig: &Rig, job: Known, number: u8, secs: i64) {
+    let mut definition = rig.job(job).await.definition;
+    definition.priority = priority(number).unwrap();
+    let change = JobChange { definition: Some(definition), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
+}
+
+async fn queue(rig: &Rig, name: &str, number: u8, secs: i64) -> Known {
+    let job = rig.add(new_job(name).priority(number).first_at(secs).build()).await;
+    rig.queue(job, secs).await;
+    job
+}
+
+/// What is claimed, in order.
+async fn claim(rig: &Rig, secs: i64) -> Vec<(JobNo, Option<Priority>)> {
+    let claimed = rig.claim(100, secs).await;
+    claimed.iter().map(|attempt| (attempt.key.job_no, attempt.priority)).collect()
+}
+
+/// The priorities that the attempts of a job that wait were given.
+async fn given(rig: &Rig, job: Known) -> Vec<Option<Priority>> {
+    let waiting = rig.store.waiting_of(&rig.scope, job.id).await.unwrap();
+    waiting.iter().map(|attempt| attempt.priority).collect()
+}
+
+pub async fn a_trigger_may_have_a_priority_of_its_own(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = queue(&rig, "other", 50, 60).await;
+    let job = rig.add(new_job("crawl").priority(10).build()).await;
+    rig.trigger_with(job, ask(90), 70).await;
+    assert_eq!(given(&rig, job).await, [priority(90)]);
+    let wakes = rig.wakes(70).await;
+    assert_eq!(wakes[0].priority, priority(90));
+    rig.fire_wakes(&wakes, Begin::Queued, 70).await;
+    assert_eq!(given(&rig, job).await, [priority(90)]);
+    assert_eq!(claim(&rig, 71).await, [(job.no, priority(90)), (other.no, None)]);
+}
+
+pub async fn a_run_without_one_of_its_own_has_its_jobs(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").priority(10).build()).await;
+    rig.trigger(job, 0, 70).await;
+    let wakes = rig.wakes(70).await;
+    assert_eq!((wakes[0].priority, given(&rig, job).await), (None, vec![None]));
+    rig.fire_wakes(&wakes, Begin::Queued, 70).await;
+    assert_eq!(given(&rig, job).await, [None]);
+    assert_eq!(claim(&rig, 71).await, [(job.no, None)]);
+}
+
+pub async fn a_trigger_beside_others_keeps_its_own(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").priority(10).overlap(OverlapPolicy::Allow).build()).await;
+    let held = rig.start(job, 60).await;
+    // The job is busy, so that another statement may open the chain.
+    rig.trigger_with(job, ask(33), 70).await;
+    rig.trigger_with(job, ask(44), 71).await;
+    assert_eq!(given(&rig, job).await, [priority(33), priority(44)]);
+    rig.finish(rig.good_end(held)).await;
+}
+
+pub async fn a_retry_keeps_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").priority(10).build()).await;
+    rig.trigger_with(job, ask(90), 70).await;
+    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    let claimed = rig.claim(1, 71).await.remove(0);
+    let held = Held { key: claimed.key, fence: claimed.fence };
+    let mut end = rig.retry(held, at(80));
+    end.priority = claimed.priority;
+    rig.finish(end).await;
+    let wakes = rig.wakes(80).await;
+    assert_eq!((wakes[0].key, wakes[0].priority), (next_attempt(held.key), priority(90)));
+    assert_eq!(given(&rig, job).await, [priority(90)]);
+}
+
+pub async fn a_postponed_run_keeps_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.trigger_with(job, ask(90), 70).await;
+    let put_off = Postpone { due: at(70), key, until: at(500) };
+    rig.store.postpone(&[put_off]).await.unwrap();
+    let wakes = rig.wakes(500).await;
+    assert_eq!((wakes[0].due, wakes[0].priority), (at(500), priority(90)));
+}
+
+pub async fn a_changed_priority_reaches_what_waits(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let raised = queue(&rig, "raised", 10, 60).await;
+    let middle = queue(&rig, "middle", 50, 60).await;
+    let lowered = queue(&rig, "lowered", 90, 60).await;
+    weigh(&rig, raised, 80, 65).await;
+    weigh(&rig, lowered, 20, 65).await;
+    assert_eq!(claim(&rig, 70).await, [(raised.no, None), (middle.no, None), (lowered.no, None)]);
+}
+
+pub async fn a_changed_priority_keeps_what_was_waited(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let old = queue(&rig, "old", 0, 10).await;
+    let new = queue(&rig, "new", 85, 6_000).await;
+    // By its waiting it ranks at 80, and now at 90.
+    weigh(&rig, old, 10, 6_000).await;
+    assert_eq!(claim(&rig, 6_000).await, [(old.no, None), (new.no, None)]);
+}
+
+pub async fn a_changed_priority_leaves_alone_what_was_given_its_own(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").priority(10).build()).await;
+    let middle = queue(&rig, "middle", 50, 60).await;
+    rig.trigger_with(job, ask(90), 70).await;
+    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    weigh(&rig, job, 5, 75).await;
+    assert_eq!(given(&rig, job).await, [priority(90)]);
+    assert_eq!(claim(&rig, 80).await, [(job.no, priority(90)), (middle.no, None)]);
+}
+
+pub async fn a_change_of_something_else_moves_nobody(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let old = queue(&rig, "old", 0, 10).await;
+    let new = queue(&rig, "new", 99, 9 * HOUR).await;
+    for job in [old, new] {
+        weigh(&rig, job, if job == old { 0 } else { 99 }, 9 * HOUR).await;
+    }
+    assert_eq!(claim(&rig, 9 * HOUR).await, [(old.no, None), (new.no, None)]);
+}

@@ -1,0 +1,276 @@
+//! Random things that happen to a queue, on any store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_core::aging::{Aging, Rank};
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::{JobNo, RunKey, Span};
+use evenkeel_store::{
+    Claim, JobChange, NewJob, QueuePlace, Start, Trigger, Triggered, Waited, WakeFire,
+};
+
+use crate::fixtures::{at, new_job, now, ticket_with};
+use crate::orders::Orders as _;
+use crate::paging::Dice;
+use crate::rig::{Held, Known, Rig, claim_of};
+
+/// So many jobs take part.
+const JOBS: u64 = 40;
+const POOLS: [&str; 2] = ["a", "b"];
+
+/// What happens, and when.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Seconds since the beginning.
+    pub secs: i64,
+    /// What.
+    pub happens: Happens,
+}
+
+/// What may happen. Jobs are named by their places in the list.
+#[derive(Clone, Debug)]
+pub enum Happens {
+    /// A run of the job waits, unless one waits or runs already.
+    Enqueue {
+        /// Which job.
+        job: usize,
+        /// The run's own priority.
+        priority: Option<u8>,
+        /// It should start within so many seconds.
+        within: u64,
+    },
+    /// A worker comes.
+    Claim {
+        /// So many.
+        room: usize,
+        /// Of each lane.
+        guaranteed: [usize; 3],
+        /// Of these pools.
+        pools: Vec<String>,
+    },
+    /// The longest one that runs ends, and is tried again at once if it failed.
+    Finish {
+        /// Did it?
+        failed: bool,
+    },
+    /// It goes back.
+    GiveBack,
+    /// A job gets another priority.
+    Weigh {
+        /// Which job.
+        job: usize,
+        /// This.
+        priority: u8,
+    },
+    /// A run that waits is withdrawn.
+    Cancel {
+        /// Which job's.
+        job: usize,
+    },
+    /// Somebody asks how many are ahead.
+    Ask {
+        /// In this lane.
+        lane: Lane,
+        /// Of this rank.
+        rank: i64,
+        /// Up to so many.
+        limit: u32,
+    },
+}
+
+/// What came of a step: the jobs that were claimed, or how many were ahead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// These, each with its own priority.
+    Claimed(Vec<(usize, Option<u8>)>),
+    /// So many.
+    Ahead(u32),
+    /// Nothing to compare.
+    Nothing,
+}
+
+/// Steps that look drawn, and a last one that claims all that is left.
+pub fn steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut dice = Dice::new(seed);
+    let mut secs = 100;
+    let mut steps: Vec<Step> = (0..count)
+        .map(|_| {
+            secs += dice.one(&[1, 1, 7, 7, 60, 299, 300, 1_800]);
+            Step { secs, happens: any_happening(&mut dice) }
+        })
+        .collect();
+    let pools = POOLS.map(String::from).to_vec();
+    let happens = Happens::Claim { room: 1_000, guaranteed: [0; 3], pools };
+    steps.push(Step { secs: secs + 1, happens });
+    steps
+}
+
+fn any_happening(dice: &mut Dice) -> Happens {
+    let job = dice.throw(JOBS) as usize;
+    let priority = dice.throw(101) as u8;
+    match dice.throw(16) {
+        0..=6 => Happens::Enqueue {
+            job,
+            priority: dice.maybe(priority),
+            within: dice.one(&[60, 600, 600, 90_000]),
+        },
+        7..=9 => {
+            let guaranteed = dice.one(&[[0, 0, 0], [0, 0, 0], [1, 1, 1], [0, 2, 1]]);
+            let pools = dice.one(&[&POOLS[..], &POOLS[..], &POOLS[..1], &POOLS[1..]]);
+            let pools = pools.iter().map(|pool| (*pool).to_owned()).collect();
+            Happens::Claim { room: 1 + dice.throw(4) as usize, guaranteed, pools }
+        }
+        10 | 11 => Happens::Finish { failed: dice.throw(3) == 0 },
+        12 => Happens::GiveBack,
+        13 => Happens::Weigh { job, priority },
+        14 => Happens::Cancel { job },
+        _ => Happens::Ask {
+            lane: dice.one(&Lane::ALL),
+            rank: dice.throw(150) as i64,
+            limit: dice.one(&[1, 3, 100]),
+        },
+    }
+}
+
+fn some_jobs() -> Vec<NewJob> {
+    let mut dice = Dice::new(11);
+    let job = |n: u64| {
+        let (lane, pool) = (dice.one(&Lane::ALL), dice.one(&POOLS));
+        let priority = dice.one(&[0, 0, 10, 50, 50, 90, 100]);
+        new_job(&format!("job {n}")).never().lane(lane).pool(pool).priority(priority).build()
+    };
+    (0..JOBS).map(job).collect()
+}
+
+/// A store on which steps are played.
+pub struct Play {
+    rig: Rig,
+    jobs: Vec<Known>,
+    places: BTreeMap<JobNo, usize>,
+    waiting: BTreeMap<usize, RunKey>,
+    /// In the order in which they were claimed.
+    running: Vec<(usize, Held, Option<Priority>)>,
+}
+
+impl Play {
+    /// Jobs that nobody has asked for yet.
+    pub async fn new(rig: Rig) -> Self {
+        let jobs = rig.add_all(some_jobs()).await;
+        let places = jobs.iter().enumerate().map(|(place, job)| (job.no, place)).collect();
+        Self { rig, jobs, places, waiting: BTreeMap::new(), running: Vec::new() }
+    }
+
+    /// Lets something happen.
+    pub async fn play(&mut self, step: &Step) -> Seen {
+        let secs = step.secs;
+        match &step.happens {
+            Happens::Enqueue { job, priority, within } => {
+                let priority = priority.and_then(|number| Priority::try_from(number).ok());
+                self.enqueue(*job, priority, *within, secs).await;
+            }
+            Happens::Claim { room, guaranteed, pools } => {
+                let pools = pools.clone();
+                let node = self.rig.node;
+                let claim = Claim { pools, guaranteed: *guaranteed, ..claim_of(node, *room) };
+                return self.claim(&claim, secs).await;
+            }
+            Happens::Finish { failed } => self.finish(*failed, secs).await,
+            Happens::GiveBack => self.give_back(secs).await,
+            Happens::Weigh { job, priority } => self.weigh(*job, *priority, secs).await,
+            Happens::Cancel { job } => {
+                if let Some(key) = self.waiting.remove(job) {
+                    let cancelled = self.rig.store.cancel_run(&self.rig.scope, key, now(secs));
+                    cancelled.await.expect("a run can be cancelled");
+                }
+            }
+            Happens::Ask { lane, rank, limit } => {
+                let aging = Aging::default();
+                let place = QueuePlace { lane: *lane, rank: Rank(*rank), aging };
+                let pools = POOLS.map(String::from);
+                let ahead = self.rig.store.waiting_ahead(&pools, place, *limit, now(secs));
+                return Seen::Ahead(ahead.await.expect("one can ask what is ahead"));
+            }
+        }
+        Seen::Nothing
+    }
+
+    async fn enqueue(&mut self, job: usize, priority: Option<Priority>, within: u64, secs: i64) {
+        let busy = self.running.iter().any(|(running, ..)| *running == job);
+        if busy || self.waiting.contains_key(&job) {
+            return;
+        }
+        let ask = Trigger { n: 0, priority };
+        let id = self.jobs[job].id;
+        let asked = self.rig.store.trigger(&self.rig.scope, id, ask, now(secs)).await;
+        let Triggered::Accepted(_) = asked.expect("a run can be asked for") else {
+            panic!("not accepted")
+        };
+        self.wake(within, secs).await;
+    }
+
+    /// All that waits for its time goes into the queue.
+    async fn wake(&mut self, within: u64, secs: i64) {
+        let wakes = self.rig.wakes(secs).await;
+        let fires = wakes.iter().map(|wake| {
+            let should_start_by = wake.due.saturating_add(Span::from_secs(within));
+            let aging = &Aging::default();
+            let waited = Waited { since: wake.due, priority: wake.priority, aging };
+            let ticket = ticket_with(&wake.job, should_start_by, at(secs), waited);
+            let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
+            WakeFire { due, key, tenant, start: Start::Queued(ticket) }
+        });
+        let fires = fires.collect();
+        self.rig.store.fire_wakes(self.rig.node, fires, now(secs)).await.expect("wakes fire");
+        for wake in wakes {
+            self.waiting.insert(self.places[&wake.key.job_no], wake.key);
+        }
+    }
+
+    async fn claim(&mut self, claim: &Claim, secs: i64) -> Seen {
+        let claimed = self.rig.store.claim(claim, now(secs)).await.expect("one can claim");
+        let mut seen = Vec::new();
+        let mut twice = BTreeSet::new();
+        for attempt in claimed.attempts {
+            assert!(twice.insert(attempt.key), "given twice");
+            let job = self.places[&attempt.key.job_no];
+            assert!(self.waiting.remove(&job).is_some(), "it did not wait");
+            let held = Held { key: attempt.key, fence: attempt.fence };
+            self.running.push((job, held, attempt.priority));
+            seen.push((job, attempt.priority.map(Priority::get)));
+        }
+        Seen::Claimed(seen)
+    }
+
+    async fn finish(&mut self, failed: bool, secs: i64) {
+        if self.running.is_empty() {
+            return;
+        }
+        let (_, held, priority) = self.running.remove(0);
+        let mut end = if failed { self.rig.retry(held, at(secs)) } else { self.rig.good_end(held) };
+        end.priority = priority;
+        self.rig.finish(end).await;
+        self.wake(60, secs).await;
+    }
+
+    async fn give_back(&mut self, secs: i64) {
+        if self.running.is_empty() {
+            return;
+        }
+        let (job, held, priority) = self.running.remove(0);
+        let mut back = self.rig.requeue_of(held, self.jobs[job], false).await;
+        let due = self.rig.due(self.jobs[job]).await;
+        let aging = &Aging::default();
+        let waited = Waited { since: held.key.scheduled_at, priority, aging };
+        back.ticket = ticket_with(&due, at(secs), at(secs), waited);
+        assert!(self.rig.requeue(back, secs).await, "it ran");
+        self.waiting.insert(job, held.key);
+    }
+
+    async fn weigh(&mut self, job: usize, priority: u8, secs: i64) {
+        let mut definition = self.rig.job(self.jobs[job]).await.definition;
+        definition.priority = Priority::try_from(priority).expect("a legal priority");
+        let change = JobChange { definition: Some(definition), ..JobChange::default() };
+        let (scope, id) = (self.rig.scope, self.jobs[job].id);
+        self.rig.store.update(&scope, id, change, now(secs)).await.expect("a job can change");
+    }
+}

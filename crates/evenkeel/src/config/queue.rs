@@ -1,0 +1,156 @@
+//! Who goes first: the table `[queue]` of the file.
+
+use clap::Args;
+use evenkeel_core::Span;
+use evenkeel_core::aging::Aging;
+use evenkeel_core::order::{Priority, Shares};
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::raw::fill;
+use super::resolve::{bad, number};
+
+const EVERY_MIN: Span = Span::from_secs(1);
+const EVERY_MAX: Span = Span::from_secs(86_400);
+/// Whoever has waited for longer is not helped by any priority.
+const AFTER_MAX: Span = Span::from_secs(30 * 86_400);
+
+/// What was written about the queue.
+#[derive(Args, Deserialize, Clone, Default, Debug)]
+#[serde(default)]
+pub struct RawQueue {
+    /// Whatever has waited long gains priority this often, from 1s to 1d [default: 5m]
+    #[arg(long, env = "EVENKEEL_AGING_EVERY", value_name = "TIME")]
+    #[arg(hide_short_help = true, help_heading = "Queue")]
+    pub aging_every: Option<Span>,
+
+    /// Whatever has waited longer than this gains [default: 1h]
+    #[arg(long, env = "EVENKEEL_AGING_AFTER", value_name = "TIME")]
+    #[arg(hide_short_help = true, help_heading = "Queue")]
+    pub aging_after: Option<Span>,
+
+    /// It gains so much, up to 100; 0 turns it off [default: 10]
+    #[arg(long, env = "EVENKEEL_AGING_STEP", value_name = "N")]
+    #[arg(hide_short_help = true, help_heading = "Queue")]
+    pub aging_step: Option<u8>,
+
+    /// And no more than this, as it is shown; of all that are there, the oldest goes first
+    /// [default: 100]
+    #[arg(long, env = "EVENKEEL_AGING_CAP", value_name = "N")]
+    #[arg(hide_short_help = true, help_heading = "Queue")]
+    pub aging_cap: Option<u8>,
+
+    /// What of the room the lanes critical, standard and batch get before an earlier one takes it
+    /// all, in percent [default: 50,30,10]
+    #[arg(long, env = "EVENKEEL_LANE_SHARES", value_delimiter = ',', value_name = "PERCENTS")]
+    #[arg(hide_short_help = true, help_heading = "Queue")]
+    pub lane_shares: Option<Vec<u8>>,
+}
+
+impl RawQueue {
+    /// With what the file says where flags and environment are silent.
+    #[must_use]
+    pub fn or(mut self, file: &Self) -> Self {
+        fill!(self, file, aging_every, aging_after, aging_step, aging_cap, lane_shares);
+        self
+    }
+}
+
+/// Who goes first.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct QueueConfig {
+    /// How waiting counts.
+    pub aging: Aging,
+    /// What each lane gets first.
+    pub shares: Shares,
+}
+
+/// What it means.
+pub(super) fn resolve(raw: &RawQueue) -> Result<QueueConfig, ConfigError> {
+    let default = Aging::default();
+    let top = Priority::MAX.get();
+    let cap = number("[queue] aging_cap", raw.aging_cap, default.cap.get(), 0..=top)?;
+    let aging = Aging {
+        every: every(raw.aging_every.unwrap_or(default.every))?,
+        after: after(raw.aging_after.unwrap_or(default.after))?,
+        step: number("[queue] aging_step", raw.aging_step, default.step, 0..=top)?,
+        cap: Priority::try_from(cap).unwrap_or(Priority::MAX),
+    };
+    Ok(QueueConfig { aging, shares: shares(raw.lane_shares.as_deref())? })
+}
+
+fn every(given: Span) -> Result<Span, ConfigError> {
+    if (EVERY_MIN..=EVERY_MAX).contains(&given) {
+        return Ok(given);
+    }
+    let message = format!("{given} is not between {EVERY_MIN} and {EVERY_MAX}");
+    Err(bad("[queue] aging_every", message, "leave it out for 5m"))
+}
+
+fn after(given: Span) -> Result<Span, ConfigError> {
+    if given <= AFTER_MAX {
+        return Ok(given);
+    }
+    let message = format!("{given} is more than {AFTER_MAX}");
+    Err(bad("[queue] aging_after", message, "leave it out for 1h; aging_step = 0 turns it off"))
+}
+
+fn shares(given: Option<&[u8]>) -> Result<Shares, ConfigError> {
+    let Some(given) = given else { return Ok(Shares::default()) };
+    let key = "[queue] lane_shares";
+    let way_out = "write them like 50,30,10 for critical, standard and batch";
+    let three = <[u8; 3]>::try_from(given)
+        .map_err(|_| bad(key, format!("there are three lanes, not {}", given.len()), way_out))?;
+    Shares::try_from(three).map_err(|fault| bad(key, fault.to_string(), way_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    #[test]
+    fn what_is_left_out_is_as_by_default() {
+        assert_eq!(resolve(&RawQueue::default()).unwrap(), QueueConfig::default());
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let raw = RawQueue {
+            aging_every: Some(Span::from_secs(60)),
+            aging_after: Some(Span::ZERO),
+            aging_step: Some(0),
+            aging_cap: Some(90),
+            lane_shares: Some(vec![0, 0, 100]),
+        };
+        let aging = Aging {
+            every: Span::from_secs(60),
+            after: Span::ZERO,
+            step: 0,
+            cap: Priority::try_from(90).unwrap(),
+        };
+        let shares = Shares::try_from([0, 0, 100]).unwrap();
+        assert_eq!(resolve(&raw).unwrap(), QueueConfig { aging, shares });
+    }
+
+    #[test]
+    fn each_refusal_names_the_key_and_the_way_out() {
+        let default = RawQueue::default;
+        for (raw, key) in [
+            (RawQueue { aging_every: Some(Span::ZERO), ..default() }, "aging_every"),
+            (RawQueue { aging_every: Some(Span::from_secs(90_000)), ..default() }, "aging_every"),
+            (
+                RawQueue { aging_after: Some(Span::from_secs(2_700_000)), ..default() },
+                "aging_after",
+            ),
+            (RawQueue { aging_step: Some(101), ..default() }, "aging_step"),
+            (RawQueue { aging_cap: Some(101), ..default() }, "aging_cap"),
+            (RawQueue { lane_shares: Some(vec![50, 50]), ..default() }, "lane_shares"),
+            (RawQueue { lane_shares: Some(vec![50, 50, 1]), ..default() }, "lane_shares"),
+        ] {
+            let failure = Failure::from(resolve(&raw).unwrap_err());
+            assert!(failure.what.starts_with(&format!("[queue] {key}: ")), "{}", failure.what);
+            assert!(failure.way_out.is_some_and(|words| words.len() > 10));
+        }
+    }
+}
