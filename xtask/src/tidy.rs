@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 99] = [
+const VERBS: [&str; 100] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -88,6 +88,7 @@ const VERBS: [&str; 99] = [
     "prune",
     "publish",
     "purge",
+    "queue_depths",
     "rebalance_part",
     "record",
     "register",

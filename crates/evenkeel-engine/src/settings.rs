@@ -47,6 +47,8 @@ pub struct Settings {
     pub balance: BalanceSettings,
     /// How evenly it is spread is looked at this often.
     pub score_every: Duration,
+    /// How much waits is looked at this often.
+    pub survey_every: Duration,
 }
 
 /// What history is kept.
@@ -94,6 +96,7 @@ impl Settings {
             retention: Retention::default(),
             balance: BalanceSettings::default(),
             score_every: Duration::from_secs(60),
+            survey_every: Duration::from_secs(15),
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct ClaimedAttempt {
     pub definition: String,
     /// What an earlier attempt has saved.
     pub checkpoint: Option<Vec<u8>>,
+    /// Since when it waited to be claimed.
+    pub since: Timestamp,
 }
 
 /// What a worker has got.

@@ -65,6 +65,7 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
             tenant: TenantNo(taken.tenant),
             definition,
             checkpoint,
+            since: Timestamp::from_micros(taken.order.3),
         })
     });
     Ok(Claimed { now, attempts: attempts.collect() })

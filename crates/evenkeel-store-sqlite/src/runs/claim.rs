@@ -155,5 +155,6 @@ fn start(
         .prepare_cached(include_str!("../../queries/claim_definition.sql"))?
         .query_row(params![scheduled_at, job_no, sequence], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (key, tenant) = (candidate.key, candidate.tenant);
-    Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint })
+    let since = Timestamp::from_micros(candidate.ready_at);
+    Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since })
 }

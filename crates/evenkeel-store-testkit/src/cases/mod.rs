@@ -137,6 +137,7 @@ pub mod periodic;
 pub mod postpone;
 pub mod prune;
 pub mod purge;
+pub mod queue_depths;
 pub mod races;
 pub mod register;
 pub mod requests;

@@ -77,7 +77,8 @@ impl Data {
             let checkpoint = self.checkpoint_of(key).cloned();
             let job = self.job(key.job_no);
             let (tenant, definition) = (job.tenant, job.text.clone());
-            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint })
+            let since = ready.order.ready_at;
+            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since })
         });
         Claimed { now, attempts: attempts.collect() }
     }

@@ -225,7 +225,7 @@ async fn router(
         access,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
-        ready: Arc::new(NodeReadiness::new(engine.probe(), store.signals().clone())),
+        ready: Arc::new(NodeReadiness::new(engine.probe(), Arc::clone(store), Arc::clone(clock))),
         settings: evenkeel_api::Settings {
             open_metrics: config.open_metrics,
             open_openapi: config.open_openapi,
