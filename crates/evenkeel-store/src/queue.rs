@@ -171,8 +171,7 @@ mod tests {
 
     #[test]
     fn a_deep_lane_has_what_others_leave() {
-        assert_eq!(walk(100, &[80, 5, 5, 5]).0, [80, 5, 5, 5]);
-        assert_eq!(walk(100, &[80, 5, 5, 5]).1, false);
+        assert_eq!(walk(100, &[80, 5, 5, 5]), (vec![80, 5, 5, 5], false, 41 + 80));
         // 25 and one for each, of which 38 are left for two.
         let (depths, is_lower_bound, walked) = walk(100, &[1000, 5, 1000, 5]);
         assert_eq!((depths, is_lower_bound), (vec![45, 5, 45, 5], true));

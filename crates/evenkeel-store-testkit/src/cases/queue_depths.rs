@@ -88,7 +88,7 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     // A share of 5 and one; then what is left of ten, and one.
     assert_eq!(found, [("a".into(), Lane::Standard, 9), ("z".into(), Lane::Standard, 1)]);
     assert!(is_lower_bound);
-    let (found, is_lower_bound) = counts(&rig, 31).await;
+    let (found, is_lower_bound) = counts(&rig, 40).await;
     assert_eq!(found, [("a".into(), Lane::Standard, 30), ("z".into(), Lane::Standard, 1)]);
     assert!(!is_lower_bound);
     // Even the least look says where something waits.

@@ -156,6 +156,8 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         leases: config.leases,
         poll: config.poll,
         metrics_interval: config.metrics_interval,
+        // To look at the queue costs more than to write sums down.
+        survey_every: config.metrics_interval * 3,
         long_run_after: config.long_run_after,
         retention: config.retention,
         alpha: config.average_alpha,
