@@ -14,7 +14,7 @@ use tracing::debug;
 
 use crate::incarnation::Incarnation;
 
-/// Rows of the queue that one look walks, about: some tens of milliseconds.
+/// Rows of the queue that one look counts, about; at worst it walks twice as many.
 const ROWS_MAX: u32 = 200_000;
 /// Pools that have figures of their own: each is a label, which metrics keep for ever.
 const POOLS_MAX: usize = 100;
