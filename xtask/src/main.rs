@@ -1,6 +1,7 @@
 //! What developers and CI run: `cargo xtask --help`.
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
 
+mod alerts;
 mod ambient;
 mod api_fuzz;
 mod crash;
@@ -46,6 +47,8 @@ enum Task {
     },
     /// Kill, freeze and restart real servers while jobs run, and judge what they did
     Crash(crash::Options),
+    /// Check the alert rules of tools/alerts with Prometheus' promtool, and test when they fire
+    Alerts,
     /// Send made-up requests to real servers on both stores; needs Python and a network
     ApiFuzz(api_fuzz::Options),
     /// Compare our cron with two that nobody here wrote; needs Python and a network
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),
         Task::Crash(options) => crash::run(&options),
+        Task::Alerts => alerts::run(),
         Task::ApiFuzz(options) => api_fuzz::run(&options),
         Task::CronOracle(options) => cron_oracle::run(&options),
     };

@@ -1,8 +1,11 @@
 //! Installing what the tests need on a bare Debian machine.
 
 use crate::program::{self, succeed, works};
-use anyhow::{Result, bail};
+use crate::workspace;
+use anyhow::{Context, Result, bail};
 use evenkeel_private_postgres::PrivatePostgres;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -21,6 +24,14 @@ export DEBIAN_FRONTEND=noninteractive UCF_FORCE_CONFFOLD=1
 apt-get -o DPkg::Lock::Timeout=300 update
 apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
     install -y --no-install-recommends "$1"
+"#;
+
+/// Needs no rights, unless the lists of packages are missing.
+const UNPACK: &str = r#"
+set -e
+apt-get download "$1" || { apt-get -o DPkg::Lock::Timeout=300 update && apt-get download "$1"; }
+dpkg-deb -x "$1"_*.deb .
+rm "$1"_*.deb
 "#;
 
 pub fn everything() -> Result<()> {
@@ -51,6 +62,29 @@ pub fn python() -> Result<()> {
         return Ok(());
     }
     debian_package("python3-venv")
+}
+
+/// Prometheus' tool for rules. Debian's package is unpacked and not installed: that would start a
+/// server, and bring much that nobody here needs.
+pub fn promtool() -> Result<PathBuf> {
+    let installed = PathBuf::from("promtool");
+    if works(Command::new(&installed).arg("--version")) {
+        return Ok(installed);
+    }
+    let folder = workspace::target()?.join("promtool");
+    let unpacked = folder.join("usr/bin/promtool");
+    if works(Command::new(&unpacked).arg("--version")) {
+        return Ok(unpacked);
+    }
+    if !works(Command::new("apt-get").arg("--version")) {
+        bail!("promtool is missing, and there is no apt-get: please install it");
+    }
+    println!("promtool is missing: unpacking Debian's prometheus");
+    fs::create_dir_all(&folder)?;
+    let mut unpack = Command::new("sh");
+    unpack.args(["-c", UNPACK, "unpack", "prometheus"]).current_dir(&folder);
+    succeed(&mut unpack, DOWNLOAD_LIMIT).context("Debian's prometheus can't be had")?;
+    Ok(unpacked)
 }
 
 fn debian_package(name: &str) -> Result<()> {

@@ -88,6 +88,7 @@ const VERBS: [&str; 100] = [
     "prune",
     "publish",
     "purge",
+    "queue_depths",
     "rebalance_part",
     "record",
     "register",

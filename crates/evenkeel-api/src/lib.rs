@@ -18,6 +18,7 @@ mod health;
 mod jobs;
 mod keyed;
 mod metrics;
+mod nodes;
 mod observe;
 mod openapi;
 mod oversight;
@@ -54,6 +55,7 @@ pub use jobs::{
     JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
     ScheduleForm, ScheduleView, TriggerDocument, TriggeredView,
 };
+pub use nodes::{NodeList, NodeView};
 pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};

@@ -17,7 +17,7 @@ use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
     api_keys, audit, auth, conditions, events, executions, failures, guard, health, jobs, keyed,
-    metrics, observe, oversight, pages, runs, scheduler, schedules,
+    metrics, nodes, observe, oversight, pages, runs, scheduler, schedules,
 };
 
 /// All of the HTTP interface.
@@ -92,6 +92,7 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(scheduler::undo_rebalance))
         .routes(routes!(failures::list))
         .routes(routes!(conditions::list))
+        .routes(routes!(nodes::list))
         .routes(routes!(schedules::preview))
         .routes(routes!(executions::list_of_job))
         .routes(routes!(executions::list))

@@ -7,8 +7,8 @@ use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{JobId, RunKey, Timestamp};
 use evenkeel_store::{
-    FailureCursor, FailureGroup, JobCounts, NodeState, Page, PageRequest, Run, RunFilter, Scope,
-    Tallied,
+    FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page, PageRequest, Run, RunFilter,
+    Scope, Tallied,
 };
 
 use crate::{CommandError, Jobs, Runs};
@@ -34,6 +34,11 @@ pub struct Figures {
 }
 
 impl Jobs {
+    /// All nodes of the cluster that have not left, and the time.
+    pub async fn nodes(&self) -> Result<(Timestamp, Vec<Member>), CommandError> {
+        Ok(self.store.members().await?)
+    }
+
     /// How it all goes.
     pub async fn figures(&self, scope: &Scope) -> Result<Figures, CommandError> {
         let jobs = self.store.job_counts(scope).await?;

@@ -115,10 +115,15 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
             )
         }
         Why::NoNodeAllowed { forbidden } => format!(
-            "No node may run it: all that live are among those it stays away from ({}).",
+            "No node may run it: all that live and serve its pool are among those it stays away from \
+             ({}).",
             listed(forbidden, "and")
         ),
         Why::NoWorker => "No node that runs jobs is alive.".into(),
+        Why::NoWorkerForPool { pool } => format!(
+            "No node that is alive serves its pool {pool:?}: start one with --pools {pool}, or \
+             give the job another pool."
+        ),
         Why::NoCapacity { since } => {
             let since = when(*since);
             format!("It is due since {since} and starts as soon as a worker has room for it.")

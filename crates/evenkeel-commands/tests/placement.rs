@@ -319,7 +319,7 @@ async fn placed_by(nodes: u32) -> (Spread, Spread) {
     for n in 0..nodes {
         let name = format!("node-{n}");
         let identity = Uuid::from_u128(u128::from(n) + 1);
-        let node = NewNode { name, identity, roles: Roles::ALL };
+        let node = NewNode { name, identity, roles: Roles::ALL, pools: Vec::new() };
         let joined: Result<_, StoreError> = world.store.join(&node, Now::Database).await;
         all.push(world.node(u64::from(n), Some(joined.unwrap().node)));
     }

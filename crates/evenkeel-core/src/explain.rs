@@ -70,13 +70,18 @@ pub enum Why {
         /// What its waiting has made of that.
         effective_priority: Priority,
     },
-    /// All workers that live may not run it.
+    /// All workers of its pool that live may not run it.
     NoNodeAllowed {
         /// Those it stays away from.
         forbidden: Vec<String>,
     },
     /// No node that lives runs jobs.
     NoWorker,
+    /// Nodes that live run jobs, but none of them those of its pool.
+    NoWorkerForPool {
+        /// Its pool.
+        pool: String,
+    },
     /// Its time has come, and all workers have enough to do.
     NoCapacity {
         /// Its time came then.
@@ -194,10 +199,19 @@ pub struct Facts<'a> {
     pub running_since: Option<Timestamp>,
     /// What waits of it.
     pub waiting: &'a [Waiting],
-    /// Names of the nodes that live and run jobs.
-    pub workers: &'a [String],
+    /// The nodes that live and run jobs.
+    pub workers: &'a [WorkerFacts],
     /// How waiting counts.
     pub aging: Aging,
+}
+
+/// A node that lives and runs jobs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WorkerFacts {
+    /// Its name.
+    pub name: String,
+    /// The pools whose jobs it runs.
+    pub pools: Vec<String>,
 }
 
 /// The answer.
@@ -388,10 +402,14 @@ impl Found<'_> {
 
     /// If there is nobody to run it, that matters more than anything else.
     fn look_at_workers(&mut self) {
-        let forbidden = &self.facts.definition.dont_run_on_nodes;
-        let reason = if self.facts.workers.is_empty() {
+        let Definition { pool, dont_run_on_nodes: forbidden, .. } = self.facts.definition;
+        let workers = self.facts.workers;
+        let mut serving = workers.iter().filter(|worker| worker.pools.contains(pool)).peekable();
+        let reason = if workers.is_empty() {
             Why::NoWorker
-        } else if self.facts.workers.iter().all(|worker| forbidden.contains(worker)) {
+        } else if serving.peek().is_none() {
+            Why::NoWorkerForPool { pool: pool.clone() }
+        } else if serving.all(|worker| forbidden.contains(&worker.name)) {
             Why::NoNodeAllowed { forbidden: forbidden.clone() }
         } else {
             return;

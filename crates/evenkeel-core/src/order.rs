@@ -24,6 +24,15 @@ pub enum Lane {
 impl Lane {
     /// All lanes, first to last.
     pub const ALL: [Self; 3] = [Self::Critical, Self::Standard, Self::Batch];
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Standard => "standard",
+            Self::Batch => "batch",
+        }
+    }
 }
 
 /// A job's weight among others of its lane, 0 to 100.

@@ -81,6 +81,7 @@ impl Dispatcher {
                     deadline_by_itself(&definition, scheduled),
                     now,
                 );
+                life.meters.waited(definition.lane, claimed.since, now);
                 life.start(Attempt {
                     key: claimed.key,
                     fence: claimed.fence,

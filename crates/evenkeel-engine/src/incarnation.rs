@@ -24,6 +24,7 @@ use crate::open_bound::OpenBound;
 use crate::recorder::Unsaved;
 use crate::reporter::Notices;
 use crate::settings::Settings;
+use crate::surveyor::DueHere;
 use crate::suspects::Suspects;
 use crate::worker::Worker;
 
@@ -49,6 +50,8 @@ pub struct Incarnation {
     pub suspects: Suspects,
     /// Runs whose end a due time of their job waits for.
     pub awaited: Awaited,
+    /// What is due and waits in memory.
+    pub due_here: DueHere,
     /// What is measured at every start.
     pub meters: Meters,
     /// What it has to tell those who listen.

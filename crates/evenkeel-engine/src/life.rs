@@ -34,6 +34,7 @@ use crate::reporter::{Notices, Reporter};
 use crate::scheduler::Scheduler;
 use crate::scorer::Scorer;
 use crate::slots::Slots;
+use crate::surveyor::{DueHere, Surveyor};
 use crate::suspects::Suspects;
 use crate::tallier::Tallier;
 use crate::weigher::Weigher;
@@ -61,6 +62,7 @@ impl Life {
             name: settings.node_name.clone(),
             identity: settings.identity,
             roles: settings.roles,
+            pools: if settings.roles.worker { settings.pools.clone() } else { Vec::new() },
         };
         let joined = store.join(&node, Incarnation::NOW).await?;
         let leases = settings.leases;
@@ -99,6 +101,7 @@ impl Life {
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
             awaited: Awaited::default(),
+            due_here: DueHere::default(),
             meters: Meters::default(),
             events: store.events().clone(),
             notices: Notices::default(),
@@ -133,6 +136,7 @@ impl Life {
         until_stop.spawn(Reaper::new(share()).run());
         until_stop.spawn(Reconciler::new(share()).run());
         until_stop.spawn(Judge::new(share()).run());
+        until_stop.spawn(Surveyor::new(share()).run());
         if life.settings.roles.scheduler {
             for index in 0..side_by_side {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());

@@ -164,6 +164,10 @@ metered!(BalanceStore {
     forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 });
 
+metered!(QueueStore {
+    queue_depths(limit: u32) -> QueueDepths;
+});
+
 metered!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use evenkeel_core::advance::SkippedTimes;
+use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::chain::Then;
+use evenkeel_core::order::Lane;
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Definition, Timestamp};
+use evenkeel_core::{Attempt, Definition, Span, Timestamp};
 use evenkeel_store::{Finish, JobCounts};
 use metrics::{Counter, Histogram};
 
@@ -15,17 +16,26 @@ pub struct Meters {
     slack: Histogram,
     missed: Counter,
     retries: Counter,
+    /// Good ends of attempts that were not the first.
+    mended: Counter,
+    /// By the numbers of lanes.
+    waited: [Histogram; Lane::ALL.len()],
     /// By the numbers of outcomes.
     ended: [(Counter, Histogram); Outcome::ALL.len()],
 }
 
 impl Default for Meters {
     fn default() -> Self {
+        show_none_yet();
         Self {
             lateness: metrics::histogram!("evenkeel_lateness_seconds"),
             slack: metrics::histogram!("evenkeel_slack_seconds"),
             missed: metrics::counter!("evenkeel_deadlines_missed_total"),
             retries: metrics::counter!("evenkeel_retries_total"),
+            mended: metrics::counter!("evenkeel_runs_succeeded_after_retry_total"),
+            waited: Lane::ALL.map(
+                |lane| metrics::histogram!("evenkeel_queue_wait_seconds", "lane" => lane.as_str()),
+            ),
             ended: Outcome::ALL.map(|outcome| {
                 let name = RunStatus::from(outcome).as_str();
                 (
@@ -47,6 +57,19 @@ impl Meters {
         }
     }
 
+    /// A run of this lane began at `now` that could be claimed from `since` on.
+    pub fn waited(&self, lane: Lane, since: Timestamp, now: Timestamp) {
+        self.waited[lane as usize].record(Duration::from(now.since(since)));
+    }
+
+    /// An attempt has ended, and whoever was called has told the store how.
+    pub fn settled(&self, attempt: Attempt, outcome: Outcome, took: Span) {
+        let (count, duration) = &self.ended[outcome as usize];
+        count.increment(1);
+        duration.record(Duration::from(took));
+        self.mended.increment(u64::from(outcome.is_good() && attempt > Attempt::FIRST));
+    }
+
     /// Runs have ended.
     pub fn ended(&self, ends: &[Finish]) {
         for (outcome, (count, duration)) in Outcome::ALL.into_iter().zip(&self.ended) {
@@ -63,6 +86,22 @@ impl Meters {
         if retried > 0 {
             self.retries.increment(retried as u64);
         }
+        let is_mended = |end: &&Finish| end.outcome.is_good() && end.key.attempt > Attempt::FIRST;
+        let mended = ends.iter().filter(is_mended).count();
+        if mended > 0 {
+            self.mended.increment(mended as u64);
+        }
+    }
+}
+
+/// Counts from zero what alerts look at: of a count that begins with its first event nobody sees
+/// that event.
+fn show_none_yet() {
+    for reason in SkipReason::ALL {
+        metrics::counter!("evenkeel_skipped_times_total", "reason" => reason.as_str()).increment(0);
+    }
+    for name in ["evenkeel_nodes_lost_total", "evenkeel_runs_taken_over_total"] {
+        metrics::counter!(name).increment(0);
     }
 }
 
@@ -84,11 +123,7 @@ pub fn show_jobs_by_state(counts: &JobCounts) {
 }
 
 /// When the run for `scheduled` of a job could start.
-pub fn could_start(
-    definition: &Definition,
-    scheduled: Timestamp,
-    average: evenkeel_core::Span,
-) -> Timestamp {
+pub fn could_start(definition: &Definition, scheduled: Timestamp, average: Span) -> Timestamp {
     if definition.blackout_periods.is_empty() {
         return scheduled;
     }

@@ -53,6 +53,8 @@ pub struct Settings {
     pub aging: Aging,
     /// What each lane gets of the room before earlier ones take it all.
     pub shares: Shares,
+    /// How much waits is looked at this often.
+    pub survey_every: Duration,
 }
 
 /// What history is kept.
@@ -102,6 +104,7 @@ impl Settings {
             score_every: Duration::from_secs(60),
             aging: Aging::default(),
             shares: Shares::default(),
+            survey_every: Duration::from_secs(15),
         }
     }
 }

@@ -85,7 +85,12 @@ async fn measure(url: String) {
         client.batch_execute(sql).await.unwrap();
     }
 
-    let node = NewNode { name: "bench".into(), identity: uuid::Uuid::nil(), roles: Roles::ALL };
+    let node = NewNode {
+        name: "bench".into(),
+        identity: uuid::Uuid::nil(),
+        roles: Roles::ALL,
+        pools: Vec::new(),
+    };
     let now = Now::At(Timestamp::from_micros(BEGIN));
     let node = store.join(&node, now).await.unwrap().node;
     let (fired, fire_micros) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

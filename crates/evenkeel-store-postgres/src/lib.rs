@@ -18,6 +18,7 @@ mod notes;
 mod options;
 mod pages;
 mod pool;
+mod queue;
 mod requests;
 mod rounds;
 mod runs;

@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -21,6 +21,7 @@ const STEPS: [&str; 13] = [
     include_str!("../migrations/0011_no_tenant_check.sql"),
     include_str!("../migrations/0012_balance.sql"),
     include_str!("../migrations/0013_aging.sql"),
+    include_str!("../migrations/0014_pools.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

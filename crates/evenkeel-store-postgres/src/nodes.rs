@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{
     Joined, Member, NewNode, NodeState, NodeStore, Now, Ping, Pinged, Roles, StoreError,
+    pools_from_text, pools_text,
 };
 use futures::future::{try_join, try_join4};
 use tokio_postgres::Row;
@@ -108,10 +109,11 @@ async fn join(connection: &Connection, node: &NewNode, now: Option<i64>) -> Trie
     let mut former =
         former.iter().map(|row| Ok(NodeNo(get(row, 0)?))).collect::<Tried<Vec<NodeNo>>>()?;
     former.sort_unstable();
+    let pools = pools_text(&node.pools)?;
     let row = connection
         .row(
             include_str!("../queries/join_node.sql"),
-            &[&now, &node.identity, &node.name, &role_bits(node.roles)],
+            &[&now, &node.identity, &node.name, &role_bits(node.roles), &pools],
         )
         .await?;
     Ok(Joined { node: NodeNo(get(&row, 0)?), now: time(&row, 1)?, former })
@@ -169,6 +171,7 @@ fn member(row: &Row) -> Tried<Member> {
         node,
         name: get(row, 1)?,
         roles: roles(get(row, 2)?),
+        pools: pools_from_text(format_args!("node {node}"), get(row, 7)?)?,
         state: state.ok_or_else(|| {
             StoreError::corrupt(format!("node {node}"), "state", format!("{code} is unknown"))
         })?,

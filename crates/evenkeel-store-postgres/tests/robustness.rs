@@ -58,7 +58,7 @@ async fn add_jobs(store: &PostgresStore, count: u64) -> Vec<(JobId, JobNo)> {
 
 async fn join(store: &PostgresStore, identity: u128) -> NodeNo {
     let identity = uuid::Uuid::from_u128(identity);
-    let node = NewNode { name: "node".into(), identity, roles: Roles::ALL };
+    let node = NewNode { name: "node".into(), identity, roles: Roles::ALL, pools: Vec::new() };
     store.join(&node, Now::At(DUE)).await.unwrap().node
 }
 

@@ -44,7 +44,12 @@ async fn main() -> anyhow::Result<()> {
     let options = SqliteOptions::new(directory.path().join("throughput.sqlite"));
     let store = Arc::new(SqliteStore::open(options).await?);
     let tenant = store.tenant("bench").await?;
-    let node = NewNode { name: "bench".into(), identity: uuid::Uuid::nil(), roles: Roles::ALL };
+    let node = NewNode {
+        name: "bench".into(),
+        identity: uuid::Uuid::nil(),
+        roles: Roles::ALL,
+        pools: Vec::new(),
+    };
     let node = store.join(&node, Now::At(FIRST)).await?.node;
     let numbers = register(&store, tenant, jobs).await?;
     println!("{jobs} jobs, batches of {batch}, {flows} flows, {}", store.durability());

@@ -2,7 +2,8 @@
 
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    Joined, Member, NewNode, NodeState, Now, Ping, Pinged, Roles, StoreError, sql_time,
+    Joined, Member, NewNode, NodeState, Now, Ping, Pinged, Roles, StoreError, pools_from_text,
+    pools_text, sql_time,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -37,6 +38,7 @@ pub(crate) fn join(connection: &Connection, node: &NewNode, now: Now) -> Answer<
         node.name,
         roles_code(node.roles),
         now.as_micros(),
+        pools_text(&node.pools)?,
     ])?;
     let number = i32::try_from(connection.last_insert_rowid())
         .map_err(|cause| StoreError::corrupt("node", "node_no", cause))?;
@@ -160,6 +162,7 @@ fn member_from(row: &Row<'_>) -> Answer<Member> {
         node,
         name: row.get("name")?,
         roles: roles_from(row.get("roles")?),
+        pools: pools_from_text(format_args!("node {node}"), &row.get::<_, String>("pools")?)?,
         state,
         joined_at: Timestamp::from_micros(row.get("joined_at")?),
         last_ping_at: Timestamp::from_micros(row.get("last_ping_at")?),

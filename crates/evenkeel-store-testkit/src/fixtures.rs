@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::aging::Aging;
+use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -173,7 +174,8 @@ impl JobBuilder {
 
 /// A node called `name` that does everything and was never seen before.
 pub fn new_node(name: &str) -> NewNode {
-    NewNode { name: name.into(), identity: identity(name), roles: Roles::ALL }
+    let pools = vec![DEFAULT_POOL.into()];
+    NewNode { name: name.into(), identity: identity(name), roles: Roles::ALL, pools }
 }
 
 /// The identity that a node called `name` keeps over restarts.

@@ -19,6 +19,14 @@ macro_rules! __list_conformance {
             a_rare_job_in_a_long_list_is_found_page_by_page,
             a_crowded_quarter_of_an_hour_is_walked_once,
         }
+        $crate::__conformance_module! { $open => queue_depths:
+            an_empty_queue_has_no_depth,
+            what_waits_is_counted_by_pool_lane_and_priority,
+            what_was_claimed_waits_no_more,
+            what_waits_of_all_tenants_is_counted,
+            a_deep_lane_is_counted_in_part_and_hides_no_other,
+            a_claimed_attempt_says_since_when_it_waited,
+        }
         $crate::__conformance_module! { $open => tally:
             what_nodes_have_seen_adds_up,
             what_ran_is_forgotten_when_a_node_mentions_it_no_more,

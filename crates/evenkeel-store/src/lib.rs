@@ -21,6 +21,7 @@ mod notes;
 mod orders;
 mod page;
 mod pages;
+mod queue;
 mod requests;
 mod rhythms;
 mod row;
@@ -63,10 +64,14 @@ pub use pages::{
     MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, SEARCH_LIMIT_MAX, Shelf,
     StoredPage,
 };
+pub use queue::{
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, TENS,
+};
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
 pub use rhythms::{Counted, Rhythms};
 pub use row::{
-    outcome_from_code, run_key_from_columns, skip_reason_code, skip_reason_from_code, sql_time,
+    outcome_from_code, pools_from_text, pools_text, run_key_from_columns, skip_reason_code,
+    skip_reason_from_code, sql_time,
 };
 pub use runs::{
     Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune,
@@ -124,6 +129,7 @@ pub trait Store:
     + AccessStore
     + EventStore
     + BalanceStore
+    + QueueStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

@@ -33,6 +33,8 @@ pub struct NewNode {
     pub identity: Uuid,
     /// What it does.
     pub roles: Roles,
+    /// The pools whose runs it takes; none if it runs none.
+    pub pools: Vec<String>,
 }
 
 /// A node that takes part now.
@@ -73,6 +75,8 @@ pub struct Member {
     pub name: String,
     /// What it does.
     pub roles: Roles,
+    /// The pools whose runs it takes.
+    pub pools: Vec<String>,
     /// Where it stands.
     pub state: NodeState,
     /// When it joined.
@@ -84,6 +88,16 @@ pub struct Member {
 }
 
 impl Member {
+    /// Does it live and run jobs?
+    pub fn is_live_worker(&self) -> bool {
+        self.state == NodeState::Live && self.roles.worker
+    }
+
+    /// Does it live and take runs of this pool?
+    pub fn serves(&self, pool: &str) -> bool {
+        self.is_live_worker() && self.pools.iter().any(|served| served == pool)
+    }
+
     /// Its lease.
     pub const fn lease(&self) -> LeaseView {
         LeaseView {

@@ -11,6 +11,16 @@ pub fn sql_time(micros: Option<i64>) -> Option<Timestamp> {
     micros.map(Timestamp::from_micros)
 }
 
+/// The pools of a node as they are stored.
+pub fn pools_text(pools: &[String]) -> Result<String, StoreError> {
+    serde_json::to_string(pools).map_err(|error| StoreError::Refused(error.into()))
+}
+
+/// The pools of a stored node.
+pub fn pools_from_text(row: impl std::fmt::Display, text: &str) -> Result<Vec<String>, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::corrupt(row, "pools", error))
+}
+
 /// The key of a stored attempt.
 pub fn run_key_from_columns(
     scheduled_at: i64,

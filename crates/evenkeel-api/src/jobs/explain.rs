@@ -20,8 +20,8 @@ use crate::state::App;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
 pub struct ReasonView {
     /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
-    /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_capacity`,
-    /// `previous_run_going_on`, `starting`, `paused`, `cancelled`, `over` or `given_up`.
+    /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`,
+    /// `no_worker_for_pool`, `no_capacity`, `previous_run_going_on`, `starting`, `paused`, `cancelled`, `over` or `given_up`.
     pub code: &'static str,
     /// The same in words.
     pub message: String,
@@ -54,6 +54,9 @@ pub struct ReasonView {
     /// The nodes it stays away from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forbidden: Option<Vec<String>>,
+    /// The pool that nobody serves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// How long it pauses when the run that goes on has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -103,6 +106,7 @@ impl From<Why> for ReasonView {
                 Self { forbidden: Some(forbidden), ..of("no_node_allowed") }
             }
             Why::NoWorker => of("no_worker"),
+            Why::NoWorkerForPool { pool } => Self { pool: Some(pool), ..of("no_worker_for_pool") },
             Why::NoCapacity { since } => Self { since: Some(since), ..of("no_capacity") },
             Why::PreviousRunGoingOn { since, busy } => {
                 Self { since: Some(since), ..of("previous_run_going_on") }.busy(Some(busy))

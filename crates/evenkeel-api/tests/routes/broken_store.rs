@@ -176,6 +176,10 @@ broken!(BalanceStore {
     forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 });
 
+broken!(QueueStore {
+    queue_depths(limit: u32) -> QueueDepths;
+});
+
 broken!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

@@ -234,3 +234,21 @@ async fn what_may_be_skipped_is_not_foretold_while_the_job_runs() {
     assert!(next["message"].as_str().unwrap().starts_with("If this run is over by then"), "{why}");
     assert_eq!(why["next_possible_start"], Value::Null);
 }
+
+#[tokio::test]
+async fn a_job_of_a_pool_that_nobody_serves_says_so() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30, "pool": "gpu"})).await;
+    let known = world.known(&job).await;
+    world.pass(1800);
+    world.rig.queue(known, 1800).await;
+    let why = world.get(&path(&job, "explain")).await.expect(200);
+    let reason = &why["reasons"][0];
+    assert_eq!((&reason["code"], &reason["pool"]), (&json!("no_worker_for_pool"), &json!("gpu")));
+    let message = reason["message"].as_str().unwrap();
+    assert!(
+        message.contains("serves its pool \"gpu\"") && message.contains("--pools gpu"),
+        "{why}"
+    );
+    assert_eq!(why["next_possible_start"], Value::Null);
+}

@@ -28,6 +28,22 @@ async fn health_is_told_to_anybody() {
 }
 
 #[tokio::test]
+async fn nodes_say_what_they_do_and_which_pools_they_serve() {
+    let world = World::new().await;
+    let list = world.get("/api/v1/nodes").await.expect(200);
+    assert_eq!(list["nodes"].as_array().unwrap().len(), 1, "{list}");
+    let node = &list["nodes"][0];
+    assert_eq!((&node["name"], &node["state"]), (&json!("node-1"), &json!("live")));
+    assert_eq!(node["roles"], json!(["api", "scheduler", "worker"]));
+    assert_eq!(node["pools"], json!(["default"]));
+    world.get("/api/v1/nodes?limit=3").await.problem(422, "invalid-parameter");
+    world
+        .send(request(Method::GET, "/api/v1/nodes", None, None))
+        .await
+        .problem(401, "unauthorized");
+}
+
+#[tokio::test]
 async fn a_node_whose_engine_is_ill_is_alive_and_not_ready() {
     let world = World::with(Engine::Ill, Settings::default()).await;
     let alive = world.send(request(Method::GET, "/healthz", None, None)).await;

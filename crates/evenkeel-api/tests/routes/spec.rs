@@ -221,6 +221,7 @@ async fn what_is_answered_is_what_is_documented() {
         ("NextTimesView", world.get(&of_job("next")).await.expect(200)),
         ("ConditionView", world.get(&of_job("condition")).await.expect(200)),
         ("ExplainView", world.get(&of_job("explain")).await.expect(200)),
+        ("NodeList", world.get("/api/v1/nodes").await.expect(200)),
         ("ConditionList", world.get("/api/v1/conditions").await.expect(200)),
         ("PreviewView", preview.expect(200)),
         ("ExecutionView", execution),

@@ -1,8 +1,8 @@
 //! Why does a job not run now?
 
-use evenkeel_core::explain::{Explanation, Facts, Waiting, WaitsFor, explain};
+use evenkeel_core::explain::{Explanation, Facts, Waiting, WaitsFor, WorkerFacts, explain};
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{self as store, Job, NodeState, Scope, Standing, WaitingAttempt};
+use evenkeel_store::{self as store, Job, Member, Scope, Standing, WaitingAttempt};
 
 use super::Jobs;
 use crate::CommandError;
@@ -25,10 +25,9 @@ impl Jobs {
         let waiting = self.store.waiting_of(scope, id).await?;
         let job = self.get(scope, id).await?;
         let (now, members) = self.store.members().await?;
-        let lives =
-            |member: &&store::Member| member.state == NodeState::Live && member.roles.worker;
-        let workers: Vec<String> =
-            members.iter().filter(lives).map(|member| member.name.clone()).collect();
+        let live = members.into_iter().filter(Member::is_live_worker);
+        let workers: Vec<WorkerFacts> =
+            live.map(|member| WorkerFacts { name: member.name, pools: member.pools }).collect();
         let waiting: Vec<Waiting> = waiting.into_iter().map(in_core).collect();
         let explanation = explain(
             &Facts {

@@ -25,11 +25,16 @@ fn dark(from: i8, to: i8) -> Definition {
     Definition { blackout_periods: vec![Blackout { start: hour(from), end: hour(to) }], ..job() }
 }
 
-fn workers() -> Vec<String> {
-    vec!["a".into(), "b".into()]
+fn worker(name: &str, pools: &[&str]) -> WorkerFacts {
+    let pools = pools.iter().map(|pool| (*pool).to_owned()).collect();
+    WorkerFacts { name: name.into(), pools }
 }
 
-fn facts<'a>(definition: &'a Definition, workers: &'a [String]) -> Facts<'a> {
+fn workers() -> Vec<WorkerFacts> {
+    vec![worker("a", &["default"]), worker("b", &["default", "chrome"])]
+}
+
+fn facts<'a>(definition: &'a Definition, workers: &'a [WorkerFacts]) -> Facts<'a> {
     Facts {
         definition,
         average: Span::ZERO,
@@ -124,18 +129,42 @@ fn what_waits_in_the_queue_tells_its_place() {
 
 #[test]
 fn that_nobody_may_run_it_matters_most() {
-    let workers = workers();
-    let shy = Definition { dont_run_on_nodes: workers.clone(), ..job() };
+    let (workers, names) = (workers(), vec!["a".to_owned(), "b".to_owned()]);
+    let shy = Definition { dont_run_on_nodes: names.clone(), ..job() };
     let waiting = [in_queue(None, None)];
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&shy, &workers) };
     let why = explain(&queued, NOW);
-    assert_eq!(why.reasons[0], Why::NoNodeAllowed { forbidden: workers.clone() });
+    assert_eq!(why.reasons[0], Why::NoNodeAllowed { forbidden: names });
     assert_eq!(why.next_possible_start, None);
     let alone = Facts { workers: &[], ..queued };
     assert_eq!(explain(&alone, NOW).reasons[0], Why::NoWorker);
     let half = Definition { dont_run_on_nodes: vec!["a".into()], ..job() };
     let queued = Facts { live: 1, waiting: &waiting, ..facts(&half, &workers) };
     assert_eq!(codes(&explain(&queued, NOW)), ["waiting_in_queue", "not_due"]);
+}
+
+#[test]
+fn that_nobody_serves_its_pool_matters_most() {
+    let (workers, waiting) = (workers(), [in_queue(None, None)]);
+    let elsewhere = Definition { pool: "gpu".into(), ..job() };
+    let queued = Facts { live: 1, waiting: &waiting, ..facts(&elsewhere, &workers) };
+    let why = explain(&queued, NOW);
+    assert_eq!(codes(&why), ["no_worker_for_pool", "waiting_in_queue", "not_due"]);
+    assert_eq!(why.reasons[0], Why::NoWorkerForPool { pool: "gpu".into() });
+    assert_eq!(why.next_possible_start, None);
+    // One that is due is in the same place, and one whose time has not come is not.
+    let due = Facts { next_at: Some(earlier(60)), ..facts(&elsewhere, &workers) };
+    assert_eq!(codes(&explain(&due, NOW)), ["no_worker_for_pool"]);
+    assert_eq!(codes(&explain(&facts(&elsewhere, &workers), NOW)), ["not_due"]);
+    let nobody = Facts { workers: &[], ..queued };
+    assert_eq!(explain(&nobody, NOW).reasons[0], Why::NoWorker);
+    let chrome = Definition { pool: "chrome".into(), ..job() };
+    let served = Facts { live: 1, waiting: &waiting, ..facts(&chrome, &workers) };
+    assert_eq!(codes(&explain(&served, NOW)), ["waiting_in_queue", "not_due"]);
+    // The only one that serves it may not run it: others do not matter.
+    let shy = Definition { dont_run_on_nodes: vec!["b".into()], ..chrome };
+    let forbidden = Facts { live: 1, waiting: &waiting, ..facts(&shy, &workers) };
+    assert_eq!(codes(&explain(&forbidden, NOW))[0], "no_node_allowed");
 }
 
 #[test]

@@ -152,6 +152,7 @@ impl Scheduler {
         if let Some((scheduled, Start::Claimed)) = fire.start {
             let could_start = could_start(&entry.definition, scheduled, entry.past().average);
             self.life.meters.started(could_start, entry.deadline_of(scheduled), now);
+            self.life.meters.waited(entry.definition.lane, could_start, now);
             self.life.start(Attempt {
                 key: RunKey::regular(fire.job, scheduled),
                 fence,

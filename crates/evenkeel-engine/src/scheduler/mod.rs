@@ -141,6 +141,7 @@ impl Scheduler {
     /// Brings memory up to date, then fires one batch of what is due.
     pub async fn run_once(&mut self) -> Result<Pass, StoreError> {
         let poll = self.life.settings.poll;
+        self.life.due_here.note(self.index, self.future.waiting());
         if !self.life.may_start() || self.shards.is_empty() {
             return Ok(Pass { fired: 0, again_in: poll, wants_room: false });
         }

@@ -117,6 +117,7 @@ impl Scheduler {
                             continue;
                         }
                     };
+                    self.life.meters.waited(definition.lane, wake.due, fired.now);
                     self.life.start(attempt::Attempt {
                         key: wake.key,
                         fence,

@@ -61,6 +61,14 @@ impl Worker {
         running
     }
 
+    /// How long the body runs that has run longest.
+    pub fn oldest_running(&self) -> Option<Duration> {
+        let now = self.clock.monotonic();
+        let open = lock(&self.open);
+        let running = open.values().filter(|open| open.stage == Stage::Running);
+        running.map(|open| now.saturating_sub(open.since)).max()
+    }
+
     /// Those of them that this node still has something to do for.
     pub fn busy_count(&self) -> usize {
         lock(&self.open).values().filter(|open| open.stage != Stage::Abandoned).count()

@@ -138,6 +138,7 @@ impl Calm {
             stall: self.poll / 20,
             note_every: self.poll,
             metrics_interval: self.poll * 5,
+            survey_every: self.poll * 15,
             score_every: Duration::from_secs(7 * 86_400),
             retention: Retention {
                 per_job: 5,

@@ -139,6 +139,7 @@ pub mod postpone;
 pub mod priorities;
 pub mod prune;
 pub mod purge;
+pub mod queue_depths;
 pub mod races;
 pub mod register;
 pub mod requests;

@@ -4,7 +4,7 @@ use evenkeel_core::NodeNo;
 use evenkeel_store::{Member, NewNode, NodeState, Ping, Pinged, Roles};
 
 use crate::Opened;
-use crate::fixtures::{at, identity, new_job, new_node, now};
+use crate::fixtures::{at, new_job, new_node, now};
 use crate::rig::Rig;
 
 async fn ping(rig: &Rig, node: NodeNo, secs: i64) -> Pinged {
@@ -20,7 +20,8 @@ async fn member(rig: &Rig, node: NodeNo) -> Option<Member> {
 pub async fn a_node_that_joins_is_live(opened: Opened) {
     let rig = Rig::new(opened).await;
     let roles = Roles { api: false, scheduler: true, worker: false };
-    let new = NewNode { name: "second".into(), identity: identity("second"), roles };
+    let pools = vec!["chrome".to_owned(), "a \"pool\", 'quoted'".to_owned()];
+    let new = NewNode { roles, pools: pools.clone(), ..new_node("second") };
     let joined = rig.store.join(&new, now(5)).await.unwrap();
     assert_eq!((joined.now, joined.former), (at(5), Vec::new()));
     assert_ne!(joined.node, rig.node);
@@ -28,6 +29,7 @@ pub async fn a_node_that_joins_is_live(opened: Opened) {
         node: joined.node,
         name: "second".into(),
         roles,
+        pools,
         state: NodeState::Live,
         joined_at: at(5),
         last_ping_at: at(5),

@@ -140,6 +140,7 @@ pub(super) struct NodeRow {
     pub identity: Uuid,
     pub name: String,
     pub roles: Roles,
+    pub pools: Vec<String>,
     pub state: NodeState,
     pub joined_at: Timestamp,
     pub last_ping_at: Timestamp,

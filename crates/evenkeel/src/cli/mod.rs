@@ -12,6 +12,7 @@ mod import;
 mod job;
 mod migrate;
 mod next;
+mod nodes;
 mod page;
 mod run;
 mod serve;
@@ -60,6 +61,9 @@ pub enum Command {
   evenkeel failures --job hello
   evenkeel failures --json | jq '.failures[0].error_message'")]
     Failures(failures::FailuresArgs),
+    /// Show the nodes of the cluster, and which pools each serves
+    #[command(after_help = nodes::EXAMPLES)]
+    Nodes(nodes::NodesArgs),
     /// Draw how load is spread over the day
     #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
     Distribution(balance::DistributionArgs),
@@ -101,6 +105,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Job(args) => job::run(&context, args),
         Command::Run(args) => run::run(&context, args),
         Command::Failures(args) => failures::run(&context, args),
+        Command::Nodes(args) => nodes::run(&context, args),
         Command::Distribution(args) => balance::run_distribution(&context, args),
         Command::Rebalance(args) => balance::run_rebalance(&context, *args),
         Command::Page(args) => page::run(&context, args),

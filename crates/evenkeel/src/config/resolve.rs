@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use evenkeel_commands::limits::POOL_CHARS_MAX;
 use evenkeel_core::Span;
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
@@ -279,10 +280,23 @@ fn node_name(given: Option<String>, machine: &str) -> Result<String, ConfigError
 
 fn pools(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     let pools = given.unwrap_or_else(|| vec![DEFAULT_POOL.into()]);
-    if pools.is_empty() || pools.iter().any(|pool| pool.trim().is_empty()) {
+    let mut pools: Vec<String> = pools.iter().map(|pool| pool.trim().to_owned()).collect();
+    if pools.is_empty() || pools.iter().any(String::is_empty) {
         let message = "a pool needs a name";
         return Err(bad("pools", message, format!("leave it out for the pool {DEFAULT_POOL:?}")));
     }
+    // No job could name another, so nothing would ever run there.
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if let Some(pool) =
+        pools.iter().find(|pool| pool.len() > POOL_CHARS_MAX || !pool.chars().all(legal))
+    {
+        let message = format!("{pool:?} is not the name of a pool");
+        let advice =
+            format!("use up to {POOL_CHARS_MAX} letters, digits, dots, dashes and underscores");
+        return Err(bad("pools", message, advice));
+    }
+    pools.sort();
+    pools.dedup();
     Ok(pools)
 }
 
@@ -364,6 +378,15 @@ mod tests {
         assert!(refusal(lonely).contains("without scheduler nothing would ever run"));
         let workers = RawServer { workers: Some(0), ..default() };
         assert!(refusal(workers).starts_with("workers: 0 is not between 1 and"));
+        let pools = |names: &[&str]| RawServer {
+            pools: Some(names.iter().map(|name| (*name).to_owned()).collect()),
+            ..default()
+        };
+        assert!(refusal(pools(&["a", " "])).starts_with("pools: a pool needs a name"));
+        let strange = refusal(pools(&["two words"]));
+        assert!(strange.starts_with("pools: \"two words\" is not the name of a pool"));
+        let served = with(pools(&["b", " a", "b"]), RawEngine::default()).unwrap().pools;
+        assert_eq!(served, ["a", "b"]);
         let format = RawServer { log_format: Some("xml".into()), ..default() };
         assert!(refusal(format).ends_with("the formats are text and json"));
     }

@@ -23,6 +23,10 @@ const DURATIONS: [f64; 14] = [
     86_400.0,
 ];
 
+/// Where the times lie that runs wait for a worker: no time is usual, a day is long.
+const WAITS: [f64; 12] =
+    [0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0];
+
 /// Where the times of placements lie: a microsecond is usual.
 const PLACEMENTS: [f64; 9] = [5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2];
 
@@ -40,6 +44,8 @@ pub fn install() -> Result<PrometheusHandle, Failure> {
         .set_buckets_for_metric(Matcher::Full("evenkeel_slack_seconds".into()), &SLACK)
         .map_err(failure)?
         .set_buckets_for_metric(Matcher::Full("evenkeel_run_duration_seconds".into()), &DURATIONS)
+        .map_err(failure)?
+        .set_buckets_for_metric(Matcher::Full("evenkeel_queue_wait_seconds".into()), &WAITS)
         .map_err(failure)?
         .install_recorder()
         .map_err(failure)?;
@@ -77,6 +83,7 @@ fn describe() {
         ("evenkeel_skipped_times_total", "Times that did not run, by reason"),
         ("evenkeel_runs_ended_total", "Attempts that ended, by outcome"),
         ("evenkeel_retries_total", "Attempts after which another one follows"),
+        ("evenkeel_runs_succeeded_after_retry_total", "Runs that ended well after they had failed"),
         ("evenkeel_deadlines_missed_total", "Starts after the moment the promise named"),
         ("evenkeel_stale_reports_total", "Ends refused because another node had taken over"),
         ("evenkeel_nodes_lost_total", "Nodes whose lease ran out and was taken"),
@@ -100,6 +107,21 @@ fn describe() {
         ("evenkeel_jobs_by_state", "Jobs, by state"),
         ("evenkeel_bodies", "Bodies that run on this node"),
         ("evenkeel_workers", "Bodies that could run on this node at once"),
+        ("evenkeel_queue_depth", "Runs that wait for a worker, by lane and pool"),
+        (
+            "evenkeel_queue_depth_is_lower_bound",
+            "1 if more wait than were counted: then the figures of the queue are the least they can be",
+        ),
+        ("evenkeel_queue_oldest_seconds", "How long the oldest of them waits, by lane and pool"),
+        ("evenkeel_queue_priority", "Runs that wait for a worker, by priority in tens"),
+        ("evenkeel_due_waiting", "Jobs that are due and wait in this node's memory, by lane"),
+        ("evenkeel_pool_workers", "Live nodes that take runs of a pool"),
+        ("evenkeel_pool_unserved", "Runs that wait in a pool that no live node serves"),
+        ("evenkeel_running_oldest_seconds", "How long the body runs that has run longest here"),
+        (
+            "evenkeel_last_check_timestamp_seconds",
+            "When a scheduler last said that it is at work, as this node knows",
+        ),
         ("scheduler_distribution_score", "How evenly runs are spread, 1 is as even as can be"),
         ("scheduler_slot_job_count", "Runs expected in each hour of the next 24, UTC"),
         ("scheduler_peak_hour_job_count", "Runs expected in the fullest of those hours"),
@@ -111,6 +133,10 @@ fn describe() {
     }
     for (name, words) in [
         ("evenkeel_lateness_seconds", "From when a run could start until it did"),
+        (
+            "evenkeel_queue_wait_seconds",
+            "From when a run could first be claimed until it started, by lane",
+        ),
         ("evenkeel_slack_seconds", "From the start of a run until it should have started"),
         ("scheduler_placement_duration_seconds", "How long it took to choose a time for a job"),
         ("evenkeel_run_duration_seconds", "How long attempts took, by outcome"),

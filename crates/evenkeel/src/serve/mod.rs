@@ -156,6 +156,8 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         leases: config.leases,
         poll: config.poll,
         metrics_interval: config.metrics_interval,
+        // To look at the queue costs more than to write sums down.
+        survey_every: config.metrics_interval * 3,
         long_run_after: config.long_run_after,
         retention: config.retention,
         alpha: config.average_alpha,
@@ -228,7 +230,7 @@ async fn router(
         access,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
-        ready: Arc::new(NodeReadiness::new(engine.probe(), store.signals().clone())),
+        ready: Arc::new(NodeReadiness::new(engine.probe(), Arc::clone(store), Arc::clone(clock))),
         settings: evenkeel_api::Settings {
             open_metrics: config.open_metrics,
             open_openapi: config.open_openapi,

@@ -1,5 +1,8 @@
 //! How this node is, for those who start and stop it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::Request;
@@ -7,19 +10,66 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_api::{Check, Readiness};
-use evenkeel_engine::Probe;
-use evenkeel_store::Signals;
+use evenkeel_engine::{Clock, Probe, unserved_pools};
+use evenkeel_store::{Store, StoreError};
+use tokio::sync::Mutex;
+
+/// Anybody may ask, so pools are looked at no more often.
+const POOLS_EVERY: Duration = Duration::from_secs(5);
+/// The store has this long to say what waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// So many pools are named.
+const NAMED_MAX: usize = 10;
 
 /// The engine and what it depends on, as a matter of readiness.
 pub struct NodeReadiness {
     engine: Probe,
-    signals: Signals,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// What was last said about pools, and when.
+    pools: Mutex<Option<(Duration, String)>>,
 }
 
 impl NodeReadiness {
-    /// Of the node that `engine` is of and that hears by `signals`.
-    pub fn new(engine: Probe, signals: Signals) -> Self {
-        Self { engine, signals }
+    /// Of the node that `engine` is of and that works on `store`.
+    pub fn new(engine: Probe, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { engine, store, clock, pools: Mutex::new(None) }
+    }
+
+    /// Where runs wait that nobody takes.
+    async fn pools(&self) -> String {
+        let mut said = self.pools.lock().await;
+        let now = self.clock.monotonic();
+        if let Some((then, words)) = &*said
+            && now.saturating_sub(*then) < POOLS_EVERY
+        {
+            return words.clone();
+        }
+        let words = match tokio::time::timeout(PATIENCE, self.unserved()).await {
+            Ok(Ok(unserved)) => pool_words(&unserved),
+            Ok(Err(_)) | Err(_) => "are not known: the store does not answer".into(),
+        };
+        *said = Some((now, words.clone()));
+        words
+    }
+
+    async fn unserved(&self) -> Result<Vec<String>, StoreError> {
+        // The least look says where something waits.
+        let queue = self.store.queue_depths(0).await?;
+        let (_, members) = self.store.members().await?;
+        Ok(unserved_pools(&queue, &members).into_keys().collect())
+    }
+}
+
+fn pool_words(unserved: &[String]) -> String {
+    let named = unserved.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match unserved.len() {
+        0 => "all that have waiting runs are served".into(),
+        1..=NAMED_MAX => format!("runs wait where no live node serves them: {named}"),
+        more => {
+            let more = more - NAMED_MAX;
+            format!("runs wait where no live node serves them: {named} and {more} more")
+        }
     }
 }
 
@@ -33,7 +83,7 @@ impl Readiness for NodeReadiness {
             "takes no part: it is joining again, has lost its lease, or drains".into()
         };
         // Without it everything works, up to a second later: no reason to send nobody here.
-        let listener = if self.signals.are_deaf() {
+        let listener = if self.store.signals().are_deaf() {
             "does not hear other nodes; they are found by looking every second"
         } else {
             "hears"
@@ -42,6 +92,8 @@ impl Readiness for NodeReadiness {
             Check { name: "engine".into(), ok: health.ready, detail },
             Check { name: "migrations".into(), ok: true, detail: "are up to date".into() },
             Check { name: "listener".into(), ok: true, detail: listener.into() },
+            // Other pools are served all the same: no reason to send nobody here.
+            Check { name: "pools".into(), ok: true, detail: self.pools().await },
         ]
     }
 }
@@ -55,4 +107,19 @@ pub fn only(router: Router) -> Router {
             (StatusCode::NOT_FOUND, "this node does not have the role api\n").into_response()
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_pools_are_named_and_more_are_counted() {
+        let pools: Vec<String> = (0..12).map(|n| format!("p{n}")).collect();
+        assert_eq!(pool_words(&[]), "all that have waiting runs are served");
+        let two = pool_words(&pools[..2]);
+        assert_eq!(two, "runs wait where no live node serves them: p0, p1");
+        assert!(pool_words(&pools).ends_with("p8, p9 and 2 more"));
+        assert!(pool_words(&pools[..10]).ends_with("p8, p9"));
+    }
 }

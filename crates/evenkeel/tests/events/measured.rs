@@ -1,5 +1,7 @@
 //! Figures, readiness and the log, as those who run a server see them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::support::{Server, create_from_json, request, wait_for};
@@ -31,12 +33,141 @@ fn everything_that_counts_is_counted() {
         "scheduler_peak_hour_job_count",
         "scheduler_placements_total{type=\"new\"} 1",
         "scheduler_placement_duration_seconds_count 1",
+        "evenkeel_queue_depth{pool=\"default\",lane=\"standard\"} 0",
+        "evenkeel_queue_oldest_seconds{pool=\"default\",lane=\"standard\"} 0",
+        "evenkeel_queue_depth_is_lower_bound 0",
+        "evenkeel_queue_priority{priority=\"90-99\"} 0",
+        "evenkeel_queue_wait_seconds_bucket{lane=\"standard\",le=\"14400\"}",
+        "evenkeel_due_waiting{lane=\"standard\"} 0",
+        "evenkeel_pool_workers{pool=\"default\"} 1",
+        "evenkeel_pool_unserved{pool=\"default\"} 0",
+        "evenkeel_runs_succeeded_after_retry_total 0",
+        "# HELP evenkeel_queue_depth",
     ];
     wait_for("all families", || {
         let (status, text) = request(&server.url(), "GET", "/metrics", &header, "");
         assert_eq!(status, 200);
         wanted.iter().all(|family| text.contains(family)).then_some(())
     });
+}
+
+/// What a server shows whoever has a token.
+fn metrics_of(server: &Server) -> impl Fn() -> String {
+    let token = server.run(&["token", "create", "--role", "viewer"]).out;
+    let (url, header) = (server.url(), format!("authorization: Bearer {}", token.trim()));
+    move || {
+        let (status, text) = request(&url, "GET", "/metrics", &header, "");
+        assert_eq!(status, 200);
+        text
+    }
+}
+
+/// What readiness says about pools.
+fn pools_of(server: &Server) -> Value {
+    let (status, text) = request(&server.url(), "GET", "/readyz", "", "");
+    assert_eq!(status, 200, "{text}");
+    let ready: Value = serde_json::from_str(&text).unwrap();
+    ready["checks"].as_array().unwrap().iter().find(|it| it["name"] == "pools").unwrap().clone()
+}
+
+#[test]
+fn a_pool_that_nobody_serves_is_named_wherever_one_looks() {
+    let server = Server::start(&["--pools", "chrome, default", "--metrics-interval-seconds", "1"]);
+    let nodes = server.json(&["nodes"]);
+    assert_eq!(nodes["nodes"][0]["pools"], json!(["chrome", "default"]));
+    assert_eq!(
+        (&nodes["nodes"][0]["state"], nodes["nodes"].as_array().unwrap().len()),
+        (&json!("live"), 1)
+    );
+    let shown = server.run(&["nodes"]).out;
+    assert!(shown.contains("chrome, default") && shown.contains("live"), "{shown}");
+    for (name, pool) in [("served", "chrome"), ("stranded", "gpu")] {
+        let job = json!({"name": name, "executor_type": "noop", "pool": pool, "priority": 25});
+        assert_eq!(create_from_json(&server, &job).code, 0);
+    }
+    server.wait_for_run("served", "completed");
+    let why = server.json(&["job", "explain", "stranded"]);
+    let reason = &why["reasons"][0];
+    assert_eq!((&reason["code"], &reason["pool"]), (&json!("no_worker_for_pool"), &json!("gpu")));
+    wait_for("the pool in what readiness says", || {
+        let pools = pools_of(&server);
+        // Others are served, so requests may come.
+        assert_eq!(pools["ok"], true);
+        pools["detail"].as_str().unwrap().ends_with("serves them: gpu").then_some(())
+    });
+    let metrics = metrics_of(&server);
+    let wanted = [
+        "evenkeel_pool_unserved{pool=\"gpu\"} 1",
+        "evenkeel_pool_workers{pool=\"gpu\"} 0",
+        "evenkeel_pool_workers{pool=\"chrome\"} 1",
+        "evenkeel_queue_depth{pool=\"gpu\",lane=\"standard\"} 1",
+        "evenkeel_queue_priority{priority=\"20-29\"} 1",
+        "evenkeel_queue_wait_seconds_count{lane=\"standard\"} 1",
+    ];
+    let mut text = String::new();
+    wait_for("the pool among the figures", || {
+        text = metrics();
+        wanted.iter().all(|line| text.contains(line)).then_some(())
+    });
+    // Once nothing waits there, nothing is amiss.
+    server.json(&["job", "cancel", "stranded"]);
+    wait_for("all to be well", || {
+        let is_shown = metrics().contains("evenkeel_pool_unserved{pool=\"gpu\"} 0");
+        let is_said = pools_of(&server)["detail"] == "all that have waiting runs are served";
+        (is_shown && is_said).then_some(())
+    });
+}
+
+#[test]
+fn a_run_that_succeeds_after_its_retry_is_counted() {
+    let server = Server::start(&["--enable-shell"]);
+    let mends = json!({"name": "mends", "executor_type": "shell", "max_retries": 1,
+                       "retry_backoff_seconds": 1,
+                       "executor_config": {"argv": ["sh", "-c", "test $EVENKEEL_ATTEMPT != 0"]}});
+    assert_eq!(create_from_json(&server, &mends).code, 0);
+    server.wait_for_run("mends", "completed");
+    let metrics = metrics_of(&server);
+    wait_for("the count", || {
+        let text = metrics();
+        let counted = text.contains("evenkeel_runs_succeeded_after_retry_total 1")
+            && text.contains("evenkeel_retries_total 1");
+        counted.then_some(())
+    });
+}
+
+#[test]
+fn alerts_look_at_figures_that_there_are() {
+    let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/alerts/evenkeel.rules.yml");
+    let rules = std::fs::read_to_string(rules).unwrap();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_prose =
+        |line: &&str| ["#", "summary", "description"].iter().any(|it| line.trim().starts_with(it));
+    let lines = rules.lines().filter(|line| !is_prose(line));
+    let wanted: BTreeSet<&str> = lines
+        .flat_map(|line| line.split(|c| !is_word(c)))
+        .filter(|word| word.starts_with("evenkeel_"))
+        .collect();
+    assert!(wanted.len() >= 10, "{wanted:?}");
+    let server = Server::start(&[]);
+    server.json(&["job", "create", "--name", "well", "--noop"]);
+    server.wait_for_run("well", "completed");
+    let metrics = metrics_of(&server);
+    let mut missing = Vec::new();
+    wait_for("all that alerts look at", || {
+        let text = metrics();
+        let is_there = |name: &str| {
+            text.lines().any(|line| {
+                line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            })
+        };
+        missing = wanted.iter().filter(|name| !is_there(name)).copied().collect();
+        missing.is_empty().then_some(())
+    });
+    // And at labels that there are.
+    let text = metrics();
+    for label in ["reason=\"misfire\"", "outcome=\"timed_out\"", "condition=\"error\""] {
+        assert!(text.contains(label), "{label}");
+    }
 }
 
 #[test]
@@ -46,7 +177,7 @@ fn readiness_names_what_was_looked_at() {
     assert_eq!(status, 200, "{text}");
     let ready: Value = serde_json::from_str(&text).unwrap();
     let names: Vec<_> = ready["checks"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(names, ["store", "engine", "migrations", "listener"]);
+    assert_eq!(names, ["store", "engine", "migrations", "listener", "pools"]);
 }
 
 #[test]

@@ -53,6 +53,10 @@ straight!(BalanceStore {
     forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 });
 
+straight!(QueueStore {
+    queue_depths(limit: u32) -> QueueDepths;
+});
+
 straight!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

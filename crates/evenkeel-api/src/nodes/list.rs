@@ -1,0 +1,95 @@
+//! `GET /api/v1/nodes`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_core::Timestamp;
+use evenkeel_store::{Member, NodeState};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A process of the cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct NodeView {
+    /// Its number; each start of a process gets another.
+    #[schema(example = 7)]
+    pub number: i32,
+    /// Its name, which `dont_run_on_nodes` means.
+    #[schema(example = "crawler-3")]
+    pub name: String,
+    /// What it does: `api`, `scheduler`, `worker`.
+    #[schema(example = json!(["scheduler", "worker"]))]
+    pub roles: Vec<&'static str>,
+    /// The pools whose runs it takes; none if it is no worker.
+    #[schema(example = json!(["default", "chrome"]))]
+    pub pools: Vec<String>,
+    /// `live`, `draining` (it takes nothing more) or `dead` (others take over what it had).
+    #[schema(example = "live")]
+    pub state: &'static str,
+    /// When it joined.
+    #[schema(value_type = String, format = DateTime)]
+    pub joined_at: Timestamp,
+    /// When it last said that it lives.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_ping_at: Timestamp,
+}
+
+impl From<Member> for NodeView {
+    fn from(member: Member) -> Self {
+        let roles = member.roles;
+        let roles = [("api", roles.api), ("scheduler", roles.scheduler), ("worker", roles.worker)];
+        Self {
+            number: member.node.0,
+            name: member.name,
+            roles: roles.into_iter().filter(|(_, has)| *has).map(|(role, _)| role).collect(),
+            pools: member.pools,
+            state: match member.state {
+                NodeState::Live => "live",
+                NodeState::Draining => "draining",
+                NodeState::Dead => "dead",
+                NodeState::Gone => "gone",
+            },
+            joined_at: member.joined_at,
+            last_ping_at: member.last_ping_at,
+        }
+    }
+}
+
+/// The processes of the cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct NodeList {
+    /// All of them, in the order in which they joined; those that have left are not there.
+    pub nodes: Vec<NodeView>,
+    /// As of this moment.
+    #[schema(value_type = String, format = DateTime)]
+    pub as_of: Timestamp,
+}
+
+/// The nodes of the cluster: what each does, which pools it serves, and when it was last heard of.
+#[utoipa::path(
+    get,
+    path = "/api/v1/nodes",
+    operation_id = "list_nodes",
+    tag = "operations",
+    responses(
+        (status = 200, description = "All nodes", body = NodeList),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    // Names of nodes are no secret: runs show them, and jobs name those they stay away from.
+    _: Caller,
+    params: Params,
+) -> Result<Json<NodeList>, Problem> {
+    params.finish()?;
+    let (as_of, members) = app.jobs.nodes().await?;
+    Ok(Json(NodeList { nodes: members.into_iter().map(Into::into).collect(), as_of }))
+}

@@ -1,0 +1,7 @@
+//! `/api/v1/nodes`
+
+mod list;
+
+pub use list::{NodeList, NodeView};
+
+pub(crate) use list::*;

@@ -1,0 +1,120 @@
+//! What is shown of a queue.
+
+use evenkeel_core::{NodeNo, Span};
+use evenkeel_store::{QueueDepth, Roles};
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+fn member(node: i32, pools: &[&str]) -> Member {
+    Member {
+        node: NodeNo(node),
+        name: format!("node-{node}"),
+        roles: Roles::ALL,
+        pools: pools.iter().map(|pool| (*pool).to_owned()).collect(),
+        state: NodeState::Live,
+        joined_at: NOW,
+        last_ping_at: NOW,
+        steal_start_at: None,
+    }
+}
+
+/// So many of a priority, of which the oldest has waited for so many seconds.
+fn depth(pool: &str, lane: Lane, priority: u8, waiting: u64, secs: u64) -> QueueDepth {
+    let mut depth = QueueDepth::none(pool.into(), lane);
+    depth.add(priority, waiting, NOW.saturating_sub(Span::from_secs(secs)));
+    depth
+}
+
+fn queue(depths: Vec<QueueDepth>) -> QueueDepths {
+    QueueDepths { depths, is_lower_bound: false }
+}
+
+/// The figures of a name, with their labels in words.
+fn named(figures: &BTreeMap<Figure, f64>, name: &str) -> Vec<(String, f64)> {
+    let of = figures.iter().filter(|((of, _), _)| *of == name);
+    let words = |labels: &[(&str, String)]| {
+        labels.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    of.map(|((_, labels), value)| (words(labels), *value)).collect()
+}
+
+fn shown(figures: &[(&str, f64)]) -> Vec<(String, f64)> {
+    figures.iter().map(|(labels, value)| ((*labels).to_owned(), *value)).collect()
+}
+
+#[test]
+fn what_waits_is_shown_by_pool_and_lane() {
+    let queue = queue(vec![
+        depth("default", Lane::Critical, 100, 2, 30),
+        depth("default", Lane::Batch, 5, 7, 90),
+        depth("gpu", Lane::Batch, 9, 3, 5),
+    ]);
+    let members = [member(1, &["default"]), member(2, &["default", "chrome"])];
+    let figures = House::default().figures(&queue, &members, NOW);
+    assert_eq!(
+        named(&figures, DEPTH),
+        shown(&[
+            ("chrome batch", 0.0),
+            ("chrome critical", 0.0),
+            ("chrome standard", 0.0),
+            ("default batch", 7.0),
+            ("default critical", 2.0),
+            ("default standard", 0.0),
+            ("gpu batch", 3.0),
+        ])
+    );
+    let oldest = named(&figures, OLDEST);
+    assert!(oldest.contains(&("default batch".into(), 90.0)));
+    assert!(oldest.contains(&("default standard".into(), 0.0)));
+    let workers = shown(&[("chrome", 1.0), ("default", 2.0), ("gpu", 0.0)]);
+    assert_eq!(named(&figures, POOL_WORKERS), workers);
+    let unserved = shown(&[("chrome", 0.0), ("default", 0.0), ("gpu", 3.0)]);
+    assert_eq!(named(&figures, UNSERVED), unserved);
+    let priorities = named(&figures, PRIORITY);
+    assert_eq!(priorities.len(), 11);
+    assert!(priorities.contains(&("0-9".into(), 10.0)));
+    assert!(priorities.contains(&("90-99".into(), 0.0)));
+    assert!(priorities.contains(&("100".into(), 2.0)));
+    assert_eq!(named(&figures, LOWER_BOUND), shown(&[("", 0.0)]));
+}
+
+#[test]
+fn only_live_workers_serve_a_pool() {
+    let queue = queue(vec![depth("default", Lane::Standard, 0, 4, 1)]);
+    let all = member(1, &["default"]);
+    assert!(unserved_pools(&queue, std::slice::from_ref(&all)).is_empty());
+    for away in [
+        Member { state: NodeState::Draining, ..all.clone() },
+        Member { state: NodeState::Dead, ..all.clone() },
+        Member { roles: Roles { worker: false, ..Roles::ALL }, ..all.clone() },
+        Member { pools: vec!["other".into()], ..all },
+    ] {
+        let unserved = unserved_pools(&queue, std::slice::from_ref(&away));
+        assert_eq!(unserved, BTreeMap::from([("default".to_owned(), 4)]), "{away:?}");
+    }
+}
+
+#[test]
+fn pools_beyond_a_hundred_are_added_up() {
+    let pools = (0..130).map(|n| depth(&format!("pool-{n:03}"), Lane::Standard, 0, 1, n));
+    let mut house = House::default();
+    let figures = house.figures(&queue(pools.collect()), &[], NOW);
+    let depths = named(&figures, DEPTH);
+    assert_eq!(depths.len(), POOLS_MAX + 1);
+    assert_eq!(depths[0], ("(others) standard".into(), 30.0));
+    assert_eq!(named(&figures, OLDEST)[0].1, 129.0);
+    assert_eq!(named(&figures, UNSERVED).iter().map(|(_, waiting)| waiting).sum::<f64>(), 130.0);
+}
+
+#[test]
+fn what_waits_in_memory_is_the_sum_over_schedulers() {
+    let due = DueHere::default();
+    assert_eq!(due.waiting(), [0, 0, 0]);
+    due.note(1, [1, 2, 3]);
+    due.note(0, [10, 0, 0]);
+    assert_eq!(due.waiting(), [11, 2, 3]);
+    due.note(1, [0, 0, 1]);
+    assert_eq!(due.waiting(), [10, 0, 1]);
+}

@@ -1,0 +1,13 @@
+-- The lanes of pools in which something waits: one step along the order of the queue for each,
+-- however much waits in it.
+WITH RECURSIVE found AS (
+    (SELECT pool, lane, 1 AS nth FROM ready ORDER BY pool, lane LIMIT 1)
+    UNION ALL
+    SELECT next.pool, next.lane, found.nth + 1
+      FROM found
+     CROSS JOIN LATERAL (SELECT pool, lane FROM ready
+                          WHERE (pool, lane) > (found.pool, found.lane)
+                          ORDER BY pool, lane LIMIT 1) AS next
+     WHERE found.nth < $1
+)
+SELECT pool, lane FROM found ORDER BY pool COLLATE "C", lane;

@@ -1,0 +1,68 @@
+//! How much waits in the queue.
+
+use async_trait::async_trait;
+use evenkeel_core::order::Lane;
+use evenkeel_store::{
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, StoreError,
+};
+
+use crate::PostgresStore;
+use crate::columns::{count, get, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+#[async_trait]
+impl QueueStore for PostgresStore {
+    async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
+        // These are figures: no state of the queue at one moment is needed.
+        self.api
+            .run(limit, |connection, limit| async move { depths(&connection, *limit).await })
+            .await
+    }
+}
+
+async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
+    let sql = include_str!("../queries/queue_depths_groups.sql");
+    // One more than is looked at tells that there are more.
+    let most = i32::try_from(QUEUE_GROUPS_MAX + 1).unwrap_or(i32::MAX);
+    let rows = connection.rows(sql, &[&most]).await?;
+    let groups = rows.iter().map(|row| Ok((get(row, 0)?, lane(get(row, 1)?)?)));
+    let mut walk = DepthWalk::new(limit, groups.collect::<Tried<Vec<QueueGroup>>>()?);
+    let counted = count_first(connection, walk.first()).await?;
+    walk.take(counted);
+    if let Some(more) = walk.second() {
+        let counted = count_first(connection, more).await?;
+        walk.take(counted);
+    }
+    Ok(walk.end())
+}
+
+/// The first rows of each of these lanes of pools.
+async fn count_first(
+    connection: &Connection,
+    (groups, most): (Vec<QueueGroup>, u32),
+) -> Tried<Vec<QueueDepth>> {
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pools: Vec<&str> = groups.iter().map(|(pool, _)| pool.as_str()).collect();
+    let lanes: Vec<i16> = groups.iter().map(|(_, lane)| *lane as i16).collect();
+    let sql = include_str!("../queries/queue_depths_count.sql");
+    let rows = connection.rows(sql, &[&pools, &lanes, &i64::from(most)]).await?;
+    let none = |(pool, lane)| QueueDepth::none(pool, lane);
+    let mut depths: Vec<QueueDepth> = groups.into_iter().map(none).collect();
+    for row in &rows {
+        let nth = usize::try_from(get::<i64>(row, 0)? - 1).unwrap_or(usize::MAX);
+        let priority = u8::try_from(get::<i16>(row, 1)?)
+            .map_err(|error| StoreError::corrupt("ready", "priority", error))?;
+        if let Some(depth) = depths.get_mut(nth) {
+            depth.add(priority, count(row, 2)?, time(row, 3)?);
+        }
+    }
+    Ok(depths)
+}
+
+fn lane(code: i16) -> Tried<Lane> {
+    let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
+    Ok(lane.ok_or_else(|| StoreError::corrupt("ready", "lane", format!("{code} is unknown")))?)
+}

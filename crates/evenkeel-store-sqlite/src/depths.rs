@@ -1,0 +1,68 @@
+//! How much waits in the queue for workers.
+
+use async_trait::async_trait;
+use evenkeel_core::Timestamp;
+use evenkeel_core::order::Lane;
+use evenkeel_store::{
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, StoreError,
+};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::SqliteStore;
+use crate::error::Answer;
+
+#[async_trait]
+impl QueueStore for SqliteStore {
+    async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
+        // Not by those who read for the engine: a long queue takes a while.
+        self.readers.read(move |db| depths(db, limit)).await
+    }
+}
+
+fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {
+    let mut walk = DepthWalk::new(limit, groups(connection)?);
+    let counted = count_first(connection, walk.first())?;
+    walk.take(counted);
+    if let Some(more) = walk.second() {
+        let counted = count_first(connection, more)?;
+        walk.take(counted);
+    }
+    Ok(walk.end())
+}
+
+/// The lanes of pools in which something waits, and one more than are looked at.
+fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/queue_depths_groups.sql"))?;
+    let mut groups: Vec<QueueGroup> = Vec::new();
+    let mut at = (String::new(), -1);
+    while groups.len() <= QUEUE_GROUPS_MAX as usize {
+        let next = statement.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)));
+        let Some((pool, code)) = next.optional()? else { break };
+        let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
+        let lane = lane.ok_or_else(|| StoreError::corrupt("ready", "lane", "unknown"))?;
+        at = (pool, code);
+        groups.push((at.0.clone(), lane));
+    }
+    Ok(groups)
+}
+
+/// The first rows of each of these lanes of pools.
+fn count_first(
+    connection: &Connection,
+    (groups, most): (Vec<QueueGroup>, u32),
+) -> Answer<Vec<QueueDepth>> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/queue_depths_count.sql"))?;
+    let mut depths = Vec::with_capacity(groups.len());
+    for (pool, lane) in groups {
+        let mut depth = QueueDepth::none(pool, lane);
+        let mut rows = statement.query(params![depth.pool, lane as u8, most])?;
+        while let Some(row) = rows.next()? {
+            let waiting: i64 = row.get(1)?;
+            depth.add(row.get(0)?, waiting.unsigned_abs(), Timestamp::from_micros(row.get(2)?));
+        }
+        depths.push(depth);
+    }
+    Ok(depths)
+}

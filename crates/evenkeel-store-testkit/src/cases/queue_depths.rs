@@ -1,0 +1,103 @@
+//! How much waits, by pool and lane.
+
+use evenkeel_core::order::Lane;
+use evenkeel_store::{QueueDepth, QueueDepths};
+
+use crate::Opened;
+use crate::fixtures::{JobBuilder, at, new_job};
+use crate::rig::Rig;
+
+async fn queue(rig: &Rig, job: JobBuilder, secs: i64) {
+    let job = rig.add(job.build()).await;
+    rig.queue(job, secs).await;
+}
+
+async fn depths(rig: &Rig, limit: u32) -> QueueDepths {
+    rig.store.queue_depths(limit).await.expect("what waits can be counted")
+}
+
+/// How many wait where, and whether there may be more.
+async fn counts(rig: &Rig, limit: u32) -> (Vec<(String, Lane, u64)>, bool) {
+    let QueueDepths { depths, is_lower_bound } = depths(rig, limit).await;
+    let count = |depth: QueueDepth| (depth.pool, depth.lane, depth.waiting);
+    (depths.into_iter().map(count).collect(), is_lower_bound)
+}
+
+pub async fn an_empty_queue_has_no_depth(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    // What runs, and what is due and nobody has fired, does not wait for a worker.
+    let job = rig.add(new_job("runs").build()).await;
+    rig.start(job, 60).await;
+    rig.add(new_job("due").build()).await;
+    assert_eq!(depths(&rig, 100).await, QueueDepths::default());
+}
+
+pub async fn what_waits_is_counted_by_pool_lane_and_priority(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (name, pool, lane, priority, secs) in [
+        ("a", "default", Lane::Standard, 0, 63),
+        ("b", "default", Lane::Standard, 9, 61),
+        ("c", "default", Lane::Standard, 55, 62),
+        ("d", "default", Lane::Batch, 100, 64),
+        ("e", "chrome", Lane::Critical, 10, 65),
+    ] {
+        queue(&rig, new_job(name).pool(pool).lane(lane).priority(priority), secs).await;
+    }
+    let found = depths(&rig, 100).await;
+    let depth = |pool: &str, lane, waiting, secs, tens: &[(usize, u64)]| {
+        let (pool, oldest) = (pool.into(), at(secs));
+        let mut depth = QueueDepth { waiting, oldest, ..QueueDepth::none(pool, lane) };
+        tens.iter().for_each(|(ten, count)| depth.by_tens[*ten] = *count);
+        depth
+    };
+    let expected = vec![
+        depth("chrome", Lane::Critical, 1, 65, &[(1, 1)]),
+        depth("default", Lane::Standard, 3, 61, &[(0, 2), (5, 1)]),
+        depth("default", Lane::Batch, 1, 64, &[(10, 1)]),
+    ];
+    assert_eq!(found, QueueDepths { depths: expected, is_lower_bound: false });
+}
+
+pub async fn what_was_claimed_waits_no_more(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for n in 0..3 {
+        queue(&rig, new_job(&format!("job {n}")), 60).await;
+    }
+    rig.claim(2, 61).await;
+    assert_eq!(counts(&rig, 100).await.0, [("default".into(), Lane::Standard, 1)]);
+    rig.claim(2, 61).await;
+    assert_eq!(counts(&rig, 100).await.0, []);
+}
+
+pub async fn what_waits_of_all_tenants_is_counted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let job = rig.add_for(&other, new_job("theirs").build()).await;
+    rig.queue(job, 60).await;
+    queue(&rig, new_job("ours"), 60).await;
+    assert_eq!(counts(&rig, 100).await.0, [("default".into(), Lane::Standard, 2)]);
+}
+
+pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for n in 0..30 {
+        queue(&rig, new_job(&format!("deep {n}")).pool("a"), 60).await;
+    }
+    queue(&rig, new_job("one").pool("z"), 60).await;
+    let (found, is_lower_bound) = counts(&rig, 10).await;
+    // A share of 5 and one; then what is left of ten, and one.
+    assert_eq!(found, [("a".into(), Lane::Standard, 9), ("z".into(), Lane::Standard, 1)]);
+    assert!(is_lower_bound);
+    let (found, is_lower_bound) = counts(&rig, 40).await;
+    assert_eq!(found, [("a".into(), Lane::Standard, 30), ("z".into(), Lane::Standard, 1)]);
+    assert!(!is_lower_bound);
+    // Even the least look says where something waits.
+    assert_eq!(counts(&rig, 0).await.0.len(), 2);
+}
+
+pub async fn a_claimed_attempt_says_since_when_it_waited(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    queue(&rig, new_job("crawl"), 63).await;
+    let claimed = rig.claim(5, 70).await;
+    assert_eq!(claimed.iter().map(|attempt| attempt.since).collect::<Vec<_>>(), [at(63)]);
+}
