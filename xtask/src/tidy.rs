@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 99] = [
+const VERBS: [&str; 100] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -50,6 +50,7 @@ const VERBS: [&str; 99] = [
     "get_rebalance",
     "get_run",
     "get_with_now",
+    "ids_of_numbers",
     "job_counts",
     "job_titles",
     "join",

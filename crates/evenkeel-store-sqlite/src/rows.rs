@@ -73,6 +73,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     Ok(Job {
         no,
         id,
+        number: row.get("number")?,
         tenant: TenantNo(row.get("tenant_no")?),
         about: read_json(
             row.get_ref("about")?.as_str().map_err(rusqlite::Error::from)?,

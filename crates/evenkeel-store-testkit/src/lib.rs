@@ -20,6 +20,7 @@ mod list_control;
 mod list_events;
 mod list_lists;
 mod list_promises;
+mod list_targets;
 pub mod model;
 pub mod orders;
 mod paging;

@@ -104,7 +104,7 @@ impl Rig {
     pub async fn add(&self, job: NewJob) -> Known {
         let id = job.id;
         match self.register(vec![job]).await[..] {
-            [Registered::Created(no)] => Known { no, id },
+            [Registered::Created { no, .. }] => Known { no, id },
             ref other => panic!("not created: {other:?}"),
         }
     }
@@ -114,7 +114,7 @@ impl Rig {
         let id = job.id;
         let answers = self.store.register(scope, vec![job], now(0)).await;
         match answers.expect("jobs can be registered")[..] {
-            [Registered::Created(no)] => Known { no, id },
+            [Registered::Created { no, .. }] => Known { no, id },
             ref other => panic!("not created: {other:?}"),
         }
     }
@@ -126,7 +126,7 @@ impl Rig {
         ids.into_iter()
             .zip(registered)
             .map(|(id, answer)| match answer {
-                Registered::Created(no) => Known { no, id },
+                Registered::Created { no, .. } => Known { no, id },
                 Registered::NameTaken(by) => panic!("name taken by {by}"),
             })
             .collect()

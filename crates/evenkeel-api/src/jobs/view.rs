@@ -22,6 +22,8 @@ pub struct JobView {
     /// Its id.
     #[schema(value_type = uuid::Uuid)]
     pub id: JobId,
+    /// What it may be called instead: the jobs of a tenant are counted from 1.
+    pub number: i64,
     /// Its name; that of its source if it has none of its own.
     pub name: Option<String>,
     /// Tells several jobs of one name apart.
@@ -232,6 +234,7 @@ impl JobView {
         };
         Self {
             id: job.id,
+            number: job.number,
             name: about.name.or_else(|| about.source_name.clone()),
             configuration: about.configuration,
             description: about.description,

@@ -69,6 +69,7 @@ broken!(JobStore {
     order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
     purge(scope: &Scope, id: JobId, limit: u32) -> u64;
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
+    ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
     job_counts(scope: &Scope) -> JobCounts;
     all_job_counts() -> JobCounts;
     trigger(scope: &Scope, id: JobId, n: u32, now: Now) -> Triggered;

@@ -59,7 +59,7 @@ impl Jobs {
         let registered = self.store.register(scope, jobs, Now::Database).await?;
         self.announce(Signal::Jobs).await;
         let created = registered.into_iter().zip(ids).map(|(registered, id)| match registered {
-            Registered::Created(_) => Created::New(id),
+            Registered::Created { .. } => Created::New(id),
             Registered::NameTaken(other) => Created::NameTaken(other),
         });
         let created: Vec<Created> = created.collect();

@@ -73,7 +73,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     let made = insert(connection, args).await?;
     let mut labels = Labels::default();
     for job in &args.jobs {
-        if let Some(no) = made.get(&job.id) {
+        if let Some((no, _)) = made.get(&job.id) {
             labels.push(no.0, &job.about);
         }
     }
@@ -86,10 +86,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     };
     for (job, namesake) in args.jobs.iter().zip(&args.namesakes) {
         let answer = match namesake.map(|first| (answers[first], args.jobs[first].id)) {
-            Some((Registered::Created(_), first)) => Registered::NameTaken(first),
+            Some((Registered::Created { .. }, first)) => Registered::NameTaken(first),
             Some((taken @ Registered::NameTaken(_), _)) => taken,
             None => match (made.get(&job.id), holders.get(&job.id)) {
-                (Some(no), _) => Registered::Created(*no),
+                (Some((no, number)), _) => Registered::Created { no: *no, number: *number },
                 (None, Some(holder)) => Registered::NameTaken(*holder),
                 // Whoever had the name when we tried has been deleted since.
                 (None, None) => return Err(Failure::Again),
@@ -107,7 +107,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     Ok(answers)
 }
 
-async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, JobNo>> {
+/// What each job is called that was made: by the store, and by its tenant.
+type Made = HashMap<JobId, (JobNo, i64)>;
+
+async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
     let columns = &args.columns;
     let loads: LoadColumns = columns.loads.iter().map(Option::as_ref).collect();
     let rows = connection
@@ -133,14 +136,15 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, Jo
             ],
         )
         .await?;
-    rows.iter().map(|row| Ok((JobId(get(row, 0)?), JobNo(get(row, 1)?)))).collect()
+    let read = |row| Ok((JobId(get(row, 0)?), (JobNo(get(row, 1)?), get(row, 2)?)));
+    rows.iter().map(read).collect()
 }
 
 /// Who has the names of the jobs that were not made?
 async fn find_holders(
     connection: &Connection,
     args: &Args,
-    made: &HashMap<JobId, JobNo>,
+    made: &Made,
 ) -> Tried<HashMap<JobId, JobId>> {
     let columns = &args.columns;
     let left: Vec<usize> =

@@ -124,6 +124,7 @@ pub mod look_ahead;
 pub mod node_races;
 pub mod nodes;
 pub mod notes;
+pub mod numbers;
 pub mod openings;
 pub mod order_races;
 pub mod orders;

@@ -152,6 +152,7 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     };
     line("name", string("name"));
     line("id", string("id"));
+    line("number", Some(job["number"].to_string()));
     line("about", string("description"));
     line("status", string("status"));
     let condition = string("condition").zip(string("condition_reason"));

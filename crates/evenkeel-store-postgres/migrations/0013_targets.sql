@@ -1,0 +1,16 @@
+-- What people may call a job instead of its id: the jobs of a tenant are counted from 1.
+ALTER TABLE job ADD COLUMN number int8;
+UPDATE job j SET number = counted.number
+  FROM (SELECT job_no, row_number() OVER (PARTITION BY tenant_no ORDER BY job_no) AS number
+          FROM job) AS counted
+ WHERE j.job_no = counted.job_no;
+ALTER TABLE job ALTER COLUMN number SET NOT NULL;
+CREATE UNIQUE INDEX job_number ON job (tenant_no, number);
+
+-- The next numbers of a tenant. Not in its own row, which those who change or judge jobs lock last:
+-- whoever registers takes numbers first, and then may have to wait for a name that one of those holds.
+CREATE TABLE numbering (
+    tenant_no   int4 PRIMARY KEY,
+    next_job    int8 NOT NULL DEFAULT 1
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+INSERT INTO numbering (tenant_no, next_job) SELECT tenant_no, max(number) + 1 FROM job GROUP BY tenant_no;
