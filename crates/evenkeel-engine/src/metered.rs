@@ -143,6 +143,18 @@ metered!(RequestStore {
     forget_requests(before: Timestamp, limit: u32) -> u64;
 });
 
+metered!(TargetStore {
+    make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
+    get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
+    list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
+    change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
+        now: Now) -> ChangedTarget;
+    delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
+    jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
+        -> Vec<(JobNo, JobId)>;
+    stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32) -> StaleTargets;
+});
+
 metered!(BalanceStore {
     rhythms(after: Option<(TenantNo, RhythmKey)>, limit: u32) -> Vec<RhythmCount>;
     own_rhythms(scope: &Scope, after: Option<RhythmKey>, limit: u32) -> Vec<RhythmCount>;

@@ -62,6 +62,7 @@ fn register_one(
         job.definition.executor.kind,
         job.definition.lane as u8,
         number,
+        about.target,
     ])?;
     let no = JobNo(connection.last_insert_rowid());
     labels::write(connection, tenant, no, about)?;

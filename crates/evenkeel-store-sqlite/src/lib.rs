@@ -33,6 +33,7 @@ mod schedules;
 mod session;
 mod supersede;
 mod tally;
+mod targets;
 mod trigger;
 mod verbs;
 mod watch;

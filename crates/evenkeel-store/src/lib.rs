@@ -29,6 +29,7 @@ mod schedules;
 mod scope;
 mod signal;
 mod tally;
+mod targets;
 mod tell;
 pub mod text;
 mod watch;
@@ -77,6 +78,10 @@ pub use schedules::{
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
+pub use targets::{
+    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, StaleTarget, StaleTargets, Target,
+    TargetFields, TargetStore, is_stale,
+};
 pub use watch::{
     AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
     WatchStore, Watched,
@@ -121,6 +126,7 @@ pub trait Store:
     + AccessStore
     + EventStore
     + BalanceStore
+    + TargetStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

@@ -1,6 +1,6 @@
 //! Jobs from their columns.
 
-use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{About, JobId, JobNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Job, Standing, StoreError, outcome_from_code, run_key_from_columns};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub(super) async fn get_with_now(
 ) -> Tried<Option<(Job, Timestamp)>> {
     let sql = include_str!("../../queries/get_with_now.sql");
     let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
-    let (now, is_all) = (time(&row, 31)?, get::<bool>(&row, 32)?);
+    let (now, is_all) = (time(&row, 32)?, get::<bool>(&row, 33)?);
     let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
     Ok(job.map(|job| (job, now)))
 }
@@ -59,7 +59,10 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         id,
         number: get(row, 30)?,
         tenant: TenantNo(get(row, 2)?),
-        about: serde_json::from_str(get(row, 3)?).map_err(|error| corrupt("about", error))?,
+        about: About {
+            target: get(row, 31)?,
+            ..serde_json::from_str(get(row, 3)?).map_err(|error| corrupt("about", error))?
+        },
         definition: serde_json::from_str(get(row, 4)?)
             .map_err(|error| corrupt("definition", error))?,
         standing,

@@ -38,6 +38,7 @@ struct Columns {
     by_end: Vec<bool>,
     executor: Vec<String>,
     lane: Vec<i16>,
+    target: Vec<Option<i64>>,
     loads: Vec<Option<Load>>,
 }
 
@@ -133,6 +134,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
                 &loads.rhythm,
                 &loads.cost_us,
                 &loads.cost_stated,
+                &columns.target,
             ],
         )
         .await?;
@@ -199,6 +201,7 @@ impl Columns {
         self.by_end.push(job.definition.schedule.follows_its_end());
         self.executor.push(job.definition.executor.kind.clone());
         self.lane.push(job.definition.lane as i16);
+        self.target.push(about.target);
         self.loads.push(job.next_at.and_then(|at| Load::of(&job.definition, None, at)));
         Ok(())
     }

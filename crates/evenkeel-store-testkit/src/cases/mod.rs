@@ -149,6 +149,7 @@ pub mod steal;
 pub mod stop;
 pub mod supersede;
 pub mod tally;
+pub mod targets;
 pub mod tenants;
 pub mod trigger;
 pub mod update;

@@ -57,6 +57,8 @@ pub(super) struct Data {
     pub access: super::access::Access,
     pub rhythms: super::rhythms::Rhythms,
     pub rebalances: super::balance::Rebalances,
+    pub targets: super::targets::Targets,
+    pub next_targets: BTreeMap<TenantNo, i64>,
     pub scores: super::balance::Scores,
 }
 
