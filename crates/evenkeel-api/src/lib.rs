@@ -32,6 +32,7 @@ mod scheduler;
 mod schedules;
 mod state;
 mod streams;
+mod targets;
 
 pub use api_keys::{ApiKeyDocument, ApiKeyList, ApiKeyView, MadeApiKeyView, RevokedApiKeyView};
 pub use audit::{AuditEntryView, AuditList};
@@ -57,7 +58,9 @@ pub use jobs::{
 pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
-pub use problem::{ChangedJobView, FieldError, Problem, ProblemType, RebalanceInTheWay};
+pub use problem::{
+    ChangedJobView, FieldError, Problem, ProblemType, RebalanceInTheWay, TargetInTheWay,
+};
 pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
 pub use scheduler::{
@@ -69,3 +72,4 @@ pub use scheduler::{
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};
+pub use targets::{DeletedTargetView, TargetDocument, TargetList, TargetView};

@@ -113,6 +113,11 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
             listed(forbidden, "and")
         ),
         Why::NoWorker => "No node that runs jobs is alive.".into(),
+        Why::NoExecutor => {
+            "It has no executor: its target has no url. Its runs fail until the target \
+             gets a url, or the job an executor_type."
+                .into()
+        }
         Why::NoCapacity { since } => {
             let since = when(*since);
             format!("It is due since {since} and starts as soon as a worker has room for it.")

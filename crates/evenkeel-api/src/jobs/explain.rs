@@ -20,7 +20,7 @@ use crate::state::App;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
 pub struct ReasonView {
     /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
-    /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_capacity`,
+    /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`, `no_executor`, `no_capacity`,
     /// `previous_run_going_on`, `starting`, `paused`, `cancelled`, `over` or `given_up`.
     pub code: &'static str,
     /// The same in words.
@@ -91,6 +91,7 @@ impl From<Why> for ReasonView {
                 Self { forbidden: Some(forbidden), ..of("no_node_allowed") }
             }
             Why::NoWorker => of("no_worker"),
+            Why::NoExecutor => of("no_executor"),
             Why::NoCapacity { since } => Self { since: Some(since), ..of("no_capacity") },
             Why::PreviousRunGoingOn { since, busy } => {
                 Self { since: Some(since), ..of("previous_run_going_on") }.busy(Some(busy))

@@ -36,6 +36,8 @@ pub struct JobView {
     pub source_name: Option<String>,
     /// Its address.
     pub url: Option<String>,
+    /// The number of its target.
+    pub target: Option<i64>,
     /// `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or `cancelled`.
     #[schema(value_type = String)]
     pub status: JobStatus,
@@ -241,6 +243,7 @@ impl JobView {
             source_id: about.source_id,
             source_name: about.source_name,
             url: about.url,
+            target: about.target,
             status,
             schedule: (&definition.schedule).into(),
             interval_minutes,

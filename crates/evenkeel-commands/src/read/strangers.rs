@@ -39,12 +39,11 @@ const SET_BY_THE_SERVER: [&str; 33] = [
 
 /// What a job will be able to say one day. A version that took it and did nothing about it would
 /// break a promise without a word.
-const NOT_YET: [(&str, &str); 5] = [
+const NOT_YET: [(&str, &str); 4] = [
     ("concurrency_key", "leave it out"),
     ("concurrency_limit", "leave it out"),
     ("dedup_key", "leave it out"),
     ("enabled", "leave it out"),
-    ("target", "use source_id, source_name and url"),
 ];
 
 /// Is it something that the server says about a job?

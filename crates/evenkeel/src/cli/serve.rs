@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Context;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
-use crate::config::{RawAccess, RawBalance, RawExecutors};
+use crate::config::{OtherNames, RawAccess, RawBalance, RawExecutors, RawTargets};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -16,8 +16,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve --config evenkeel.toml
 
 Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
-Executors and Access (see --help) are in its tables [engine], [executors] and [access], and
---balance-slot is slot in its table [balance]. Flags win over variables, variables over the file.";
+Executors, Access and Targets (see --help) are in its tables [engine], [executors], [access] and
+[targets], and --balance-slot is slot in its table [balance]. Flags win over variables, variables over the file.";
 
 /// How to serve.
 #[derive(Args, Clone)]
@@ -34,20 +34,24 @@ pub struct ServeArgs {
     access: RawAccess,
     #[command(flatten)]
     balance: RawBalance,
+    #[command(flatten)]
+    targets: RawTargets,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
     let file = &context.file;
+    let other = OtherNames::of_process()?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let config = config::resolve(
         &context.global,
         &args.store.or(&file.store),
         args.server.or(&file.server),
         config::RawTables {
-            engine: args.engine.or(&file.engine),
+            engine: args.engine.or(&other.engine).or(&file.engine),
             executors: args.executors.or(&file.executors),
             access: args.access.or(&file.access),
             balance: args.balance.or(&file.balance),
+            targets: args.targets.or(&other.targets).or(&file.targets),
         },
         &machine,
     )?;

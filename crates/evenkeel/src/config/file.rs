@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
-use super::{ConfigError, RawAccess, RawBalance, RawExecutors};
+use super::{ConfigError, RawAccess, RawBalance, RawExecutors, RawTargets};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -27,6 +27,8 @@ pub struct ConfigFile {
     pub access: RawAccess,
     /// The table `[balance]`.
     pub balance: RawBalance,
+    /// The table `[targets]`.
+    pub targets: RawTargets,
 }
 
 /// Reads the file, if there is to be one.
@@ -83,6 +85,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         executors: toml::from_str::<ExecutorsOnly>(text).map_err(malformed)?.executors,
         access: toml::from_str::<AccessOnly>(text).map_err(malformed)?.access,
         balance: toml::from_str::<BalanceOnly>(text).map_err(malformed)?.balance,
+        targets: toml::from_str::<TargetsOnly>(text).map_err(malformed)?.targets,
     })
 }
 
@@ -110,6 +113,12 @@ struct BalanceOnly {
     balance: RawBalance,
 }
 
+#[derive(Deserialize)]
+struct TargetsOnly {
+    #[serde(default)]
+    targets: RawTargets,
+}
+
 /// On one line, without the picture of the place, which may hold a password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
@@ -123,7 +132,7 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
 }
 
 /// The keys of the file and of each of its tables: the names of the flags.
-fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 4]) {
+fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 5]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
         arguments.filter(|key| key != "config").collect()
@@ -136,8 +145,14 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 4]) {
     let executors = keys(RawExecutors::augment_args(Command::new("")));
     let access = keys(RawAccess::augment_args(Command::new("")));
     let balance = keys(RawBalance::augment_args(Command::new("")));
-    let tables =
-        [("engine", engine), ("executors", executors), ("access", access), ("balance", balance)];
+    let targets = keys(RawTargets::augment_args(Command::new("")));
+    let tables = [
+        ("engine", engine),
+        ("executors", executors),
+        ("access", access),
+        ("balance", balance),
+        ("targets", targets),
+    ];
     (top, tables)
 }
 

@@ -160,6 +160,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         retention: config.retention,
         alpha: config.average_alpha,
         balance: config.balance,
+        stale: config.stale,
         ..Settings::new(config.node_name.clone(), identity)
     };
     let parts = Parts {
