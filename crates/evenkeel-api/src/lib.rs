@@ -58,9 +58,7 @@ pub use jobs::{
 pub use oversight::{ClientAddress, Target};
 pub use page::{LIMIT_DEFAULT, LIMIT_MAX, OFFSET_MAX};
 pub use pages::{PageHitView, PageList, PageView};
-pub use problem::{
-    ChangedJobView, FieldError, Problem, ProblemType, RebalanceInTheWay, TargetInTheWay,
-};
+pub use problem::{ChangedJobView, FieldError, Problem, ProblemType, RebalanceInTheWay};
 pub use routes::{openapi, router};
 pub use runs::{CompleteDocument, FailDocument, FailedView, ProgressDocument};
 pub use scheduler::{

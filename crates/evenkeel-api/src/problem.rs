@@ -24,8 +24,8 @@ use crate::etag::etag;
 /// | `request-timeout` | 408 | nothing more of the body came for 30 seconds |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `key-name-taken` | 409 | another API key has the name |
-/// | `target-taken` | 409 | another target (`target.number`) has the number or source_id |
-/// | `target-in-use` | 409 | so many jobs (`target.jobs`) name the target; `force=true` detaches them |
+/// | `target-taken` | 409 | another target, which the detail names, has the number or source_id |
+/// | `target-in-use` | 409 | jobs name the target, the detail says how many; `force=true` detaches them |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
@@ -273,17 +273,6 @@ pub struct RebalanceInTheWay {
     pub changed: Option<Vec<ChangedJobView>>,
 }
 
-/// What of a target is in the way.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
-pub struct TargetInTheWay {
-    /// The one that has the number or the source's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub number: Option<i64>,
-    /// How many jobs name it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jobs: Option<u64>,
-}
-
 /// A refusal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Problem {
@@ -327,10 +316,6 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RebalanceInTheWay>)]
     pub rebalance: Option<Box<RebalanceInTheWay>>,
-    /// What of a target is in the way, if one is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<TargetInTheWay>)]
-    pub target: Option<Box<TargetInTheWay>>,
 }
 
 impl Problem {
@@ -352,7 +337,6 @@ impl Problem {
             job_status: None,
             allowed: None,
             rebalance: None,
-            target: None,
         }
     }
 
@@ -420,15 +404,10 @@ impl From<CommandError> for Problem {
             CommandError::InvalidTarget(faults) => {
                 Self::of_fields(ProblemType::InvalidParameter, faults)
             }
-            CommandError::TargetTaken { number, field } => Self {
-                target: Some(Box::new(TargetInTheWay { number: Some(number), jobs: None })),
-                field: Some(field.into()),
-                ..Self::new(ProblemType::TargetTaken, detail)
-            },
-            CommandError::TargetInUse { jobs } => Self {
-                target: Some(Box::new(TargetInTheWay { number: None, jobs: Some(jobs) })),
-                ..Self::new(ProblemType::TargetInUse, detail)
-            },
+            CommandError::TargetTaken { field, .. } => {
+                Self { field: Some(field.into()), ..Self::new(ProblemType::TargetTaken, detail) }
+            }
+            CommandError::TargetInUse { .. } => Self::new(ProblemType::TargetInUse, detail),
             CommandError::TargetStale { generation } => Self {
                 generation: Some(generation),
                 ..Self::new(ProblemType::TargetChanged, detail)

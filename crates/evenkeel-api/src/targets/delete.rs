@@ -37,7 +37,7 @@ pub struct DeletedTargetView {
         (status = 200, description = "It is gone", body = DeletedTargetView),
         (status = 404, description = "There is no such target", body = Problem,
          content_type = "application/problem+json"),
-        (status = 409, description = "Jobs name it; `target.jobs` says how many", body = Problem,
+        (status = 409, description = "Jobs name it; the detail says how many", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),

@@ -91,7 +91,7 @@ async fn what_is_wrong_with_a_target_is_said_field_by_field() {
         assert_eq!(problem["errors"][0]["field"], field);
     }
     let taken = world.post(TARGETS, Some(json!({"number": 3}))).await.problem(409, "target-taken");
-    assert_eq!((&taken["field"], &taken["target"]["number"]), (&json!("number"), &json!(3)));
+    assert_eq!(taken["field"], "number");
     let taken = world.post(TARGETS, Some(json!({"source_id": "a"}))).await;
     assert_eq!(taken.problem(409, "target-taken")["field"], "source_id");
     let other = make(&world, json!({})).await["number"].as_i64().unwrap();
@@ -122,7 +122,6 @@ async fn a_target_that_jobs_name_is_deleted_only_by_force() {
     make(&world, json!({"url": "https://example.com/"})).await;
     let made = job_of(&world, json!({"target": 1})).await.expect(201);
     let problem = world.delete("/api/v1/targets/1").await.problem(409, "target-in-use");
-    assert_eq!(problem["target"]["jobs"], 1);
     assert!(problem["detail"].as_str().unwrap().contains("(1)"), "{problem}");
     let gone = world.delete("/api/v1/targets/1?force=true").await.expect(200);
     assert_eq!(gone["detached_jobs"], 1);
