@@ -8,9 +8,17 @@ use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 
 use super::*;
-use crate::RandomChance;
 
 const DAY: i64 = 86_400;
+
+/// Chance that always says the same.
+struct Always;
+
+impl Chance for Always {
+    fn bits(&self) -> u64 {
+        7
+    }
+}
 
 struct World {
     store: ModelStore,
@@ -24,7 +32,7 @@ impl World {
         let tenant = store.tenant("main").await.unwrap();
         let scope = Scope { tenant, role: Role::Operator };
         let settings = Staleness { batch, ..Staleness::default() };
-        let chance = Arc::new(RandomChance);
+        let chance = Arc::new(Always);
         let checker = StaleChecker::new(Arc::new(store.clone()), chance, settings);
         Self { store, scope, checker }
     }
