@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 100] = [
+const VERBS: [&str; 109] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -24,11 +24,13 @@ const VERBS: [&str; 100] = [
     "cancel_run",
     "cancellations",
     "census",
+    "change_target",
     "claim",
     "clear_pages",
     "closed",
     "condition_counts",
     "count_uncounted",
+    "delete_target",
     "drain",
     "end_rebalance",
     "end_request",
@@ -49,9 +51,12 @@ const VERBS: [&str; 100] = [
     "get_page",
     "get_rebalance",
     "get_run",
+    "get_targets",
     "get_with_now",
+    "ids_of_numbers",
     "job_counts",
     "job_titles",
+    "jobs_of_target",
     "join",
     "judge",
     "keep_pages",
@@ -65,12 +70,14 @@ const VERBS: [&str; 100] = [
     "list_pages",
     "list_rebalances",
     "list_runs",
+    "list_targets",
     "listen",
     "listened_until",
     "load_due",
     "load_jobs",
     "look_ahead",
     "make_key",
+    "make_target",
     "members",
     "move_jobs",
     "newest_event",
@@ -102,6 +109,7 @@ const VERBS: [&str; 100] = [
     "send_letter",
     "setting",
     "slot_loads",
+    "stale_targets",
     "steal",
     "supersede",
     "take_letters",
@@ -245,6 +253,7 @@ mod tests {
             "pages",
             "requests",
             "tally",
+            "targets",
             "watch",
         ] {
             let path = workspace::root().join(format!("crates/evenkeel-store/src/{file}.rs"));

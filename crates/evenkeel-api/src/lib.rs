@@ -33,6 +33,7 @@ mod scheduler;
 mod schedules;
 mod state;
 mod streams;
+mod targets;
 
 pub use api_keys::{ApiKeyDocument, ApiKeyList, ApiKeyView, MadeApiKeyView, RevokedApiKeyView};
 pub use audit::{AuditEntryView, AuditList};
@@ -71,3 +72,4 @@ pub use scheduler::{
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};
+pub use targets::{DeletedTargetView, TargetDocument, TargetList, TargetView};

@@ -44,6 +44,7 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
         (name = "schedules", description = "What a schedule would do"),
         (name = "conditions", description = "Which jobs keep their promises"),
         (name = "balance", description = "How load is spread over the day, and moving it"),
+        (name = "targets", description = "What jobs are about"),
         (name = "executions", description = "What ran, and how it went"),
         (name = "events", description = "What happens, as it happens"),
         (name = "pages", description = "What crawls have kept"),

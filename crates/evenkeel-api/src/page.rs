@@ -104,6 +104,19 @@ impl CursorKey for PageNo {
     }
 }
 
+/// Targets are ordered by their numbers.
+impl CursorKey for i64 {
+    const TAG: u8 = b't';
+
+    fn bits(self) -> u128 {
+        self.unsigned_abs().into()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        Self::try_from(bits).ok()
+    }
+}
+
 impl CursorKey for RiskCursor {
     const TAG: u8 = b'c';
 

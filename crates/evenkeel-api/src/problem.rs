@@ -24,6 +24,8 @@ use crate::etag::etag;
 /// | `request-timeout` | 408 | nothing more of the body came for 30 seconds |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `key-name-taken` | 409 | another API key has the name |
+/// | `target-taken` | 409 | another target, which the detail names, has the number or source_id |
+/// | `target-in-use` | 409 | jobs name the target, the detail says how many; `force=true` detaches them |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
@@ -34,6 +36,7 @@ use crate::etag::etag;
 /// | `plan-changed` | 409 | jobs of the plan have changed (`rebalance.changed`); make a new preview |
 /// | `plan-expired` | 409 | the plan is too old; make a new preview |
 /// | `job-changed` | 412 | the job is no longer what it was to be; read it again |
+/// | `target-changed` | 412 | the target is no longer what it was to be; read it again |
 /// | `body-too-large` | 413 | the body has more than 1 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
@@ -69,6 +72,15 @@ pub enum ProblemType {
     /// Another API key has the name.
     #[serde(rename = "/problems/key-name-taken")]
     KeyNameTaken,
+    /// Another target has the number or the source's id.
+    #[serde(rename = "/problems/target-taken")]
+    TargetTaken,
+    /// Jobs name the target.
+    #[serde(rename = "/problems/target-in-use")]
+    TargetInUse,
+    /// The target is no longer what it was to be.
+    #[serde(rename = "/problems/target-changed")]
+    TargetChanged,
     /// A run of the job goes on and its overlap policy allows no other.
     #[serde(rename = "/problems/job-busy")]
     JobBusy,
@@ -152,6 +164,8 @@ impl ProblemType {
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::KeyNameTaken
             | Self::NameTaken
+            | Self::TargetTaken
+            | Self::TargetInUse
             | Self::JobBusy
             | Self::JobState
             | Self::RunOver
@@ -161,7 +175,7 @@ impl ProblemType {
             | Self::PlanExpired
             | Self::RequestUnderWay
             | Self::AnswerNotKept => StatusCode::CONFLICT,
-            Self::JobChanged => StatusCode::PRECONDITION_FAILED,
+            Self::JobChanged | Self::TargetChanged => StatusCode::PRECONDITION_FAILED,
             Self::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -188,6 +202,9 @@ impl ProblemType {
             Self::Starting => "This node is still starting",
             Self::NameTaken => "Another job has this name",
             Self::KeyNameTaken => "Another API key has this name",
+            Self::TargetTaken => "Another target has this number or source_id",
+            Self::TargetInUse => "Jobs name this target",
+            Self::TargetChanged => "The target was changed meanwhile",
             Self::JobBusy => "The job is busy",
             Self::JobState => "The state of the job does not allow this",
             Self::JobChanged => "The job was changed meanwhile",
@@ -380,8 +397,21 @@ impl From<CommandError> for Problem {
     fn from(error: CommandError) -> Self {
         let detail = error.to_string();
         match error {
-            CommandError::NotFound => Self::new(ProblemType::NotFound, detail),
+            CommandError::NotFound | CommandError::NoTarget => {
+                Self::new(ProblemType::NotFound, detail)
+            }
             CommandError::Invalid(faults) => Self::of_fields(ProblemType::InvalidJob, faults),
+            CommandError::InvalidTarget(faults) => {
+                Self::of_fields(ProblemType::InvalidParameter, faults)
+            }
+            CommandError::TargetTaken { field, .. } => {
+                Self { field: Some(field.into()), ..Self::new(ProblemType::TargetTaken, detail) }
+            }
+            CommandError::TargetInUse { .. } => Self::new(ProblemType::TargetInUse, detail),
+            CommandError::TargetStale { generation } => Self {
+                generation: Some(generation),
+                ..Self::new(ProblemType::TargetChanged, detail)
+            },
             CommandError::InvalidSchedule(faults) => {
                 Self::of_fields(ProblemType::InvalidSchedule, faults)
             }

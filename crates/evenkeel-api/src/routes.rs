@@ -17,7 +17,7 @@ use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
     api_keys, audit, auth, conditions, events, executions, failures, guard, health, jobs, keyed,
-    metrics, nodes, observe, oversight, pages, runs, scheduler, schedules,
+    metrics, nodes, observe, oversight, pages, runs, scheduler, schedules, targets,
 };
 
 /// All of the HTTP interface.
@@ -102,6 +102,8 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(events::stream))
         .routes(routes!(pages::list))
         .routes(routes!(pages::get))
+        .routes(routes!(targets::list, targets::create))
+        .routes(routes!(targets::get, targets::put, targets::patch, targets::delete))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
         .routes(routes!(audit::list));

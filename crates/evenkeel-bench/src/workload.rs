@@ -173,7 +173,7 @@ impl Registrar<'_> {
         let registered = self.store.register(&self.scope, jobs, Now::Database).await?;
         for (answer, times) in registered.into_iter().zip(planned) {
             match answer {
-                Registered::Created(job) => plan.busy.insert(job, times),
+                Registered::Created { no: job, .. } => plan.busy.insert(job, times),
                 Registered::NameTaken(other) => anyhow::bail!("the name is taken by {other}"),
             };
         }

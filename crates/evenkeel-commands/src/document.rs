@@ -22,6 +22,7 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("source_id", json!(about.source_id));
     put("source_name", json!(about.source_name));
     put("url", json!(about.url));
+    put("target", json!(about.target));
     put("metadata", about.metadata.clone());
     put("schedule_time", json!(about.schedule_time));
     put("schedule", schedule_document(&definition.schedule));

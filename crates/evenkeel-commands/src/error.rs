@@ -39,6 +39,35 @@ pub enum CommandError {
         /// The one it has.
         generation: i32,
     },
+    /// Another target has the number or the source's id.
+    #[error("the target {number} has this number or source_id already")]
+    TargetTaken {
+        /// Which one.
+        number: i64,
+        /// What it has.
+        field: &'static str,
+    },
+    /// Jobs name the target.
+    #[error(
+        "jobs name this target ({jobs}); delete them, give them another, or say force=true to leave \
+         them without one"
+    )]
+    TargetInUse {
+        /// So many.
+        jobs: u64,
+    },
+    /// The target is no longer what it was to be.
+    #[error("the target was changed meanwhile: its generation is {generation}; read it again")]
+    TargetStale {
+        /// The one it has.
+        generation: i32,
+    },
+    /// The document of a target is wrong.
+    #[error("the target is not acceptable")]
+    InvalidTarget(Vec<Fault>),
+    /// There is no such target, or not for this tenant.
+    #[error("there is no such target")]
+    NoTarget,
     /// The token is not one of this attempt.
     #[error("the token is not the one that came with this attempt's call")]
     BadAttemptToken,

@@ -124,6 +124,11 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
             "No node that is alive serves its pool {pool:?}: start one with --pools {pool}, or \
              give the job another pool."
         ),
+        Why::NoExecutor => {
+            "It has no executor: its target has no url. Its runs fail until the target \
+             gets a url, or the job an executor_type."
+                .into()
+        }
         Why::NoCapacity { since } => {
             let since = when(*since);
             format!("It is due since {since} and starts as soon as a worker has room for it.")

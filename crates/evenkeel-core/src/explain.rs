@@ -82,6 +82,8 @@ pub enum Why {
         /// Its pool.
         pool: String,
     },
+    /// It has no executor: nobody knows the address of its target. Its runs fail.
+    NoExecutor,
     /// Its time has come, and all workers have enough to do.
     NoCapacity {
         /// Its time came then.
@@ -233,6 +235,9 @@ pub fn explain(facts: &Facts<'_>, now: Timestamp) -> Explanation {
     if facts.cancelled {
         found.reasons.push(Why::Cancelled);
     } else {
+        if facts.definition.executor.is_none() {
+            found.reasons.push(Why::NoExecutor);
+        }
         if let Some(since) = facts.running_since {
             found.reasons.push(Why::Running { since });
         }

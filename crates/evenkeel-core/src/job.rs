@@ -33,6 +33,10 @@ pub struct About {
     /// Its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The number of its target within the tenant. Stores keep it apart: a target that goes away
+    /// takes it from the jobs that name it.
+    #[serde(skip)]
+    pub target: Option<i64>,
     /// The cron expression it had before an interval took its place, kept for those who want to
     /// go back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,6 +140,19 @@ pub struct ExecutorSpec {
     /// Its settings.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub config: Value,
+}
+
+impl ExecutorSpec {
+    /// The executor of a job that has none: it is about a target of which nobody knows the address.
+    /// Its runs fail with [`Self::NO_EXECUTOR`].
+    pub const NONE: &str = "none";
+    /// Why runs of such a job fail.
+    pub const NO_EXECUTOR: &str = "no_executor";
+
+    /// Is there nothing that could run the job?
+    pub fn is_none(&self) -> bool {
+        self.kind == Self::NONE
+    }
 }
 
 /// Limits of a recurring schedule.

@@ -34,6 +34,7 @@ use crate::reporter::{Notices, Reporter};
 use crate::scheduler::Scheduler;
 use crate::scorer::Scorer;
 use crate::slots::Slots;
+use crate::stale::StaleChecker;
 use crate::surveyor::{DueHere, Surveyor};
 use crate::suspects::Suspects;
 use crate::tallier::Tallier;
@@ -145,6 +146,8 @@ impl Life {
             until_stop.spawn(Weigher::new(Arc::clone(&life.store)).run(share()));
             let scorer = Scorer::new(Arc::clone(&life.store), life.settings.balance);
             until_stop.spawn(scorer.run(share()));
+            let (store, chance) = (Arc::clone(&life.store), Arc::clone(&life.chance));
+            until_stop.spawn(StaleChecker::new(store, chance, life.settings.stale).run(share()));
         }
         if life.settings.roles.worker {
             until_stop.spawn(Dispatcher::new(share()).run());

@@ -57,6 +57,7 @@ metered!(JobStore {
     order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
     purge(scope: &Scope, id: JobId, limit: u32) -> u64;
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
+    ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
     job_counts(scope: &Scope) -> JobCounts;
     all_job_counts() -> JobCounts;
     trigger(scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Triggered;
@@ -141,6 +142,18 @@ metered!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
     end_request(scope: &Scope, key: &str, begun: Timestamp, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
+});
+
+metered!(TargetStore {
+    make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
+    get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
+    list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
+    change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
+        now: Now) -> ChangedTarget;
+    delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
+    jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
+        -> Vec<(JobNo, JobId)>;
+    stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32) -> StaleTargets;
 });
 
 metered!(BalanceStore {

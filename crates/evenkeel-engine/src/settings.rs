@@ -8,7 +8,7 @@ use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
-use evenkeel_core::order::Shares;
+use evenkeel_core::order::{Priority, Shares};
 use evenkeel_store::Roles;
 use uuid::Uuid;
 
@@ -55,6 +55,32 @@ pub struct Settings {
     pub shares: Shares,
     /// How much waits is looked at this often.
     pub survey_every: Duration,
+    /// What is done about targets without success.
+    pub stale: Staleness,
+}
+
+/// What is done about targets without success.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Staleness {
+    /// Without a success for this long, a target is run; `None`: never.
+    pub after: Option<Span>,
+    /// How often targets are looked at.
+    pub every: Span,
+    /// The priority of runs that are asked for then.
+    pub priority: Priority,
+    /// So many runs are asked for at a time.
+    pub batch: u32,
+}
+
+impl Default for Staleness {
+    fn default() -> Self {
+        Self {
+            after: Some(Span::from_secs(30 * 86_400)),
+            every: Span::from_secs(6 * 3600),
+            priority: Priority::default(),
+            batch: 500,
+        }
+    }
 }
 
 /// What history is kept.
@@ -105,6 +131,7 @@ impl Settings {
             aging: Aging::default(),
             shares: Shares::default(),
             survey_every: Duration::from_secs(15),
+            stale: Staleness::default(),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use evenkeel_core::job::ExecutorSpec;
+
 use crate::Executor;
 
 /// The executors of a node, by kind.
@@ -27,9 +29,9 @@ impl Registry {
         self.0.get(if kind == "http_callback" { "http" } else { kind })
     }
 
-    /// The kinds there are, in alphabetical order, without other words for them.
+    /// The kinds that jobs may name, in alphabetical order, without other words for them.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.0.keys().copied()
+        self.0.keys().copied().filter(|kind| *kind != ExecutorSpec::NONE)
     }
 }
 

@@ -160,7 +160,7 @@ async fn register(store: &PostgresStore, jobs: usize, idle: usize) -> Vec<Held> 
         let now = Now::At(Timestamp::from_micros(BEGIN - 10_000_000_000));
         let made = store.register(&scope, chunk.iter().map(new).collect(), now).await.unwrap();
         for (nth, made) in chunk.iter().zip(made).filter(|(nth, _)| **nth < jobs) {
-            let Registered::Created(no) = made else { panic!("{made:?}") };
+            let Registered::Created { no, .. } = made else { panic!("{made:?}") };
             held.push(Held {
                 no,
                 period: Span::from_secs(1 + (*nth as u64 * 7919) % 60),

@@ -3,17 +3,25 @@
 -- numbers, without sorting.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
+), numbers AS (
+    INSERT INTO numbering (tenant_no, next_job) VALUES ($2, 1 + cardinality($3::uuid[]))
+        ON CONFLICT (tenant_no)
+        DO UPDATE SET next_job = numbering.next_job + cardinality($3::uuid[])
+ RETURNING next_job - cardinality($3::uuid[]) AS first
 ), made AS (
     INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
-                     updated_at, executor, lane)
+                     updated_at, executor, lane, number, target_no)
     SELECT d.id, $2, d.name, d.configuration, d.source_id, d.about, d.definition,
-           (SELECT now FROM clock), (SELECT now FROM clock), d.executor, d.lane
+           (SELECT now FROM clock), (SELECT now FROM clock), d.executor, d.lane,
+           (SELECT first FROM numbers) + d.nth - 1, d.target_no
       FROM (SELECT unnest($3::uuid[]) AS id, unnest($4::text[]) AS name,
                    unnest($5::text[]) AS configuration, unnest($6::text[]) AS source_id,
                    unnest($7::text[]) AS about, unnest($8::text[]) AS definition,
-                   unnest($12::text[]) AS executor, unnest($13::int2[]) AS lane) AS d
+                   unnest($12::text[]) AS executor, unnest($13::int2[]) AS lane,
+                   generate_subscripts($3::uuid[], 1) AS nth,
+                   unnest($17::int8[]) AS target_no) AS d
         ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
- RETURNING job_no, id
+ RETURNING job_no, id, number
 ), first_times AS MATERIALIZED (
     SELECT m.job_no, d.next_at, d.slot, d.by_end, d.rhythm, d.cost_us, d.cost_stated
       FROM made m
@@ -35,4 +43,4 @@ WITH clock AS MATERIALIZED (
 ), counted AS (
     UPDATE tenant SET job_count = job_count + (SELECT count(*) FROM made) WHERE tenant_no = $2
 )
-SELECT id, job_no FROM made;
+SELECT id, job_no, number FROM made;

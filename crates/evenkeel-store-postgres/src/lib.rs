@@ -26,6 +26,7 @@ mod schedules;
 #[cfg(test)]
 mod statements_test;
 mod tally;
+mod targets;
 mod tls;
 mod watch;
 mod withdraw;

@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -22,6 +22,7 @@ const STEPS: [&str; 14] = [
     include_str!("../migrations/0012_balance.sql"),
     include_str!("../migrations/0013_aging.sql"),
     include_str!("../migrations/0014_pools.sql"),
+    include_str!("../migrations/0015_targets.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

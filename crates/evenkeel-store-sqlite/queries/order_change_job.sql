@@ -1,2 +1,3 @@
-UPDATE job SET name = ?2, configuration = ?3, source_id = ?4, about = ?5, definition = ?6
+UPDATE job SET name = ?2, configuration = ?3, source_id = ?4, about = ?5, definition = ?6,
+               target_no = ?7
 WHERE job_no = ?1

@@ -23,17 +23,20 @@ pub(crate) fn register(
     let now = resolve(now);
     let mut counts = Counts::default();
     let mut answers = Vec::with_capacity(jobs.len());
+    let first = next_number(connection, tenant)?;
+    let mut number = first;
     for (job, load) in jobs.iter().zip(loads) {
         answers.push(match find_namesake(connection, tenant, &job.about, JobNo(0))? {
             Some(other) => Registered::NameTaken(other),
             None => {
                 let counted = counts.add(tenant, load.as_ref());
-                Registered::Created(register_one(connection, tenant, job, counted, now)?)
+                let no = register_one(connection, tenant, job, number, counted, now)?;
+                number += 1;
+                Registered::Created { no, number: number - 1 }
             }
         });
     }
-    let created = answers.iter().filter(|it| matches!(it, Registered::Created(_))).count();
-    count_jobs(connection, tenant, created as i64)?;
+    count_jobs(connection, tenant, number - first)?;
     counts.write(connection)?;
     Ok(answers)
 }
@@ -42,6 +45,7 @@ fn register_one(
     connection: &Connection,
     tenant: TenantNo,
     job: &NewJob,
+    number: i64,
     counted: Counted,
     now: Timestamp,
 ) -> Answer<JobNo> {
@@ -57,6 +61,8 @@ fn register_one(
         now.as_micros(),
         job.definition.executor.kind,
         job.definition.lane as u8,
+        number,
+        about.target,
     ])?;
     let no = JobNo(connection.last_insert_rowid());
     labels::write(connection, tenant, no, about)?;
@@ -99,9 +105,15 @@ pub(crate) fn mark_changed(connection: &Connection, job: JobNo) -> Answer<()> {
     Ok(())
 }
 
+fn next_number(connection: &Connection, tenant: TenantNo) -> Answer<i64> {
+    Ok(connection
+        .prepare_cached(include_str!("../queries/register_number.sql"))?
+        .query_row([tenant.0], |row| row.get(0))?)
+}
+
 fn count_jobs(connection: &Connection, tenant: TenantNo, more: i64) -> Answer<()> {
     connection
-        .prepare_cached(include_str!("../queries/tenant_count_jobs.sql"))?
+        .prepare_cached(include_str!("../queries/register_count.sql"))?
         .execute(params![tenant.0, more])?;
     Ok(())
 }
@@ -136,4 +148,19 @@ pub(crate) fn get_jobs(
     let ids: BTreeSet<&JobId> = ids.iter().collect();
     let found = ids.into_iter().map(|id| get(connection, tenant, *id));
     found.filter_map(Result::transpose).collect()
+}
+
+pub(crate) fn ids_of_numbers(
+    connection: &Connection,
+    tenant: TenantNo,
+    numbers: &[i64],
+) -> Answer<Vec<Option<JobId>>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/ids_of_numbers.sql"))?;
+    numbers
+        .iter()
+        .map(|number| {
+            let mut rows = statement.query(params![tenant.0, number])?;
+            Ok(rows.next()?.map(|row| row.get(0)).transpose()?.map(job_id).transpose()?)
+        })
+        .collect()
 }

@@ -34,6 +34,7 @@ mod schedules;
 mod session;
 mod supersede;
 mod tally;
+mod targets;
 mod trigger;
 mod verbs;
 mod watch;

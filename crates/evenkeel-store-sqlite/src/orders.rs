@@ -172,6 +172,7 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
             about.source_id,
             json(about)?,
             json(definition)?,
+            about.target,
         ],
     )?;
     labels::write_anew(connection, job.tenant, job.no, about, definition)?;

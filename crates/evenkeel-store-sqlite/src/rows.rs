@@ -4,7 +4,9 @@ use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{History, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp};
+use evenkeel_core::{
+    About, History, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp,
+};
 use evenkeel_store::{
     DueJob, Job, LAST_ERROR_MAX, Results, Run, RunLink, Standing, StoreError, outcome_from_code,
     run_key_from_columns, skip_reason_from_code, sql_time,
@@ -74,12 +76,16 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
     Ok(Job {
         no,
         id,
+        number: row.get("number")?,
         tenant: TenantNo(row.get("tenant_no")?),
-        about: read_json(
-            row.get_ref("about")?.as_str().map_err(rusqlite::Error::from)?,
-            id,
-            "about",
-        )?,
+        about: About {
+            target: row.get("target_no")?,
+            ..read_json(
+                row.get_ref("about")?.as_str().map_err(rusqlite::Error::from)?,
+                id,
+                "about",
+            )?
+        },
         definition: read_json(
             row.get_ref("definition")?.as_str().map_err(rusqlite::Error::from)?,
             id,

@@ -93,6 +93,15 @@ impl JobStore for SqliteStore {
         self.readers.read(move |db| jobs::get_jobs(db, tenant, &ids)).await
     }
 
+    async fn ids_of_numbers(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<JobId>>, StoreError> {
+        let (tenant, numbers) = (scope.tenant, numbers.to_vec());
+        self.readers.read(move |db| jobs::ids_of_numbers(db, tenant, &numbers)).await
+    }
+
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| lists::job_counts(db, tenant)).await

@@ -62,7 +62,7 @@ async fn a_refused_request_does_not_spoil_those_it_shares_a_commit_with() {
         match request.await.unwrap() {
             Ok(registered) => {
                 assert_ne!(n % 10, 0);
-                assert!(matches!(registered[..], [Registered::Created(_)]));
+                assert!(matches!(registered[..], [Registered::Created { .. }]));
             }
             Err(error) => {
                 assert_eq!(n % 10, 0, "{error:?}");

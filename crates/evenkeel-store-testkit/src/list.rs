@@ -420,6 +420,7 @@ macro_rules! store_conformance {
         $crate::__access_conformance! { $open }
         $crate::__balance_conformance! { $open }
         $crate::__queue_conformance! { $open }
+        $crate::__target_conformance! { $open }
     };
 }
 

@@ -105,7 +105,7 @@ impl Rig {
     pub async fn add(&self, job: NewJob) -> Known {
         let id = job.id;
         match self.register(vec![job]).await[..] {
-            [Registered::Created(no)] => Known { no, id },
+            [Registered::Created { no, .. }] => Known { no, id },
             ref other => panic!("not created: {other:?}"),
         }
     }
@@ -115,7 +115,7 @@ impl Rig {
         let id = job.id;
         let answers = self.store.register(scope, vec![job], now(0)).await;
         match answers.expect("jobs can be registered")[..] {
-            [Registered::Created(no)] => Known { no, id },
+            [Registered::Created { no, .. }] => Known { no, id },
             ref other => panic!("not created: {other:?}"),
         }
     }
@@ -127,7 +127,7 @@ impl Rig {
         ids.into_iter()
             .zip(registered)
             .map(|(id, answer)| match answer {
-                Registered::Created(no) => Known { no, id },
+                Registered::Created { no, .. } => Known { no, id },
                 Registered::NameTaken(by) => panic!("name taken by {by}"),
             })
             .collect()

@@ -34,6 +34,9 @@ pub struct Job {
     pub no: JobNo,
     /// Its public id.
     pub id: JobId,
+    /// What people may call it instead: the jobs of a tenant are counted from 1 as they are
+    /// registered, and no number comes back.
+    pub number: i64,
     /// Whose it is.
     pub tenant: TenantNo,
     /// What people know about it.
@@ -112,8 +115,13 @@ impl Job {
 /// What became of a new job.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Registered {
-    /// It has this number now.
-    Created(JobNo),
+    /// It is there now.
+    Created {
+        /// What the store calls it.
+        no: JobNo,
+        /// Its number within its tenant: see [`Job::number`].
+        number: i64,
+    },
     /// This job of the tenant has the same name and configuration.
     NameTaken(JobId),
 }
@@ -167,6 +175,9 @@ pub trait JobStore: Send + Sync {
     /// Registers jobs, all in one transaction; a name that is taken leaves out that job alone,
     /// whether the other one is stored or earlier in the batch. Answers are in the order given.
     ///
+    /// Each gets a number of its own within the tenant: those of a batch rise in its order, and
+    /// whatever is registered later has a higher one. Numbers may be left out.
+    ///
     /// The store tells the scheduler about jobs that are due before the end of the next slot.
     async fn register(
         &self,
@@ -208,6 +219,14 @@ pub trait JobStore: Send + Sync {
 
     /// Those of these jobs that exist, in any order; at most [`ORDERS_MAX`] are asked for.
     async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError>;
+
+    /// The ids of the jobs with these numbers (see [`Job::number`]), in the order asked for; at most
+    /// [`ORDERS_MAX`] are asked for. One that is deleted or not the scope's is not there.
+    async fn ids_of_numbers(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<JobId>>, StoreError>;
 
     /// The scope's jobs that pass the filter, in the order of `sort`, then of their creation (by
     /// name, of their configurations); falling, all that the other way round.

@@ -30,6 +30,7 @@ mod schedules;
 mod scope;
 mod signal;
 mod tally;
+mod targets;
 mod tell;
 pub mod text;
 mod watch;
@@ -85,6 +86,10 @@ pub use schedules::{
 pub use scope::{Role, Scope};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
+pub use targets::{
+    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, StaleTarget, StaleTargets, Target,
+    TargetFields, TargetStore, is_stale,
+};
 pub use watch::{
     AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
     WatchStore, Watched,
@@ -130,6 +135,7 @@ pub trait Store:
     + EventStore
     + BalanceStore
     + QueueStore
+    + TargetStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

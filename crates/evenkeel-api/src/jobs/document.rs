@@ -29,6 +29,10 @@ pub struct JobDocument {
     /// Its address, http or https.
     #[schema(max_length = 2048, example = "https://example.com/")]
     pub url: Option<String>,
+    /// The number of its target: without an executor and a url of its own, the job crawls the
+    /// target's url, and follows it; while there is none, its runs fail with `no_executor`.
+    #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 1)]
+    pub target: Option<u64>,
     /// Whatever else is to be kept with it, up to 64 KiB.
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<Value>,

@@ -21,7 +21,8 @@ use crate::state::App;
 pub struct ReasonView {
     /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
     /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`,
-    /// `no_worker_for_pool`, `no_capacity`, `previous_run_going_on`, `starting`, `paused`, `cancelled`, `over` or `given_up`.
+    /// `no_worker_for_pool`, `no_executor`, `no_capacity`, `previous_run_going_on`, `starting`, `paused`,
+    /// `cancelled`, `over` or `given_up`.
     pub code: &'static str,
     /// The same in words.
     pub message: String,
@@ -107,6 +108,7 @@ impl From<Why> for ReasonView {
             }
             Why::NoWorker => of("no_worker"),
             Why::NoWorkerForPool { pool } => Self { pool: Some(pool), ..of("no_worker_for_pool") },
+            Why::NoExecutor => of("no_executor"),
             Why::NoCapacity { since } => Self { since: Some(since), ..of("no_capacity") },
             Why::PreviousRunGoingOn { since, busy } => {
                 Self { since: Some(since), ..of("previous_run_going_on") }.busy(Some(busy))

@@ -22,6 +22,8 @@ pub struct JobView {
     /// Its id.
     #[schema(value_type = uuid::Uuid)]
     pub id: JobId,
+    /// What it may be called instead: the jobs of a tenant are counted from 1.
+    pub number: i64,
     /// Its name; that of its source if it has none of its own.
     pub name: Option<String>,
     /// Tells several jobs of one name apart.
@@ -34,6 +36,8 @@ pub struct JobView {
     pub source_name: Option<String>,
     /// Its address.
     pub url: Option<String>,
+    /// The number of its target.
+    pub target: Option<i64>,
     /// `pending`, `scheduled`, `running`, `paused`, `completed`, `failed` or `cancelled`.
     #[schema(value_type = String)]
     pub status: JobStatus,
@@ -232,12 +236,14 @@ impl JobView {
         };
         Self {
             id: job.id,
+            number: job.number,
             name: about.name.or_else(|| about.source_name.clone()),
             configuration: about.configuration,
             description: about.description,
             source_id: about.source_id,
             source_name: about.source_name,
             url: about.url,
+            target: about.target,
             status,
             schedule: (&definition.schedule).into(),
             interval_minutes,

@@ -25,5 +25,6 @@ mod pages;
 mod schedules;
 mod spec;
 mod streams;
+mod targets;
 mod tenants;
 mod world;

@@ -53,7 +53,7 @@ pub(super) async fn register(
             jobs.push(NewJob { id, about, definition: definition.clone(), next_at: Some(next_at) });
         }
         let registered = target.store.register(&scope, jobs, Now::Database).await?;
-        let created = registered.iter().all(|it| matches!(it, Registered::Created(_)));
+        let created = registered.iter().all(|it| matches!(it, Registered::Created { .. }));
         ensure!(created, "the store holds jobs of an earlier measurement; give an empty one");
         progress.inc(until - done);
         done = until;

@@ -51,7 +51,7 @@ impl Filling<'_> {
             let jobs = (0..batch).map(|_| self.job(now)).collect::<anyhow::Result<Vec<_>>>()?;
             let registered = self.store.register(&self.scope, jobs, Now::At(now)).await?;
             numbers.extend(registered.iter().filter_map(|answer| match answer {
-                Registered::Created(no) => Some(*no),
+                Registered::Created { no, .. } => Some(*no),
                 Registered::NameTaken(_) => None,
             }));
             self.progress.inc(batch);

@@ -104,7 +104,12 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
 async fn join(store: &dyn Store, chance: &dyn Chance) -> anyhow::Result<NodeNo> {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&chance.bits().to_be_bytes());
-    let node = NewNode { identity: Uuid::new_v8(bytes), name: "bench".into(), roles: Roles::ALL };
+    let node = NewNode {
+        identity: Uuid::new_v8(bytes),
+        name: "bench".into(),
+        roles: Roles::ALL,
+        pools: vec!["default".into()],
+    };
     Ok(store.join(&node, Now::Database).await?.node)
 }
 

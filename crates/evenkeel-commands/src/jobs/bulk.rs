@@ -32,9 +32,12 @@ impl Jobs {
         let mut jobs: Vec<NewJob> = Vec::with_capacity(specs.len());
         let placing = self.balance.placing(scope, now, Occasion::New).await?;
         let mut placing = placing.in_bulk(true);
-        for spec in specs {
+        let targets = self.targets_of(scope, specs.iter().map(|spec| &spec.about)).await?;
+        for mut spec in specs {
             let id = self.fresh_id(now);
-            let job = settled(spec, id, now, |job, after| placing.first(id, job, after));
+            let aimed = self.aim(scope, &mut spec.about, &mut spec.definition, &targets);
+            let choose = |job: &_, after| placing.first(id, job, after);
+            let job = aimed.and_then(|()| settled(spec, id, now, choose));
             answers.push(job.map(|job| {
                 let id = job.id;
                 jobs.push(job);

@@ -34,8 +34,10 @@ impl Jobs {
     /// Creates the job that `document` describes, in one transaction with all others that are
     /// created at the time. Answers with the job as it was then.
     pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
-        let spec =
+        let mut spec =
             read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
+        let targets = self.targets_of(scope, [&spec.about]).await?;
+        self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
         self.creator.create(scope, spec).await
     }
 
@@ -51,7 +53,9 @@ impl Jobs {
         let mut jobs = Vec::with_capacity(specs.len());
         let placing = self.balance.placing(scope, now, Occasion::New).await?;
         let mut placing = placing.in_bulk(true);
-        for spec in specs {
+        let targets = self.targets_of(scope, specs.iter().map(|spec| &spec.about)).await?;
+        for mut spec in specs {
+            self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
             let id = self.fresh_id(now);
             let job = settled(spec, id, now, |job, after| placing.first(id, job, after))?;
             ids.push(id);
@@ -60,7 +64,7 @@ impl Jobs {
         let registered = self.store.register(scope, jobs, Now::Database).await?;
         self.announce(Signal::Jobs).await;
         let created = registered.into_iter().zip(ids).map(|(registered, id)| match registered {
-            Registered::Created(_) => Created::New(id),
+            Registered::Created { .. } => Created::New(id),
             Registered::NameTaken(other) => Created::NameTaken(other),
         });
         let created: Vec<Created> = created.collect();

@@ -197,16 +197,22 @@ pub(crate) fn settled(
 /// nobody needs to look.
 fn made(job: NewJob, answer: Registered, tenant: TenantNo, now: Timestamp) -> Made {
     match answer {
-        Registered::Created(no) => Ok(new_job(job, no, tenant, now)),
+        Registered::Created { no, number } => Ok(new_job(job, (no, number), tenant, now)),
         Registered::NameTaken(id) => Err(CommandError::NameTaken { id }),
     }
 }
 
-pub(crate) fn new_job(job: NewJob, no: JobNo, tenant: TenantNo, now: Timestamp) -> Job {
+pub(crate) fn new_job(
+    job: NewJob,
+    (no, number): (JobNo, i64),
+    tenant: TenantNo,
+    now: Timestamp,
+) -> Job {
     let NewJob { id, about, definition, next_at } = job;
     Job {
         no,
         id,
+        number,
         tenant,
         about,
         definition,

@@ -9,6 +9,7 @@ mod create;
 mod explain;
 mod foresee;
 mod many;
+mod targets;
 mod tell;
 mod update;
 mod waits;

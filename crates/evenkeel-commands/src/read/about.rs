@@ -4,7 +4,9 @@ use evenkeel_core::About;
 use serde_json::Value;
 
 use super::fields::Fields;
-use super::limits::{DESCRIPTION_CHARS_MAX, METADATA_BYTES_MAX, NAME_CHARS_MAX, URL_CHARS_MAX};
+use super::limits::{
+    DESCRIPTION_CHARS_MAX, METADATA_BYTES_MAX, NAME_CHARS_MAX, NUMBER_MAX, URL_CHARS_MAX,
+};
 use crate::fault::shown;
 
 pub(super) fn read(fields: &mut Fields<'_>) -> About {
@@ -15,14 +17,20 @@ pub(super) fn read(fields: &mut Fields<'_>) -> About {
         source_id: label(fields, "source_id"),
         source_name: label(fields, "source_name"),
         url: url(fields),
+        target: target(fields),
         // Known only once the schedule has been read.
         schedule_time: None,
         metadata: object(fields, "metadata", METADATA_BYTES_MAX),
     }
 }
 
+/// The number of what it is about.
+fn target(fields: &mut Fields<'_>) -> Option<i64> {
+    fields.number("target", 1..=NUMBER_MAX).map(u64::cast_signed)
+}
+
 /// A short text on one line.
-fn label(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
+pub(crate) fn label(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     let text = fields.text(name)?;
     if text.trim().is_empty() {
         fields.fault(name, format!("{text:?} is blank; leave it out or write something"));
@@ -39,7 +47,7 @@ fn description(fields: &mut Fields<'_>) -> Option<String> {
     bounded(fields, "description", text, DESCRIPTION_CHARS_MAX, forbidden)
 }
 
-fn url(fields: &mut Fields<'_>) -> Option<String> {
+pub(crate) fn url(fields: &mut Fields<'_>) -> Option<String> {
     let text = fields.text("url")?;
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());

@@ -50,3 +50,6 @@ pub const BULK_JOBS_MAX: usize = 10_000;
 pub const FILTER_LABELS_MAX: usize = 10;
 /// Runs after which a job may stop.
 pub const RUNS_MAX: u64 = 1_000_000_000_000;
+
+/// The largest number of a target: every program that reads JSON can hold it.
+pub const NUMBER_MAX: u64 = (1 << 53) - 1;

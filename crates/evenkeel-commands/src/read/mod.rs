@@ -25,8 +25,10 @@ use serde_json::Value;
 use crate::fault::{Faults, shown};
 use crate::{ExecutorCheck, Fault};
 
+pub(crate) use about::{label, url};
 pub use bulk::read_bulk_command;
 pub(crate) use bulk::read_filter_document;
+pub(crate) use executor::{CRAWL, with_start};
 pub(crate) use expression::read_cron;
 pub use expression::{Said, read_schedule};
 pub(crate) use fields::Fields;
@@ -64,7 +66,7 @@ pub fn read_job(
     let timing = timing::read(&mut fields);
     about.schedule_time = former_cron(&mut fields, timing.as_ref());
     let payload = executor::payload(&mut fields);
-    let executor = executor::read(&mut fields, tenant, about.url.as_deref(), &payload, executors);
+    let executor = executor::read(&mut fields, tenant, &about, &payload, executors);
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
     let policies = policy::read(&mut fields, by_deadline);
     let dont_run_on_nodes = nodes::read(&mut fields);

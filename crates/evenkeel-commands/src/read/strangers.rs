@@ -1,7 +1,7 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 32] = [
+const SET_BY_THE_SERVER: [&str; 33] = [
     "average_duration_ms",
     "average_good_duration",
     "cancelled_at",
@@ -28,6 +28,7 @@ const SET_BY_THE_SERVER: [&str; 32] = [
     "lock_acquired_at",
     "lock_token",
     "next_run_at",
+    "number",
     "paused_at",
     "run_count",
     "started_at",
@@ -38,12 +39,11 @@ const SET_BY_THE_SERVER: [&str; 32] = [
 
 /// What a job will be able to say one day. A version that took it and did nothing about it would
 /// break a promise without a word.
-const NOT_YET: [(&str, &str); 5] = [
+const NOT_YET: [(&str, &str); 4] = [
     ("concurrency_key", "leave it out"),
     ("concurrency_limit", "leave it out"),
     ("dedup_key", "leave it out"),
     ("enabled", "leave it out"),
-    ("target", "use source_id, source_name and url"),
 ];
 
 /// Is it something that the server says about a job?

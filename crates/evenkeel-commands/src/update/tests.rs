@@ -35,7 +35,7 @@ fn job(document: Value) -> Job {
     let id = JobId::new(NOW, [7; 10]);
     let new = crate::jobs::settled(spec, id, NOW, |job, after| job.timetable().first_after(after))
         .unwrap();
-    crate::jobs::new_job(new, evenkeel_core::JobNo(1), TenantNo(1), NOW)
+    crate::jobs::new_job(new, (evenkeel_core::JobNo(1), 1), TenantNo(1), NOW)
 }
 
 fn noop(more: Value) -> Job {

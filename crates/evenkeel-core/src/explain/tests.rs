@@ -174,6 +174,7 @@ fn a_retry_and_a_pause_have_their_moment() {
         scheduled_at: earlier(60),
         origin: Origin::Schedule,
         attempt: Attempt(2),
+        priority: None,
         waits_for: WaitsFor::Time(due),
     };
     let waiting = [retry(later(30))];

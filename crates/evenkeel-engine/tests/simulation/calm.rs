@@ -177,7 +177,7 @@ impl Calm {
             definition,
         };
         let answers = self.model.register(&scope, vec![job], Now::Database).await.unwrap();
-        let Registered::Created(no) = answers[0] else { panic!("{answers:?}") };
+        let Registered::Created { no, .. } = answers[0] else { panic!("{answers:?}") };
         self.model.announce(Signal::Jobs).await.unwrap();
         no
     }

@@ -84,6 +84,20 @@ impl JobStore for PostgresStore {
             .await
     }
 
+    async fn ids_of_numbers(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<JobId>>, StoreError> {
+        let args = (numbers.to_vec(), scope.tenant.0);
+        self.api
+            .run(args, |connection, args| async move {
+                let (numbers, tenant) = &*args;
+                read::ids_of_numbers(&connection, numbers, *tenant).await
+            })
+            .await
+    }
+
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
         list::job_counts(self, scope).await
     }

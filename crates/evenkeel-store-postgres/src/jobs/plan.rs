@@ -111,6 +111,7 @@ async fn write_jobs(
     let configurations: Vec<Option<&str>> =
         abouts().map(|about| Some(about?.configuration.as_deref().unwrap_or_default())).collect();
     let sources: Vec<Option<&str>> = abouts().map(|about| about?.source_id.as_deref()).collect();
+    let targets: Vec<Option<i64>> = abouts().map(|about| about?.target).collect();
     let definitions = changes()
         .map(|change| {
             change.and_then(|change| change.definition.as_ref()).map(definition_text).transpose()
@@ -119,7 +120,17 @@ async fn write_jobs(
     connection
         .change(
             include_str!("../../queries/order_write_jobs.sql"),
-            &[&now, &numbers, &standings, &about, &names, &configurations, &sources, &definitions],
+            &[
+                &now,
+                &numbers,
+                &standings,
+                &about,
+                &names,
+                &configurations,
+                &sources,
+                &definitions,
+                &targets,
+            ],
         )
         .await?;
     Ok(())

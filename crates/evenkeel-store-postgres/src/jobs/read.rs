@@ -1,6 +1,6 @@
 //! Jobs from their columns.
 
-use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{About, JobId, JobNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Job, Standing, StoreError, outcome_from_code, run_key_from_columns};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub(super) async fn get_with_now(
 ) -> Tried<Option<(Job, Timestamp)>> {
     let sql = include_str!("../../queries/get_with_now.sql");
     let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
-    let (now, is_all) = (time(&row, 30)?, get::<bool>(&row, 31)?);
+    let (now, is_all) = (time(&row, 32)?, get::<bool>(&row, 33)?);
     let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
     Ok(job.map(|job| (job, now)))
 }
@@ -33,6 +33,16 @@ pub(super) async fn get_jobs(
 ) -> Tried<Vec<Job>> {
     let sql = include_str!("../../queries/get_jobs.sql");
     connection.rows(sql, &[&ids, &tenant]).await?.iter().map(read_job).collect()
+}
+
+pub(super) async fn ids_of_numbers(
+    connection: &Connection,
+    numbers: &[i64],
+    tenant: i32,
+) -> Tried<Vec<Option<JobId>>> {
+    let sql = include_str!("../../queries/ids_of_numbers.sql");
+    let rows = connection.rows(sql, &[&tenant, &numbers]).await?;
+    rows.iter().map(|row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId))).collect()
 }
 
 pub(super) fn read_job(row: &Row) -> Tried<Job> {
@@ -47,8 +57,12 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
     Ok(Job {
         no,
         id,
+        number: get(row, 30)?,
         tenant: TenantNo(get(row, 2)?),
-        about: serde_json::from_str(get(row, 3)?).map_err(|error| corrupt("about", error))?,
+        about: About {
+            target: get(row, 31)?,
+            ..serde_json::from_str(get(row, 3)?).map_err(|error| corrupt("about", error))?
+        },
         definition: serde_json::from_str(get(row, 4)?)
             .map_err(|error| corrupt("definition", error))?,
         standing,

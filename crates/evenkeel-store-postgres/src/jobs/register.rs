@@ -38,6 +38,7 @@ struct Columns {
     by_end: Vec<bool>,
     executor: Vec<String>,
     lane: Vec<i16>,
+    target: Vec<Option<i64>>,
     loads: Vec<Option<Load>>,
 }
 
@@ -73,7 +74,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     let made = insert(connection, args).await?;
     let mut labels = Labels::default();
     for job in &args.jobs {
-        if let Some(no) = made.get(&job.id) {
+        if let Some((no, _)) = made.get(&job.id) {
             labels.push(no.0, &job.about);
         }
     }
@@ -86,10 +87,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     };
     for (job, namesake) in args.jobs.iter().zip(&args.namesakes) {
         let answer = match namesake.map(|first| (answers[first], args.jobs[first].id)) {
-            Some((Registered::Created(_), first)) => Registered::NameTaken(first),
+            Some((Registered::Created { .. }, first)) => Registered::NameTaken(first),
             Some((taken @ Registered::NameTaken(_), _)) => taken,
             None => match (made.get(&job.id), holders.get(&job.id)) {
-                (Some(no), _) => Registered::Created(*no),
+                (Some((no, number)), _) => Registered::Created { no: *no, number: *number },
                 (None, Some(holder)) => Registered::NameTaken(*holder),
                 // Whoever had the name when we tried has been deleted since.
                 (None, None) => return Err(Failure::Again),
@@ -107,7 +108,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     Ok(answers)
 }
 
-async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, JobNo>> {
+/// What each job is called that was made: by the store, and by its tenant.
+type Made = HashMap<JobId, (JobNo, i64)>;
+
+async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
     let columns = &args.columns;
     let loads: LoadColumns = columns.loads.iter().map(Option::as_ref).collect();
     let rows = connection
@@ -130,17 +134,19 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<HashMap<JobId, Jo
                 &loads.rhythm,
                 &loads.cost_us,
                 &loads.cost_stated,
+                &columns.target,
             ],
         )
         .await?;
-    rows.iter().map(|row| Ok((JobId(get(row, 0)?), JobNo(get(row, 1)?)))).collect()
+    let read = |row| Ok((JobId(get(row, 0)?), (JobNo(get(row, 1)?), get(row, 2)?)));
+    rows.iter().map(read).collect()
 }
 
 /// Who has the names of the jobs that were not made?
 async fn find_holders(
     connection: &Connection,
     args: &Args,
-    made: &HashMap<JobId, JobNo>,
+    made: &Made,
 ) -> Tried<HashMap<JobId, JobId>> {
     let columns = &args.columns;
     let left: Vec<usize> =
@@ -195,6 +201,7 @@ impl Columns {
         self.by_end.push(job.definition.schedule.follows_its_end());
         self.executor.push(job.definition.executor.kind.clone());
         self.lane.push(job.definition.lane as i16);
+        self.target.push(about.target);
         self.loads.push(job.next_at.and_then(|at| Load::of(&job.definition, None, at)));
         Ok(())
     }

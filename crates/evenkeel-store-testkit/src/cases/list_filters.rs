@@ -50,7 +50,9 @@ async fn fill(rig: &Rig, jobs: &[NewJob], dice: &mut Dice) {
     for (n, batch) in jobs.chunks(60).enumerate() {
         let registered = rig.store.register(&rig.scope, batch.to_vec(), now(n as i64)).await;
         for (answer, job) in registered.unwrap().into_iter().zip(batch) {
-            let evenkeel_store::Registered::Created(no) = answer else { panic!("{answer:?}") };
+            let evenkeel_store::Registered::Created { no, .. } = answer else {
+                panic!("{answer:?}")
+            };
             known.push(Known { no, id: job.id });
         }
         rig.add_for(&other, new_job(&format!("job {n}")).source("s-10").build()).await;

@@ -346,7 +346,7 @@ pub async fn of_jobs_with_one_name_registered_at_once_one_is_created(opened: Ope
         store.register(&scope, batch, now(0)).await.unwrap()
     })
     .await;
-    let created = |answer: &Registered| matches!(answer, Registered::Created(_));
+    let created = |answer: &Registered| matches!(answer, Registered::Created { .. });
     assert_eq!(answers.iter().filter(|one| created(&one[0])).count(), 1);
     assert!(answers.iter().all(|one| created(&one[1])));
     assert_eq!(rig.census().await.jobs, 7);

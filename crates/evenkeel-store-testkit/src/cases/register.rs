@@ -38,7 +38,7 @@ pub async fn a_name_that_is_stored_is_taken(opened: Opened) {
     let rig = Rig::new(opened).await;
     let first = rig.add(new_job("crawl").build()).await;
     let answers = rig.register(vec![new_job("other").build(), new_job("crawl").build()]).await;
-    assert!(matches!(answers[0], Registered::Created(_)));
+    assert!(matches!(answers[0], Registered::Created { .. }));
     assert_eq!(answers[1], Registered::NameTaken(first.id));
     assert_eq!(rig.census().await.jobs, 2);
 }
@@ -48,7 +48,7 @@ pub async fn a_name_earlier_in_the_batch_is_taken(opened: Opened) {
     let jobs = ["a", "b", "a", "c", "a"].map(|name| new_job(name).build());
     let first = jobs[0].id;
     let answers = rig.register(jobs.to_vec()).await;
-    let created = |answer: &Registered| matches!(answer, Registered::Created(_));
+    let created = |answer: &Registered| matches!(answer, Registered::Created { .. });
     let who: Vec<bool> = answers.iter().map(created).collect();
     assert_eq!(who, [true, true, false, true, false]);
     assert_eq!(answers[2], Registered::NameTaken(first));

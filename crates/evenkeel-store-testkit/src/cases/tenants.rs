@@ -23,7 +23,7 @@ pub async fn names_of_other_tenants_are_free(opened: Opened) {
     let other = rig.tenant("other").await;
     rig.add(new_job("crawl").build()).await;
     let answer = rig.store.register(&other, vec![new_job("crawl").build()], now(0)).await.unwrap();
-    assert!(matches!(answer[..], [Registered::Created(_)]));
+    assert!(matches!(answer[..], [Registered::Created { .. }]));
 }
 
 pub async fn a_job_of_another_tenant_is_not_there(opened: Opened) {

@@ -144,7 +144,7 @@ pub async fn ones_own_are_found_among_the_first_ten_thousand(opened: Opened) {
     let theirs = (0..9_999).map(|_| unnamed_job().priority(90).build()).collect();
     let registered = rig.store.register(&neighbour, theirs, now(0)).await.unwrap();
     let theirs = registered.into_iter().map(|answer| match answer {
-        Registered::Created(no) => no,
+        Registered::Created { no, .. } => no,
         Registered::NameTaken(by) => panic!("name taken by {by}"),
     });
     queue_all(&rig, theirs.collect()).await;

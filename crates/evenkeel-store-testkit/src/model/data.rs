@@ -27,6 +27,8 @@ pub(super) struct Data {
     /// Job number `n` is at `n - 1`.
     pub jobs: Vec<JobRow>,
     pub ids: BTreeMap<JobId, JobNo>,
+    /// Tenant and number within it, of deleted ones as well.
+    pub numbers: BTreeMap<(TenantNo, i64), JobNo>,
     /// Tenant, name and configuration of jobs that are not deleted.
     pub names: BTreeMap<(TenantNo, String, String), JobNo>,
     /// Active jobs by the slot of their next time.
@@ -56,6 +58,8 @@ pub(super) struct Data {
     pub access: super::access::Access,
     pub rhythms: super::rhythms::Rhythms,
     pub rebalances: super::balance::Rebalances,
+    pub targets: super::targets::Targets,
+    pub next_targets: BTreeMap<TenantNo, i64>,
     pub scores: super::balance::Scores,
 }
 
@@ -88,6 +92,7 @@ impl Ready {
 pub(super) struct JobRow {
     pub no: JobNo,
     pub id: JobId,
+    pub number: i64,
     pub tenant: TenantNo,
     pub about: About,
     pub definition: Definition,

@@ -44,9 +44,13 @@ impl Data {
             self.names.insert(name, no);
         }
         self.ids.insert(new.id, no);
+        let of_tenant = (tenant, 0)..=(tenant, i64::MAX);
+        let number = self.numbers.range(of_tenant).next_back().map_or(1, |((_, last), _)| last + 1);
+        self.numbers.insert((tenant, number), no);
         self.jobs.push(JobRow {
             no,
             id: new.id,
+            number,
             tenant,
             about: new.about,
             definition: new.definition,
@@ -75,7 +79,7 @@ impl Data {
         self.place(no);
         self.recount(no);
         self.tell_if_soon(no, now);
-        Registered::Created(no)
+        Registered::Created { no, number }
     }
 
     /// Tells the scheduler about a job that it may not have loaded with its slot.
@@ -103,6 +107,7 @@ impl Data {
         Job {
             no: job.no,
             id: job.id,
+            number: job.number,
             tenant: job.tenant,
             about: job.about.clone(),
             definition: job.definition.clone(),
@@ -143,6 +148,12 @@ impl Data {
     pub fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Vec<Job> {
         let ids: BTreeSet<&JobId> = ids.iter().collect();
         ids.into_iter().filter_map(|id| self.get(scope, *id)).collect()
+    }
+
+    pub fn ids_of_numbers(&self, scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>> {
+        let find = |number: &i64| self.find(*self.numbers.get(&(scope.tenant, *number))?);
+        let seen = |job: &JobRow| (!job.is_deleted()).then_some(job.id);
+        numbers.iter().map(|number| find(number).and_then(seen)).collect()
     }
 
     /// Ends an attempt that waits, and with it its chain.

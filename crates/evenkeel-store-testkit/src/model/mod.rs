@@ -26,6 +26,7 @@ mod queue;
 mod requests;
 mod rhythms;
 mod tally;
+mod targets;
 mod verbs;
 mod watch;
 

@@ -56,6 +56,10 @@ impl JobStore for ModelStore {
         Ok(self.lock().get_jobs(scope, ids))
     }
 
+    async fn ids_of_numbers(&self, scope: &Scope, numbers: &[i64]) -> Answer<Vec<Option<JobId>>> {
+        Ok(self.lock().ids_of_numbers(scope, numbers))
+    }
+
     async fn job_counts(&self, scope: &Scope) -> Answer<JobCounts> {
         Ok(self.lock().job_counts(scope))
     }

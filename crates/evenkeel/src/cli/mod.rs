@@ -16,6 +16,7 @@ mod nodes;
 mod page;
 mod run;
 mod serve;
+mod targets;
 mod token;
 
 use clap::{Parser, Subcommand};
@@ -53,6 +54,8 @@ pub enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Create jobs and look after them
     Job(job::JobArgs),
+    /// Say what jobs are about, once for all of them
+    Targets(targets::TargetsArgs),
     /// See what has run, runs and will run
     Run(run::RunArgs),
     /// Show what goes wrong, equal failures as one
@@ -103,6 +106,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Serve(args) => serve::run(&context, *args),
         Command::Job(args) => job::run(&context, args),
+        Command::Targets(args) => targets::run(&context, args),
         Command::Run(args) => run::run(&context, args),
         Command::Failures(args) => failures::run(&context, args),
         Command::Nodes(args) => nodes::run(&context, args),

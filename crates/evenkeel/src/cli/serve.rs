@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Context;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
-use crate::config::{RawAccess, RawBalance, RawExecutors, RawQueue};
+use crate::config::{OtherNames, RawAccess, RawBalance, RawExecutors, RawQueue, RawTargets};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -16,9 +16,9 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel serve --config evenkeel.toml
 
 Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
-Executors, Access and Queue (see --help) are in its tables [engine], [executors], [access] and
-[queue], and
---balance-slot is slot in its table [balance]. Flags win over variables, variables over the file.";
+Executors, Access, Queue and Targets (see --help) are in its tables [engine], [executors],
+[access], [queue] and [targets], and --balance-slot is slot in its table [balance]. Flags win over
+variables, variables over the file.";
 
 /// How to serve.
 #[derive(Args, Clone)]
@@ -37,21 +37,25 @@ pub struct ServeArgs {
     balance: RawBalance,
     #[command(flatten)]
     queue: RawQueue,
+    #[command(flatten)]
+    targets: RawTargets,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
     let file = &context.file;
+    let other = OtherNames::of_process()?;
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let config = config::resolve(
         &context.global,
         &args.store.or(&file.store),
         args.server.or(&file.server),
         config::RawTables {
-            engine: args.engine.or(&file.engine),
+            engine: args.engine.or(&other.engine).or(&file.engine),
             executors: args.executors.or(&file.executors),
             access: args.access.or(&file.access),
             balance: args.balance.or(&file.balance),
             queue: args.queue.or(&file.queue),
+            targets: args.targets.or(&other.targets).or(&file.targets),
         },
         &machine,
     )?;

@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
-use super::{ConfigError, RawAccess, RawBalance, RawExecutors, RawQueue};
+use super::{ConfigError, RawAccess, RawBalance, RawExecutors, RawQueue, RawTargets};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -29,6 +29,8 @@ pub struct ConfigFile {
     pub balance: RawBalance,
     /// The table `[queue]`.
     pub queue: RawQueue,
+    /// The table `[targets]`.
+    pub targets: RawTargets,
 }
 
 /// Reads the file, if there is to be one.
@@ -86,6 +88,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         access: toml::from_str::<AccessOnly>(text).map_err(malformed)?.access,
         balance: toml::from_str::<BalanceOnly>(text).map_err(malformed)?.balance,
         queue: toml::from_str::<QueueOnly>(text).map_err(malformed)?.queue,
+        targets: toml::from_str::<TargetsOnly>(text).map_err(malformed)?.targets,
     })
 }
 
@@ -119,6 +122,12 @@ struct QueueOnly {
     queue: RawQueue,
 }
 
+#[derive(Deserialize)]
+struct TargetsOnly {
+    #[serde(default)]
+    targets: RawTargets,
+}
+
 /// On one line, without the picture of the place, which may hold a password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
@@ -132,7 +141,7 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
 }
 
 /// The keys of the file and of each of its tables: the names of the flags.
-fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 5]) {
+fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 6]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
         arguments.filter(|key| key != "config").collect()
@@ -146,12 +155,14 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 5]) {
     let access = keys(RawAccess::augment_args(Command::new("")));
     let balance = keys(RawBalance::augment_args(Command::new("")));
     let queue = keys(RawQueue::augment_args(Command::new("")));
+    let targets = keys(RawTargets::augment_args(Command::new("")));
     let tables = [
         ("engine", engine),
         ("executors", executors),
         ("access", access),
         ("balance", balance),
         ("queue", queue),
+        ("targets", targets),
     ];
     (top, tables)
 }

@@ -160,6 +160,12 @@ pub struct RawEngine {
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub grace_seconds: Option<u64>,
 
+    /// What runs on a node that is silent for this long is run again elsewhere: the time of
+    /// lease_seconds and grace_seconds together, said in one [default: 10s]
+    #[arg(long, env = "EVENKEEL_RESET_RUNNING_AFTER", value_name = "TIME")]
+    #[arg(hide_short_help = true, help_heading = "Engine")]
+    pub reset_running_after: Option<Span>,
+
     /// Sums over runs are written every so many seconds [default: 5]
     #[arg(long, env = "EVENKEEL_METRICS_INTERVAL_SECONDS", value_name = "SECONDS")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
@@ -260,6 +266,7 @@ impl RawEngine {
             lease_seconds,
             ping_seconds,
             grace_seconds,
+            reset_running_after,
             metrics_interval_seconds,
             long_run_seconds,
             retention_per_job,

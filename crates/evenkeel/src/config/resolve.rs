@@ -12,7 +12,7 @@ use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
-use evenkeel_engine::Retention;
+use evenkeel_engine::{Retention, Staleness};
 use evenkeel_store::Roles;
 use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
@@ -20,8 +20,10 @@ use tracing_subscriber::EnvFilter;
 use super::access::{self, AccessConfig, RawAccess};
 use super::balance::{self, RawBalance};
 use super::executors::{self, ExecutorsConfig, RawExecutors};
+use super::leases::leases;
 use super::queue::{self, QueueConfig, RawQueue};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
+use super::targets::{self, RawTargets};
 use super::{ConfigError, StoreChoice};
 
 /// Everything a server is told.
@@ -75,6 +77,8 @@ pub struct ServeConfig {
     pub balance: BalanceSettings,
     /// Who goes first.
     pub queue: QueueConfig,
+    /// What is done about targets without success.
+    pub stale: Staleness,
 }
 
 /// The tables of the file.
@@ -90,6 +94,8 @@ pub struct RawTables {
     pub balance: RawBalance,
     /// `[queue]`.
     pub queue: RawQueue,
+    /// `[targets]`.
+    pub targets: RawTargets,
 }
 
 /// How the log is written.
@@ -123,15 +129,10 @@ pub fn resolve(
     tables: RawTables,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
-    let RawTables { engine, executors, access, balance, queue } = tables;
+    let RawTables { engine, executors, access, balance, queue, targets } = tables;
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
-    let leases = LeaseTimings {
-        ping: seconds("ping_seconds", engine.ping_seconds, 2)?,
-        silent_after: seconds("lease_seconds", engine.lease_seconds, 6)?,
-        grace: seconds("grace_seconds", engine.grace_seconds, 4)?,
-    }
-    .validate()?;
+    let leases = leases(&engine)?;
     let access = access::resolve(access)?;
     let may_be_reached = server.insecure_listen == Some(true) || access.tls.is_some();
     let config = ServeConfig {
@@ -181,6 +182,7 @@ pub fn resolve(
         average_alpha: alpha(engine.average_alpha)?,
         balance: balance::resolve(&balance)?,
         queue: queue::resolve(&queue)?,
+        stale: targets::resolve(&targets)?,
         store,
         data_dir,
     };
@@ -210,7 +212,11 @@ pub(super) fn number<T: Copy + PartialOrd + std::fmt::Display>(
     Err(bad(key, message, format!("leave it out for {default}")))
 }
 
-fn seconds(key: &'static str, given: Option<u64>, default: u64) -> Result<Span, ConfigError> {
+pub(super) fn seconds(
+    key: &'static str,
+    given: Option<u64>,
+    default: u64,
+) -> Result<Span, ConfigError> {
     number(key, given, default, 1..=86_400).map(Span::from_secs)
 }
 

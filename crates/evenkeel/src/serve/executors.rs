@@ -10,8 +10,8 @@ use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, StoreLibrary};
 use evenkeel_executors::{
     Containment, CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities,
-    NoopExecutor, Registry, ShellExecutor, ShellSettings, SigningKeys, SupervisorCommand,
-    WallClock,
+    NoExecutor, NoopExecutor, Registry, ShellExecutor, ShellSettings, SigningKeys,
+    SupervisorCommand, WallClock,
 };
 use evenkeel_outbound::{Identity, Outbound, OutboundSettings};
 use evenkeel_store::Store;
@@ -42,6 +42,7 @@ impl Sources<'_> {
     pub async fn registry(mut self) -> Result<Registry, Failure> {
         let shell = self.shell.take();
         let registry = Registry::new()
+            .with(Arc::new(NoExecutor))
             .with(Arc::new(NoopExecutor))
             .with(Arc::new(self.http().await?))
             .with(Arc::new(self.crawl()?));

@@ -97,6 +97,10 @@ fn describe() {
             "evenkeel_distribution_alerts_total",
             "Times that a tenant's score fell below its threshold",
         ),
+        (
+            "evenkeel_stale_targets_triggered_total",
+            "Runs that were asked for because a target had no success for long",
+        ),
         ("evenkeel_http_requests_total", "Requests answered, by method, path and status"),
         ("evenkeel_store_errors_total", "Verbs of the store that failed, by verb and kind"),
     ] {
@@ -127,6 +131,7 @@ fn describe() {
         ("scheduler_peak_hour_job_count", "Runs expected in the fullest of those hours"),
         ("scheduler_rebalance_jobs_moved", "Jobs that the last rebalance moved"),
         ("scheduler_rebalance_jobs_skipped", "Jobs that the last rebalance left where they were"),
+        ("evenkeel_stale_targets", "Targets without success for long, as of the last check"),
         ("evenkeel_streams_open", "Streams of events and logs that are open on this node"),
     ] {
         metrics::describe_gauge!(name, words);

@@ -164,6 +164,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         balance: config.balance,
         aging: config.queue.aging,
         shares: config.queue.shares,
+        stale: config.stale,
         ..Settings::new(config.node_name.clone(), identity)
     };
     let parts = Parts {

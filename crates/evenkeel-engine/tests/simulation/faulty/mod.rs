@@ -201,6 +201,14 @@ impl JobStore for FaultyStore {
         self.inner.get_jobs(scope, ids).await
     }
 
+    async fn ids_of_numbers(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<JobId>>, StoreError> {
+        self.inner.ids_of_numbers(scope, numbers).await
+    }
+
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
         self.inner.job_counts(scope).await
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
-use evenkeel_core::{JobNo, NodeNo, TenantNo, Timestamp};
+use evenkeel_core::{JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -30,6 +30,18 @@ straight!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
     end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
     forget_requests(before: Timestamp, limit: u32) -> u64;
+});
+
+straight!(TargetStore {
+    make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
+    get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
+    list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
+    change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
+        now: Now) -> ChangedTarget;
+    delete_target(scope: &Scope, number: i64, detach: bool) -> DeletedTarget;
+    jobs_of_target(scope: &Scope, number: i64, after: Option<JobNo>, limit: u32)
+        -> Vec<(JobNo, JobId)>;
+    stale_targets(before: Timestamp, after: Option<(TenantNo, i64)>, limit: u32) -> StaleTargets;
 });
 
 straight!(BalanceStore {

@@ -135,7 +135,7 @@ impl World {
             next_at: Some(next_at),
         };
         let answers = self.model.register(scope, vec![job], Now::Database).await.unwrap();
-        let Registered::Created(job) = answers[0] else { panic!("{answers:?}") };
+        let Registered::Created { no: job, .. } = answers[0] else { panic!("{answers:?}") };
         let is_sound = definition.executor.config["fails_percent"] == 0;
         self.plan.push(Planned { job, id, rhythm, is_sound, definition, turns: Vec::new() });
     }

@@ -25,13 +25,14 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --name night --every 1h --blackout 08:00-18:00 --tz Europe/Berlin --noop
   evenkeel job create --name backup --schedule '@every 24h' --shell -- tar -czf /tmp/b.tgz /etc
   evenkeel job create --name later --at +10m --http https://example.com/hook --payload '{\"a\": 1}'
+  evenkeel job create --name board --every 6h --target 1
   evenkeel job create --file job.json
   evenkeel job create --file jobs.ndjson
   echo '{\"name\": \"x\", \"executor_type\": \"noop\"}' | evenkeel job create --file -";
 
 /// The job to create.
 #[derive(Args, Clone)]
-#[command(group = clap::ArgGroup::new("what").args(["noop", "http", "crawl", "shell", "file"]).required(true))]
+#[command(group = clap::ArgGroup::new("what").args(["noop", "http", "crawl", "shell", "target", "file"]).required(true))]
 pub(super) struct CreateArgs {
     /// What people call it; unique
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
@@ -52,30 +53,33 @@ pub(super) struct CreateArgs {
     // The conflicts are said as well: a requirement that a conflict rules out is passed over.
     /// With this method
     #[arg(long, value_name = "METHOD", requires = "http", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file"])]
+    #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
     method: Option<String>,
     /// With this header, like 'X-Team: blue'; repeatable
     #[arg(long, value_name = "NAME: VALUE", requires = "http", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file"])]
+    #[arg(conflicts_with_all = ["noop", "crawl", "shell", "file", "target"])]
     header: Vec<String>,
     /// Crawl the site that starts here, politely, and keep its pages
     #[arg(long, value_name = "URL", help_heading = "What")]
     crawl: Option<String>,
     /// Following so many links from the start [default: 2]
     #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "http", "shell", "file"])]
+    #[arg(conflicts_with_all = ["noop", "http", "shell", "file", "target"])]
     depth: Option<u32>,
     /// And no more pages than this [default: 100]
     #[arg(long, value_name = "N", requires = "crawl", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "http", "shell", "file"])]
+    #[arg(conflicts_with_all = ["noop", "http", "shell", "file", "target"])]
     max_pages: Option<u32>,
     /// Run the program after --, as it is: no shell reads its arguments
     #[arg(long, requires = "argv", help_heading = "What")]
     shell: bool,
     /// The program of --shell and its arguments
     #[arg(last = true, value_name = "PROGRAM", requires = "shell", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "http", "crawl", "file"])]
+    #[arg(conflicts_with_all = ["noop", "http", "crawl", "file", "target"])]
     argv: Vec<String>,
+    /// Crawl the url of the target with this number, wherever that leads in future
+    #[arg(long, value_name = "NUMBER", help_heading = "What")]
+    target: Option<u64>,
     /// Pass this JSON on, or that of a file with @PATH
     #[arg(long, value_name = "JSON", conflicts_with = "file", help_heading = "What")]
     payload: Option<String>,
@@ -85,7 +89,7 @@ pub(super) struct CreateArgs {
     file: Option<PathBuf>,
     /// The file has a job on each line, whatever it is called
     #[arg(long, requires = "file", help_heading = "What")]
-    #[arg(conflicts_with_all = ["noop", "http", "crawl", "shell"])]
+    #[arg(conflicts_with_all = ["noop", "http", "crawl", "shell", "target"])]
     lines: bool,
 
     /// Try again so often after a failure
@@ -148,9 +152,12 @@ impl CreateArgs {
         };
         put("name", self.name.clone().map(Value::from));
         put("description", self.description.clone().map(Value::from));
-        let (executor, settings) = self.executor()?;
-        put("executor_type", Some(executor.into()));
-        put("executor_config", settings);
+        put("target", self.target.map(Value::from));
+        if self.target.is_none() {
+            let (executor, settings) = self.executor()?;
+            put("executor_type", Some(executor.into()));
+            put("executor_config", settings);
+        }
         put("payload", self.payload.as_deref().map(read_payload).transpose()?);
         put("max_retries", self.max_retries.map(Value::from));
         put("retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);

@@ -152,7 +152,9 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     };
     line("name", string("name"));
     line("id", string("id"));
+    line("number", Some(job["number"].to_string()));
     line("about", string("description"));
+    line("target", job["target"].as_i64().map(|target| target.to_string()));
     line("status", string("status"));
     let condition = string("condition").zip(string("condition_reason"));
     line("condition", condition.map(|(condition, reason)| format!("{condition} ({reason})")));

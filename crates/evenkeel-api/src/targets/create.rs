@@ -1,0 +1,53 @@
+//! `POST /api/v1/targets`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+
+use super::{TargetDocument, TargetView};
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::etag::etag;
+use crate::oversight;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Makes a target: something that jobs are about. Nothing runs for it until a job names it.
+#[utoipa::path(
+    post,
+    path = "/api/v1/targets",
+    operation_id = "create_target",
+    tag = "targets",
+    request_body(content = TargetDocument,
+        example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"})),
+    responses(
+        (status = 201, description = "The target", body = TargetView,
+         headers(("ETag" = String, description = "Names this version of the target"),
+                 ("Location" = String, description = "Where it is"))),
+        (status = 409, description = "Another target has the number or the source_id",
+         body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "A field is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    JsonBody(document): JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    params.finish()?;
+    let target = app.jobs.create_target(&caller.scope, &document).await?;
+    let (number, tag) = (target.number, etag(target.generation));
+    let place = HeaderValue::try_from(format!("/api/v1/targets/{number}"))
+        .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/targets"));
+    let headers = [(header::LOCATION, place), (header::ETAG, tag)];
+    let view = Json(TargetView::from(target));
+    let mut answer = (StatusCode::CREATED, headers, view).into_response();
+    answer.extensions_mut().insert(oversight::Target(number.to_string()));
+    Ok(answer)
+}

@@ -1,0 +1,42 @@
+//! `GET /api/v1/targets/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+
+use super::{TargetView, read_number};
+use crate::auth::Caller;
+use crate::etag::etag;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// One target.
+#[utoipa::path(
+    get,
+    path = "/api/v1/targets/{id}",
+    operation_id = "get_target",
+    tag = "targets",
+    params(("id" = i64, Path, description = "The number of the target")),
+    responses(
+        (status = 200, description = "The target", body = TargetView,
+         headers(("ETag" = String, description = "Names this version of the target"))),
+        (status = 404, description = "There is no such target", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<impl IntoResponse, Problem> {
+    params.finish()?;
+    let target = app.jobs.get_target(&caller.scope, read_number(&id)?).await?;
+    Ok(([(header::ETAG, etag(target.generation))], Json(TargetView::from(target))))
+}

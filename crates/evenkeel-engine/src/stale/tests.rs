@@ -1,0 +1,157 @@
+use evenkeel_core::order::Priority;
+use evenkeel_core::schedule::Interval;
+use evenkeel_core::{About, Definition, Schedule, Span};
+use evenkeel_store::{
+    Action, JobStore as _, NewJob, NewTarget, Order, RunFilter, RunStore as _, TargetStore as _,
+};
+use evenkeel_store_testkit::fixtures::{START, at};
+use evenkeel_store_testkit::model::ModelStore;
+
+use super::*;
+
+const DAY: i64 = 86_400;
+
+/// Chance that always says the same.
+struct Always;
+
+impl Chance for Always {
+    fn bits(&self) -> u64 {
+        7
+    }
+}
+
+struct World {
+    store: ModelStore,
+    scope: Scope,
+    checker: StaleChecker,
+}
+
+impl World {
+    async fn new(batch: u32) -> Self {
+        let store = ModelStore::new(Arc::new(|| START));
+        let tenant = store.tenant("main").await.unwrap();
+        let scope = Scope { tenant, role: Role::Operator };
+        let settings = Staleness { batch, ..Staleness::default() };
+        let chance = Arc::new(Always);
+        let checker = StaleChecker::new(Arc::new(store.clone()), chance, settings);
+        Self { store, scope, checker }
+    }
+
+    /// A target that is as old as the world.
+    async fn target(&self) -> i64 {
+        let made = self.store.make_target(&self.scope, NewTarget::default(), Now::At(START));
+        match made.await.unwrap() {
+            evenkeel_store::MadeTarget::Created(target) => target.number,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A job that names it and has its next time so many days after the start.
+    async fn job(&self, n: u8, target: i64, days: i64) -> JobId {
+        let every = Interval::new(Span::from_secs(400 * 86_400), None).unwrap();
+        let id = JobId::new(START, [n; 10]);
+        let job = NewJob {
+            id,
+            about: About { target: Some(target), ..About::default() },
+            definition: Definition::noop(Schedule::Interval(every)),
+            next_at: Some(at(days * DAY)),
+        };
+        self.store.register(&self.scope, vec![job], Now::At(START)).await.unwrap();
+        id
+    }
+
+    async fn pass(&mut self, days: i64) -> StalePass {
+        self.checker.run_once(at(days * DAY)).await.unwrap()
+    }
+
+    async fn waiting(&self, job: JobId) -> u32 {
+        self.store.get(&self.scope, job).await.unwrap().unwrap().waiting
+    }
+}
+
+#[tokio::test]
+async fn a_stale_target_is_run_once_and_not_again_while_it_waits() {
+    let mut world = World::new(500).await;
+    let target = world.target().await;
+    let job = world.job(1, target, 300).await;
+    assert_eq!(world.pass(30).await, StalePass::default());
+    let pass = world.pass(31).await;
+    assert_eq!(pass, StalePass { stale: 1, triggered: 1, ..StalePass::default() });
+    assert_eq!(world.waiting(job).await, 1);
+    let pass = world.pass(32).await;
+    assert_eq!(pass, StalePass { stale: 1, busy: 1, ..StalePass::default() });
+    assert_eq!(world.waiting(job).await, 1);
+}
+
+#[tokio::test]
+async fn what_is_due_anyway_is_not_asked_for() {
+    let mut world = World::new(500).await;
+    let target = world.target().await;
+    let job = world.job(1, target, 31).await;
+    let pass = world.pass(31).await;
+    assert_eq!(pass, StalePass { stale: 1, busy: 1, ..StalePass::default() });
+    assert_eq!(world.waiting(job).await, 0);
+}
+
+#[tokio::test]
+async fn a_target_without_an_active_job_is_counted_and_left_alone() {
+    let mut world = World::new(500).await;
+    world.target().await;
+    let target = world.target().await;
+    let id = world.job(1, target, 300).await;
+    let pause = Order { id, if_generation: None, if_fired: None, action: Action::Pause };
+    world.store.order(&world.scope, vec![pause], Now::At(START)).await.unwrap();
+    let pass = world.pass(31).await;
+    assert_eq!(pass, StalePass { stale: 2, without_job: 2, ..StalePass::default() });
+    let runs = world.store.list_runs(
+        &world.scope,
+        RunFilter::default(),
+        evenkeel_store::PageRequest::first(9),
+    );
+    assert_eq!(runs.await.unwrap().items.len(), 0);
+}
+
+#[tokio::test]
+async fn a_pass_asks_for_no_more_than_it_may_and_the_next_goes_on_from_there() {
+    let mut world = World::new(2).await;
+    let mut jobs = Vec::new();
+    for n in 0..5 {
+        let target = world.target().await;
+        jobs.push(world.job(n, target, 300).await);
+    }
+    let mut passes = Vec::new();
+    for hours in 0..4 {
+        let now = at(31 * DAY + hours * 6 * 3600);
+        let pass = world.checker.run_once(now).await.unwrap();
+        passes.push((pass.triggered, pass.is_cut));
+    }
+    assert_eq!(passes, [(2, true), (2, true), (1, false), (0, false)]);
+    for job in jobs {
+        assert_eq!(world.waiting(job).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn many_targets_are_walked_in_steps() {
+    let mut world = World::new(5_000).await;
+    for _ in 0..STEP * 2 + 1 {
+        world.target().await;
+    }
+    let pass = world.pass(31).await;
+    assert_eq!((pass.stale, pass.without_job), (STEP * 2 + 1, STEP * 2 + 1));
+    assert_eq!(world.checker.at, None);
+}
+
+#[tokio::test]
+async fn without_a_limit_nothing_is_stale() {
+    let mut world = World::new(500).await;
+    world.checker.settings.after = None;
+    let target = world.target().await;
+    world.job(1, target, 300).await;
+    assert_eq!(world.pass(3_000).await, StalePass::default());
+}
+
+#[test]
+fn stale_targets_have_the_lowest_priority_by_default() {
+    assert_eq!(Staleness::default().priority, Priority::try_from(0).unwrap());
+}

@@ -1,0 +1,32 @@
+//! The executor of jobs that have none.
+
+use async_trait::async_trait;
+use evenkeel_core::chain::Again;
+use evenkeel_core::job::ExecutorSpec;
+use serde_json::Value;
+
+use crate::{ConfigFault, Executor, Invocation, Report};
+
+/// Fails, for good: there is nothing to run. Jobs have it that name a target of which nobody knows
+/// the address; no job can ask for it.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct NoExecutor;
+
+#[async_trait]
+impl Executor for NoExecutor {
+    fn kind(&self) -> &'static str {
+        ExecutorSpec::NONE
+    }
+
+    fn check(&self, _config: &Value, _payload: &Value) -> Result<(), ConfigFault> {
+        Ok(())
+    }
+
+    async fn run(&self, _invocation: Invocation) -> Report {
+        let error = format!(
+            "{}: the job's target has no url; give it one, or the job an executor_type",
+            ExecutorSpec::NO_EXECUTOR
+        );
+        Report { again: Again::Never, ..Report::failed(error) }
+    }
+}

@@ -1,0 +1,272 @@
+//! Targets: what jobs are about.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::PostgresStore;
+use crate::columns::{count, get, maybe_time, micros, time};
+use crate::error::{Failure, Tried};
+use crate::pool::Connection;
+
+#[async_trait]
+impl TargetStore for PostgresStore {
+    async fn make_target(
+        &self,
+        scope: &Scope,
+        target: NewTarget,
+        now: Now,
+    ) -> Result<MadeTarget, StoreError> {
+        self.api
+            .run((scope.tenant.0, target, micros(now.literal())), |connection, args| async move {
+                let (tenant, new, now) = &*args;
+                connection.transaction(make(&connection, *tenant, new, *now)).await
+            })
+            .await
+    }
+
+    async fn get_targets(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<Target>>, StoreError> {
+        self.api
+            .run((scope.tenant.0, numbers.to_vec()), |connection, args| async move {
+                let (tenant, numbers) = &*args;
+                let found = find(&connection, *tenant, numbers).await?;
+                Ok(numbers.iter().map(|number| found.get(number).cloned()).collect())
+            })
+            .await
+    }
+
+    async fn list_targets(
+        &self,
+        scope: &Scope,
+        page: PageRequest<i64>,
+    ) -> Result<Page<Target, i64>, StoreError> {
+        self.api
+            .run((scope.tenant.0, page), |connection, args| async move {
+                let (tenant, page) = *args;
+                list(&connection, tenant, page).await
+            })
+            .await
+    }
+
+    async fn change_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        if_generation: Option<i32>,
+        fields: TargetFields,
+        now: Now,
+    ) -> Result<ChangedTarget, StoreError> {
+        let args = (scope.tenant.0, number, if_generation, fields, micros(now.literal()));
+        self.api
+            .run(args, |connection, args| async move {
+                let (tenant, number, if_generation, fields, now) = &*args;
+                let which = (*tenant, *number);
+                let changed = change(&connection, which, *if_generation, fields, *now);
+                match connection.transaction(changed).await {
+                    // Somebody took the source's id after we had looked: look again.
+                    Err(failure) if failure.is_taken() => Err(Failure::Again),
+                    tried => tried,
+                }
+            })
+            .await
+    }
+
+    async fn delete_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        detach: bool,
+    ) -> Result<DeletedTarget, StoreError> {
+        self.api
+            .run((scope.tenant.0, number, detach), |connection, args| async move {
+                let (tenant, number, detach) = *args;
+                connection.transaction(delete(&connection, tenant, number, detach)).await
+            })
+            .await
+    }
+
+    async fn jobs_of_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<(JobNo, JobId)>, StoreError> {
+        let after = after.map_or(0, |after| after.0);
+        self.api
+            .run((scope.tenant.0, number, after, i64::from(limit)), |connection, args| async move {
+                let (tenant, number, after, limit) = &*args;
+                let sql = include_str!("../queries/jobs_of_target.sql");
+                let rows = connection.rows(sql, &[tenant, number, after, limit]).await?;
+                rows.iter().map(|row| Ok((JobNo(get(row, 0)?), JobId(get(row, 1)?)))).collect()
+            })
+            .await
+    }
+
+    async fn stale_targets(
+        &self,
+        before: Timestamp,
+        after: Option<(TenantNo, i64)>,
+        limit: u32,
+    ) -> Result<StaleTargets, StoreError> {
+        let (tenant, number) = after.map_or((0, 0), |(tenant, number)| (tenant.0, number));
+        self.api
+            .run((tenant, number, i64::from(limit)), move |connection, args| async move {
+                let (tenant, number, limit) = &*args;
+                let sql = include_str!("../queries/stale_targets.sql");
+                let rows = connection.rows(sql, &[tenant, number, limit]).await?;
+                let is_full = i64::try_from(rows.len()).is_ok_and(|looked| looked == *limit);
+                let next = rows.last().filter(|_| is_full);
+                let next = next.map(place).transpose()?;
+                let targets = rows.iter().map(|row| stale(row, before));
+                let targets = targets.filter_map(Result::transpose).collect::<Tried<_>>()?;
+                Ok(StaleTargets { targets, next })
+            })
+            .await
+    }
+}
+
+async fn make(
+    connection: &Connection,
+    tenant: i32,
+    new: &NewTarget,
+    now: Option<i64>,
+) -> Tried<MadeTarget> {
+    let TargetFields { source_id, name, url } = &new.fields;
+    let sql = include_str!("../queries/make_target_number.sql");
+    let number: i64 = get(&connection.row(sql, &[&tenant, &new.number]).await?, 0)?;
+    let sql = include_str!("../queries/make_target.sql");
+    let made = connection.change(sql, &[&now, &tenant, &number, source_id, name, url]).await?;
+    if made > 0 {
+        return Ok(MadeTarget::Created(known(connection, tenant, number).await?));
+    }
+    let sql = include_str!("../queries/make_target_find.sql");
+    match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
+        Some(row) => Ok(MadeTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
+        // Whoever was in the way is gone.
+        None => Err(Failure::Again),
+    }
+}
+
+async fn find(
+    connection: &Connection,
+    tenant: i32,
+    numbers: &[i64],
+) -> Tried<HashMap<i64, Target>> {
+    let rows =
+        connection.rows(include_str!("../queries/get_targets.sql"), &[&tenant, &numbers]).await?;
+    let targets = rows.iter().map(|row| read_target(row).map(|target| (target.number, target)));
+    targets.collect()
+}
+
+/// A target that is there.
+async fn known(connection: &Connection, tenant: i32, number: i64) -> Tried<Target> {
+    find(connection, tenant, &[number]).await?.remove(&number).ok_or(Failure::Again)
+}
+
+fn read_target(row: &Row) -> Tried<Target> {
+    Ok(Target {
+        number: get(row, 0)?,
+        fields: TargetFields { source_id: get(row, 1)?, name: get(row, 2)?, url: get(row, 3)? },
+        generation: get(row, 4)?,
+        created_at: time(row, 5)?,
+        updated_at: time(row, 6)?,
+        last_success_at: maybe_time(row, 7)?,
+        jobs: count(row, 8)?,
+    })
+}
+
+async fn list(
+    connection: &Connection,
+    tenant: i32,
+    page: PageRequest<i64>,
+) -> Tried<Page<Target, i64>> {
+    let (after, limit) = (page.after.unwrap_or(0), page.limit as usize);
+    // One more shows whether there is a next page.
+    let (wanted, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
+    let sql = include_str!("../queries/list_targets.sql");
+    let rows = connection.rows(sql, &[&tenant, &after, &wanted, &offset]).await?;
+    let items = rows.iter().take(limit).map(read_target).collect::<Tried<Vec<Target>>>()?;
+    let next = items.last().filter(|_| rows.len() > limit).map(|target| target.number);
+    let sql = include_str!("../queries/list_targets_count.sql");
+    let total = count(&connection.row(sql, &[&tenant]).await?, 0)?;
+    Ok(Page { items, total, total_is_estimate: false, next })
+}
+
+async fn change(
+    connection: &Connection,
+    (tenant, number): (i32, i64),
+    if_generation: Option<i32>,
+    fields: &TargetFields,
+    now: Option<i64>,
+) -> Tried<ChangedTarget> {
+    let sql = include_str!("../queries/change_target_lock.sql");
+    let Some(row) = connection.maybe_row(sql, &[&tenant, &number]).await? else {
+        return Ok(ChangedTarget::NotFound);
+    };
+    let generation: i32 = get(&row, 0)?;
+    if if_generation.is_some_and(|wanted| wanted != generation) {
+        return Ok(ChangedTarget::Stale(known(connection, tenant, number).await?));
+    }
+    let TargetFields { source_id, name, url } = fields;
+    let sql = include_str!("../queries/change_target_source.sql");
+    if let Some(row) = connection.maybe_row(sql, &[&tenant, source_id, &number]).await? {
+        return Ok(ChangedTarget::SourceTaken(get(&row, 0)?));
+    }
+    let sql = include_str!("../queries/change_target.sql");
+    connection.change(sql, &[&tenant, &number, source_id, name, url, &now]).await?;
+    Ok(ChangedTarget::Done(known(connection, tenant, number).await?))
+}
+
+async fn delete(
+    connection: &Connection,
+    tenant: i32,
+    number: i64,
+    detach: bool,
+) -> Tried<DeletedTarget> {
+    let sql = include_str!("../queries/delete_target_lock.sql");
+    connection.maybe_row(sql, &[&tenant]).await?;
+    let Some(target) = find(connection, tenant, &[number]).await?.remove(&number) else {
+        return Ok(DeletedTarget::NotFound);
+    };
+    if target.jobs > 0 && !detach {
+        return Ok(DeletedTarget::InUse(target.jobs));
+    }
+    let sql = include_str!("../queries/delete_target_detach.sql");
+    connection.change(sql, &[&tenant, &number]).await?;
+    let sql = include_str!("../queries/delete_target.sql");
+    connection.change(sql, &[&tenant, &number]).await?;
+    Ok(DeletedTarget::Done { detached: target.jobs })
+}
+
+fn place(row: &Row) -> Tried<(TenantNo, i64)> {
+    Ok((TenantNo(get(row, 0)?), get(row, 1)?))
+}
+
+/// What is to be done about a target, if it has had no success for long.
+fn stale(row: &Row, before: Timestamp) -> Tried<Option<StaleTarget>> {
+    let (tenant, number) = place(row)?;
+    let last_success_at = maybe_time(row, 3)?;
+    if !is_stale(last_success_at, time(row, 2)?, before) {
+        return Ok(None);
+    }
+    Ok(Some(StaleTarget {
+        tenant,
+        number,
+        last_success_at,
+        job: get::<Option<Uuid>>(row, 4)?.map(JobId),
+        next_at: maybe_time(row, 5)?,
+        is_live: get(row, 6)?,
+    }))
+}

@@ -1,0 +1,1 @@
+UPDATE tenant SET targets = targets - 1 WHERE tenant_no = ?1

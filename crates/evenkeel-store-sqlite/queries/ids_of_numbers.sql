@@ -1,0 +1,1 @@
+SELECT id FROM job WHERE tenant_no = ?1 AND number = ?2 AND standing <> 3

@@ -1,0 +1,1 @@
+SELECT targets FROM tenant WHERE tenant_no = ?1

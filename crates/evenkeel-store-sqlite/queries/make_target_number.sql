@@ -1,0 +1,1 @@
+SELECT next_target FROM tenant WHERE tenant_no = ?1

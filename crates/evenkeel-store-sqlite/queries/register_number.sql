@@ -1,0 +1,1 @@
+SELECT next_job FROM tenant WHERE tenant_no = ?1

@@ -1,0 +1,278 @@
+//! Targets: what jobs are about.
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale, sql_time,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::SqliteStore;
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::queue::Urgency::Command;
+use crate::rows::job_id;
+
+#[async_trait]
+impl TargetStore for SqliteStore {
+    async fn make_target(
+        &self,
+        scope: &Scope,
+        target: NewTarget,
+        now: Now,
+    ) -> Result<MadeTarget, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 1, move |session| {
+                make(session.connection(), tenant, &target, resolve(now))
+            })
+            .await
+    }
+
+    async fn get_targets(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<Target>>, StoreError> {
+        let (tenant, numbers) = (scope.tenant, numbers.to_vec());
+        self.readers
+            .read(move |db| numbers.iter().map(|number| find(db, tenant, *number)).collect())
+            .await
+    }
+
+    async fn list_targets(
+        &self,
+        scope: &Scope,
+        page: PageRequest<i64>,
+    ) -> Result<Page<Target, i64>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| list(db, tenant, page)).await
+    }
+
+    async fn change_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        if_generation: Option<i32>,
+        fields: TargetFields,
+        now: Now,
+    ) -> Result<ChangedTarget, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 1, move |session| {
+                change(session.connection(), (tenant, number), if_generation, &fields, resolve(now))
+            })
+            .await
+    }
+
+    async fn delete_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        detach: bool,
+    ) -> Result<DeletedTarget, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 1, move |session| delete(session.connection(), tenant, number, detach))
+            .await
+    }
+
+    async fn jobs_of_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<(JobNo, JobId)>, StoreError> {
+        let (tenant, after) = (scope.tenant, after.map_or(0, |after| after.0));
+        self.readers
+            .read(move |db| {
+                let sql = include_str!("../queries/jobs_of_target.sql");
+                let mut statement = db.prepare_cached(sql)?;
+                let mut rows = statement.query(params![tenant.0, number, after, limit])?;
+                let mut jobs = Vec::new();
+                while let Some(row) = rows.next()? {
+                    jobs.push((JobNo(row.get(0)?), job_id(row.get(1)?)?));
+                }
+                Ok(jobs)
+            })
+            .await
+    }
+
+    async fn stale_targets(
+        &self,
+        before: Timestamp,
+        after: Option<(TenantNo, i64)>,
+        limit: u32,
+    ) -> Result<StaleTargets, StoreError> {
+        self.engine_readers.read(move |db| stale(db, before, after, limit)).await
+    }
+}
+
+fn make(
+    connection: &Connection,
+    tenant: TenantNo,
+    new: &NewTarget,
+    now: Timestamp,
+) -> Answer<MadeTarget> {
+    let next: i64 = connection
+        .prepare_cached(include_str!("../queries/make_target_number.sql"))?
+        .query_row([tenant.0], |row| row.get(0))?;
+    let number = new.number.unwrap_or(next);
+    let TargetFields { source_id, name, url } = &new.fields;
+    let there: Option<i64> = connection
+        .prepare_cached(include_str!("../queries/make_target_find.sql"))?
+        .query_row(params![tenant.0, number, source_id], |row| row.get(0))
+        .optional()?;
+    if let Some(there) = there {
+        return Ok(MadeTarget::Exists(known(connection, tenant, there)?));
+    }
+    connection.prepare_cached(include_str!("../queries/make_target.sql"))?.execute(params![
+        tenant.0,
+        number,
+        source_id,
+        name,
+        url,
+        now.as_micros()
+    ])?;
+    connection
+        .prepare_cached(include_str!("../queries/make_target_count.sql"))?
+        .execute(params![tenant.0, number])?;
+    Ok(MadeTarget::Created(known(connection, tenant, number)?))
+}
+
+fn find(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Option<Target>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/get_targets.sql"))?;
+    let mut rows = statement.query(params![tenant.0, number])?;
+    rows.next()?.map(target_from).transpose()
+}
+
+/// A target that is there.
+fn known(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Target> {
+    let lost = || StoreError::corrupt(format_args!("target {number}"), "number", "it was not kept");
+    Ok(find(connection, tenant, number)?.ok_or_else(lost)?)
+}
+
+fn target_from(row: &Row<'_>) -> Answer<Target> {
+    Ok(Target {
+        number: row.get("number")?,
+        fields: TargetFields {
+            source_id: row.get("source_id")?,
+            name: row.get("name")?,
+            url: row.get("url")?,
+        },
+        last_success_at: sql_time(row.get("last_success_at")?),
+        jobs: row.get::<_, i64>("jobs")?.unsigned_abs(),
+        generation: row.get("generation")?,
+        created_at: Timestamp::from_micros(row.get("created_at")?),
+        updated_at: Timestamp::from_micros(row.get("updated_at")?),
+    })
+}
+
+fn list(
+    connection: &Connection,
+    tenant: TenantNo,
+    page: PageRequest<i64>,
+) -> Answer<Page<Target, i64>> {
+    let total: i64 = connection
+        .prepare_cached(include_str!("../queries/list_targets_count.sql"))?
+        .query_row([tenant.0], |row| row.get(0))?;
+    let mut statement = connection.prepare_cached(include_str!("../queries/list_targets.sql"))?;
+    let (after, limit) = (page.after.unwrap_or(0), i64::from(page.limit));
+    // One more shows whether there is a next page.
+    let mut rows = statement.query(params![tenant.0, after, limit + 1, page.offset])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(target_from(row)?);
+    }
+    let is_last = items.len() <= page.limit as usize;
+    items.truncate(page.limit as usize);
+    let next = items.last().filter(|_| !is_last).map(|target| target.number);
+    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+}
+
+fn change(
+    connection: &Connection,
+    (tenant, number): (TenantNo, i64),
+    if_generation: Option<i32>,
+    fields: &TargetFields,
+    now: Timestamp,
+) -> Answer<ChangedTarget> {
+    let Some(before) = find(connection, tenant, number)? else {
+        return Ok(ChangedTarget::NotFound);
+    };
+    if if_generation.is_some_and(|wanted| wanted != before.generation) {
+        return Ok(ChangedTarget::Stale(before));
+    }
+    let TargetFields { source_id, name, url } = fields;
+    let holder: Option<i64> = connection
+        .prepare_cached(include_str!("../queries/change_target_source.sql"))?
+        .query_row(params![tenant.0, source_id, number], |row| row.get(0))
+        .optional()?;
+    if let Some(holder) = holder {
+        return Ok(ChangedTarget::SourceTaken(holder));
+    }
+    connection.prepare_cached(include_str!("../queries/change_target.sql"))?.execute(params![
+        tenant.0,
+        number,
+        source_id,
+        name,
+        url,
+        now.as_micros()
+    ])?;
+    Ok(ChangedTarget::Done(known(connection, tenant, number)?))
+}
+
+fn delete(
+    connection: &Connection,
+    tenant: TenantNo,
+    number: i64,
+    detach: bool,
+) -> Answer<DeletedTarget> {
+    let Some(target) = find(connection, tenant, number)? else {
+        return Ok(DeletedTarget::NotFound);
+    };
+    if target.jobs > 0 && !detach {
+        return Ok(DeletedTarget::InUse(target.jobs));
+    }
+    let which = params![tenant.0, number];
+    // Deleted jobs as well: one that is made anew with the number has nothing to do with them.
+    connection
+        .prepare_cached(include_str!("../queries/delete_target_detach.sql"))?
+        .execute(which)?;
+    connection.prepare_cached(include_str!("../queries/delete_target.sql"))?.execute(which)?;
+    connection
+        .prepare_cached(include_str!("../queries/delete_target_count.sql"))?
+        .execute([tenant.0])?;
+    Ok(DeletedTarget::Done { detached: target.jobs })
+}
+
+fn stale(
+    connection: &Connection,
+    before: Timestamp,
+    after: Option<(TenantNo, i64)>,
+    limit: u32,
+) -> Answer<StaleTargets> {
+    let (tenant, number) = after.map_or((0, 0), |(tenant, number)| (tenant.0, number));
+    let mut statement = connection.prepare_cached(include_str!("../queries/stale_targets.sql"))?;
+    let mut rows = statement.query(params![tenant, number, limit])?;
+    let (mut targets, mut looked, mut last) = (Vec::new(), 0, None);
+    while let Some(row) = rows.next()? {
+        let (tenant, number) = (TenantNo(row.get("tenant_no")?), row.get("number")?);
+        looked += 1;
+        last = Some((tenant, number));
+        let last_success_at = sql_time(row.get("last_success_at")?);
+        if is_stale(last_success_at, Timestamp::from_micros(row.get("created_at")?), before) {
+            targets.push(StaleTarget {
+                tenant,
+                number,
+                last_success_at,
+                job: row.get::<_, Option<Vec<u8>>>("job")?.map(job_id).transpose()?,
+                next_at: sql_time(row.get("next_at")?),
+                is_live: row.get("is_live")?,
+            });
+        }
+    }
+    Ok(StaleTargets { targets, next: last.filter(|_| looked == limit) })
+}

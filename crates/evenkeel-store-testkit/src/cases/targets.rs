@@ -1,0 +1,388 @@
+//! Targets: what jobs are about.
+
+use evenkeel_core::TenantNo;
+use evenkeel_store::{
+    ChangedTarget, DeletedTarget, JobChange, MadeTarget, NewJob, NewTarget, PageRequest, Scope,
+    StaleTarget, Target, TargetFields,
+};
+
+use super::races::at_once;
+use crate::Opened;
+use crate::fixtures::{at, new_job, now};
+use crate::orders::Orders;
+use crate::rig::{Known, Rig};
+
+fn fields(source_id: &str) -> TargetFields {
+    TargetFields {
+        source_id: Some(source_id.into()),
+        name: Some(format!("the {source_id} — née 🦀")),
+        url: Some(format!("https://example.com/{source_id}?a=b&c=%20")),
+    }
+}
+
+fn numbered(number: i64) -> NewTarget {
+    NewTarget { number: Some(number), fields: TargetFields::default() }
+}
+
+async fn make_for(rig: &Rig, scope: &Scope, new: NewTarget, secs: i64) -> Target {
+    match rig.store.make_target(scope, new, now(secs)).await.unwrap() {
+        MadeTarget::Created(target) => target,
+        MadeTarget::Exists(target) => panic!("it was there: {target:?}"),
+    }
+}
+
+async fn make(rig: &Rig, new: NewTarget) -> Target {
+    make_for(rig, &rig.scope, new, 0).await
+}
+
+async fn find(rig: &Rig, number: i64) -> Option<Target> {
+    rig.store.get_targets(&rig.scope, &[number]).await.unwrap().remove(0)
+}
+
+fn about(name: &str, target: i64) -> NewJob {
+    let mut job = new_job(name).build();
+    job.about.target = Some(target);
+    job
+}
+
+/// Those without a success since `secs`, all in one look.
+async fn stale_since(rig: &Rig, secs: i64) -> Vec<StaleTarget> {
+    let found = rig.store.stale_targets(at(secs), None, 100).await.unwrap();
+    assert_eq!(found.next, None);
+    found.targets
+}
+
+pub async fn a_new_target_reads_back_as_it_was_given(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let made = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
+    let expected = Target {
+        number: 1,
+        fields: fields("a"),
+        last_success_at: None,
+        jobs: 0,
+        generation: 1,
+        created_at: at(0),
+        updated_at: at(0),
+    };
+    assert_eq!(made, expected);
+    let found = rig.store.get_targets(&rig.scope, &[7, 1, 0, 1]).await.unwrap();
+    assert_eq!(found, [None, Some(expected.clone()), None, Some(expected)]);
+}
+
+pub async fn targets_are_counted_from_one(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        numbers.push(make(&rig, NewTarget::default()).await.number);
+    }
+    assert_eq!(numbers, [1, 2, 3]);
+    let gone = rig.store.delete_target(&rig.scope, 3, false).await.unwrap();
+    assert_eq!(gone, DeletedTarget::Done { detached: 0 });
+    assert!(make(&rig, NewTarget::default()).await.number > 3);
+}
+
+pub async fn a_number_that_was_chosen_is_not_given_again(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert_eq!(make(&rig, numbered(40)).await.number, 40);
+    assert_eq!(make(&rig, numbered(2)).await.number, 2);
+    assert_eq!(make(&rig, NewTarget::default()).await.number, 41);
+}
+
+pub async fn a_number_or_source_that_is_there_is_told(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let first = make(&rig, NewTarget { number: Some(5), fields: fields("a") }).await;
+    let second = make(&rig, NewTarget { number: None, fields: fields("b") }).await;
+    for (new, there) in [
+        (numbered(5), &first),
+        (NewTarget { number: None, fields: fields("a") }, &first),
+        (NewTarget { number: Some(9), fields: fields("b") }, &second),
+    ] {
+        let answer = rig.store.make_target(&rig.scope, new, now(9)).await.unwrap();
+        assert_eq!(answer, MadeTarget::Exists(there.clone()));
+    }
+    let all = rig.store.list_targets(&rig.scope, PageRequest::first(9)).await.unwrap();
+    assert_eq!((all.total, all.items.len()), (2, 2));
+}
+
+pub async fn targets_are_listed_by_number(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for number in [3, 1, 9, 4, 7] {
+        make(&rig, numbered(number)).await;
+    }
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let request = PageRequest { after, ..PageRequest::first(2) };
+        let page = rig.store.list_targets(&rig.scope, request).await.unwrap();
+        assert_eq!((page.total, page.total_is_estimate), (5, false));
+        pages.push(page.items.iter().map(|target| target.number).collect::<Vec<_>>());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, [vec![1, 3], vec![4, 7], vec![9]]);
+    let later = PageRequest { offset: 3, ..PageRequest::first(9) };
+    let later = rig.store.list_targets(&rig.scope, later).await.unwrap();
+    assert_eq!(later.items.iter().map(|target| target.number).collect::<Vec<_>>(), [7, 9]);
+}
+
+pub async fn a_change_says_all_anew(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let made = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
+    let new = TargetFields { url: Some("https://example.org/".into()), ..TargetFields::default() };
+    let changed =
+        rig.store.change_target(&rig.scope, 1, Some(1), new.clone(), now(5)).await.unwrap();
+    let expected = Target { fields: new, generation: 2, updated_at: at(5), ..made };
+    assert_eq!(changed, ChangedTarget::Done(expected.clone()));
+    assert_eq!(find(&rig, 1).await, Some(expected));
+}
+
+pub async fn a_change_of_another_generation_is_not_made(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let made = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
+    let none = TargetFields::default;
+    let stale = rig.store.change_target(&rig.scope, 1, Some(2), none(), now(5)).await.unwrap();
+    assert_eq!(stale, ChangedTarget::Stale(made.clone()));
+    let lost = rig.store.change_target(&rig.scope, 2, None, none(), now(5)).await.unwrap();
+    assert_eq!(lost, ChangedTarget::NotFound);
+    assert_eq!(find(&rig, 1).await, Some(made));
+}
+
+pub async fn a_source_belongs_to_one_target(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, NewTarget { number: None, fields: fields("a") }).await;
+    make(&rig, NewTarget { number: None, fields: fields("b") }).await;
+    let change = async |number, source| {
+        let changed =
+            rig.store.change_target(&rig.scope, number, None, fields(source), now(1)).await;
+        changed.unwrap()
+    };
+    assert_eq!(change(2, "a").await, ChangedTarget::SourceTaken(1));
+    assert!(matches!(change(2, "b").await, ChangedTarget::Done(_)));
+    assert!(matches!(change(1, "c").await, ChangedTarget::Done(_)));
+    assert!(matches!(change(2, "a").await, ChangedTarget::Done(_)));
+}
+
+pub async fn a_job_names_its_target(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(4)).await;
+    let job = rig.add(about("crawl", 4)).await;
+    rig.add(new_job("other").build()).await;
+    assert_eq!(rig.job(job).await.about.target, Some(4));
+    assert_eq!(find(&rig, 4).await.unwrap().jobs, 1);
+    // Nobody looks whether it is there.
+    let lost = rig.add(about("lost", 99)).await;
+    assert_eq!(rig.job(lost).await.about.target, Some(99));
+    assert_eq!(find(&rig, 99).await, None);
+}
+
+pub async fn a_change_of_a_job_may_name_another_target(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    make(&rig, numbered(2)).await;
+    let job = rig.add(about("crawl", 1)).await;
+    for target in [Some(2), None, Some(1)] {
+        let mut about = rig.job(job).await.about;
+        about.target = target;
+        let change = JobChange { about: Some(about), ..JobChange::default() };
+        rig.store.update(&rig.scope, job.id, change, now(1)).await.unwrap();
+        assert_eq!(rig.job(job).await.about.target, target);
+        let jobs = [find(&rig, 1).await.unwrap().jobs, find(&rig, 2).await.unwrap().jobs];
+        assert_eq!(jobs, [u64::from(target == Some(1)), u64::from(target == Some(2))]);
+    }
+    let later = JobChange { next_at: Some(Some(at(90))), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, later, now(2)).await.unwrap();
+    assert_eq!(rig.job(job).await.about.target, Some(1));
+}
+
+pub async fn a_target_that_jobs_name_stays(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    let jobs = rig.add_all(vec![about("a", 1), about("b", 1)]).await;
+    let refused = rig.store.delete_target(&rig.scope, 1, false).await.unwrap();
+    assert_eq!(refused, DeletedTarget::InUse(2));
+    assert_eq!(find(&rig, 1).await.unwrap().jobs, 2);
+    assert_eq!(rig.job(jobs[0]).await.about.target, Some(1));
+    let lost = rig.store.delete_target(&rig.scope, 2, true).await.unwrap();
+    assert_eq!(lost, DeletedTarget::NotFound);
+}
+
+pub async fn jobs_are_detached_if_that_is_wanted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    make(&rig, numbered(2)).await;
+    let jobs = rig.add_all(vec![about("a", 1), about("b", 1), about("c", 2)]).await;
+    let gone = rig.store.delete_target(&rig.scope, 1, true).await.unwrap();
+    assert_eq!(gone, DeletedTarget::Done { detached: 2 });
+    let mut named = Vec::new();
+    for job in jobs {
+        named.push(rig.job(job).await.about.target);
+    }
+    assert_eq!(named, [None, None, Some(2)]);
+    let left = rig.store.list_targets(&rig.scope, PageRequest::first(9)).await.unwrap();
+    assert_eq!((left.total, left.items.len()), (1, 1));
+    make(&rig, numbered(1)).await;
+    assert_eq!(find(&rig, 1).await.unwrap().jobs, 0);
+}
+
+pub async fn deleted_jobs_do_not_keep_a_target(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    let job = rig.add(about("a", 1)).await;
+    rig.store.delete(&rig.scope, job.id, now(1)).await.unwrap();
+    assert_eq!(find(&rig, 1).await.unwrap().jobs, 0);
+    let gone = rig.store.delete_target(&rig.scope, 1, false).await.unwrap();
+    assert_eq!(gone, DeletedTarget::Done { detached: 0 });
+}
+
+/// Two jobs of a target, which both ran well, and the later of their ends.
+async fn with_success(rig: &Rig) -> [Known; 2] {
+    make(rig, numbered(1)).await;
+    let jobs = rig.add_all(vec![about("a", 1), about("b", 1)]).await;
+    rig.run_well(jobs[0], 60).await;
+    rig.run_well(jobs[1], 61).await;
+    [jobs[0], jobs[1]]
+}
+
+pub async fn the_last_success_is_that_of_its_jobs(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = with_success(&rig).await;
+    let ends = [rig.job(jobs[0]).await, rig.job(jobs[1]).await];
+    let last = ends.iter().filter_map(|job| job.history.last_good_end_at).max();
+    assert!(last.is_some());
+    assert_eq!(find(&rig, 1).await.unwrap().last_success_at, last);
+}
+
+pub async fn the_success_of_a_deleted_job_counts(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = with_success(&rig).await;
+    let before = find(&rig, 1).await.unwrap().last_success_at;
+    for job in jobs {
+        rig.store.delete(&rig.scope, job.id, now(90)).await.unwrap();
+    }
+    let after = find(&rig, 1).await.unwrap();
+    assert_eq!((after.last_success_at, after.jobs), (before, 0));
+}
+
+pub async fn the_jobs_of_a_target_come_in_pages(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let new = |n| about(&format!("job {n}"), 1);
+    let jobs = rig.add_all((0..5).map(new).collect()).await;
+    rig.add(about("other", 2)).await;
+    rig.store.delete(&rig.scope, jobs[1].id, now(1)).await.unwrap();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = rig.store.jobs_of_target(&rig.scope, 1, after, 2).await.unwrap();
+        after = page.last().map(|(no, _)| *no);
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    let expected = [0, 2, 3, 4].map(|n: usize| (jobs[n].no, jobs[n].id));
+    assert_eq!(found, expected);
+}
+
+pub async fn tenants_do_not_see_each_others(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let mine = make(&rig, NewTarget { number: None, fields: fields("a") }).await;
+    rig.add(about("crawl", 1)).await;
+    let store = &rig.store;
+    assert_eq!(store.get_targets(&other, &[1]).await.unwrap(), [None]);
+    assert_eq!(store.list_targets(&other, PageRequest::first(9)).await.unwrap().total, 0);
+    assert_eq!(store.jobs_of_target(&other, 1, None, 9).await.unwrap(), []);
+    let changed = store.change_target(&other, 1, None, fields("b"), now(1)).await.unwrap();
+    assert_eq!(changed, ChangedTarget::NotFound);
+    let deleted = store.delete_target(&other, 1, true).await.unwrap();
+    assert_eq!(deleted, DeletedTarget::NotFound);
+    let theirs = make_for(&rig, &other, NewTarget { number: None, fields: fields("a") }, 0).await;
+    assert_eq!((theirs.number, theirs.jobs), (1, 0));
+    assert_eq!(find(&rig, 1).await, Some(Target { jobs: 1, ..mine }));
+}
+
+pub async fn a_target_without_success_since_is_stale(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    with_success(&rig).await;
+    let last = find(&rig, 1).await.unwrap().last_success_at.unwrap();
+    let found = rig.store.stale_targets(last, None, 9).await.unwrap();
+    assert_eq!(found.targets, []);
+    let found = stale_since(&rig, 10_000).await;
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].number, found[0].last_success_at), (1, Some(last)));
+}
+
+pub async fn a_target_that_never_had_any_counts_from_its_making(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make_for(&rig, &rig.scope, numbered(1), 100).await;
+    assert_eq!(stale_since(&rig, 100).await, []);
+    let found = stale_since(&rig, 101).await;
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].job, found[0].next_at, found[0].is_live), (None, None, false));
+}
+
+pub async fn a_stale_target_names_the_job_to_run(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    let mut later = about("later", 1);
+    later.next_at = Some(at(500));
+    let mut soon = about("soon", 1);
+    soon.next_at = Some(at(300));
+    let jobs = rig.add_all(vec![later, soon]).await;
+    let found = stale_since(&rig, 1_000).await[0];
+    assert_eq!((found.tenant, found.number), (rig.scope.tenant, 1));
+    assert_eq!((found.job, found.next_at), (Some(jobs[0].id), Some(at(300))));
+    assert!(!found.is_live);
+    rig.trigger(jobs[1], 0, 10).await;
+    assert!(stale_since(&rig, 1_000).await[0].is_live);
+    rig.store.delete(&rig.scope, jobs[1].id, now(20)).await.unwrap();
+    let pause = evenkeel_store::Action::Pause;
+    rig.store.act(&rig.scope, jobs[0].id, pause, now(20)).await.unwrap();
+    let found = stale_since(&rig, 1_000).await[0];
+    assert_eq!((found.job, found.next_at, found.is_live), (None, None, false));
+}
+
+pub async fn stale_targets_are_looked_for_in_steps(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    for number in 1..=3 {
+        make(&rig, numbered(number)).await;
+        make_for(&rig, &other, numbered(number), if number == 2 { 5_000 } else { 0 }).await;
+    }
+    let mut all: Vec<(TenantNo, i64)> = Vec::new();
+    let (mut after, mut steps) = (None, 0);
+    loop {
+        let found = rig.store.stale_targets(at(1_000), after, 2).await.unwrap();
+        all.extend(found.targets.iter().map(|target| (target.tenant, target.number)));
+        steps += 1;
+        after = found.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let (mine, theirs) = (rig.scope.tenant, other.tenant);
+    let mut expected = vec![(mine, 1), (mine, 2), (mine, 3), (theirs, 1), (theirs, 3)];
+    expected.sort_unstable();
+    assert_eq!(all, expected);
+    assert!(steps <= 4);
+}
+
+pub async fn of_many_who_make_one_at_once_one_does(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let scope = rig.scope;
+    let answers = at_once(&rig, 8, |n, store| async move {
+        let new = if n % 2 == 0 { numbered(7) } else { NewTarget::default() };
+        let answer = store.make_target(&scope, new, now(0)).await.unwrap();
+        (n % 2 == 0, answer)
+    })
+    .await;
+    let made = |wanted: bool| {
+        let made = answers.iter().filter(|(chosen, answer)| {
+            *chosen == wanted && matches!(answer, MadeTarget::Created(_))
+        });
+        made.count()
+    };
+    assert_eq!((made(true), made(false)), (1, 4));
+    let all = rig.store.list_targets(&scope, PageRequest::first(20)).await.unwrap();
+    assert_eq!((all.total, all.items.len()), (5, 5));
+}

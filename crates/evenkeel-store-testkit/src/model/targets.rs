@@ -1,0 +1,209 @@
+//! Targets.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    StaleTarget, StaleTargets, Standing, StoreError, Target, TargetFields, TargetStore, is_stale,
+};
+
+use super::ModelStore;
+use super::data::{Data, JobRow, count};
+use super::lists::{cut, with_items};
+
+/// By tenant and number. What is derived from jobs is looked up when somebody asks.
+pub(super) type Targets = BTreeMap<(TenantNo, i64), TargetRow>;
+
+pub(super) struct TargetRow {
+    fields: TargetFields,
+    generation: i32,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl Data {
+    /// All jobs that name a target, deleted ones as well.
+    fn naming(&self, tenant: TenantNo, number: i64) -> impl Iterator<Item = &JobRow> {
+        self.jobs.iter().filter(move |job| job.tenant == tenant && job.about.target == Some(number))
+    }
+
+    fn last_success_of(&self, tenant: TenantNo, number: i64) -> Option<Timestamp> {
+        self.naming(tenant, number).filter_map(|job| job.history.last_good_end_at).max()
+    }
+
+    fn target(&self, tenant: TenantNo, number: i64) -> Option<Target> {
+        let row = self.targets.get(&(tenant, number))?;
+        Some(Target {
+            number,
+            fields: row.fields.clone(),
+            last_success_at: self.last_success_of(tenant, number),
+            jobs: count(self.naming(tenant, number).filter(|job| !job.is_deleted()).count()),
+            generation: row.generation,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+
+    fn holder(&self, tenant: TenantNo, source_id: Option<&String>) -> Option<i64> {
+        let wanted = source_id?;
+        let mut own = self.targets.iter().filter(|((of, _), _)| *of == tenant);
+        let has = |row: &TargetRow| row.fields.source_id.as_ref() == Some(wanted);
+        own.find(|(_, row)| has(row)).map(|((_, number), _)| *number)
+    }
+
+    fn make_target(&mut self, scope: &Scope, new: NewTarget, now: Timestamp) -> MadeTarget {
+        let tenant = scope.tenant;
+        let next = self.next_targets.get(&tenant).copied().unwrap_or(1);
+        let number = new.number.unwrap_or(next);
+        let there = self.targets.contains_key(&(tenant, number)).then_some(number);
+        let there = there.or_else(|| self.holder(tenant, new.fields.source_id.as_ref()));
+        if let Some(target) = there.and_then(|number| self.target(tenant, number)) {
+            return MadeTarget::Exists(target);
+        }
+        self.next_targets.insert(tenant, next.max(number + 1));
+        let row = TargetRow { fields: new.fields, generation: 1, created_at: now, updated_at: now };
+        self.targets.insert((tenant, number), row);
+        let made = self.target(tenant, number).expect("it was put there");
+        MadeTarget::Created(made)
+    }
+
+    fn change_target(
+        &mut self,
+        scope: &Scope,
+        number: i64,
+        if_generation: Option<i32>,
+        fields: TargetFields,
+        now: Timestamp,
+    ) -> ChangedTarget {
+        let Some(before) = self.target(scope.tenant, number) else {
+            return ChangedTarget::NotFound;
+        };
+        if if_generation.is_some_and(|wanted| wanted != before.generation) {
+            return ChangedTarget::Stale(before);
+        }
+        let holder = self.holder(scope.tenant, fields.source_id.as_ref());
+        if let Some(other) = holder.filter(|holder| *holder != number) {
+            return ChangedTarget::SourceTaken(other);
+        }
+        if let Some(row) = self.targets.get_mut(&(scope.tenant, number)) {
+            row.fields = fields;
+            row.generation += 1;
+            row.updated_at = now;
+        }
+        self.target(scope.tenant, number).map_or(ChangedTarget::NotFound, ChangedTarget::Done)
+    }
+
+    fn delete_target(&mut self, scope: &Scope, number: i64, detach: bool) -> DeletedTarget {
+        let Some(target) = self.target(scope.tenant, number) else {
+            return DeletedTarget::NotFound;
+        };
+        if target.jobs > 0 && !detach {
+            return DeletedTarget::InUse(target.jobs);
+        }
+        for job in &mut self.jobs {
+            if job.tenant == scope.tenant && job.about.target == Some(number) {
+                job.about.target = None;
+            }
+        }
+        self.targets.remove(&(scope.tenant, number));
+        DeletedTarget::Done { detached: target.jobs }
+    }
+
+    fn stale_target(&self, (tenant, number): (TenantNo, i64)) -> StaleTarget {
+        let naming = || self.naming(tenant, number).filter(|job| !job.is_deleted());
+        let active = || naming().filter(|job| job.standing == Standing::Active);
+        StaleTarget {
+            tenant,
+            number,
+            last_success_at: self.last_success_of(tenant, number),
+            job: active().next().map(|job| job.id),
+            next_at: active().filter_map(|job| job.next_at).min(),
+            is_live: naming().any(|job| job.live > 0),
+        }
+    }
+}
+
+#[async_trait]
+impl TargetStore for ModelStore {
+    async fn make_target(
+        &self,
+        scope: &Scope,
+        target: NewTarget,
+        now: Now,
+    ) -> Result<MadeTarget, StoreError> {
+        Ok(self.lock().make_target(scope, target, self.resolve(now)))
+    }
+
+    async fn get_targets(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<Vec<Option<Target>>, StoreError> {
+        let data = self.lock();
+        Ok(numbers.iter().map(|number| data.target(scope.tenant, *number)).collect())
+    }
+
+    async fn list_targets(
+        &self,
+        scope: &Scope,
+        page: PageRequest<i64>,
+    ) -> Result<Page<Target, i64>, StoreError> {
+        let data = self.lock();
+        let own = data.targets.keys().filter(|(tenant, _)| *tenant == scope.tenant);
+        let numbers = own.map(|(_, number)| *number).collect();
+        let page = cut(numbers, page, |one, other| one > other);
+        Ok(with_items(page, |number| data.target(scope.tenant, *number)))
+    }
+
+    async fn change_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        if_generation: Option<i32>,
+        fields: TargetFields,
+        now: Now,
+    ) -> Result<ChangedTarget, StoreError> {
+        let now = self.resolve(now);
+        Ok(self.lock().change_target(scope, number, if_generation, fields, now))
+    }
+
+    async fn delete_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        detach: bool,
+    ) -> Result<DeletedTarget, StoreError> {
+        Ok(self.lock().delete_target(scope, number, detach))
+    }
+
+    async fn jobs_of_target(
+        &self,
+        scope: &Scope,
+        number: i64,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Vec<(JobNo, JobId)>, StoreError> {
+        let data = self.lock();
+        let naming = data.naming(scope.tenant, number).filter(|job| !job.is_deleted());
+        let rest = naming.filter(|job| after.is_none_or(|after| job.no > after));
+        Ok(rest.take(limit as usize).map(|job| (job.no, job.id)).collect())
+    }
+
+    async fn stale_targets(
+        &self,
+        before: Timestamp,
+        after: Option<(TenantNo, i64)>,
+        limit: u32,
+    ) -> Result<StaleTargets, StoreError> {
+        let data = self.lock();
+        let rest = data.targets.iter().filter(|(key, _)| after.is_none_or(|after| **key > after));
+        let looked: Vec<_> = rest.take(limit as usize).collect();
+        let is_full = looked.len() == limit as usize;
+        let next = looked.last().filter(|_| is_full).map(|(key, _)| **key);
+        let found = looked.into_iter().map(|(key, row)| (data.stale_target(*key), row));
+        let stale = found.filter(|(it, row)| is_stale(it.last_success_at, row.created_at, before));
+        Ok(StaleTargets { targets: stale.map(|(it, _)| it).collect(), next })
+    }
+}

@@ -1,0 +1,92 @@
+//! The rhythm of leases, as it was written.
+
+use evenkeel_core::Span;
+use evenkeel_core::lease::LeaseTimings;
+
+use super::ConfigError;
+use super::raw::RawEngine;
+use super::resolve::{bad, seconds};
+
+const KEY: &str = "[engine] reset_running_after";
+const LONGEST: Span = Span::from_secs(2 * 86_400);
+
+/// What it means. `reset_running_after` is the silence of a node after which its work is taken
+/// over: until it may be challenged, and the grace after that.
+pub(super) fn leases(engine: &RawEngine) -> Result<LeaseTimings, ConfigError> {
+    let ping = seconds("ping_seconds", engine.ping_seconds, 2)?;
+    let grace = seconds("grace_seconds", engine.grace_seconds, 4)?;
+    let said = seconds("lease_seconds", engine.lease_seconds, 6)?;
+    let silent_after = match engine.reset_running_after {
+        None => said,
+        Some(reset) => silence(reset, engine.lease_seconds.map(|_| said), ping, grace)?,
+    };
+    Ok(LeaseTimings { ping, silent_after, grace }.validate()?)
+}
+
+/// The silence that, with the grace after it, makes `reset`.
+fn silence(reset: Span, lease: Option<Span>, ping: Span, grace: Span) -> Result<Span, ConfigError> {
+    let least = ping.saturating_mul(2).saturating_add(grace);
+    if reset < least || reset > LONGEST {
+        let message = format!(
+            "{reset} is not between {least} and {LONGEST}: a node must be able to miss a ping \
+             (ping_seconds, {ping}), and has a grace (grace_seconds, {grace}) after that",
+        );
+        return Err(bad(KEY, message, format!("give at least {least}, or leave it out for 10s")));
+    }
+    let silent_after = Span::from_micros(reset.as_micros() - grace.as_micros());
+    match lease.filter(|lease| *lease != silent_after) {
+        None => Ok(silent_after),
+        Some(lease) => {
+            let message = format!(
+                "{reset} contradicts lease_seconds ({lease}) and grace_seconds ({grace}), which \
+                 make {} together",
+                lease.saturating_add(grace),
+            );
+            Err(bad(KEY, message, "leave lease_seconds out, or this"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    fn with(reset: u64, lease: Option<u64>, grace: Option<u64>) -> Result<LeaseTimings, Failure> {
+        let engine = RawEngine {
+            reset_running_after: Some(Span::from_secs(reset)),
+            lease_seconds: lease,
+            grace_seconds: grace,
+            ..RawEngine::default()
+        };
+        leases(&engine).map_err(Failure::from)
+    }
+
+    #[test]
+    fn without_it_leases_are_what_they_are() {
+        assert_eq!(leases(&RawEngine::default()).unwrap(), LeaseTimings::default());
+    }
+
+    #[test]
+    fn it_is_the_silence_and_the_grace_together() {
+        let leases = with(900, None, None).unwrap();
+        assert_eq!((leases.silent_after, leases.grace), (Span::from_secs(896), Span::from_secs(4)));
+        let leases = with(900, None, Some(60)).unwrap();
+        assert_eq!(leases.silent_after, Span::from_secs(840));
+        assert_eq!(with(10, Some(6), None).unwrap(), LeaseTimings::default());
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused_with_the_way_out() {
+        for (reset, lease, words) in [
+            (5, None, "5s is not between 8s and"),
+            (900, Some(30), "contradicts lease_seconds (30s)"),
+            (400_000, None, "is not between"),
+        ] {
+            let failure = with(reset, lease, None).unwrap_err();
+            assert!(failure.what.starts_with(KEY), "{}", failure.what);
+            assert!(failure.what.contains(words), "{}", failure.what);
+            assert!(failure.way_out.is_some());
+        }
+    }
+}

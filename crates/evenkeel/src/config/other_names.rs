@@ -1,0 +1,80 @@
+//! Variables that are known from elsewhere, for those who bring their settings along.
+
+use evenkeel_core::Span;
+
+use super::raw::RawEngine;
+use super::resolve::bad;
+use super::{ConfigError, RawTargets};
+
+const STALE_DAYS: &str = "STALE_DAYS";
+const RESET_AFTER_MIN: &str = "RESET_CRAWLING_AFTER_MIN";
+
+/// What variables say that have other names here. Our own names win over them.
+#[derive(Clone, Default, Debug)]
+pub struct OtherNames {
+    /// `RESET_CRAWLING_AFTER_MIN`: `reset_running_after`, in minutes.
+    pub engine: RawEngine,
+    /// `STALE_DAYS`: `stale_days`.
+    pub targets: RawTargets,
+}
+
+impl OtherNames {
+    /// Those of this process.
+    pub fn of_process() -> Result<Self, ConfigError> {
+        Self::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let number = |name: &'static str| -> Result<Option<u64>, ConfigError> {
+            let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
+                return Ok(None);
+            };
+            text.trim().parse().map(Some).map_err(|_| {
+                let message = format!("{text:?} is not a whole number");
+                bad(name, message, "take the variable away, or give it a number")
+            })
+        };
+        let minutes = number(RESET_AFTER_MIN)?;
+        Ok(Self {
+            engine: RawEngine {
+                reset_running_after: minutes.map(|it| Span::from_secs(60).saturating_mul(it)),
+                ..RawEngine::default()
+            },
+            targets: RawTargets { stale_days: number(STALE_DAYS)?, ..RawTargets::default() },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    fn read(variables: &[(&str, &str)]) -> Result<OtherNames, Failure> {
+        let find = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        OtherNames::read(find).map_err(Failure::from)
+    }
+
+    #[test]
+    fn what_is_not_there_says_nothing() {
+        let other = read(&[(STALE_DAYS, "")]).unwrap();
+        assert_eq!(other.engine.reset_running_after, None);
+        assert_eq!(other.targets.stale_days, None);
+    }
+
+    #[test]
+    fn minutes_and_days_are_read() {
+        let other = read(&[(STALE_DAYS, "14"), (RESET_AFTER_MIN, "15")]).unwrap();
+        assert_eq!(other.engine.reset_running_after, Some(Span::from_secs(900)));
+        assert_eq!(other.targets.stale_days, Some(14));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_by_name() {
+        let failure = read(&[(RESET_AFTER_MIN, "soon")]).unwrap_err();
+        assert!(failure.what.starts_with("RESET_CRAWLING_AFTER_MIN: "), "{}", failure.what);
+    }
+}
