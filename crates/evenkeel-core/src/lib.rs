@@ -18,6 +18,7 @@ pub mod ids;
 pub mod job;
 pub mod lease;
 pub mod misfire;
+pub mod on_failure;
 pub mod order;
 pub mod overlap;
 pub mod page;

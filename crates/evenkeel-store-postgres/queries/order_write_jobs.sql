@@ -1,10 +1,12 @@
--- Without another `about`, what people know of the job stays.
+-- Without another `about`, what people know of the job stays. A note stays as long as it stands so.
 UPDATE job j
    SET standing = d.standing, updated_at = $1,
+       note = CASE WHEN j.standing = d.standing THEN j.note ELSE d.note END,
        name = CASE WHEN d.about IS NULL THEN j.name ELSE d.name END,
        configuration = CASE WHEN d.about IS NULL THEN j.configuration ELSE d.configuration END,
        source_id = CASE WHEN d.about IS NULL THEN j.source_id ELSE d.source_id END,
        about = coalesce(d.about, j.about), definition = coalesce(d.definition, j.definition)
-  FROM unnest($2::int8[], $3::int2[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-       AS d(job_no, standing, about, name, configuration, source_id, definition)
+  FROM unnest($2::int8[], $3::int2[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+              $9::text[])
+       AS d(job_no, standing, about, name, configuration, source_id, definition, note)
  WHERE j.job_no = d.job_no;

@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -20,6 +20,7 @@ const STEPS: [&str; 12] = [
     include_str!("../migrations/0010_events.sql"),
     include_str!("../migrations/0011_no_tenant_check.sql"),
     include_str!("../migrations/0012_balance.sql"),
+    include_str!("../migrations/0013_dead.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

@@ -8,6 +8,7 @@
 mod access;
 mod balance;
 mod clock;
+mod dead;
 mod ends;
 mod error;
 mod events;

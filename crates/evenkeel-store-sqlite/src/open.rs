@@ -16,7 +16,7 @@ const STATEMENTS: usize = 320;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -26,6 +26,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0007_requests.sql"),
     include_str!("../migrations/0008_access.sql"),
     include_str!("../migrations/0009_balance.sql"),
+    include_str!("../migrations/0010_dead.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

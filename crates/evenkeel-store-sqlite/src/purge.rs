@@ -6,7 +6,7 @@ use evenkeel_store::{RunLink, run_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
-use crate::notes;
+use crate::{dead, notes};
 use crate::rows::{key_from, key_params, link, link_columns};
 
 /// Where a link is cut, so many rows of all jobs are searched for what is before it.
@@ -41,7 +41,11 @@ pub(crate) fn purge(
         })
         .optional()?;
     let Some(past) = past else { return Ok(0) };
-    let (mut forgotten, mut next, mut left) = (0, past.head, Vec::new());
+    let letters = dead::purge(connection, past.job, limit)?;
+    if letters >= u64::from(limit) {
+        return Ok(letters);
+    }
+    let (mut forgotten, mut next, mut left) = (letters, past.head, Vec::new());
     while let Some(at) = next
         && forgotten < u64::from(limit)
     {

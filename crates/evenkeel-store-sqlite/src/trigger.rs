@@ -23,17 +23,23 @@ pub(crate) fn trigger(
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let key = begin(connection, &job, n, resolve(now))?;
+    let key = begin(connection, &job, Origin::Trigger, n, resolve(now))?;
     watch::touch(connection, job.no)?;
     Ok(Triggered::Accepted(key))
 }
 
 /// Opens a chain that waits to be fired now. Of a paused job it is for a moment after the pause,
 /// so that it is not stopped with what was before.
-pub(crate) fn begin(connection: &Connection, job: &Job, n: u32, now: Timestamp) -> Answer<RunKey> {
+pub(crate) fn begin(
+    connection: &Connection,
+    job: &Job,
+    origin: Origin,
+    n: u32,
+    now: Timestamp,
+) -> Answer<RunKey> {
     let tick = Span::from_micros(1);
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-    let sequence = free_sequence(connection, job.no, n, at)?;
+    let sequence = free_sequence(connection, job.no, (origin, n), at)?;
     let key = RunKey { sequence, ..RunKey::regular(job.no, at) };
     connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
         Shard::of(job.no).0,
@@ -50,12 +56,17 @@ pub(crate) fn begin(connection: &Connection, job: &Job, n: u32, now: Timestamp) 
     Ok(key)
 }
 
-/// The trigger number `n` of this microsecond, or the next one that nobody has.
-fn free_sequence(connection: &Connection, job: JobNo, n: u32, now: Timestamp) -> Answer<Sequence> {
+/// The number `n` of an origin in this microsecond, or the next one that nobody has.
+fn free_sequence(
+    connection: &Connection,
+    job: JobNo,
+    (origin, n): (Origin, u32),
+    now: Timestamp,
+) -> Answer<Sequence> {
     let mut is_taken =
         connection.prepare_cached(include_str!("../queries/trigger_is_taken.sql"))?;
     for step in 0..Sequence::NUMBERS {
-        let sequence = Sequence::new(Origin::Trigger, n.wrapping_add(step));
+        let sequence = Sequence::new(origin, n.wrapping_add(step));
         let taken: bool = is_taken
             .query_row(params![now.as_micros(), job.0, sequence.bits()], |row| row.get(0))?;
         if !taken {

@@ -419,6 +419,7 @@ macro_rules! store_conformance {
         $crate::__list_conformance! { $open }
         $crate::__access_conformance! { $open }
         $crate::__balance_conformance! { $open }
+        $crate::__dead_conformance! { $open }
     };
 }
 

@@ -9,7 +9,7 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
-    FireResult, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
+    FireResult, Hook, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
     Role, Run, RunFilter, Scope, Store, Then, Traces, Triggered, WakeFire,
 };
 
@@ -221,6 +221,7 @@ impl Rig {
             then,
             traces: Traces::default(),
             watch: false,
+            hook: Hook::None,
         }
     }
 

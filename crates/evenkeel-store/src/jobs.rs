@@ -74,6 +74,8 @@ pub struct Job {
     pub retry_count: u16,
     /// Since when it is paused or cancelled, if it is.
     pub stopped_at: Option<Timestamp>,
+    /// Why it is paused, if somebody left a [note](crate::Action::Suspend).
+    pub note: Option<String>,
     /// So many of its attempts ended well.
     pub good_runs: u64,
     /// So many failed or took too long.
@@ -181,7 +183,9 @@ pub trait JobStore: Send + Sync {
     /// it twice. What an order may do was decided by
     /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
-    /// end that comes at the same time. Every order that is obeyed raises the job's generation.
+    /// end that comes at the same time. Every order that is obeyed raises the job's generation. One
+    /// that pauses or resumes a job forgets how many of its runs have
+    /// [failed in a row](crate::DeadStore::list_failing).
     async fn order(
         &self,
         scope: &Scope,

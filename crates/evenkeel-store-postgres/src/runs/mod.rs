@@ -3,6 +3,7 @@
 mod cancel;
 mod claim;
 mod finish;
+mod hooks;
 mod list;
 pub(crate) mod owned;
 mod prune;

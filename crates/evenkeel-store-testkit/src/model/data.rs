@@ -56,6 +56,8 @@ pub(super) struct Data {
     pub rhythms: super::rhythms::Rhythms,
     pub rebalances: super::balance::Rebalances,
     pub scores: super::balance::Scores,
+    pub letters_of_dead: super::dead::Letters,
+    pub failing: BTreeMap<JobNo, super::dead::Failing>,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
@@ -86,6 +88,8 @@ pub(super) struct JobRow {
     pub standing: Standing,
     /// When it was paused, cancelled or deleted, if it was.
     pub stopped_at: Option<Timestamp>,
+    /// Why it is paused.
+    pub note: Option<String>,
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -9,6 +9,7 @@ mod access;
 mod balance;
 mod cancel;
 mod data;
+mod dead;
 mod ends;
 mod events;
 mod fires;
