@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn the_note_of_a_pause_says_why() {
-        let pause = |after, note: Option<&str>| OnFailure::Pause { after, note: note.map(Into::into) };
+        let pause =
+            |after, note: Option<&str>| OnFailure::Pause { after, note: note.map(Into::into) };
         let said = pause_note(&pause(3, Some("ask the shop team")), 3);
         assert_eq!(
             said.as_deref(),

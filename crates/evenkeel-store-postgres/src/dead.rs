@@ -15,7 +15,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, count, get, job_numbers, key, maybe_time, micros, sequence, time};
+use crate::columns::{
+    KeyColumns, count, get, job_numbers, key, maybe_time, micros, sequence, time,
+};
 use crate::error::{Failure, Tried};
 use crate::jobs::{free_keys, get_jobs, read_clock};
 use crate::pool::Connection;
@@ -23,7 +25,11 @@ use crate::pool::Connection;
 fn read_letter(row: &Row) -> Tried<DeadLetter> {
     let key = key(row, 0)?;
     let corrupt = |column, code: i16| {
-        StoreError::corrupt(format!("letter {}", key.run_id()), column, format!("{code} is unknown"))
+        StoreError::corrupt(
+            format!("letter {}", key.run_id()),
+            column,
+            format!("{code} is unknown"),
+        )
     };
     let (reason, status): (i16, i16) = (get(row, 7)?, get(row, 8)?);
     Ok(DeadLetter {
@@ -56,11 +62,13 @@ async fn list(
     filter: DeadFilter,
     page: PageRequest<DeadPlace>,
 ) -> Tried<Page<DeadLetter, DeadPlace>> {
-    let (died_at, at, job_no, number) =
-        page.after.map_or((i64::MAX, i64::MAX, i64::MAX, i32::MAX), |DeadPlace { died_at, key }| {
+    let (died_at, at, job_no, number) = page.after.map_or(
+        (i64::MAX, i64::MAX, i64::MAX, i32::MAX),
+        |DeadPlace { died_at, key }| {
             let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
             (died_at.as_micros(), at, key.job_no.0, number)
-        });
+        },
+    );
     let job = filter.job.map(|job| job.0);
     // One more than asked for tells whether there is another page, or more than are counted.
     let (limit, offset) = (i64::from(page.limit) + 1, i64::from(page.offset));
@@ -68,17 +76,7 @@ async fn list(
     let (rows, counted) = try_join(
         connection.rows(
             include_str!("../queries/list_dead.sql"),
-            &[
-                &tenant,
-                &died_at,
-                &at,
-                &job_no,
-                &number,
-                &job,
-                &filter.redriven,
-                &limit,
-                &offset,
-            ],
+            &[&tenant, &died_at, &at, &job_no, &number, &job, &filter.redriven, &limit, &offset],
         ),
         connection.row(
             include_str!("../queries/list_dead_count.sql"),

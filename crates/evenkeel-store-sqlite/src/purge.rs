@@ -6,8 +6,8 @@ use evenkeel_store::{RunLink, run_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
-use crate::{dead, notes};
 use crate::rows::{key_from, key_params, link, link_columns};
+use crate::{dead, notes};
 
 /// Where a link is cut, so many rows of all jobs are searched for what is before it.
 const SEARCHED_MAX: i64 = 10_000;

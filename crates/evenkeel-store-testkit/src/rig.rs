@@ -9,8 +9,8 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
-    FireResult, Hook, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
-    Role, Run, RunFilter, Scope, Store, Then, Traces, Triggered, WakeFire,
+    FireResult, Hook, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue,
+    Results, Role, Run, RunFilter, Scope, Store, Then, Traces, Triggered, WakeFire,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, ticket_of};

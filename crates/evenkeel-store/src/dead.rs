@@ -111,11 +111,7 @@ pub trait DeadStore: Send + Sync {
     ) -> Result<Page<DeadLetter, DeadPlace>, StoreError>;
 
     /// The letter of a run of the scope, whichever attempt is named.
-    async fn get_dead(
-        &self,
-        scope: &Scope,
-        run: RunKey,
-    ) -> Result<Option<DeadLetter>, StoreError>;
+    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError>;
 
     /// Takes up letters, at most [`LETTERS_MAX`], each on its own and in their order, all in one
     /// transaction: a run of [`Origin::Redrive`](evenkeel_core::Origin) begins as if it was asked

@@ -43,7 +43,8 @@ pub use balance::{
     REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, RhythmCount, ScoreKept, Weighed,
 };
 pub use dead::{
-    DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, LETTER_ERROR_MAX, LETTERS_MAX, Redriven,
+    DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, LETTER_ERROR_MAX, LETTERS_MAX,
+    Redriven,
 };
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;

@@ -83,7 +83,7 @@ impl JobStore for PostgresStore {
         self.api
             .run(args, |connection, args| async move {
                 let (ids, tenant) = &*args;
-                read::get_jobs(&connection, ids, *tenant).await
+                get_jobs(&connection, ids, *tenant).await
             })
             .await
     }

@@ -159,8 +159,7 @@ pub async fn the_list_is_newest_first_page_by_page(opened: Opened) {
 
 pub async fn the_list_may_be_of_one_job_or_of_what_is_open(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let jobs =
-        rig.add_all(["a", "b"].map(|name| new_job(name).build()).to_vec()).await;
+    let jobs = rig.add_all(["a", "b"].map(|name| new_job(name).build()).to_vec()).await;
     let first = die(&rig, jobs[0], 60).await;
     let second = die(&rig, jobs[1], 60).await;
     let third = die(&rig, jobs[1], 120).await;
@@ -294,8 +293,7 @@ pub async fn a_letter_outlives_the_record_of_its_run(opened: Opened) {
 
 pub async fn letters_go_with_a_purged_job(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let jobs =
-        rig.add_all(["gone", "stays"].map(|name| new_job(name).build()).to_vec()).await;
+    let jobs = rig.add_all(["gone", "stays"].map(|name| new_job(name).build()).to_vec()).await;
     for minute in 1..=3 {
         die(&rig, jobs[0], minute * 60).await;
     }
@@ -341,9 +339,9 @@ pub async fn of_many_who_take_up_a_letter_one_does(opened: Opened) {
     for n in 0..8 {
         let (store, scope) = (rig.second().await, rig.scope);
         let runs = if n % 2 == 0 { [first, second] } else { [second, first] };
-        tasks.push(tokio::spawn(async move {
-            store.redrive(&scope, &runs, now(130)).await.unwrap()
-        }));
+        tasks.push(tokio::spawn(
+            async move { store.redrive(&scope, &runs, now(130)).await.unwrap() },
+        ));
     }
     let mut begun = Vec::new();
     for task in tasks {

@@ -3,9 +3,7 @@
 use evenkeel_core::on_failure::{Hook, OnFailure};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{
-    Action, FailingJob, Finish, FinishResult, NewJob, Obeyed, Order, Standing,
-};
+use evenkeel_store::{Action, FailingJob, Finish, FinishResult, NewJob, Obeyed, Order, Standing};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};

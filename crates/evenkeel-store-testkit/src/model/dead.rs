@@ -147,8 +147,7 @@ impl Data {
             .collect();
         places.sort_unstable();
         let old = places.iter().filter(|(place, _)| place.died_at < before);
-        let mut gone: Vec<RunKey> =
-            old.map(|(place, _)| place.key).take(limit as usize).collect();
+        let mut gone: Vec<RunKey> = old.map(|(place, _)| place.key).take(limit as usize).collect();
         let tenants: BTreeSet<TenantNo> = places.iter().map(|(_, tenant)| *tenant).collect();
         let mut beyond = Vec::new();
         for tenant in tenants {
@@ -190,11 +189,7 @@ impl DeadStore for ModelStore {
         Ok(self.lock().list_dead(scope, filter, page))
     }
 
-    async fn get_dead(
-        &self,
-        scope: &Scope,
-        run: RunKey,
-    ) -> Result<Option<DeadLetter>, StoreError> {
+    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError> {
         Ok(self.lock().letter(scope, run))
     }
 

@@ -192,8 +192,7 @@ impl Data {
         job.live += 1;
         let tick = Span::from_micros(1);
         let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-        let key_of =
-            |n| RunKey { sequence: Sequence::new(origin, n), ..RunKey::regular(no, at) };
+        let key_of = |n| RunKey { sequence: Sequence::new(origin, n), ..RunKey::regular(no, at) };
         let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
         let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
         self.add_wake(key, at);
