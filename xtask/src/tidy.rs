@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 99] = [
+const VERBS: [&str; 106] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -29,6 +29,7 @@ const VERBS: [&str; 99] = [
     "closed",
     "condition_counts",
     "count_uncounted",
+    "delete_dead",
     "drain",
     "end_rebalance",
     "end_request",
@@ -41,10 +42,13 @@ const VERBS: [&str; 99] = [
     "fire_wakes",
     "forget_audit",
     "forget_balance",
+    "forget_dead",
+    "forget_failing",
     "forget_failures",
     "forget_pages",
     "forget_requests",
     "get",
+    "get_dead",
     "get_jobs",
     "get_page",
     "get_rebalance",
@@ -59,6 +63,8 @@ const VERBS: [&str; 99] = [
     "known_pages",
     "list_at_risk",
     "list_audit",
+    "list_dead",
+    "list_failing",
     "list_failures",
     "list_jobs",
     "list_keys",
@@ -90,6 +96,7 @@ const VERBS: [&str; 99] = [
     "purge",
     "rebalance_part",
     "record",
+    "redrive",
     "register",
     "reopen",
     "requeue",

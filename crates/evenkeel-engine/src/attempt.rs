@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::chain::{Ended, after_end};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
 use evenkeel_executors::{CancelHandle, News, Report, Wire};
@@ -227,6 +228,7 @@ pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64
         },
         then,
         traces: open.traces(then),
+        hook: hook_of(&open.definition, &ended, then),
     }
 }
 
@@ -243,6 +245,7 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         then: Then::EndChain { stop_job: false, next_at: None },
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
         watch: true,
+        hook: Hook::None,
     }
 }
 

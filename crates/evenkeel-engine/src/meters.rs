@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::chain::Then;
+use evenkeel_core::on_failure::Hook;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Definition, Timestamp};
 use evenkeel_store::{Finish, JobCounts};
@@ -63,6 +64,14 @@ impl Meters {
         if retried > 0 {
             self.retries.increment(retried as u64);
         }
+        ends.iter().for_each(count_dead);
+    }
+}
+
+/// Counts a run that was put on the dead-letter list. Few are, so this is looked up each time.
+fn count_dead(end: &Finish) {
+    if let Hook::DeadLetter(reason) = end.hook {
+        metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str()).increment(1);
     }
 }
 

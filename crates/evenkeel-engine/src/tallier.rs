@@ -281,6 +281,7 @@ mod tests {
             then: Then::EndChain { stop_job: false, next_at: None },
             traces: Traces::default(),
             watch: false,
+            hook: evenkeel_store::Hook::None,
         }
     }
 

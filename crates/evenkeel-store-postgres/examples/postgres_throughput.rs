@@ -228,6 +228,7 @@ async fn work(
             then: Then::EndChain { stop_job: false, next_at: None },
             traces: Traces::default(),
             watch: false,
+            hook: evenkeel_store::Hook::None,
         });
         let answer = store.finish(node, finishes.collect(), DEFAULT_ALPHA).await.unwrap();
         assert!(answer.iter().all(|one| *one == FinishResult::Done));

@@ -202,8 +202,9 @@ impl DeadStore for PostgresStore {
                 let keys: KeyColumns = [args.1].into_iter().collect();
                 let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
                 let sql = include_str!("../queries/get_dead.sql");
-                let params: [_; 4] = [&args.0, job_no, scheduled_at, sequence];
-                connection.maybe_row(sql, &params).await?.as_ref().map(read_letter).transpose()
+                let row =
+                    connection.maybe_row(sql, &[&args.0, job_no, scheduled_at, sequence]).await?;
+                row.as_ref().map(read_letter).transpose()
             })
             .await
     }

@@ -90,6 +90,7 @@ fn finish(fire: &Fire) -> Finish {
         then: Then::EndChain { stop_job: false, next_at: None },
         traces: Traces::default(),
         watch: false,
+        hook: evenkeel_store::Hook::None,
     }
 }
 

@@ -12,6 +12,7 @@ mod callbacks;
 mod changes;
 mod conditions;
 mod control;
+mod dead_letters;
 mod events;
 mod executions;
 mod figures;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
-use evenkeel_core::{JobNo, NodeNo, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -51,6 +51,16 @@ straight!(BalanceStore {
     keep_score(tenant: TenantNo, score: ScoreKept) -> bool;
     scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<ScoreKept>;
     forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
+});
+
+straight!(DeadStore {
+    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
+    get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;
+    redrive(scope: &Scope, runs: &[RunKey], now: Now) -> Vec<Redriven>;
+    delete_dead(scope: &Scope, runs: &[RunKey]) -> Vec<bool>;
+    forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
+    list_failing(limit: u32) -> Vec<FailingJob>;
+    forget_failing(jobs: &[JobNo]) -> ();
 });
 
 straight!(AccessStore {
