@@ -6,7 +6,7 @@ SELECT s.job_no, 1, s.good_runs, d.pause_after <= 1
        AS d(job_no, scheduled_at, sequence, attempt, pause_after)
   JOIN run r USING (scheduled_at, job_no, sequence, attempt)
   JOIN job_state s USING (job_no)
- WHERE NOT r.cancel_asked
+ WHERE NOT r.cancel_asked AND s.stopped_at IS DISTINCT FROM 9223372036854775807
     ON CONFLICT (job_no) DO UPDATE
    SET runs = CASE WHEN f.good_runs = excluded.good_runs THEN f.runs + 1 ELSE 1 END,
        good_runs = excluded.good_runs,

@@ -2,7 +2,7 @@
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::status::{Command, Effect};
+use evenkeel_core::status::Effect;
 use evenkeel_core::{Origin, RunKey, Slot, TenantNo, Timestamp};
 use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing};
 use rusqlite::{Connection, params};
@@ -117,7 +117,7 @@ fn stand(
         now.as_micros(),
         action.note()
     ])?;
-    if matches!(action.command(), Command::Pause | Command::Resume) {
+    if effect.standing != job.standing {
         dead::forget_failing(connection, job.no)?;
     }
     connection

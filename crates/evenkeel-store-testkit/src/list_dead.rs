@@ -34,6 +34,7 @@ macro_rules! __dead_conformance {
             a_pause_with_a_note_shows_it_until_the_job_goes_on,
             a_pause_or_resume_begins_the_count_anew,
             what_is_forgotten_is_told_no_more,
+            a_job_that_is_over_counts_no_failures,
         }
     };
 }

@@ -136,7 +136,7 @@ pub trait DeadStore: Send + Sync {
     ) -> Result<u64, StoreError>;
 
     /// Jobs that are to be paused because of their failures, at most `limit`. They are told until an
-    /// order pauses or resumes them, or they are forgotten.
+    /// order makes them stand otherwise, or they are forgotten.
     async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError>;
 
     /// Forgets how many runs of these jobs have failed in a row.

@@ -184,7 +184,7 @@ pub trait JobStore: Send + Sync {
     /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
     /// end that comes at the same time. Every order that is obeyed raises the job's generation. One
-    /// that pauses or resumes a job forgets how many of its runs have
+    /// that makes a job stand otherwise forgets how many of its runs have
     /// [failed in a row](crate::DeadStore::list_failing).
     async fn order(
         &self,
@@ -193,7 +193,8 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Obeyed>, StoreError>;
 
-    /// Forgets up to `limit` attempts of a deleted job of the scope, and all that belongs to them.
+    /// Forgets up to `limit` dead letters and attempts of a deleted job of the scope, and all that
+    /// belongs to them.
     /// Says how many it forgot; fewer than `limit` means that nothing is left but runs that still
     /// go on. A run is forgotten whole or not at all, so it may be a few more than `limit`.
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError>;

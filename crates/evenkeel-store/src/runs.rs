@@ -285,7 +285,7 @@ pub trait RunStore: Send + Sync {
     /// somebody wants the run ended: then its failure says nothing. A
     /// [failure that counts](Hook::CountFailure) is one more in a row if no attempt of the job has
     /// ended well since the last one that counted, else the first; when there are as many as named,
-    /// the job is one to be [paused](crate::DeadStore::list_failing).
+    /// the job is one to be [paused](crate::DeadStore::list_failing). Of a job that is over none counts.
     ///
     /// Jobs whose attempt did not end well, those of ends with [`Finish::watch`], and those on the
     /// watch list are to be judged at once.

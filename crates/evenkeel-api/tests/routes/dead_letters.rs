@@ -104,8 +104,8 @@ async fn a_letter_is_taken_up_once() {
     let letter = world.get(&path(key)).await.expect(200);
     assert_eq!(letter["redriven_run_id"], answer["run_id"]);
     assert!(letter["redriven_at"].is_string());
-    let run = world.get(&format!("/api/v1/executions/{}", answer["run_id"].as_str().unwrap()));
-    let run = run.await.expect(200);
+    let path_of_run = format!("/api/v1/executions/{}", answer["run_id"].as_str().unwrap());
+    let run = world.get(&path_of_run).await.expect(200);
     assert_eq!((&run["origin"], &run["status"]), (&json!("redrive"), &json!("pending")));
     let refusal = world.post(&redrive, None).await.problem(409, "letter-redriven");
     assert!(refusal["detail"].as_str().unwrap().contains(answer["run_id"].as_str().unwrap()));

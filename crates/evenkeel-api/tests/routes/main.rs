@@ -1,5 +1,5 @@
 //! The HTTP interface, without a socket, on a store in memory.
-#![recursion_limit = "256"]
+#![recursion_limit = "512"]
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod access;

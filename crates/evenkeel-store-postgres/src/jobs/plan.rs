@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use evenkeel_core::balance::Load;
-use evenkeel_core::status::{Command, Effect};
+use evenkeel_core::status::Effect;
 use evenkeel_core::{Definition, JobNo, RunKey, Timestamp};
 use evenkeel_store::{Action, Job, Order, Standing, StoreError};
 
@@ -178,7 +178,7 @@ async fn write_states(
 }
 
 /// Keeps the tenant's counts, and forgets what others were to be told of jobs that are over, and how
-/// many runs in a row have failed of jobs that are paused or resumed.
+/// many runs in a row have failed of jobs that stand otherwise now.
 pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
     let over = plans.iter().filter(|plan| plan.effect.ends_running);
     let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
@@ -186,8 +186,7 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
         let sql = include_str!("../../queries/order_forget_changes.sql");
         connection.change(sql, &[&over]).await?;
     }
-    let anew = |command| matches!(command, Command::Pause | Command::Resume);
-    let anew = plans.iter().filter(|plan| anew(plan.order.action.command()));
+    let anew = plans.iter().filter(|plan| plan.effect.standing != plan.job.standing);
     let anew: Vec<i64> = anew.map(|plan| plan.job.no.0).collect();
     if !anew.is_empty() {
         let sql = include_str!("../../queries/forget_failing.sql");

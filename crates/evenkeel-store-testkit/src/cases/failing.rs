@@ -163,9 +163,24 @@ pub async fn what_is_forgotten_is_told_no_more(opened: Opened) {
     rig.store.forget_failing(&[jobs[0].no, jobs[2].no]).await.unwrap();
     rig.store.forget_failing(&[]).await.unwrap();
     assert_eq!(failing(&rig).await, [(jobs[1], 1)]);
-    // A deleted job is told until it is forgotten: nobody orders anything of it any more.
-    rig.store.delete(&rig.scope, jobs[1].id, now(70)).await.unwrap();
-    assert_eq!(failing(&rig).await, [(jobs[1], 1)]);
-    rig.store.forget_failing(&[jobs[1].no]).await.unwrap();
+}
+
+pub async fn a_job_that_is_over_counts_no_failures(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let names = ["cancelled", "deleted"];
+    let jobs = rig.add_all(names.map(|name| failing_job(name, 1)).to_vec()).await;
+    let mut held = Vec::new();
+    for job in &jobs {
+        fail(&rig, *job, 1, 60).await;
+        held.push(rig.start(*job, 120).await);
+    }
+    assert_eq!(failing(&rig).await.len(), 2);
+    done(rig.store.act(&rig.scope, jobs[0].id, Action::Cancel, now(121)).await.unwrap());
+    done(rig.store.act(&rig.scope, jobs[1].id, Action::Delete, now(121)).await.unwrap());
+    assert_eq!(failing(&rig).await, []);
+    for held in held {
+        let hook = Hook::CountFailure { pause_after: 1 };
+        rig.finish(Finish { hook, ..rig.end(held, Outcome::Failed, OVER) }).await;
+    }
     assert_eq!(failing(&rig).await, []);
 }

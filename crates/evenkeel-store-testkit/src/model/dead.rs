@@ -44,7 +44,11 @@ impl Data {
         match finish.hook {
             Hook::None => {}
             Hook::CountFailure { pause_after } => {
-                let good_runs = self.job(key.job_no).good_runs;
+                let job = self.job(key.job_no);
+                if job.is_over() {
+                    return;
+                }
+                let good_runs = job.good_runs;
                 let failing = self.failing.entry(key.job_no).or_default();
                 if failing.good_runs != good_runs {
                     failing.runs = 0;

@@ -1,7 +1,6 @@
 //! What people ask of jobs that exist.
 
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::status::Command;
 use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Shard, Timestamp};
 use evenkeel_store::{Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError};
 
@@ -39,8 +38,6 @@ impl Data {
         let mut run = None;
         if effect.standing != job.standing {
             self.job(no).note = order.action.note().map(Into::into);
-        }
-        if matches!(order.action.command(), Command::Pause | Command::Resume) {
             self.failing.remove(&no);
         }
         match order.action {
