@@ -164,10 +164,7 @@ fn two_fields_change_and_the_rhythm_stays() {
     let definition = changed.definition.unwrap();
     assert_eq!(definition.retry.max_retries, 5);
     assert_eq!(definition.schedule, job.definition.schedule);
-    let expected = evenkeel_core::retry::Backoff::Exponential {
-        base: Span::from_secs(120),
-        cap: Span::from_secs(3600),
-    };
+    let expected = Backoff::Exponential { base: Span::from_secs(120), cap: Span::from_secs(3600) };
     assert_eq!(
         (definition.retry.backoff, definition.retry.jitter),
         (expected, job.definition.retry.jitter)

@@ -66,7 +66,7 @@ pub async fn a_letter_says_how_its_run_died(opened: Opened) {
         error: Some(error.chars().take(LETTER_ERROR_MAX).collect()),
         redriven: None,
     };
-    assert_eq!(list(&rig, DeadFilter::default()).await, [expected.clone()]);
+    assert_eq!(list(&rig, DeadFilter::default()).await, std::slice::from_ref(&expected));
     let found = rig.store.get_dead(&rig.scope, held.key).await.unwrap();
     assert_eq!(found, Some(expected));
 }

@@ -111,7 +111,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     assert_eq!((paused.stopped_at, paused.next_at), (Some(at(70)), None));
     assert_eq!(rig.job(job).await, paused);
     let listed = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
-    assert_eq!(listed, [paused.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&paused));
     assert_eq!(failing(&rig).await, [], "it is not told again");
     let again = rig.store.order_one(&rig.scope, order, now(71)).await.unwrap();
     assert!(matches!(again, Obeyed::NotAllowed(_)), "{again:?}");
