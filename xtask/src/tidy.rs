@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 109] = [
+const VERBS: [&str; 116] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -30,6 +30,7 @@ const VERBS: [&str; 109] = [
     "closed",
     "condition_counts",
     "count_uncounted",
+    "delete_dead",
     "delete_target",
     "drain",
     "end_rebalance",
@@ -43,10 +44,13 @@ const VERBS: [&str; 109] = [
     "fire_wakes",
     "forget_audit",
     "forget_balance",
+    "forget_dead",
+    "forget_failing",
     "forget_failures",
     "forget_pages",
     "forget_requests",
     "get",
+    "get_dead",
     "get_jobs",
     "get_page",
     "get_rebalance",
@@ -64,6 +68,8 @@ const VERBS: [&str; 109] = [
     "known_pages",
     "list_at_risk",
     "list_audit",
+    "list_dead",
+    "list_failing",
     "list_failures",
     "list_jobs",
     "list_keys",
@@ -98,6 +104,7 @@ const VERBS: [&str; 109] = [
     "queue_depths",
     "rebalance_part",
     "record",
+    "redrive",
     "register",
     "reopen",
     "requeue",

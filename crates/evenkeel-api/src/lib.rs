@@ -8,6 +8,7 @@ mod audit;
 mod auth;
 mod body;
 mod conditions;
+mod dead_letters;
 mod docs;
 mod etag;
 mod events;
@@ -40,6 +41,10 @@ pub use audit::{AuditEntryView, AuditList};
 pub use auth::Caller;
 pub use body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 pub use conditions::{AtRiskView, ConditionCountsView, ConditionList};
+pub use dead_letters::{
+    DeadLetterList, DeadLetterView, DeletedLetterView, DeletedLettersView, LetterIdsDocument,
+    LetterResultView, RedrivenLettersView, RedrivenView,
+};
 pub use evenkeel_access::{
     Access, Claims, DEFAULT_TENANT, Door, ISSUER, SECRET_BYTES_MIN, Tenants, TokenError,
     TokenRefusal, TokenRequest, Tokens, Trust,
@@ -53,8 +58,9 @@ pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
     CommandedView, ConditionView, DeletedView, ExplainView, FilterDocument, HistoryView, HoursView,
-    JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, ReasonView, RefusalView,
-    ScheduleForm, ScheduleView, TriggerDocument, TriggeredView,
+    JobDocument, JobList, JobStats, JobView, NextTimeView, NextTimesView, OnFailureDocument,
+    OnFailureView, ReasonView, RefusalView, ScheduleForm, ScheduleView, TriggerDocument,
+    TriggeredView,
 };
 pub use nodes::{NodeList, NodeView};
 pub use oversight::{ClientAddress, Target};

@@ -4,7 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{JobNo, RunId, RunKey, Timestamp};
-use evenkeel_store::{AuditPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor};
+use evenkeel_store::{
+    AuditPlace, DeadPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
+};
 use utoipa::IntoParams;
 
 use crate::params::Params;
@@ -65,6 +67,21 @@ pub(crate) trait CursorKey: Sized {
     fn bits(self) -> u128;
     /// From them, if they are such a key.
     fn from_bits(bits: u128) -> Option<Self>;
+
+    /// As a text that nobody but its list reads.
+    fn to_text(self) -> String {
+        let mut bytes = [0; 17];
+        bytes[0] = Self::TAG;
+        bytes[1..].copy_from_slice(&self.bits().to_be_bytes());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// From that.
+    fn from_text(text: &str) -> Option<Self> {
+        let bytes: [u8; 17] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let [tag, bits @ ..] = bytes;
+        if tag == Self::TAG { Self::from_bits(u128::from_be_bytes(bits)) } else { None }
+    }
 }
 
 impl CursorKey for JobCursor {
@@ -204,19 +221,44 @@ impl CursorKey for MovePlace {
     }
 }
 
+/// A moment and a run do not fit into 16 bytes: the moment goes before them.
+impl CursorKey for DeadPlace {
+    const TAG: u8 = b'd';
+
+    fn bits(self) -> u128 {
+        self.key.bits()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        let key = RunKey::from_bits(bits)?;
+        Some(Self { died_at: key.scheduled_at, key })
+    }
+
+    fn to_text(self) -> String {
+        let mut bytes = [0; 25];
+        bytes[0] = Self::TAG;
+        bytes[1..9].copy_from_slice(&self.died_at.as_micros().to_be_bytes());
+        bytes[9..].copy_from_slice(&self.bits().to_be_bytes());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let bytes: [u8; 25] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let (at, bits) = bytes[1..].split_at(8);
+        let died_at = Timestamp::from_micros(i64::from_be_bytes(at.try_into().ok()?));
+        let place = Self::from_bits(u128::from_be_bytes(bits.try_into().ok()?))?;
+        (bytes[0] == Self::TAG).then_some(Self { died_at, ..place })
+    }
+}
+
 /// A cursor that goes on after `key`.
 pub(crate) fn encode<C: CursorKey>(key: C) -> String {
-    let mut bytes = [0; 17];
-    bytes[0] = C::TAG;
-    bytes[1..].copy_from_slice(&key.bits().to_be_bytes());
-    URL_SAFE_NO_PAD.encode(bytes)
+    key.to_text()
 }
 
 /// The key that a cursor goes on after, if it is one of this list.
 pub(crate) fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
-    let bytes: [u8; 17] = URL_SAFE_NO_PAD.decode(cursor).ok()?.try_into().ok()?;
-    let [tag, bits @ ..] = bytes;
-    if tag == C::TAG { C::from_bits(u128::from_be_bytes(bits)) } else { None }
+    C::from_text(cursor)
 }
 
 #[cfg(test)]
@@ -247,6 +289,9 @@ mod tests {
             prop_assert_eq!(decode(&encode(failure)), Some(failure));
             let audit = AuditPlace { at: Timestamp::from_micros(time), no: job.0 };
             prop_assert_eq!(decode(&encode(audit)), Some(audit));
+            let dead = DeadPlace { died_at: Timestamp::from_micros(time + 7), key };
+            prop_assert_eq!(decode(&encode(dead)), Some(dead));
+            prop_assert_eq!(decode::<DeadPlace>(&encode(key)), None);
             prop_assert_eq!(decode::<AuditPlace>(&encode(place)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);

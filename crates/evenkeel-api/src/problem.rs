@@ -31,6 +31,7 @@ use crate::etag::etag;
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
 /// | `answer-not-kept` | 409 | the request was done before; its answer is not there any more |
 /// | `run-over` | 409 | the run or attempt has ended, or was taken over |
+/// | `letter-redriven` | 409 | the dead letter was taken up before |
 /// | `rebalance-under-way` | 409 | another rebalance of the tenant goes on: `rebalance.id` |
 /// | `rebalance-state` | 409 | the rebalance is in a state (`rebalance.state`) that does not allow it |
 /// | `plan-changed` | 409 | jobs of the plan have changed (`rebalance.changed`); make a new preview |
@@ -102,6 +103,9 @@ pub enum ProblemType {
     /// The run or attempt has ended, or was taken over.
     #[serde(rename = "/problems/run-over")]
     RunOver,
+    /// The dead letter was taken up before.
+    #[serde(rename = "/problems/letter-redriven")]
+    LetterRedriven,
     /// Another rebalance of the tenant goes on.
     #[serde(rename = "/problems/rebalance-under-way")]
     RebalanceUnderWay,
@@ -169,6 +173,7 @@ impl ProblemType {
             | Self::JobBusy
             | Self::JobState
             | Self::RunOver
+            | Self::LetterRedriven
             | Self::RebalanceUnderWay
             | Self::RebalanceState
             | Self::PlanChanged
@@ -212,6 +217,7 @@ impl ProblemType {
             Self::AnswerNotKept => "The request was done before",
             Self::IdempotencyKeyReused => "The key was used for another request",
             Self::RunOver => "The run has ended or was taken over",
+            Self::LetterRedriven => "The dead letter was taken up before",
             Self::RebalanceUnderWay => "Another rebalance goes on",
             Self::RebalanceState => "The state of the rebalance does not allow this",
             Self::PlanChanged => "Jobs have changed since the plan was made",
@@ -429,6 +435,10 @@ impl From<CommandError> for Problem {
             CommandError::Stale { generation } => {
                 Self { generation: Some(generation), ..Self::new(ProblemType::JobChanged, detail) }
             }
+            CommandError::Conflict(Conflict::Redriven { .. }) => {
+                Self::new(ProblemType::LetterRedriven, detail)
+            }
+            CommandError::Conflict(Conflict::JobGone) => Self::new(ProblemType::JobState, detail),
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }

@@ -16,8 +16,8 @@ use crate::oversight::Guarded;
 use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
-    api_keys, audit, auth, conditions, events, executions, failures, guard, health, jobs, keyed,
-    metrics, nodes, observe, oversight, pages, runs, scheduler, schedules, targets,
+    api_keys, audit, auth, conditions, dead_letters, events, executions, failures, guard, health,
+    jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler, schedules, targets,
 };
 
 /// All of the HTTP interface.
@@ -99,6 +99,11 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(executions::get))
         .routes(routes!(executions::cancel))
         .routes(routes!(executions::logs))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::get, dead_letters::delete))
+        .routes(routes!(dead_letters::redrive))
+        .routes(routes!(dead_letters::redrive_many))
+        .routes(routes!(dead_letters::delete_many))
         .routes(routes!(events::stream))
         .routes(routes!(pages::list))
         .routes(routes!(pages::get))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::chain::{Again, Ended, Then, after_end};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{AttemptTokens, Definition, Progress, RunId, RunKey};
 use evenkeel_store::{
@@ -83,6 +84,7 @@ impl Callbacks {
             traces: Traces { noted: true, checkpoint },
             // Nobody here knows whether it was in time.
             watch: true,
+            hook: hook_of(&definition, &ended, then),
         };
         let told = finish.clone();
         let results = self.store.finish(running.node, vec![finish], self.alpha).await?;
@@ -110,8 +112,12 @@ impl Callbacks {
         if matches!(end.then, Then::Retry { .. }) {
             metrics::counter!("evenkeel_retries_total").increment(1);
         }
+        if let Hook::DeadLetter(reason) = end.hook {
+            metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str())
+                .increment(1);
+        }
         if self.store.events().are_listened() {
-            self.store.events().tell([NewEvent::run_ended(end)]);
+            self.store.events().tell(NewEvent::of_end(end));
         }
     }
 

@@ -2,10 +2,11 @@
 
 use evenkeel_core::blackout::LocalHours;
 use evenkeel_core::job::DEFAULT_POOL;
-use evenkeel_core::retry::{Backoff, Jitter};
 use evenkeel_core::schedule::Periodic;
 use evenkeel_core::{About, Definition, Schedule, Span};
 use serde_json::{Map, Value, json};
+
+use crate::retry_words::RetryWords;
 
 /// The document of a job: read by [`read_job`](crate::read_job), it is this job again. What is as
 /// by default, or follows from something else, is left out, so that it goes on to follow.
@@ -48,19 +49,12 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("executor_type", definition.executor.kind.clone().into());
     put("executor_config", executor_config(about, definition));
     put("payload", definition.payload.clone());
-    let (growth, wait) = match &definition.retry.backoff {
-        Backoff::Exponential { base, .. } => ("exponential", *base),
-        Backoff::Fixed { delay } => ("fixed", *delay),
-        Backoff::Stages { delays } => ("stages", delays.first().copied().unwrap_or(Span::ZERO)),
-    };
-    put("max_retries", definition.retry.max_retries.into());
-    put("retry_backoff", growth.into());
-    put("retry_backoff_seconds", seconds(wait).into());
-    let jitter = match definition.retry.jitter {
-        Jitter::None => 0,
-        Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
-    };
-    put("retry_jitter_percent", jitter.into());
+    for (field, value) in RetryWords::of(&definition.retry).fields() {
+        put(field, value);
+    }
+    if !definition.on_failure.is_none() {
+        put("on_failure", json!(definition.on_failure));
+    }
     put("timeout_sec", seconds(definition.timeout).into());
     put("max_expected_duration", json!(definition.max_expected_duration));
     put("max_allowed_duration", json!(definition.max_allowed_duration));

@@ -1,7 +1,7 @@
 //! What can go wrong with a command.
 
-use evenkeel_core::JobId;
 use evenkeel_core::status::NotAllowed;
+use evenkeel_core::{JobId, RunId};
 use evenkeel_store::StoreError;
 
 use crate::{Fault, RebalanceConflict};
@@ -10,7 +10,7 @@ use crate::{Fault, RebalanceConflict};
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no such thing, or not for this tenant: nobody learns which.
-    #[error("there is no such job, execution, page or rebalance")]
+    #[error("there is no such job, execution, dead letter, page or rebalance")]
     NotFound,
     /// The document is wrong.
     #[error("the document is not acceptable")]
@@ -97,6 +97,18 @@ pub enum Conflict {
          reports it"
     )]
     TakenOver,
+    /// The letter was taken up before.
+    #[error(
+        "this dead letter was taken up before: it became run {run}; if that dies as well, it has a \
+         letter of its own"
+    )]
+    Redriven {
+        /// The run that it became.
+        run: RunId,
+    },
+    /// The job of the letter was deleted.
+    #[error("the job of this dead letter was deleted: nothing can run again; delete the letter")]
+    JobGone,
     /// The run has ended.
     #[error("this run has ended; there is nothing to cancel")]
     Over,

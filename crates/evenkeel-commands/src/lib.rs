@@ -5,6 +5,7 @@
 
 mod balance;
 mod callbacks;
+mod dead;
 mod describe;
 mod document;
 mod error;
@@ -19,6 +20,7 @@ mod new_lines;
 mod pages;
 mod preview;
 mod read;
+mod retry_words;
 mod runs;
 mod starts;
 mod update;
@@ -31,6 +33,7 @@ pub use balance::{
     read_plan_options, read_rebalance, read_undo, state_word, undo_until,
 };
 pub use callbacks::{Callbacks, Ending};
+pub use dead::read_letter_ids;
 pub use describe::describe;
 pub use document::document_of;
 pub use error::{CommandError, Conflict};
@@ -50,6 +53,7 @@ pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
 pub use read::{
     JobSpec, Misread, Said, limits, read_bulk_command, read_job, read_schedule, read_trigger,
 };
+pub use retry_words::RetryWords;
 pub use runs::Runs;
 pub use starts::NextTime;
 pub use update::Manner;

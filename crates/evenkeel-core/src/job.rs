@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::blackout::{Blackout, LocalHours};
 use crate::misfire::MisfirePolicy;
+use crate::on_failure::OnFailure;
 use crate::order::{Lane, Priority};
 use crate::overlap::OverlapPolicy;
 use crate::retry::RetryPolicy;
@@ -71,6 +72,9 @@ pub struct Definition {
     /// What becomes of the job when no retries are left.
     #[serde(default)]
     pub on_exhausted: OnExhausted,
+    /// What else is done then.
+    #[serde(default, skip_serializing_if = "OnFailure::is_none")]
+    pub on_failure: OnFailure,
     /// What becomes of an attempt whose worker is lost.
     #[serde(default)]
     pub on_lost_worker: OnLostWorker,
@@ -212,6 +216,7 @@ impl Definition {
             payload: Value::Null,
             retry: RetryPolicy::standard(),
             on_exhausted: OnExhausted::default(),
+            on_failure: OnFailure::default(),
             on_lost_worker: OnLostWorker::default(),
             max_crashes: default_max_crashes(),
             timeout: Self::DEFAULT_TIMEOUT,

@@ -19,6 +19,7 @@ pub mod ids;
 pub mod job;
 pub mod lease;
 pub mod misfire;
+pub mod on_failure;
 pub mod order;
 pub mod overlap;
 pub mod page;

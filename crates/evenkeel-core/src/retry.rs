@@ -59,6 +59,54 @@ pub enum Jitter {
     },
 }
 
+/// Retry policies that have a name: each document that this is built after has its own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Preset {
+    /// [`RetryPolicy::standard`].
+    Standard,
+    /// [`RetryPolicy::interval`], of document 001.
+    Interval,
+    /// [`RetryPolicy::queue`], of document 002.
+    Queue,
+    /// [`RetryPolicy::deadline`], of document 003.
+    Deadline,
+    /// [`RetryPolicy::cron_service`], of document 004.
+    CronService,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Standard, Self::Interval, Self::Queue, Self::Deadline, Self::CronService];
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Interval => "interval",
+            Self::Queue => "queue",
+            Self::Deadline => "deadline",
+            Self::CronService => "cron_service",
+        }
+    }
+
+    /// What it stands for.
+    pub fn policy(self) -> RetryPolicy {
+        match self {
+            Self::Standard => RetryPolicy::standard(),
+            Self::Interval => RetryPolicy::interval(),
+            Self::Queue => RetryPolicy::queue(),
+            Self::Deadline => RetryPolicy::deadline(),
+            Self::CronService => RetryPolicy::cron_service(),
+        }
+    }
+
+    /// The one that a policy is, if it is one in every field.
+    pub fn of(policy: &RetryPolicy) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.policy() == *policy)
+    }
+}
+
 /// What happens after a failed attempt.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -187,6 +235,15 @@ mod tests {
         assert_eq!(waits(&long(RetryPolicy::queue()), 0.5, 12)[11], 86_400);
         assert_eq!(waits(&RetryPolicy::deadline(), 0.5, 4), [300, 3600, 14_400, 14_400]);
         assert_eq!(waits(&RetryPolicy::cron_service(), 0.0, 3), [2, 4, 8]);
+    }
+
+    #[test]
+    fn each_preset_is_known_by_its_fields() {
+        for preset in Preset::ALL {
+            assert_eq!(Preset::of(&preset.policy()), Some(preset));
+        }
+        let other = RetryPolicy { max_retries: 4, ..RetryPolicy::queue() };
+        assert_eq!(Preset::of(&other), None);
     }
 
     #[test]

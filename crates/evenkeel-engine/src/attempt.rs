@@ -6,6 +6,7 @@ use std::time::Duration;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::chain::{Ended, after_end};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
@@ -243,6 +244,7 @@ pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64
         then,
         priority: open.priority,
         traces: open.traces(then),
+        hook: hook_of(&open.definition, &ended, then),
     }
 }
 
@@ -260,6 +262,7 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         priority: None,
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
         watch: true,
+        hook: Hook::None,
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
+use crate::pauser;
 use crate::recorder::BATCH_BYTES_MAX;
 
 /// Writes ends in batches: what has come while the last batch was written is the next one.
@@ -83,7 +84,10 @@ impl Finisher {
         if self.life.events.are_listened() {
             let stored =
                 batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
-            self.life.events.tell(stored.map(|(end, _)| NewEvent::run_ended(end)));
+            self.life.events.tell(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
+        }
+        if pauser::counts(batch) {
+            self.life.failing.notify_one();
         }
     }
 
@@ -177,6 +181,7 @@ fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
 #[cfg(test)]
 mod tests {
     use evenkeel_core::lease::Fence;
+    use evenkeel_core::on_failure::Hook;
     use evenkeel_core::run::Outcome;
     use evenkeel_core::{JobNo, RunKey, TenantNo, Timestamp};
 
@@ -196,6 +201,7 @@ mod tests {
             priority: None,
             traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
             watch: false,
+            hook: Hook::None,
         }
     }
 

@@ -68,6 +68,8 @@ pub struct Incarnation {
     pub members: watch::Sender<Vec<Member>>,
     /// It schedules and claims nothing more.
     pub stopping: watch::Sender<bool>,
+    /// A run has failed that counts towards a pause of its job.
+    pub failing: Notify,
     /// The store has declared it dead.
     pub fenced: Notify,
     /// Until the reconciler has seen that nothing is left behind, the bound of open attempts stays.

@@ -25,6 +25,7 @@ mod metered;
 mod meters;
 mod near_future;
 mod open_bound;
+mod pauser;
 mod postman;
 mod pruner;
 mod reaper;

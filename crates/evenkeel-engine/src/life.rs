@@ -24,6 +24,7 @@ use crate::judge::Judge;
 use crate::lease_keeper::LeaseKeeper;
 use crate::meters::Meters;
 use crate::open_bound::OpenBound;
+use crate::pauser::Pauser;
 use crate::postman::Postman;
 use crate::pruner::Pruner;
 use crate::reaper::Reaper;
@@ -111,6 +112,7 @@ impl Life {
             lease,
             members: watch::Sender::new(Vec::new()),
             stopping: watch::Sender::new(false),
+            failing: Notify::new(),
             fenced: Notify::new(),
             hold_bound: false.into(),
             shards_away: 0.into(),
@@ -138,6 +140,7 @@ impl Life {
         until_stop.spawn(Reconciler::new(share()).run());
         until_stop.spawn(Judge::new(share()).run());
         until_stop.spawn(Surveyor::new(share()).run());
+        until_stop.spawn(Pauser::new(share()).run());
         if life.settings.roles.scheduler {
             for index in 0..side_by_side {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());

@@ -181,6 +181,16 @@ metered!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
 });
 
+metered!(DeadStore {
+    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
+    get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;
+    redrive(scope: &Scope, runs: &[RunKey], now: Now) -> Vec<Redriven>;
+    delete_dead(scope: &Scope, runs: &[RunKey]) -> Vec<bool>;
+    forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
+    list_failing(limit: u32) -> Vec<FailingJob>;
+    forget_failing(jobs: &[JobNo]) -> ();
+});
+
 metered!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::chain::Then;
+use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, Definition, Span, Timestamp};
@@ -91,6 +92,14 @@ impl Meters {
         if mended > 0 {
             self.mended.increment(mended as u64);
         }
+        ends.iter().for_each(count_dead);
+    }
+}
+
+/// Counts a run that was put on the dead-letter list. Few are, so this is looked up each time.
+fn count_dead(end: &Finish) {
+    if let Hook::DeadLetter(reason) = end.hook {
+        metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str()).increment(1);
     }
 }
 

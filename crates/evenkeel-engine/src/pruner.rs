@@ -30,6 +30,13 @@ const REQUESTS_STEP: u32 = 100;
 /// Groups of failures forgotten in one step.
 const FAILURES_STEP: u32 = 500;
 
+/// Dead letters are kept this long.
+const LETTERS_AGE: Span = Span::from_secs(30 * 86_400);
+/// And so many of each tenant.
+const LETTERS_KEPT: u32 = 10_000;
+/// Dead letters forgotten in one step.
+const LETTERS_STEP: u32 = 500;
+
 /// Goes round the history again and again.
 pub struct Pruner {
     life: Arc<Incarnation>,
@@ -62,6 +69,7 @@ impl Pruner {
             self.forget_requests().await?;
             self.forget_failures().await?;
             self.forget_balance().await?;
+            self.forget_dead().await?;
         }
         Ok(is_over)
     }
@@ -107,6 +115,19 @@ impl Pruner {
             let (scores, plans) = (now.saturating_sub(SCORES_KEPT), now.saturating_sub(PLANS_KEPT));
             let forgotten = self.life.store.forget_balance(scores, plans, BALANCE_STEP).await?;
             if forgotten < u64::from(BALANCE_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets runs that failed for good long ago, and of each tenant those beyond its newest.
+    async fn forget_dead(&self) -> Result<(), StoreError> {
+        loop {
+            let before = self.life.db_now().saturating_sub(LETTERS_AGE);
+            let store = &self.life.store;
+            let forgotten = store.forget_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
+            metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
+            if forgotten < u64::from(LETTERS_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_core::chain::end_of_failed;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
+use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
 use evenkeel_core::run::{Event, RunState, step};
 use evenkeel_core::{Definition, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
@@ -13,6 +14,7 @@ use tracing::{error, info, warn};
 
 use crate::attempt::{refused, requeue_of};
 use crate::incarnation::Incarnation;
+use crate::pauser;
 
 /// Attempts taken over in one step.
 const STEP: u32 = 500;
@@ -147,8 +149,11 @@ impl Reaper {
                 let end = std::slice::from_ref(end);
                 self.life.meters.ended(end);
                 self.life.notices.ended(end);
-                self.life.events.tell(end.iter().map(NewEvent::run_ended));
+                self.life.events.tell(end.iter().flat_map(NewEvent::of_end));
             }
+        }
+        if pauser::counts(ends) {
+            self.life.failing.notify_one();
         }
     }
 
@@ -189,7 +194,10 @@ impl Reaper {
             let pause = definition.retry.pause_after(attempt.key.attempt);
             end_of_failed(definition, finished_at, pause)
         };
-        Finish { finished_at, then: definition.map_or(refused.then, end), ..refused }
+        let hook = definition.map_or(Hook::None, |definition| {
+            hook_of_dead(&definition.on_failure, DeathReason::WorkerLost)
+        });
+        Finish { finished_at, then: definition.map_or(refused.then, end), hook, ..refused }
     }
 
     /// Runs until the node stops.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, TenantNo, Timestamp};
-use evenkeel_store::{Now, Role, Scope, Signal, StaleTarget, Store, StoreError, Trigger, Triggered};
+use evenkeel_store::{
+    Now, Role, Scope, Signal, StaleTarget, Store, StoreError, Trigger, Triggered,
+};
 use tracing::{debug, info, warn};
 
 use crate::incarnation::Incarnation;

@@ -283,6 +283,7 @@ mod tests {
             priority: None,
             traces: Traces::default(),
             watch: false,
+            hook: evenkeel_store::Hook::None,
         }
     }
 

@@ -44,6 +44,6 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
            SELECT left(r.error, 4096) FROM run r
             WHERE r.scheduled_at = s.failed_at AND r.job_no = s.job_no AND r.status IN (3, 5)
             ORDER BY r.sequence DESC, r.attempt DESC LIMIT 1)
-       END AS last_error, j.number, j.target_no
+       END AS last_error, j.number, j.target_no, j.note
   FROM job j JOIN job_state s USING (job_no)
  WHERE j.id = ANY ($1::uuid[]) AND j.tenant_no = $2 AND j.standing <> 3;

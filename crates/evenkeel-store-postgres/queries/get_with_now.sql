@@ -7,7 +7,7 @@ SELECT j.job_no, j.id, j.tenant_no, j.about, j.definition, j.standing, s.generat
        s.last_good_end_at, s.failures, s.average_us, s.variance,
        coalesce(s.placed_at, j.created_at) AS since, s.fired,
        NULL::int8[] AS running, NULL::int8[] AS newest_waiting,
-       s.stopped_at, s.good_runs, s.bad_runs, NULL::text AS last_error, j.number, j.target_no,
+       s.stopped_at, s.good_runs, s.bad_runs, NULL::text AS last_error, j.number, j.target_no, j.note,
        (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS now,
        s.live = 0 AND coalesce(s.last_status NOT IN (3, 5), true) AS is_all
   FROM job j JOIN job_state s USING (job_no)

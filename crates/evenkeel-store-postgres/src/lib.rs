@@ -7,6 +7,7 @@
 mod access;
 mod balance;
 mod columns;
+mod dead;
 mod elsewhere;
 mod error;
 mod events;

@@ -92,6 +92,7 @@ fn finish(fire: &Fire) -> Finish {
         priority: None,
         traces: Traces::default(),
         watch: false,
+        hook: evenkeel_store::Hook::None,
     }
 }
 

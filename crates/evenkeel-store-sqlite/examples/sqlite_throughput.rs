@@ -182,6 +182,7 @@ impl Flow {
             priority: None,
             traces: Traces::default(),
             watch: false,
+            hook: evenkeel_store::Hook::None,
         });
         let ended = self.store.finish(self.node, finishes.collect(), DEFAULT_ALPHA).await?;
         anyhow::ensure!(ended.iter().all(|it| *it == FinishResult::Done));

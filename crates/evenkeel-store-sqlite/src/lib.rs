@@ -8,6 +8,7 @@
 mod access;
 mod balance;
 mod clock;
+mod dead;
 mod depths;
 mod ends;
 mod error;

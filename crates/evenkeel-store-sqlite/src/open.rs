@@ -16,7 +16,7 @@ const STATEMENTS: usize = 340;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 12] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -29,6 +29,7 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/0010_aging.sql"),
     include_str!("../migrations/0011_pools.sql"),
     include_str!("../migrations/0012_targets.sql"),
+    include_str!("../migrations/0013_dead.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

@@ -3,7 +3,7 @@
 use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
-use evenkeel_core::{RunKey, Slot, TenantNo, Timestamp};
+use evenkeel_core::{Origin, RunKey, Slot, TenantNo, Timestamp};
 use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing, Trigger};
 use rusqlite::{Connection, params};
 
@@ -13,7 +13,7 @@ use crate::ends::{ask_to_end, find_running, withdraw};
 use crate::error::Answer;
 use crate::jobs::{find_namesake, get, tell_scheduler};
 use crate::rows::{json, micros};
-use crate::{labels, openings, trigger, watch};
+use crate::{dead, labels, openings, trigger, watch};
 
 /// By how much the tenant's counts change.
 #[derive(Default)]
@@ -84,7 +84,7 @@ fn order_one(
         return Ok(Obeyed::NameTaken(other));
     }
     counted.change(job.standing, effect.standing);
-    stand(connection, &job, effect, now)?;
+    stand(connection, &job, &order.action, effect, now)?;
     let run = act(connection, &job, &order.action, now)?;
     let (running, withdrawn) = end(connection, &job, effect, now)?;
     let after = get(connection, tenant, order.id)?;
@@ -98,7 +98,13 @@ fn order_one(
 }
 
 /// What the job is from here on.
-fn stand(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> Answer<()> {
+fn stand(
+    connection: &Connection,
+    job: &Job,
+    action: &Action,
+    effect: Effect,
+    now: Timestamp,
+) -> Answer<()> {
     let stopped_at = match effect.standing {
         Standing::Active => None,
         Standing::Paused => Some(micros(job.stopped_at).unwrap_or(job.stop_at(now).as_micros())),
@@ -108,8 +114,12 @@ fn stand(connection: &Connection, job: &Job, effect: Effect, now: Timestamp) -> 
     connection.prepare_cached(include_str!("../queries/order_job.sql"))?.execute(params![
         job.no.0,
         effect.standing as u8,
-        now.as_micros()
+        now.as_micros(),
+        action.note()
     ])?;
+    if effect.standing != job.standing {
+        dead::forget_failing(connection, job.no)?;
+    }
     connection
         .prepare_cached(include_str!("../queries/order_job_state.sql"))?
         .execute(params![job.no.0, active, stopped_at])?;
@@ -124,7 +134,7 @@ fn act(
     now: Timestamp,
 ) -> Answer<Option<RunKey>> {
     match action {
-        Action::Pause | Action::Cancel => {}
+        Action::Pause | Action::Suspend { .. } | Action::Cancel => {}
         Action::Delete => labels::forget(connection, job.no)?,
         Action::Resume { next_at: Some(next_at) } => place(connection, job, Some(*next_at), now)?,
         // One that has no time left has none already, and nothing was decided anew.
@@ -133,12 +143,8 @@ fn act(
             if job.next_at.is_none() && next_at.is_some() {
                 place(connection, job, *next_at, now)?;
             }
-            return Ok(Some(trigger::begin(
-                connection,
-                job,
-                Trigger { n: *n, priority: None },
-                now,
-            )?));
+            let ask = Trigger { n: *n, priority: None };
+            return Ok(Some(trigger::begin(connection, job, Origin::Trigger, ask, now)?));
         }
         Action::Change(changed) => change(connection, job, changed, now)?,
     }

@@ -6,8 +6,8 @@ use evenkeel_store::{RunLink, run_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
-use crate::notes;
 use crate::rows::{key_from, key_params, link, link_columns};
+use crate::{dead, notes};
 
 /// Where a link is cut, so many rows of all jobs are searched for what is before it.
 const SEARCHED_MAX: i64 = 10_000;
@@ -41,7 +41,11 @@ pub(crate) fn purge(
         })
         .optional()?;
     let Some(past) = past else { return Ok(0) };
-    let (mut forgotten, mut next, mut left) = (0, past.head, Vec::new());
+    let letters = dead::purge(connection, past.job, limit)?;
+    if letters >= u64::from(limit) {
+        return Ok(letters);
+    }
+    let (mut forgotten, mut next, mut left) = (letters, past.head, Vec::new());
     while let Some(at) = next
         && forgotten < u64::from(limit)
     {

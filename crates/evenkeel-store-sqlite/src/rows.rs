@@ -116,6 +116,7 @@ pub(crate) fn job_from(connection: &Connection, row: &Row<'_>) -> Answer<Job> {
         good_runs: row.get::<_, i64>("good_runs")?.unsigned_abs(),
         bad_runs: row.get::<_, i64>("bad_runs")?.unsigned_abs(),
         last_error: last_error(connection, no, row)?,
+        note: row.get("note")?,
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn trigger(
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let key = begin(connection, &job, ask, resolve(now))?;
+    let key = begin(connection, &job, Origin::Trigger, ask, resolve(now))?;
     watch::touch(connection, job.no)?;
     Ok(Triggered::Accepted(key))
 }
@@ -34,12 +34,13 @@ pub(crate) fn trigger(
 pub(crate) fn begin(
     connection: &Connection,
     job: &Job,
+    origin: Origin,
     ask: Trigger,
     now: Timestamp,
 ) -> Answer<RunKey> {
     let tick = Span::from_micros(1);
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-    let sequence = free_sequence(connection, job.no, ask.n, at)?;
+    let sequence = free_sequence(connection, job.no, (origin, ask.n), at)?;
     let key = RunKey { sequence, ..RunKey::regular(job.no, at) };
     connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
         Shard::of(job.no).0,
@@ -57,12 +58,17 @@ pub(crate) fn begin(
     Ok(key)
 }
 
-/// The trigger number `n` of this microsecond, or the next one that nobody has.
-fn free_sequence(connection: &Connection, job: JobNo, n: u32, now: Timestamp) -> Answer<Sequence> {
+/// The number `n` of an origin in this microsecond, or the next one that nobody has.
+fn free_sequence(
+    connection: &Connection,
+    job: JobNo,
+    (origin, n): (Origin, u32),
+    now: Timestamp,
+) -> Answer<Sequence> {
     let mut is_taken =
         connection.prepare_cached(include_str!("../queries/trigger_is_taken.sql"))?;
     for step in 0..Sequence::NUMBERS {
-        let sequence = Sequence::new(Origin::Trigger, n.wrapping_add(step));
+        let sequence = Sequence::new(origin, n.wrapping_add(step));
         let taken: bool = is_taken
             .query_row(params![now.as_micros(), job.0, sequence.bits()], |row| row.get(0))?;
         if !taken {

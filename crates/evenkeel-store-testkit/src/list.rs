@@ -421,6 +421,7 @@ macro_rules! store_conformance {
         $crate::__balance_conformance! { $open }
         $crate::__queue_conformance! { $open }
         $crate::__target_conformance! { $open }
+        $crate::__dead_conformance! { $open }
     };
 }
 

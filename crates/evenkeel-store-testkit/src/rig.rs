@@ -10,8 +10,9 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
-    FireResult, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results,
-    Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered, Waited, WakeFire,
+    FireResult, Hook, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue,
+    Results, Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered, Waited,
+    WakeFire,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
@@ -223,6 +224,7 @@ impl Rig {
             priority: None,
             traces: Traces::default(),
             watch: false,
+            hook: Hook::None,
         }
     }
 

@@ -49,11 +49,13 @@ pub enum EventKind {
     RebalanceStarted,
     /// No more jobs are being moved; how it went is in its data.
     RebalanceFinished,
+    /// A run has failed for good and was put on the dead-letter list.
+    RunDead,
 }
 
 impl EventKind {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::JobCreated,
         Self::JobUpdated,
         Self::JobPaused,
@@ -67,6 +69,7 @@ impl EventKind {
         Self::DistributionDegraded,
         Self::RebalanceStarted,
         Self::RebalanceFinished,
+        Self::RunDead,
     ];
 
     /// Its number in a table.
@@ -95,6 +98,7 @@ impl EventKind {
             Self::DistributionDegraded => "distribution.degraded",
             Self::RebalanceStarted => "rebalance.started",
             Self::RebalanceFinished => "rebalance.finished",
+            Self::RunDead => "run.dead",
         }
     }
 }
@@ -330,6 +334,6 @@ mod tests {
             assert_eq!(EventKind::from_code(kind.code()), Some(kind));
         }
         assert_eq!(EventKind::from_code(-1), None);
-        assert_eq!(EventKind::from_code(13), None);
+        assert_eq!(EventKind::from_code(14), None);
     }
 }

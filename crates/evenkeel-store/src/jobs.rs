@@ -78,6 +78,8 @@ pub struct Job {
     pub retry_count: u16,
     /// Since when it is paused or cancelled, if it is.
     pub stopped_at: Option<Timestamp>,
+    /// Why it is paused, if somebody left a [note](crate::Action::Suspend).
+    pub note: Option<String>,
     /// So many of its attempts ended well.
     pub good_runs: u64,
     /// So many failed or took too long.
@@ -204,7 +206,8 @@ pub trait JobStore: Send + Sync {
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
     /// end that comes at the same time. Every order that is obeyed raises the job's generation. Another
     /// priority reaches what waits in the queue, but not what was given one of its own, and takes
-    /// nothing of what was waited.
+    /// nothing of what was waited. One that makes a job stand otherwise forgets how many of its runs
+    /// have [failed in a row](crate::DeadStore::list_failing).
     async fn order(
         &self,
         scope: &Scope,
@@ -212,7 +215,8 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Obeyed>, StoreError>;
 
-    /// Forgets up to `limit` attempts of a deleted job of the scope, and all that belongs to them.
+    /// Forgets up to `limit` dead letters and attempts of a deleted job of the scope, and all that
+    /// belongs to them.
     /// Says how many it forgot; fewer than `limit` means that nothing is left but runs that still
     /// go on. A run is forgotten whole or not at all, so it may be a few more than `limit`.
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError>;

@@ -10,6 +10,7 @@
 
 mod access;
 mod balance;
+mod dead;
 mod error;
 mod event_ring;
 mod events;
@@ -42,6 +43,10 @@ pub use access::{
 pub use balance::{
     BalanceStore, BeganRebalance, MOVES_MAX, MoveBatch, Moved, NOT_MADE, PARTS_FORGOTTEN,
     REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, RhythmCount, ScoreKept, Weighed,
+};
+pub use dead::{
+    DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, LETTER_ERROR_MAX, LETTERS_MAX,
+    Redriven,
 };
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;
@@ -96,6 +101,7 @@ pub use watch::{
 };
 
 pub use evenkeel_core::chain::Then;
+pub use evenkeel_core::on_failure::Hook;
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
@@ -136,6 +142,7 @@ pub trait Store:
     + BalanceStore
     + QueueStore
     + TargetStore
+    + DeadStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

@@ -29,6 +29,11 @@ pub enum Action {
     /// what waits is recorded as cancelled; nothing of it is claimed from here on, unless somebody
     /// asks for a run.
     Pause,
+    /// The same, with a note that people see as long as it lasts.
+    Suspend {
+        /// Why.
+        note: String,
+    },
     /// It goes on, from this next time on, if it has one; then its promise counts anew.
     Resume {
         /// Decided by [`resumed_at`](evenkeel_core::control::resumed_at).
@@ -56,7 +61,7 @@ impl Action {
     /// What it is to the job's state.
     pub const fn command(&self) -> Command {
         match self {
-            Self::Pause => Command::Pause,
+            Self::Pause | Self::Suspend { .. } => Command::Pause,
             Self::Resume { .. } => Command::Resume,
             Self::Cancel => Command::Cancel,
             Self::Retry { .. } => Command::Retry,
@@ -65,12 +70,20 @@ impl Action {
         }
     }
 
+    /// The note it leaves, as long as the job stands as it makes it stand.
+    pub fn note(&self) -> Option<&str> {
+        match self {
+            Self::Suspend { note } => Some(note),
+            _ => None,
+        }
+    }
+
     /// The next time it brings.
     pub fn next_at(&self) -> Option<Timestamp> {
         match self {
             Self::Resume { next_at } | Self::Retry { next_at, .. } => *next_at,
             Self::Change(change) => change.next_at.flatten(),
-            Self::Pause | Self::Cancel | Self::Delete => None,
+            Self::Pause | Self::Suspend { .. } | Self::Cancel | Self::Delete => None,
         }
     }
 }

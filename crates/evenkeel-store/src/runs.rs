@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobId, NodeNo, Progress, RunKey, Span, TenantNo, Timestamp};
@@ -108,6 +109,8 @@ pub struct Finish {
     pub traces: Traces,
     /// Its job is to be judged, even if it ended well.
     pub watch: bool,
+    /// What is done together with it.
+    pub hook: Hook,
 }
 
 /// What became of a finish.
@@ -301,6 +304,12 @@ pub trait RunStore: Send + Sync {
     /// the scheduler is told as of a changed job. It is also told of a job whose chain did not end
     /// well. An end neither moves nor stops a job whose promise counts only since after the
     /// attempt began: it was decided under an older schedule.
+    ///
+    /// What an end that is recorded has for a [`Finish::hook`] is done in the same transaction, unless
+    /// somebody wants the run ended: then its failure says nothing. A
+    /// [failure that counts](Hook::CountFailure) is one more in a row if no attempt of the job has
+    /// ended well since the last one that counted, else the first; when there are as many as named,
+    /// the job is one to be [paused](crate::DeadStore::list_failing). Of a job that is over none counts.
     ///
     /// Jobs whose attempt did not end well, those of ends with [`Finish::watch`], and those on the
     /// watch list are to be judged at once.

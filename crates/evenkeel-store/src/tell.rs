@@ -1,6 +1,7 @@
 //! Events of runs, made in one place: nodes and receivers of calls tell the same.
 
 use evenkeel_core::chain::Then;
+use evenkeel_core::on_failure::Hook;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{RunKey, TenantNo, Timestamp};
 use serde_json::{Map, Value, json};
@@ -46,6 +47,19 @@ impl NewEvent {
         }
         let at = end.finished_at;
         Self::of_run(EventKind::RunEnded, end.tenant, end.key, at, &Value::Object(data))
+    }
+
+    /// What is told of an end: that it has ended, and that its run was put on the dead-letter list.
+    pub fn of_end(end: &Finish) -> impl Iterator<Item = Self> + use<> {
+        let dead = match end.hook {
+            Hook::DeadLetter(reason) => {
+                let data = json!({"reason": reason, "status": RunStatus::from(end.outcome)});
+                let (tenant, at) = (end.tenant, end.finished_at);
+                Some(Self::of_run(EventKind::RunDead, tenant, end.key, at, &data))
+            }
+            Hook::None | Hook::CountFailure { .. } => None,
+        };
+        [Self::run_ended(end)].into_iter().chain(dead)
     }
 
     /// An attempt was withdrawn before it ran.

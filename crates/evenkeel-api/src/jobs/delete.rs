@@ -26,7 +26,7 @@ pub struct DeletedView {
     /// Executions that still run and were asked to end.
     #[schema(value_type = Vec<uuid::Uuid>)]
     pub still_running: Vec<RunId>,
-    /// So many executions of its history were forgotten, if that was asked for.
+    /// So many executions and dead letters of its history were forgotten, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purged: Option<u64>,
 }

@@ -114,17 +114,34 @@ pub struct JobDocument {
     pub executor_config: Option<Value>,
     /// Passed to the executor as it is, up to 256 KiB.
     pub payload: Option<Value>,
+    /// A whole rule for retries by its name, or by the number of the document that it is of:
+    /// `standard`, `interval` (`001`), `queue` (`002`), `deadline` (`003`), `cron_service` (`004`).
+    /// The fields below change single parts of it.
+    #[schema(
+        default = "standard",
+        pattern = "^(standard|interval|queue|deadline|cron_service|001|002|003|004)$"
+    )]
+    pub retry_policy: Option<String>,
     /// Tries after the first one; 1000 by default where `retry_backoff` is `stages` by default.
     #[schema(maximum = 1000, default = 3)]
     pub max_retries: Option<u16>,
-    /// The wait before the first retry; at most 3600 if it doubles.
+    /// The wait before the first retry; at most `retry_backoff_cap_seconds` if it doubles.
     #[schema(maximum = 2_592_000, default = 60)]
     pub retry_backoff_seconds: Option<u32>,
-    /// `exponential` (doubling, at most an hour), `fixed`, or `stages` (5 minutes, an hour, then 4
-    /// hours), which periodic jobs and those with `cron_schedule` have by default.
+    /// `exponential` (doubling), `fixed`, or `stages` (5 minutes, an hour, then 4 hours, unless
+    /// `retry_stages` says otherwise), which periodic jobs and those with `cron_schedule` have by default.
     #[schema(default = "exponential", pattern = "^(exponential|fixed|stages)$")]
     pub retry_backoff: Option<String>,
-    /// By how much chance makes a wait shorter or longer.
+    /// Waits that double never get longer than this.
+    #[schema(minimum = 1, maximum = 2_592_000, default = 3600)]
+    pub retry_backoff_cap_seconds: Option<u32>,
+    /// The waits one after the other, 1 to 50; the last one stays.
+    #[schema(example = json!(["5m", "1h", "4h"]))]
+    pub retry_stages: Option<Vec<String>>,
+    /// How chance changes a wait: not at all, to a shorter or longer one, or to a longer one.
+    #[schema(default = "symmetric", pattern = "^(none|symmetric|additive)$")]
+    pub retry_jitter: Option<String>,
+    /// By how much, in percent.
     #[schema(maximum = 100, default = 20)]
     pub retry_jitter_percent: Option<u8>,
     /// The longest silence of a body.
@@ -161,4 +178,22 @@ pub struct JobDocument {
     /// What becomes of a recurring job whose retries are used up.
     #[schema(default = "continue", pattern = "^(continue|stop)$")]
     pub on_exhausted: Option<String>,
+    /// What else is done when a run has failed for good.
+    pub on_failure: Option<OnFailureDocument>,
+}
+
+/// What is done when a run has failed and is not tried again.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"action": "pause", "after": 3, "note": "Ask the shop team."}))]
+pub struct OnFailureDocument {
+    /// Nothing, a pause of the job, or a place on the dead-letter list.
+    #[schema(required = true, nullable = false, pattern = "^(none|pause|dead_letter)$")]
+    pub action: Option<String>,
+    /// So many runs in a row must fail before the job is paused.
+    #[schema(minimum = 1, maximum = 1000, default = 3)]
+    pub after: Option<u16>,
+    /// For people: shown with the job as long as it is paused for this.
+    #[schema(max_length = 500)]
+    pub note: Option<String>,
 }

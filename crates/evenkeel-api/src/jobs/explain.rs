@@ -70,9 +70,24 @@ pub struct ReasonView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub earlier: Option<EarlierRun>,
+    /// What was left as a note for people, if it is paused because of its failures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl ReasonView {
+    /// A pause, with the note that was left when it began.
+    fn noted(self, note: Option<&str>) -> Self {
+        match note.filter(|_| self.code == "paused") {
+            Some(note) => Self {
+                message: format!("It is {note}. Resume it to give it a next time."),
+                note: Some(note.into()),
+                ..self
+            },
+            None => self,
+        }
+    }
+
     fn busy(self, busy: Option<Busy>) -> Self {
         let (overlap, earlier) = (busy.map(|it| it.overlap), busy.map(|it| it.earlier));
         Self { overlap, earlier, ..self }
@@ -155,6 +170,8 @@ impl From<JobExplanation> for ExplainView {
             .into_iter()
             .map(|why| ReasonView { message: why_words(&why, zone, now), ..why.into() })
             .collect();
+        let reasons: Vec<ReasonView> =
+            reasons.into_iter().map(|reason| reason.noted(job.note.as_deref())).collect();
         let words: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
         Self {
             job_id: job.id,

@@ -33,14 +33,14 @@ pub use commanded::CommandedView;
 pub use commands::{BulkCommandDocument, BulkOutcomeView, FilterDocument, RefusalView};
 pub use condition::{ConditionView, HistoryView};
 pub use delete::DeletedView;
-pub use document::JobDocument;
+pub use document::{JobDocument, OnFailureDocument};
 pub use explain::{ExplainView, ReasonView};
 pub use list::JobList;
 pub use next::{NextTimeView, NextTimesView};
 pub use schedule::{BlackoutView, HoursView, ScheduleForm, ScheduleView};
 pub use stats::JobStats;
 pub use trigger::{TriggerDocument, TriggeredView};
-pub use view::JobView;
+pub use view::{JobView, OnFailureView};
 
 pub(crate) use bulk::*;
 pub(crate) use cancel::*;

@@ -1,11 +1,11 @@
 //! A job as people see it.
 
-use evenkeel_commands::condition_of;
+use evenkeel_commands::{RetryWords, condition_of};
 use evenkeel_core::job::{OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::on_failure::OnFailure;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::retry::{Backoff, Jitter};
 use evenkeel_core::schedule::{Gap, Overlap};
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Schedule, Span, Timestamp};
@@ -15,6 +15,29 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::schedule::{BlackoutView, HoursView, OtherWords, ScheduleView};
+
+/// What is done when a run has failed for good.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct OnFailureView {
+    /// `none`, `pause` or `dead_letter`.
+    pub action: &'static str,
+    /// So many runs in a row must fail before it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u16>,
+    /// What people are told then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl From<OnFailure> for OnFailureView {
+    fn from(on_failure: OnFailure) -> Self {
+        match on_failure {
+            OnFailure::None => Self { action: "none", after: None, note: None },
+            OnFailure::Pause { after, note } => Self { action: "pause", after: Some(after), note },
+            OnFailure::DeadLetter => Self { action: "dead_letter", after: None, note: None },
+        }
+    }
+}
 
 /// A job.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -107,13 +130,23 @@ pub struct JobView {
     pub executor_config: Value,
     /// Passed to the executor as it is.
     pub payload: Value,
+    /// The preset that its retries are in every field: `standard`, `interval`, `queue`, `deadline` or
+    /// `cron_service`; null if they are none of these.
+    pub retry_policy: Option<&'static str>,
     /// Tries after the first one.
     pub max_retries: u16,
-    /// The wait before the first retry.
-    pub retry_backoff_seconds: u64,
     /// How the wait grows: `exponential`, `fixed` or `stages`.
     pub retry_backoff: &'static str,
-    /// By how much chance changes it.
+    /// The wait before the first retry.
+    pub retry_backoff_seconds: u64,
+    /// The longest wait, if it is `exponential`.
+    pub retry_backoff_cap_seconds: Option<u64>,
+    /// The waits one after the other, if there are `stages`; the last one stays.
+    #[schema(value_type = Option<Vec<String>>)]
+    pub retry_stages: Option<Vec<Span>>,
+    /// How chance changes it: `none`, `symmetric` (shorter or longer) or `additive` (longer).
+    pub retry_jitter: &'static str,
+    /// By how much, in percent.
     pub retry_jitter_percent: u8,
     /// The longest silence of a body.
     pub timeout_sec: u64,
@@ -147,6 +180,8 @@ pub struct JobView {
     /// What becomes of it when retries are used up: `continue` or `stop`.
     #[schema(value_type = String)]
     pub on_exhausted: OnExhausted,
+    /// What else is done then.
+    pub on_failure: OnFailureView,
     /// Its next regular time. Of a periodic job that runs it is the latest there can be.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_run_at: Option<Timestamp>,
@@ -205,6 +240,8 @@ pub struct JobView {
     /// Since when.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub paused_at: Option<Timestamp>,
+    /// Why, if it was paused because of its failures.
+    pub pause_note: Option<String>,
     /// When somebody ended it for good.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub cancelled_at: Option<Timestamp>,
@@ -229,11 +266,7 @@ impl JobView {
         let Job { about, definition, history, .. } = job;
         let other = OtherWords::from(&definition.schedule);
         let (interval_minutes, interval_type) = other.interval.unzip();
-        let (retry_backoff, wait) = match &definition.retry.backoff {
-            Backoff::Exponential { base, .. } => ("exponential", *base),
-            Backoff::Fixed { delay } => ("fixed", *delay),
-            Backoff::Stages { delays } => ("stages", delays.first().copied().unwrap_or(Span::ZERO)),
-        };
+        let retry = RetryWords::of(&definition.retry);
         Self {
             id: job.id,
             number: job.number,
@@ -273,13 +306,14 @@ impl JobView {
             executor_type: definition.executor.kind,
             executor_config: object(definition.executor.config),
             payload: definition.payload,
-            max_retries: definition.retry.max_retries,
-            retry_backoff_seconds: seconds(wait),
-            retry_backoff,
-            retry_jitter_percent: match definition.retry.jitter {
-                Jitter::None => 0,
-                Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
-            },
+            retry_policy: retry.policy,
+            max_retries: retry.max_retries,
+            retry_backoff: retry.backoff,
+            retry_backoff_seconds: retry.backoff_seconds,
+            retry_backoff_cap_seconds: retry.backoff_cap_seconds,
+            retry_stages: retry.stages,
+            retry_jitter: retry.jitter,
+            retry_jitter_percent: retry.jitter_percent,
             timeout_sec: seconds(definition.timeout),
             max_expected_duration: definition.max_expected_duration,
             max_allowed_duration: definition.max_allowed_duration,
@@ -292,6 +326,7 @@ impl JobView {
             on_lost_worker: definition.on_lost_worker,
             max_crashes: definition.max_crashes,
             on_exhausted: definition.on_exhausted,
+            on_failure: definition.on_failure.into(),
             next_run_at: job.next_at,
             last_run_at: history.last_start_at,
             last_end_at: history.last_end_at,
@@ -314,6 +349,7 @@ impl JobView {
             lock_acquired_at: job.running_since.filter(|_| job.running.is_some()),
             is_paused: job.standing == Standing::Paused,
             paused_at: job.stopped_at.filter(|_| job.standing == Standing::Paused),
+            pause_note: job.note,
             cancelled_at: job.stopped_at.filter(|_| job.standing == Standing::Cancelled),
             generation: job.generation,
             created_at: job.created_at,

@@ -45,6 +45,8 @@ async fn what_was_shown_can_be_put_back_and_nothing_is_written() {
         json!({"scheduling_period": "24h", "source_name": "example.com"}),
         json!({"schedule": "P1M", "blackout_periods": [{"start": "22:00", "end": "06:00"}]}),
         json!({"schedule": {"kind": "once", "at": "2031-01-01T00:00:00Z"}}),
+        json!({"schedule": "30m", "retry_policy": "cron_service", "on_failure": {"action": "pause"}}),
+        json!({"schedule": "30m", "retry_stages": ["1m", "2h"], "retry_jitter": "additive"}),
         json!({"schedule_enabled": false, "executor_type": "crawl", "url": "https://example.com/"}),
     ] {
         let job = world.create(more.clone()).await;

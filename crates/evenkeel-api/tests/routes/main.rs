@@ -1,5 +1,5 @@
 //! The HTTP interface, without a socket, on a store in memory.
-#![recursion_limit = "256"]
+#![recursion_limit = "512"]
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod access;
@@ -12,6 +12,7 @@ mod callbacks;
 mod changes;
 mod conditions;
 mod control;
+mod dead_letters;
 mod events;
 mod executions;
 mod figures;

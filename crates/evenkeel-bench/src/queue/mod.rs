@@ -148,6 +148,7 @@ async fn finish(
         results: Results::default(),
         then: Then::EndChain { stop_job: false, next_at: None },
         priority: None,
+        hook: evenkeel_store::Hook::None,
         traces: Traces::default(),
         watch: false,
     };

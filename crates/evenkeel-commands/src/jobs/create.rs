@@ -233,6 +233,7 @@ pub(crate) fn new_job(
         running: None,
         retry_count: 0,
         stopped_at: None,
+        note: None,
         good_runs: 0,
         bad_runs: 0,
         last_error: None,

@@ -24,8 +24,12 @@ pub const DEPTH_MAX: usize = 64;
 pub const CRASHES_MAX: u16 = 1000;
 /// The longest wait before a retry, if it is always the same.
 pub const FIXED_BACKOFF_SECONDS_MAX: u64 = 30 * 86_400;
-/// The longest wait before a retry, if it doubles: it never gets longer than this.
+/// The longest wait before a retry, if it doubles and nobody says how long it may get.
 pub const EXPONENTIAL_BACKOFF_SECONDS_MAX: u64 = 3600;
+/// Waits before retries that may be listed.
+pub const RETRY_STAGES_MAX: usize = 50;
+/// Characters in the note of a pause.
+pub const NOTE_CHARS_MAX: usize = 500;
 /// The longest silence of a body.
 pub const TIMEOUT_SECONDS_MAX: u64 = 30 * 86_400;
 /// The shortest limit of a duration or a delay.

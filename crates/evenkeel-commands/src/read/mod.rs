@@ -13,6 +13,7 @@ mod merge;
 mod misread;
 mod nodes;
 mod policy;
+mod retry;
 mod schedule;
 mod shape;
 mod strangers;

@@ -4,15 +4,14 @@ use evenkeel_core::job::{OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
 use evenkeel_core::schedule::Once;
 use evenkeel_core::{Definition, Schedule, Span};
 
 use super::fields::Fields;
 use super::limits::{
-    COST_MIN, CRASHES_MAX, EXPONENTIAL_BACKOFF_SECONDS_MAX, FIXED_BACKOFF_SECONDS_MAX,
-    POOL_CHARS_MAX, SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
+    COST_MIN, CRASHES_MAX, POOL_CHARS_MAX, SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
 };
+use super::retry;
 use crate::fault::shown;
 
 /// A definition whose policies are those of the document, and all else as by default.
@@ -32,7 +31,8 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
         fields.fault("max_expected_duration", message);
     }
     Definition {
-        retry: retry(fields, by_deadline),
+        retry: retry::read(fields, by_deadline),
+        on_failure: retry::on_failure(fields),
         on_exhausted: fields
             .word(
                 "on_exhausted",
@@ -94,75 +94,6 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
             .unwrap_or_default(),
         ..default
     }
-}
-
-fn retry(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
-    const FIELDS: [&str; 4] =
-        ["max_retries", "retry_backoff", "retry_backoff_seconds", "retry_jitter_percent"];
-    // All are asked for, so that all are known.
-    let said = FIELDS.map(|field| fields.value(field).is_some());
-    if by_deadline && !said.contains(&true) {
-        return RetryPolicy::deadline();
-    }
-    let default = RetryPolicy::standard();
-    let max_retries = fields
-        .number("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
-        .and_then(|number| u16::try_from(number).ok())
-        .unwrap_or(default.max_retries);
-    let growth = fields
-        .word(
-            "retry_backoff",
-            &[
-                ("exponential", Growth::Doubling),
-                ("fixed", Growth::None),
-                ("stages", Growth::Stages),
-            ],
-        )
-        .unwrap_or(Growth::Doubling);
-    let wait = fields.number("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX);
-    let chance = fields.number("retry_jitter_percent", 0..=100);
-    let jitter = match chance {
-        None if growth == Growth::Stages => Jitter::None,
-        None => default.jitter,
-        Some(0) => Jitter::None,
-        Some(percent) => Jitter::Symmetric { percent: u8::try_from(percent).unwrap_or(100) },
-    };
-    let backoff = match growth {
-        Growth::Doubling => doubling(fields, wait.unwrap_or(60)),
-        Growth::None => Backoff::Fixed { delay: Span::from_secs(wait.unwrap_or(60)) },
-        Growth::Stages => stages(fields, wait),
-    };
-    RetryPolicy { max_retries, backoff, jitter }
-}
-
-/// How waits grow.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Growth {
-    Doubling,
-    None,
-    Stages,
-}
-
-fn doubling(fields: &mut Fields<'_>, wait: u64) -> Backoff {
-    if wait > EXPONENTIAL_BACKOFF_SECONDS_MAX {
-        let message = format!(
-            "{wait} is more than {EXPONENTIAL_BACKOFF_SECONDS_MAX}, which doubling waits never \
-             exceed; for longer ones set \"retry_backoff\": \"fixed\""
-        );
-        fields.fault("retry_backoff_seconds", message);
-    }
-    let cap = Span::from_secs(EXPONENTIAL_BACKOFF_SECONDS_MAX);
-    Backoff::Exponential { base: Span::from_secs(wait), cap }
-}
-
-/// 5 minutes, 1 hour, then 4 hours.
-fn stages(fields: &mut Fields<'_>, wait: Option<u64>) -> Backoff {
-    if wait.is_some_and(|wait| wait != 300) {
-        let message =
-            "stages wait for 300 seconds first, then for 1 hour, then for 4; leave it out";
-        fields.fault("retry_backoff_seconds", message);
-    }
-    RetryPolicy::deadline().backoff
 }
 
 fn pool(fields: &mut Fields<'_>) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 33] = [
+const SET_BY_THE_SERVER: [&str; 34] = [
     "average_duration_ms",
     "average_good_duration",
     "cancelled_at",
@@ -29,6 +29,7 @@ const SET_BY_THE_SERVER: [&str; 33] = [
     "lock_token",
     "next_run_at",
     "number",
+    "pause_note",
     "paused_at",
     "run_count",
     "started_at",

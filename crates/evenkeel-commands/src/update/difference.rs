@@ -19,7 +19,15 @@ pub(super) fn difference(
         let before = seen.get(field);
         let value = match (manner, before) {
             // A schedule of another kind is another one.
-            (Manner::Patch, Some(before)) if field == "schedule" && other_kind(before, value) => {
+            (Manner::Patch, Some(before))
+                if field == "schedule" && is_other(before, value, "kind") =>
+            {
+                value.clone()
+            }
+            // What is done otherwise has nothing of what was done before.
+            (Manner::Patch, Some(before))
+                if field == "on_failure" && is_other(before, value, "action") =>
+            {
                 value.clone()
             }
             (Manner::Patch, Some(before)) => patched(before, value),
@@ -46,9 +54,9 @@ pub(super) fn difference(
     if faults.is_empty() { Ok(changed) } else { Err(faults) }
 }
 
-fn other_kind(before: &Value, change: &Value) -> bool {
-    let kind = change.get("kind");
-    kind.is_some() && kind != before.get("kind")
+fn is_other(before: &Value, change: &Value, name: &str) -> bool {
+    let said = change.get(name);
+    change.is_null() || said.is_some() && said != before.get(name)
 }
 
 /// An object with the changes of another laid over it.

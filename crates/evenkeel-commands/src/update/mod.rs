@@ -86,23 +86,7 @@ fn redefined(job: &Job, spec: JobSpec, changed: &Map<String, Value>, now: Timest
     } else {
         old.schedule.clone()
     };
-    let retry = RetryPolicy {
-        max_retries: if speaks_of(&["max_retries"]) {
-            new.retry.max_retries
-        } else {
-            old.retry.max_retries
-        },
-        backoff: if speaks_of(&["retry_backoff", "retry_backoff_seconds"]) {
-            new.retry.backoff
-        } else {
-            old.retry.backoff.clone()
-        },
-        jitter: if speaks_of(&["retry_jitter_percent"]) {
-            new.retry.jitter
-        } else {
-            old.retry.jitter
-        },
-    };
+    let retry = retried(&old.retry, new.retry.clone(), &speaks_of);
     Definition {
         schedule,
         retry,
@@ -111,6 +95,25 @@ fn redefined(job: &Job, spec: JobSpec, changed: &Map<String, Value>, now: Timest
         concurrency_key: old.concurrency_key.clone(),
         concurrency_limit: old.concurrency_limit,
         ..new
+    }
+}
+
+/// When a failed run is tried again, from what was and what was read.
+fn retried(
+    old: &RetryPolicy,
+    new: RetryPolicy,
+    speaks_of: &impl Fn(&[&str]) -> bool,
+) -> RetryPolicy {
+    const BACKOFF: [&str; 4] =
+        ["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds", "retry_stages"];
+    if speaks_of(&["retry_policy"]) {
+        return new;
+    }
+    let jitter = speaks_of(&["retry_jitter", "retry_jitter_percent"]);
+    RetryPolicy {
+        max_retries: if speaks_of(&["max_retries"]) { new.max_retries } else { old.max_retries },
+        backoff: if speaks_of(&BACKOFF) { new.backoff } else { old.backoff.clone() },
+        jitter: if jitter { new.jitter } else { old.jitter },
     }
 }
 

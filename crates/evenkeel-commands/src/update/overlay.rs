@@ -23,8 +23,16 @@ pub(super) const SCHEDULE_FIELDS: [&str; 10] = [
 const CRON_FIELDS: [&str; 3] = ["cron_expression", "cron_schedule", "schedule_time"];
 
 /// How a job is tried again.
-const RETRY_FIELDS: [&str; 4] =
-    ["max_retries", "retry_backoff", "retry_backoff_seconds", "retry_jitter_percent"];
+pub(super) const RETRY_FIELDS: [&str; 8] = [
+    "retry_policy",
+    "max_retries",
+    "retry_backoff",
+    "retry_backoff_seconds",
+    "retry_backoff_cap_seconds",
+    "retry_stages",
+    "retry_jitter",
+    "retry_jitter_percent",
+];
 
 /// The document `base` with the changes; `seen` is what the job was shown as.
 pub(super) fn overlay(
@@ -45,6 +53,7 @@ pub(super) fn overlay(
     if changed.contains_key("tz") {
         base.remove("timezone");
     }
+    make_room_for_retries(&mut base, &changed);
     // What is not spoken of stays, whatever a document could say of it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         RETRY_FIELDS.iter().for_each(|field| drop(base.remove(*field)));
@@ -58,6 +67,30 @@ pub(super) fn overlay(
         }
     }
     Ok(base)
+}
+
+/// Takes away what would contradict what is said about retries: a preset is meant with all its
+/// fields, and waits that grow otherwise have other fields.
+fn make_room_for_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
+    let said = |field: &str| changed.get(field).filter(|value| !value.is_null());
+    let mut remove = |fields: &[&str]| fields.iter().for_each(|field| drop(base.remove(*field)));
+    if said("retry_policy").is_some() {
+        remove(&RETRY_FIELDS);
+    }
+    if said("retry_stages").is_some() {
+        remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
+    }
+    if let Some(growth) = said("retry_backoff") {
+        remove(&["retry_backoff_cap_seconds", "retry_stages"]);
+        if growth == "stages" {
+            remove(&["retry_backoff_seconds"]);
+        }
+    }
+    if let Some(kind) = said("retry_jitter")
+        && (kind == "none" || base.get("retry_jitter_percent") == Some(&Value::from(0)))
+    {
+        base.remove("retry_jitter_percent");
+    }
 }
 
 /// Makes room for what is said about the schedule, and adds what it takes from the one before.

@@ -1,5 +1,7 @@
 //! Changes and what they make of a job.
 
+use evenkeel_core::on_failure::OnFailure;
+use evenkeel_core::retry::{Backoff, Jitter};
 use evenkeel_core::schedule::{CalendarInterval, CronSchedule, Interval};
 use evenkeel_core::{JobId, Schedule, Span};
 use serde_json::json;
@@ -162,10 +164,7 @@ fn two_fields_change_and_the_rhythm_stays() {
     let definition = changed.definition.unwrap();
     assert_eq!(definition.retry.max_retries, 5);
     assert_eq!(definition.schedule, job.definition.schedule);
-    let expected = evenkeel_core::retry::Backoff::Exponential {
-        base: Span::from_secs(120),
-        cap: Span::from_secs(3600),
-    };
+    let expected = Backoff::Exponential { base: Span::from_secs(120), cap: Span::from_secs(3600) };
     assert_eq!(
         (definition.retry.backoff, definition.retry.jitter),
         (expected, job.definition.retry.jitter)
@@ -369,4 +368,39 @@ fn only_hours_that_the_next_time_is_outside_of_move_a_job() {
     assert!(patch(&job, window(hour + 3)).next_at.is_some());
     let exact = patch(&job, json!({"exact": true}));
     assert!(exact.next_at.is_some(), "it is not where its slot begins");
+}
+
+#[test]
+fn a_preset_that_is_named_is_meant_whole_and_the_rest_stays_otherwise() {
+    let job = noop(json!({"interval_minutes": 30, "max_retries": 7, "retry_jitter": "additive"}));
+    let retry = |change: Value| patch(&job, change).definition.unwrap().retry;
+    assert_eq!(retry(json!({"retry_policy": "002"})), RetryPolicy::queue());
+    let fewer = retry(json!({"retry_policy": "cron_service", "max_retries": 1}));
+    assert_eq!(fewer, RetryPolicy { max_retries: 1, ..RetryPolicy::cron_service() });
+    let old = &job.definition.retry;
+    let fixed = retry(json!({"retry_backoff": "fixed"}));
+    let backoff = Backoff::Fixed { delay: Span::from_secs(60) };
+    assert_eq!(fixed, RetryPolicy { backoff, ..old.clone() });
+    let stages = retry(json!({"retry_stages": ["1m", "1h"]}));
+    let delays = vec![Span::from_secs(60), Span::from_secs(3600)];
+    assert_eq!(stages, RetryPolicy { backoff: Backoff::Stages { delays }, ..old.clone() });
+    let capped = retry(json!({"retry_backoff_cap_seconds": 600}));
+    let backoff = Backoff::Exponential { base: Span::from_secs(60), cap: Span::from_secs(600) };
+    assert_eq!(capped, RetryPolicy { backoff, ..old.clone() });
+    assert_eq!(retry(json!({"retry_jitter": "none"})).jitter, Jitter::None);
+    let even = noop(json!({"interval_minutes": 30, "retry_policy": "interval"}));
+    let jitter = patch(&even, json!({"retry_jitter": "additive"})).definition.unwrap().retry.jitter;
+    assert_eq!(jitter, Jitter::Additive { percent: 20 });
+}
+
+#[test]
+fn another_action_on_failure_has_nothing_of_the_one_before() {
+    let pause = json!({"action": "pause", "after": 5, "note": "x"});
+    let job = noop(json!({"interval_minutes": 30, "on_failure": pause}));
+    let changed = |change: Value| patch(&job, change).definition.unwrap().on_failure;
+    let dead = json!({"on_failure": {"action": "dead_letter"}});
+    assert_eq!(changed(dead), OnFailure::DeadLetter);
+    let sooner = changed(json!({"on_failure": {"after": 2}}));
+    assert_eq!(sooner, OnFailure::Pause { after: 2, note: Some("x".into()) });
+    assert_eq!(changed(json!({"on_failure": null})), OnFailure::None);
 }

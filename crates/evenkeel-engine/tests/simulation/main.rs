@@ -12,6 +12,7 @@ mod calm;
 mod checker;
 mod commanded;
 mod downtime;
+mod failures;
 mod faulty;
 mod policies;
 mod promises;

@@ -19,6 +19,10 @@ use evenkeel_store::{
 };
 use uuid::Uuid;
 
+pub(crate) use order::read_clock;
+pub(crate) use read::get_jobs;
+pub(crate) use trigger::free_keys;
+
 use crate::PostgresStore;
 
 #[async_trait]
@@ -79,7 +83,7 @@ impl JobStore for PostgresStore {
         self.api
             .run(args, |connection, args| async move {
                 let (ids, tenant) = &*args;
-                read::get_jobs(&connection, ids, *tenant).await
+                get_jobs(&connection, ids, *tenant).await
             })
             .await
     }

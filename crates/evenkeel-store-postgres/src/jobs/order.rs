@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::status::Effect;
-use evenkeel_core::{JobId, JobNo, RunKey, Timestamp};
+use evenkeel_core::status::{Command, Effect};
+use evenkeel_core::{JobId, JobNo, Origin, RunKey, Timestamp};
 use evenkeel_store::{
     Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError,
 };
@@ -96,8 +96,9 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let found = found.collect::<Tried<Vec<(i64, Uuid)>>>()?;
-    let withdraws =
-        |order: &&Order| matches!(order.action, Action::Pause | Action::Cancel | Action::Delete);
+    let withdraws = |order: &&Order| {
+        matches!(order.action.command(), Command::Pause | Command::Cancel | Command::Delete)
+    };
     let stopped: HashSet<Uuid> =
         args.orders.iter().filter(withdraws).map(|order| order.id.0).collect();
     let stopped = found.iter().filter(|(_, id)| stopped.contains(id));
@@ -131,7 +132,7 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
 }
 
 /// Later than whatever was waited for.
-pub(super) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
+pub(crate) async fn read_clock(connection: &Connection, now: Option<i64>) -> Tried<i64> {
     let row = connection.row(include_str!("../../queries/now.sql"), &[&now]).await?;
     Ok(get(&row, 0)?)
 }
@@ -197,7 +198,7 @@ async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tri
     };
     let begun = plans.iter().filter_map(|plan| Some((plan.job, number(&plan.order.action)?)));
     let wanted: Vec<(&Job, u32)> = begun.collect();
-    let mut free = free_keys(connection, &wanted, now).await?.into_iter();
+    let mut free = free_keys(connection, Origin::Trigger, &wanted, now).await?.into_iter();
     for plan in plans.iter_mut().filter(|plan| number(&plan.order.action).is_some()) {
         plan.run = free.next();
     }

@@ -44,7 +44,7 @@ impl Plan<'_> {
                 (self.job.next_at.is_none() && next_at.is_some()).then_some(*next_at)
             }
             Action::Change(change) => change.next_at,
-            Action::Pause | Action::Cancel | Action::Delete => None,
+            Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => None,
         }
     }
 
@@ -117,6 +117,7 @@ async fn write_jobs(
             change.and_then(|change| change.definition.as_ref()).map(definition_text).transpose()
         })
         .collect::<Result<Vec<Option<String>>, _>>()?;
+    let notes: Vec<Option<&str>> = plans.iter().map(|plan| plan.order.action.note()).collect();
     connection
         .change(
             include_str!("../../queries/order_write_jobs.sql"),
@@ -130,6 +131,7 @@ async fn write_jobs(
                 &sources,
                 &definitions,
                 &targets,
+                &notes,
             ],
         )
         .await?;
@@ -177,13 +179,20 @@ async fn write_states(
     Ok(())
 }
 
-/// Keeps the tenant's counts, and forgets what others were to be told of jobs that are over.
+/// Keeps the tenant's counts, and forgets what others were to be told of jobs that are over, and how
+/// many runs in a row have failed of jobs that stand otherwise now.
 pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i32) -> Tried<()> {
     let over = plans.iter().filter(|plan| plan.effect.ends_running);
     let over: Vec<i64> = over.map(|plan| plan.job.no.0).collect();
     if !over.is_empty() {
         let sql = include_str!("../../queries/order_forget_changes.sql");
         connection.change(sql, &[&over]).await?;
+    }
+    let anew = plans.iter().filter(|plan| plan.effect.standing != plan.job.standing);
+    let anew: Vec<i64> = anew.map(|plan| plan.job.no.0).collect();
+    if !anew.is_empty() {
+        let sql = include_str!("../../queries/forget_failing.sql");
+        connection.change(sql, &[&anew]).await?;
     }
     let more = |standing: Standing| -> i64 {
         let is = |other: Standing| i64::from(other == standing);

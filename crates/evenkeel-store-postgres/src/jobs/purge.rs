@@ -49,13 +49,18 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
         return Ok(0);
     };
     let job_no: i64 = get(&row, 0)?;
+    let sql = include_str!("../../queries/purge_dead.sql");
+    let letters = connection.change(sql, &[&job_no, &i64::from(args.limit)]).await?;
+    if letters >= u64::from(args.limit) {
+        return Ok(letters);
+    }
     let look = include_str!("../../queries/purge_look.sql");
     let rows = connection.rows(look, &[&job_no, &depth]).await?;
     let (mut gone, mut left, mut rest) = (Vec::new(), Vec::new(), None);
     let mut attempts = 0;
     for row in &rows {
         let chain = chain(row)?;
-        if attempts >= u64::from(args.limit) {
+        if letters + attempts >= u64::from(args.limit) {
             rest = Some(chain);
             break;
         }
@@ -70,7 +75,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<u64> {
     if !left.iter().all(|chain| locked.contains(chain)) {
         return Err(Failure::Again);
     }
-    let mut forgotten = forget(connection, job_no, &gone).await?;
+    let mut forgotten = letters + forget(connection, job_no, &gone).await?;
     relink(connection, job_no, &left, rest).await?;
     if rest.is_none() && forgotten < u64::from(args.limit) {
         let sql = include_str!("../../queries/purge_kept.sql");

@@ -21,12 +21,12 @@ pub(super) async fn get_with_now(
 ) -> Tried<Option<(Job, Timestamp)>> {
     let sql = include_str!("../../queries/get_with_now.sql");
     let Some(row) = connection.maybe_row(sql, &[&id, &tenant]).await? else { return Ok(None) };
-    let (now, is_all) = (time(&row, 32)?, get::<bool>(&row, 33)?);
+    let (now, is_all) = (time(&row, 33)?, get::<bool>(&row, 34)?);
     let job = if is_all { Some(read_job(&row)?) } else { get_job(connection, id, tenant).await? };
     Ok(job.map(|job| (job, now)))
 }
 
-pub(super) async fn get_jobs(
+pub(crate) async fn get_jobs(
     connection: &Connection,
     ids: &[Uuid],
     tenant: i32,
@@ -90,6 +90,7 @@ pub(super) fn read_job(row: &Row) -> Tried<Job> {
         good_runs: u64::from(get::<i32>(row, 27)?.max(0).cast_unsigned()),
         bad_runs: u64::from(get::<i32>(row, 28)?.max(0).cast_unsigned()),
         last_error: get(row, 29)?,
+        note: get(row, 32)?,
     })
 }
 

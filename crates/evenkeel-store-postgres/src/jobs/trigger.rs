@@ -78,7 +78,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let keys = free_keys(connection, &[(&job, args.n)], now).await?;
+    let keys = free_keys(connection, Origin::Trigger, &[(&job, args.n)], now).await?;
     let key = *keys.first().ok_or(Failure::Again)?;
     let sql = include_str!("../../queries/trigger_open.sql");
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
@@ -89,8 +89,9 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
 /// Keys of runs that begin now, one for each job: with its number, or the next one that nobody has.
 /// Of a paused job it is for a moment after the pause, so that it is not stopped with what was
 /// before.
-pub(super) async fn free_keys(
+pub(crate) async fn free_keys(
     connection: &Connection,
+    origin: Origin,
     wanted: &[(&Job, u32)],
     now: i64,
 ) -> Tried<Vec<RunKey>> {
@@ -110,9 +111,9 @@ pub(super) async fn free_keys(
     let free = |job: &Job, n: u32| {
         let numbers = (0..Sequence::NUMBERS).map(|more| n.wrapping_add(more));
         numbers
-            .map(|n| Sequence::new(Origin::Trigger, n))
+            .map(|n| Sequence::new(origin, n))
             .find(|one| !taken.contains(&(job.no.0, sequence(*one))))
-            .unwrap_or(Sequence::new(Origin::Trigger, n))
+            .unwrap_or(Sequence::new(origin, n))
     };
     let keys = wanted.iter().zip(at);
     Ok(keys.map(|((job, n), at)| first_attempt(job.no.0, at, free(job, *n))).collect())

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use evenkeel_core::NodeNo;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Finish, FinishResult, Results, StoreError, Then, Traces};
+use evenkeel_store::{Finish, FinishResult, Hook, Results, StoreError, Then, Traces};
 use tokio_postgres::Row;
 
-use super::traces;
+use super::{hooks, traces};
 use crate::PostgresStore;
 use crate::balance::count_ended;
 use crate::columns::{KeyColumns, fence, get, micros, priority, slot, span_micros, text};
@@ -33,7 +33,8 @@ pub(super) async fn finish(
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |finish| finish.key.job_no);
             let leaves_traces = args.batch.iter().any(|end| end.traces != Traces::default());
-            let is_lone = !leaves_traces && !args.batch.iter().any(stops_job);
+            let does_more = |end: &Finish| stops_job(end) || end.hook != Hook::None;
+            let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
             match &rounds[..] {
                 // A lone statement is a transaction.
                 [] | [_] if is_lone => run(&connection, &args, &rounds).await,
@@ -59,9 +60,16 @@ async fn run(
         };
         let ended: Vec<i64> = get::<Option<Vec<i64>>>(&row, 0)?.unwrap_or_default();
         if ended.len() == round.len() {
+            hooks::obey(connection, &finishes).await?;
             continue;
         }
         let ended: HashSet<i64> = ended.into_iter().collect();
+        let done: Vec<&Finish> = finishes
+            .iter()
+            .filter(|finish| ended.contains(&finish.key.job_no.0))
+            .copied()
+            .collect();
+        hooks::obey(connection, &done).await?;
         let before = columns.find_ended(connection, args.node).await?;
         for (at, finish) in round.iter().zip(&finishes) {
             let job = finish.key.job_no.0;

@@ -4,6 +4,7 @@ mod cancel;
 mod choose;
 mod claim;
 mod finish;
+mod hooks;
 mod list;
 pub(crate) mod owned;
 mod prune;

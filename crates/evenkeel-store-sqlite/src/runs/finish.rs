@@ -3,7 +3,7 @@
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, History, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{CheckpointFate, Finish, FinishResult, Then, Traces, sql_time};
+use evenkeel_store::{CheckpointFate, Finish, FinishResult, Hook, Then, Traces, sql_time};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
@@ -13,7 +13,7 @@ use crate::fire::by_job;
 use crate::jobs::mark_changed;
 use crate::queue::weight;
 use crate::rows::{key_params, micros};
-use crate::{notes, watch};
+use crate::{dead, notes, watch};
 
 /// The statements of the hot path, looked up once for a whole batch.
 struct Statements<'c> {
@@ -108,6 +108,9 @@ fn finish_one(
         good_at,
         failed_at,
     ])?;
+    if finish.hook != Hook::None && is_asked_to_end(connection, node.0, finish.key)?.is_none() {
+        dead::obey_hook(connection, finish)?;
+    }
     // What was decided under an older schedule neither moves nor stops the job.
     if let Then::EndChain { stop_job, next_at } = finish.then
         && (stop_job || next_at.is_some())

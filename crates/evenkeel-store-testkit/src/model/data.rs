@@ -61,6 +61,8 @@ pub(super) struct Data {
     pub targets: super::targets::Targets,
     pub next_targets: BTreeMap<TenantNo, i64>,
     pub scores: super::balance::Scores,
+    pub letters_of_dead: super::dead::Letters,
+    pub failing: BTreeMap<JobNo, super::dead::Failing>,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
@@ -101,6 +103,8 @@ pub(super) struct JobRow {
     pub standing: Standing,
     /// When it was paused, cancelled or deleted, if it was.
     pub stopped_at: Option<Timestamp>,
+    /// Why it is paused.
+    pub note: Option<String>,
     pub generation: i32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -31,9 +31,9 @@ impl Data {
         let asked_to_end = self.cancellations.contains_key(&(node, key));
         run.status = finish.outcome.into();
         run.finished_at = Some(finish.finished_at);
-        run.results = finish.results;
+        run.results = finish.results.clone();
         self.release(node, key);
-        self.settle(key, finish.traces);
+        self.settle(key, finish.traces.clone());
 
         let job = self.job(key.job_no);
         let outcome = finish.outcome;
@@ -64,6 +64,9 @@ impl Data {
                 true
             }
         };
+        if !asked_to_end {
+            self.obey_hook(&finish);
+        }
         if over {
             self.end_chain(key.job_no);
         }

@@ -57,6 +57,7 @@ impl Data {
             text,
             standing: Standing::Active,
             stopped_at: None,
+            note: None,
             generation: 1,
             created_at: now,
             updated_at: now,
@@ -128,6 +129,7 @@ impl Data {
             running: running.map(|(key, _)| key),
             retry_count: newest.map_or(0, |key| key.attempt.0),
             stopped_at: job.stopped_at,
+            note: job.note.clone(),
             good_runs: job.good_runs,
             bad_runs: job.bad_runs,
             last_error: self.last_error(job),
@@ -191,20 +193,19 @@ impl Data {
         if !job.definition.overlap.may_start(job.live) {
             return Triggered::Busy;
         }
-        let key = self.begin_run(no, ask, now);
+        let key = self.begin_run(no, Origin::Trigger, ask, now);
         self.touch(no);
         Triggered::Accepted(key)
     }
 
     /// A chain that somebody asked for waits from here on.
-    pub fn begin_run(&mut self, no: JobNo, ask: Trigger, now: Timestamp) -> RunKey {
+    pub fn begin_run(&mut self, no: JobNo, origin: Origin, ask: Trigger, now: Timestamp) -> RunKey {
         let Trigger { n, priority } = ask;
         let job = self.job(no);
         job.live += 1;
         let tick = Span::from_micros(1);
         let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-        let key_of =
-            |n| RunKey { sequence: Sequence::new(Origin::Trigger, n), ..RunKey::regular(no, at) };
+        let key_of = |n| RunKey { sequence: Sequence::new(origin, n), ..RunKey::regular(no, at) };
         let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
         let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
         self.add_wake(key, at, priority);

@@ -9,6 +9,7 @@ mod access;
 mod balance;
 mod cancel;
 mod data;
+mod dead;
 mod depths;
 mod ends;
 mod events;

@@ -1,7 +1,7 @@
 //! What people ask of jobs that exist.
 
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, JobId, JobNo, RunKey, Shard, Timestamp};
+use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Shard, Timestamp};
 use evenkeel_store::{
     Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError, Trigger,
 };
@@ -38,8 +38,12 @@ impl Data {
             return Ok(Obeyed::Stale(Box::new(job)));
         }
         let mut run = None;
+        if effect.standing != job.standing {
+            self.job(no).note = order.action.note().map(Into::into);
+            self.failing.remove(&no);
+        }
         match order.action {
-            Action::Pause | Action::Cancel | Action::Delete => {
+            Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
                 self.stop(no, effect.standing, now);
             }
             Action::Resume { next_at } => {
@@ -55,7 +59,8 @@ impl Data {
                 if job.next_at.is_none() && next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }
-                run = Some(self.begin_run(no, Trigger { n, priority: None }, now));
+                let ask = Trigger { n, priority: None };
+                run = Some(self.begin_run(no, Origin::Trigger, ask, now));
             }
             Action::Change(change) => {
                 if let Some(other) = self.change(scope, no, *change, now)? {
@@ -143,7 +148,7 @@ impl Data {
         let deleted = deleted.filter(|job| job.tenant == scope.tenant && job.is_deleted());
         let Some(job) = deleted else { return 0 };
         let (no, chains) = (job.no, job.chains.clone());
-        let mut forgotten = 0;
+        let mut forgotten = self.purge_dead(no, limit);
         for chain in chains.iter().rev() {
             if forgotten >= u64::from(limit) {
                 break;

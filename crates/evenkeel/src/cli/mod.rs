@@ -6,6 +6,7 @@ mod balance;
 mod bench;
 mod completions;
 mod context;
+mod dead_letters;
 mod events;
 mod failures;
 mod import;
@@ -67,6 +68,8 @@ pub enum Command {
     /// Show the nodes of the cluster, and which pools each serves
     #[command(after_help = nodes::EXAMPLES)]
     Nodes(nodes::NodesArgs),
+    /// See runs that failed for good, run them again or throw them away
+    DeadLetters(dead_letters::DeadLettersArgs),
     /// Draw how load is spread over the day
     #[command(after_help = balance::DISTRIBUTION_EXAMPLES)]
     Distribution(balance::DistributionArgs),
@@ -110,6 +113,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Run(args) => run::run(&context, args),
         Command::Failures(args) => failures::run(&context, args),
         Command::Nodes(args) => nodes::run(&context, args),
+        Command::DeadLetters(args) => dead_letters::run(&context, args),
         Command::Distribution(args) => balance::run_distribution(&context, args),
         Command::Rebalance(args) => balance::run_rebalance(&context, *args),
         Command::Page(args) => page::run(&context, args),

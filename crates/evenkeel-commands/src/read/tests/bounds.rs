@@ -2,6 +2,8 @@
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::job::Bounds;
+use evenkeel_core::on_failure::OnFailure;
+use evenkeel_core::retry::{Backoff, Jitter};
 use evenkeel_core::schedule::{Dst, Gap, Overlap};
 
 use super::*;
@@ -132,4 +134,76 @@ fn what_a_run_costs_is_a_length_of_time() {
     for wrong in [json!(90), json!("0s"), json!("400d"), json!("much")] {
         assert_eq!(cost(wrong).unwrap_err()[0].field, "cost");
     }
+}
+
+#[test]
+fn retries_are_named_by_a_preset_and_changed_field_by_field() {
+    let retry = |more| read(&noop(more)).unwrap().definition.retry;
+    for (name, number, preset) in [
+        ("standard", None, RetryPolicy::standard()),
+        ("interval", Some("001"), RetryPolicy::interval()),
+        ("queue", Some("002"), RetryPolicy::queue()),
+        ("deadline", Some("003"), RetryPolicy::deadline()),
+        ("cron_service", Some("004"), RetryPolicy::cron_service()),
+    ] {
+        for name in [Some(name), number].into_iter().flatten() {
+            assert_eq!(retry(json!({"retry_policy": name})), preset, "{name}");
+        }
+    }
+    let queue = RetryPolicy::queue();
+    let changed = retry(json!({"retry_policy": "queue", "max_retries": 1000}));
+    assert_eq!(changed, RetryPolicy { max_retries: 1000, ..queue.clone() });
+    let changed = retry(json!({"retry_policy": "queue", "retry_backoff_seconds": 5}));
+    let cap = Span::from_secs(86_400);
+    let backoff = Backoff::Exponential { base: Span::from_secs(5), cap };
+    assert_eq!(changed, RetryPolicy { backoff, ..queue });
+    let cron = RetryPolicy::cron_service();
+    let changed = retry(json!({"retry_policy": "004", "retry_jitter_percent": 50}));
+    assert_eq!(changed, RetryPolicy { jitter: Jitter::Additive { percent: 50 }, ..cron.clone() });
+    let changed = retry(json!({"retry_policy": "004", "retry_jitter": "none"}));
+    assert_eq!(changed, RetryPolicy { jitter: Jitter::None, ..cron });
+    let stages = retry(json!({"retry_stages": ["90s", "1h"]}));
+    let delays = vec![Span::from_secs(90), Span::from_secs(3600)];
+    assert_eq!(stages.backoff, Backoff::Stages { delays });
+}
+
+#[test]
+fn retries_that_contradict_themselves_are_refused() {
+    for (more, field) in [
+        (json!({"retry_policy": "005"}), "retry_policy"),
+        (json!({"max_retries": 1001}), "max_retries"),
+        (json!({"retry_backoff_seconds": 3601}), "retry_backoff_seconds"),
+        (
+            json!({"retry_backoff": "fixed", "retry_backoff_cap_seconds": 9}),
+            "retry_backoff_cap_seconds",
+        ),
+        (json!({"retry_backoff": "fixed", "retry_stages": ["1m"]}), "retry_stages"),
+        (json!({"retry_stages": []}), "retry_stages"),
+        (json!({"retry_stages": ["1m", 60]}), "retry_stages"),
+        (json!({"retry_stages": ["1m"], "retry_backoff_seconds": 61}), "retry_backoff_seconds"),
+        (json!({"retry_jitter": "none", "retry_jitter_percent": 5}), "retry_jitter_percent"),
+        (json!({"on_failure": "pause"}), "on_failure"),
+        (json!({"on_failure": {}}), "on_failure.action"),
+        (json!({"on_failure": {"action": "pause", "after": 0}}), "on_failure.after"),
+        (json!({"on_failure": {"action": "pause", "after": 1001}}), "on_failure.after"),
+        (json!({"on_failure": {"action": "dead_letter", "after": 2}}), "on_failure.after"),
+        (json!({"on_failure": {"action": "none", "note": "x"}}), "on_failure.note"),
+        (json!({"on_failure": {"action": "pause", "notes": "x"}}), "on_failure.notes"),
+    ] {
+        let faults = read(&noop(more.clone())).unwrap_err();
+        assert_eq!(faults[0].field, field, "{more}: {}", faults[0]);
+    }
+}
+
+#[test]
+fn what_is_done_when_a_run_has_failed_for_good_is_read() {
+    let on_failure = |said| read(&noop(json!({"on_failure": said}))).unwrap().definition.on_failure;
+    assert_eq!(on_failure(json!(null)), OnFailure::None);
+    assert_eq!(on_failure(json!({"action": "none"})), OnFailure::None);
+    assert_eq!(on_failure(json!({"action": "dead_letter"})), OnFailure::DeadLetter);
+    assert_eq!(on_failure(json!({"action": "pause"})), OnFailure::Pause { after: 3, note: None });
+    assert_eq!(
+        on_failure(json!({"action": "pause", "after": 1, "note": " ask Ann "})),
+        OnFailure::Pause { after: 1, note: Some("ask Ann".into()) }
+    );
 }

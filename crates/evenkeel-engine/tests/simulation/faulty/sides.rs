@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::balance::{Placement, RhythmKey};
-use evenkeel_core::{JobId, JobNo, NodeNo, TenantNo, Timestamp};
+use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -67,6 +67,16 @@ straight!(BalanceStore {
 
 straight!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+});
+
+straight!(DeadStore {
+    list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
+    get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;
+    redrive(scope: &Scope, runs: &[RunKey], now: Now) -> Vec<Redriven>;
+    delete_dead(scope: &Scope, runs: &[RunKey]) -> Vec<bool>;
+    forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
+    list_failing(limit: u32) -> Vec<FailingJob>;
+    forget_failing(jobs: &[JobNo]) -> ();
 });
 
 straight!(AccessStore {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::super::Context;
 use super::super::next::point_at;
 use super::super::run::moment;
+use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
 use crate::Failure;
@@ -92,12 +93,8 @@ pub(super) struct CreateArgs {
     #[arg(conflicts_with_all = ["noop", "http", "crawl", "shell", "target"])]
     lines: bool,
 
-    /// Try again so often after a failure
-    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
-    max_retries: Option<u32>,
-    /// Wait so long before the first retry, then longer each time
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
-    retry_backoff: Option<Span>,
+    #[command(flatten)]
+    retries: RetryArgs,
     /// Give up after so long without a sign of life
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     timeout: Option<Span>,
@@ -159,8 +156,6 @@ impl CreateArgs {
             put("executor_config", settings);
         }
         put("payload", self.payload.as_deref().map(read_payload).transpose()?);
-        put("max_retries", self.max_retries.map(Value::from));
-        put("retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
         put("timeout_sec", whole_seconds("--timeout", self.timeout)?);
         put("overlap", self.overlap.clone().map(Value::from));
         put("misfire", self.misfire.clone().map(Value::from));
@@ -172,6 +167,7 @@ impl CreateArgs {
         put("max_expected_duration", self.max_expected_duration.map(|span| json!(span)));
         put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
         put("average_duration_override", self.average_duration.map(|span| json!(span)));
+        self.retries.add_to(&mut job)?;
         self.when.add_to(&mut job, now)?;
         Ok(Value::Object(job))
     }

@@ -6,6 +6,7 @@ mod create;
 mod filter;
 mod lines;
 mod many;
+mod retries;
 mod show;
 mod stats;
 mod update;

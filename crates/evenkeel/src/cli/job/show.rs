@@ -183,6 +183,8 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     let failures = job["consecutive_failures"].as_u64().filter(|failures| *failures > 0);
     line("failures", failures.map(|failures| format!("{failures} in a row")));
     line("retries", Some(format!("{}, {}", job["max_retries"], wait(job))));
+    line("if failed", on_failure(job));
+    line("note", string("pause_note"));
     line("timeout", Some(format!("{}s without a sign of life", job["timeout_sec"])));
     line("expected", string("max_expected_duration"));
     line("limit", string("max_allowed_duration"));
@@ -251,10 +253,35 @@ fn nodes(names: &Value) -> Option<String> {
 
 fn wait(job: &Value) -> String {
     let growth = job["retry_backoff"].as_str().unwrap_or_default();
-    if growth == "stages" {
-        return "after 5m, 1h, then 4h".into();
+    let jitter = match (job["retry_jitter"].as_str(), job["retry_jitter_percent"].as_u64()) {
+        (Some("additive"), Some(percent)) => format!(", up to {percent} % longer"),
+        (Some("symmetric"), Some(percent)) => format!(", {percent} % either way"),
+        _ => String::new(),
+    };
+    let waits = match (job["retry_stages"].as_array(), job["retry_backoff_cap_seconds"].as_u64()) {
+        (Some(stages), _) => {
+            let stages: Vec<&str> = stages.iter().filter_map(Value::as_str).collect();
+            format!("after {}", stages.join(", then "))
+        }
+        (None, Some(cap)) => {
+            format!("{growth} from {}s to {cap}s", job["retry_backoff_seconds"])
+        }
+        (None, None) => format!("{growth} from {}s", job["retry_backoff_seconds"]),
+    };
+    format!("{waits}{jitter}")
+}
+
+/// What is done when a run has failed for good, unless that is nothing.
+fn on_failure(job: &Value) -> Option<String> {
+    let what = &job["on_failure"];
+    match what["action"].as_str()? {
+        "pause" => {
+            let note = what["note"].as_str().map_or_else(String::new, |note| format!(": {note}"));
+            Some(format!("paused after {} failed runs in a row{note}", what["after"]))
+        }
+        "dead_letter" => Some("put on the dead-letter list".into()),
+        _ => None,
     }
-    format!("{growth} from {}s", job["retry_backoff_seconds"])
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::super::Context;
 use super::super::run::moment;
 use super::create::{pointed, read_document, whole_seconds};
 use super::find_id;
+use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
 use crate::Failure;
@@ -51,12 +52,8 @@ pub(super) struct UpdateArgs {
     #[command(flatten)]
     when: WhenArgs,
 
-    /// Try again so often after a failure
-    #[arg(long, value_name = "N", conflicts_with = "file", help_heading = "How")]
-    max_retries: Option<u32>,
-    /// Wait so long before the first retry
-    #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
-    retry_backoff: Option<Span>,
+    #[command(flatten)]
+    retries: RetryArgs,
     /// Give up after so long without a sign of life
     #[arg(long, value_name = "TIME", conflicts_with = "file", help_heading = "How")]
     timeout: Option<Span>,
@@ -95,14 +92,13 @@ impl UpdateArgs {
         };
         put("name", self.name.clone().map(Value::from));
         put("description", self.description.clone().map(Value::from));
-        put("max_retries", self.max_retries.map(Value::from));
-        put("retry_backoff_seconds", whole_seconds("--retry-backoff", self.retry_backoff)?);
         put("timeout_sec", whole_seconds("--timeout", self.timeout)?);
         put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
         put("overlap", self.overlap.clone().map(Value::from));
         put("misfire", self.misfire.clone().map(Value::from));
         put("lane", self.lane.clone().map(Value::from));
         put("priority", self.priority.map(Value::from));
+        self.retries.add_to(&mut change)?;
         self.when.add_to(&mut change, now)?;
         for setting in &self.set {
             let Some((field, value)) = setting.split_once('=') else {

@@ -1,0 +1,54 @@
+//! `DELETE /api/v1/dead-letters/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use evenkeel_core::RunId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{missing, read_id};
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A letter that is gone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct DeletedLetterView {
+    /// Which one.
+    #[schema(value_type = uuid::Uuid)]
+    pub id: RunId,
+    /// Always true.
+    pub deleted: bool,
+}
+
+/// Throws a dead letter away; its executions stay in the history.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/dead-letters/{id}",
+    operation_id = "delete_dead_letter",
+    tag = "executions",
+    params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
+    responses(
+        (status = 200, description = "It is gone", body = DeletedLetterView),
+        (status = 404, description = "There is no such letter", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<Json<DeletedLetterView>, Problem> {
+    params.finish()?;
+    let id = read_id(&id)?.key().run_id();
+    let there = app.runs.delete_dead(&caller.scope, &[id]).await?;
+    if there == [true] { Ok(Json(DeletedLetterView { id, deleted: true })) } else { Err(missing()) }
+}

@@ -1,0 +1,43 @@
+//! `GET /api/v1/dead-letters/{id}`
+
+use axum::Json;
+use axum::extract::State;
+
+use super::view::DeadLetterView;
+use super::{missing, read_id};
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// One run that failed for good.
+#[utoipa::path(
+    get,
+    path = "/api/v1/dead-letters/{id}",
+    operation_id = "get_dead_letter",
+    tag = "executions",
+    params(("id" = uuid::Uuid, Path, description = "The id of the letter, or of an execution of its run")),
+    responses(
+        (status = 200, description = "The letter", body = DeadLetterView),
+        (status = 404, description = "There is no such letter", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<DeadLetterView>, Problem> {
+    params.finish()?;
+    let found = app.runs.get_dead(&caller.scope, read_id(&id)?).await;
+    let found = found.map_err(|error| match Problem::from(error) {
+        problem if problem.kind == ProblemType::NotFound => missing(),
+        problem => problem,
+    });
+    Ok(Json(found?.into()))
+}

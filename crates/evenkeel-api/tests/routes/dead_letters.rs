@@ -1,0 +1,210 @@
+//! Runs that failed for good: listed, taken up again, thrown away.
+
+use axum::http::Method;
+use evenkeel_core::on_failure::{DeathReason, Hook};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{RunKey, Span};
+use evenkeel_store::{Action, Finish, Results, Role, Then};
+use evenkeel_store_testkit::fixtures::{at, now};
+use evenkeel_store_testkit::orders::Orders as _;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const LETTERS: &str = "/api/v1/dead-letters";
+
+async fn job(world: &World, name: &str) -> Value {
+    let on_failure = json!({"action": "dead_letter"});
+    let more = json!({"name": name, "interval_minutes": 1, "start_at": at(60),
+                      "on_failure": on_failure});
+    let job = world.create(more).await;
+    assert_eq!(job["on_failure"], on_failure);
+    job
+}
+
+/// A run of the job that dies four seconds after it began.
+async fn die(world: &World, job: &Value, secs: i64) -> RunKey {
+    let held = world.rig.start(world.known(job).await, secs).await;
+    let then = Then::EndChain { stop_job: false, next_at: None };
+    let finish = Finish {
+        started_at: at(secs),
+        finished_at: at(secs).saturating_add(Span::from_secs(4)),
+        results: Results { error: Some("no route".into()), ..Results::default() },
+        hook: Hook::DeadLetter(DeathReason::RetriesExhausted),
+        ..world.rig.end(held, Outcome::Failed, then)
+    };
+    world.rig.finish(finish).await;
+    held.key
+}
+
+fn path(key: RunKey) -> String {
+    format!("{LETTERS}/{}", key.run_id())
+}
+
+#[tokio::test]
+async fn a_letter_is_shown_with_all_its_fields() {
+    let world = World::new().await;
+    let job = job(&world, "news").await;
+    let key = die(&world, &job, 60).await;
+    let id = key.run_id().to_string();
+    let shown = world.get(&path(key)).await.expect(200);
+    assert_eq!(
+        shown,
+        json!({
+            "id": id, "execution_id": id, "job_id": job["id"], "job_name": "news",
+            "scheduled_at": at(60), "attempts": 1, "died_at": at(64),
+            "reason": "retries_exhausted", "status": "failed", "error_message": "no route",
+            "redriven_at": null, "redriven_run_id": null,
+        })
+    );
+    let list = world.get(LETTERS).await.expect(200);
+    assert_eq!(
+        list,
+        json!({
+            "dead_letters": [shown], "total": 1, "total_is_estimate": false, "limit": 50,
+            "offset": 0, "next_cursor": null,
+        })
+    );
+}
+
+#[tokio::test]
+async fn the_list_goes_on_from_page_to_page_even_if_letters_are_thrown_away() {
+    let world = World::new().await;
+    let job = job(&world, "news").await;
+    let mut keys = Vec::new();
+    for minute in 1..=5 {
+        keys.push(die(&world, &job, minute * 60).await);
+    }
+    let first = world.get(&format!("{LETTERS}?limit=2")).await.expect(200);
+    assert_eq!((first["dead_letters"].as_array().unwrap().len(), &first["total"]), (2, &json!(5)));
+    world.delete(&path(keys[3])).await.expect(200);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = world.get(&format!("{LETTERS}?limit=9&cursor={cursor}")).await.expect(200);
+    let ids: Vec<&str> = second["dead_letters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|letter| letter["id"].as_str().unwrap())
+        .collect();
+    let expected = [keys[2], keys[1], keys[0]].map(|key| key.run_id().to_string());
+    assert_eq!(ids, expected);
+    world.get(&format!("{LETTERS}?cursor=AAAA")).await.problem(422, "invalid-parameter");
+    world.get(&format!("{LETTERS}?redriven=maybe")).await.problem(422, "invalid-parameter");
+    world.get(&format!("{LETTERS}?state=open")).await.problem(422, "invalid-parameter");
+}
+
+#[tokio::test]
+async fn a_letter_is_taken_up_once() {
+    let world = World::new().await;
+    let job = job(&world, "news").await;
+    let key = die(&world, &job, 60).await;
+    let redrive = format!("{}/redrive", path(key));
+    let answer = world.post(&redrive, None).await.expect(202);
+    assert_eq!(answer["id"], key.run_id().to_string());
+    let letter = world.get(&path(key)).await.expect(200);
+    assert_eq!(letter["redriven_run_id"], answer["run_id"]);
+    assert!(letter["redriven_at"].is_string());
+    let path_of_run = format!("/api/v1/executions/{}", answer["run_id"].as_str().unwrap());
+    let run = world.get(&path_of_run).await.expect(200);
+    assert_eq!((&run["origin"], &run["status"]), (&json!("redrive"), &json!("pending")));
+    let refusal = world.post(&redrive, None).await.problem(409, "letter-redriven");
+    assert!(refusal["detail"].as_str().unwrap().contains(answer["run_id"].as_str().unwrap()));
+    let open = world.get(&format!("{LETTERS}?redriven=false")).await.expect(200);
+    assert_eq!(open["total"], 0);
+    let taken = world.get(&format!("{LETTERS}?redriven=true")).await.expect(200);
+    assert_eq!(taken["dead_letters"], json!([letter]));
+}
+
+#[tokio::test]
+async fn each_of_many_letters_is_answered_on_its_own() {
+    let world = World::new().await;
+    let (one, other) = (job(&world, "one").await, job(&world, "other").await);
+    let keys =
+        [die(&world, &one, 60).await, die(&world, &other, 60).await, die(&world, &one, 120).await];
+    let never = "0006442d-7b2b-8640-8000-000000040000".to_owned();
+    let mut ids = keys.map(|key| key.run_id().to_string()).to_vec();
+    ids.push(never.clone());
+    let body = json!({"ids": ids});
+    let answer = world.post(&format!("{LETTERS}/redrive"), Some(body.clone())).await.expect(200);
+    assert_eq!((&answer["redriven"], &answer["refused"]), (&json!(2), &json!(2)));
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results[0]["ok"], true);
+    assert!(results[1]["run_id"].is_string());
+    assert_eq!(results[2]["error"]["type"], "/problems/job-busy");
+    assert_eq!(results[3]["error"]["type"], "/problems/not-found");
+    let answer = world.post(&format!("{LETTERS}/delete"), Some(body)).await.expect(200);
+    assert_eq!((&answer["deleted"], &answer["refused"]), (&json!(3), &json!(1)));
+    assert_eq!(answer["results"][3]["id"], never);
+    assert_eq!(world.get(LETTERS).await.expect(200)["total"], 0);
+    for body in [json!({}), json!({"ids": "all"}), json!({"ids": ["x"]}), json!([])] {
+        let answer = world.post(&format!("{LETTERS}/redrive"), Some(body)).await;
+        answer.problem(422, "invalid-parameter");
+    }
+}
+
+#[tokio::test]
+async fn a_letter_whose_job_is_over_is_not_taken_up() {
+    let world = World::new().await;
+    let (cancelled, deleted) = (job(&world, "one").await, job(&world, "other").await);
+    let keys = [die(&world, &cancelled, 60).await, die(&world, &deleted, 60).await];
+    let (store, scope) = (&world.rig.store, &world.rig.scope);
+    let id = world.known(&cancelled).await.id;
+    store.act(scope, id, Action::Cancel, now(70)).await.unwrap();
+    let id = world.known(&deleted).await.id;
+    store.act(scope, id, Action::Delete, now(70)).await.unwrap();
+    let refusal = world.post(&format!("{}/redrive", path(keys[0])), None).await;
+    assert_eq!(refusal.problem(409, "job-state")["job_status"], "cancelled");
+    let refusal = world.post(&format!("{}/redrive", path(keys[1])), None).await;
+    assert!(refusal.problem(409, "job-state")["detail"].as_str().unwrap().contains("deleted"));
+}
+
+#[tokio::test]
+async fn viewers_look_and_operators_act() {
+    let world = World::new().await;
+    let job = job(&world, "news").await;
+    let key = die(&world, &job, 60).await;
+    let redrive = format!("{}/redrive", path(key));
+    let ids = json!({"ids": [key.run_id()]});
+    for (method, path, body, status) in [
+        (Method::GET, LETTERS.to_owned(), None, 200),
+        (Method::GET, path(key), None, 200),
+        (Method::POST, redrive, None, 403),
+        (Method::POST, format!("{LETTERS}/redrive"), Some(ids.clone()), 403),
+        (Method::POST, format!("{LETTERS}/delete"), Some(ids), 403),
+        (Method::DELETE, path(key), None, 403),
+    ] {
+        let answer = world.ask_as(Role::Viewer, method, &path, body).await;
+        assert_eq!(answer.status.as_u16(), status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let world = World::new().await;
+    let id = "0006442d-7b2b-8640-8000-000000040000";
+    for path in [format!("{LETTERS}/{id}"), format!("{LETTERS}/7")] {
+        world.get(&path).await.problem(404, "not-found");
+        world.delete(&path).await.problem(404, "not-found");
+        world.post(&format!("{path}/redrive"), None).await.problem(404, "not-found");
+    }
+}
+
+#[tokio::test]
+async fn a_pause_for_failures_is_seen_in_the_job_and_explained() {
+    let world = World::new().await;
+    let on_failure = json!({"action": "pause", "after": 2, "note": "ask Ann"});
+    let job = world.create(json!({"interval_minutes": 1, "on_failure": on_failure})).await;
+    assert_eq!((&job["on_failure"], &job["pause_note"]), (&on_failure, &Value::Null));
+    let note = "paused because 2 runs in a row failed: ask Ann";
+    let action = Action::Suspend { note: note.into() };
+    let id = world.known(&job).await.id;
+    world.rig.store.act(&world.rig.scope, id, action, now(70)).await.unwrap();
+    let path = format!("/api/v1/jobs/{id}");
+    let shown = world.get(&path).await.expect(200);
+    assert_eq!((&shown["status"], &shown["pause_note"]), (&json!("paused"), &json!(note)));
+    let explained = world.get(&format!("{path}/explain")).await.expect(200);
+    assert_eq!(explained["reasons"][0]["note"], note);
+    assert!(explained["summary"].as_str().unwrap().contains("It is paused because 2 runs"));
+    let resumed = world.post(&format!("{path}/resume"), None).await.expect(200);
+    assert_eq!(resumed["pause_note"], Value::Null);
+}

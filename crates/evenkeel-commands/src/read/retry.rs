@@ -1,0 +1,267 @@
+//! When a failed run is tried again, and what is done when it is not.
+
+use std::ops::RangeInclusive;
+
+use evenkeel_core::Span;
+use evenkeel_core::on_failure::OnFailure;
+use evenkeel_core::retry::{Backoff, Jitter, Preset, RetryPolicy};
+
+use super::fields::Fields;
+use super::length;
+use super::limits::{
+    EXPONENTIAL_BACKOFF_SECONDS_MAX, FIXED_BACKOFF_SECONDS_MAX, NOTE_CHARS_MAX, RETRY_STAGES_MAX,
+};
+use crate::fault::shown;
+
+/// How waits grow.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Growth {
+    Doubling,
+    None,
+    Stages,
+}
+
+impl Growth {
+    const fn of(backoff: &Backoff) -> Self {
+        match backoff {
+            Backoff::Exponential { .. } => Self::Doubling,
+            Backoff::Fixed { .. } => Self::None,
+            Backoff::Stages { .. } => Self::Stages,
+        }
+    }
+}
+
+/// Presets by their names, and by the numbers of the documents they are of.
+const PRESETS: [(&str, Preset); 9] = [
+    ("standard", Preset::Standard),
+    ("interval", Preset::Interval),
+    ("queue", Preset::Queue),
+    ("deadline", Preset::Deadline),
+    ("cron_service", Preset::CronService),
+    ("001", Preset::Interval),
+    ("002", Preset::Queue),
+    ("003", Preset::Deadline),
+    ("004", Preset::CronService),
+];
+
+/// The preset that is named, with what else is said about it. Jobs that are said as in the document
+/// about deadlines have that one's retries, if they say nothing else.
+pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> RetryPolicy {
+    const FIELDS: [&str; 7] = [
+        "max_retries",
+        "retry_backoff",
+        "retry_backoff_seconds",
+        "retry_backoff_cap_seconds",
+        "retry_stages",
+        "retry_jitter",
+        "retry_jitter_percent",
+    ];
+    let named = fields.word("retry_policy", &PRESETS);
+    // All are asked for, so that all are known.
+    let said = FIELDS.map(|field| fields.value(field).is_some());
+    let base = match named {
+        Some(preset) => preset.policy(),
+        None if by_deadline && !said.contains(&true) => return RetryPolicy::deadline(),
+        None => RetryPolicy::standard(),
+    };
+    let max_retries = fields
+        .number("max_retries", 0..=u64::from(RetryPolicy::MAX_RETRIES))
+        .and_then(|number| u16::try_from(number).ok())
+        .unwrap_or(base.max_retries);
+    let (backoff, is_other) = backoff(fields, &base.backoff);
+    // Whoever asks for stages and no preset means those of the document, which knows no chance.
+    let by_chance = !(is_other && matches!(backoff, Backoff::Stages { .. }));
+    let jitter = jitter(fields, if by_chance { base.jitter } else { Jitter::None });
+    RetryPolicy { max_retries, backoff, jitter }
+}
+
+/// How waits grow, and whether that is otherwise than in `base`.
+fn backoff(fields: &mut Fields<'_>, base: &Backoff) -> (Backoff, bool) {
+    let words =
+        [("exponential", Growth::Doubling), ("fixed", Growth::None), ("stages", Growth::Stages)];
+    let has_stages = fields.value("retry_stages").is_some();
+    let growth = fields.word("retry_backoff", &words).unwrap_or(match base {
+        _ if has_stages => Growth::Stages,
+        base => Growth::of(base),
+    });
+    let is_other = growth != Growth::of(base);
+    let wait = fields.number("retry_backoff_seconds", 0..=FIXED_BACKOFF_SECONDS_MAX);
+    let wait = wait.map(Span::from_secs);
+    let cap = fields.number("retry_backoff_cap_seconds", 1..=FIXED_BACKOFF_SECONDS_MAX);
+    let cap = cap.map(Span::from_secs);
+    let stages = stages(fields);
+    if cap.is_some() && growth != Growth::Doubling {
+        fields.fault("retry_backoff_cap_seconds", "only waits that double have a longest one");
+    }
+    if has_stages && growth != Growth::Stages {
+        fields.fault("retry_stages", "goes with \"retry_backoff\": \"stages\" only");
+    }
+    let standard = Span::from_secs(60);
+    let backoff = match (growth, base) {
+        (Growth::Doubling, Backoff::Exponential { base, cap: longest }) => {
+            doubling(fields, wait.unwrap_or(*base), cap.unwrap_or(*longest))
+        }
+        (Growth::Doubling, _) => {
+            let longest = Span::from_secs(EXPONENTIAL_BACKOFF_SECONDS_MAX);
+            doubling(fields, wait.unwrap_or(standard), cap.unwrap_or(longest))
+        }
+        (Growth::None, Backoff::Fixed { delay }) => {
+            Backoff::Fixed { delay: wait.unwrap_or(*delay) }
+        }
+        (Growth::None, _) => Backoff::Fixed { delay: wait.unwrap_or(standard) },
+        (Growth::Stages, base) => {
+            let delays = match (stages, base) {
+                (Some(delays), _) => Backoff::Stages { delays },
+                (None, Backoff::Stages { .. }) => base.clone(),
+                (None, _) => RetryPolicy::deadline().backoff,
+            };
+            in_stages(fields, delays, wait)
+        }
+    };
+    (backoff, is_other)
+}
+
+fn doubling(fields: &mut Fields<'_>, base: Span, cap: Span) -> Backoff {
+    if base > cap {
+        let message = format!(
+            "{} is more than {}, which doubling waits never exceed; for longer ones raise \
+             retry_backoff_cap_seconds or set \"retry_backoff\": \"fixed\"",
+            seconds(base),
+            seconds(cap),
+        );
+        fields.fault("retry_backoff_seconds", message);
+    }
+    Backoff::Exponential { base, cap }
+}
+
+/// What is said of the first wait must be the first stage.
+fn in_stages(fields: &mut Fields<'_>, backoff: Backoff, wait: Option<Span>) -> Backoff {
+    if let (Backoff::Stages { delays }, Some(wait)) = (&backoff, wait)
+        && delays.first().is_some_and(|first| seconds(*first) != seconds(wait))
+    {
+        let all: Vec<String> = delays.iter().map(ToString::to_string).collect();
+        let message = format!(
+            "the stages wait for {}; leave it out, or say others in retry_stages",
+            all.join(", then ")
+        );
+        fields.fault("retry_backoff_seconds", message);
+    }
+    backoff
+}
+
+fn stages(fields: &mut Fields<'_>) -> Option<Vec<Span>> {
+    const RANGE: RangeInclusive<Span> =
+        Span::from_secs(1)..=Span::from_secs(FIXED_BACKOFF_SECONDS_MAX);
+    let is_said = fields.value("retry_stages").is_some();
+    let items = fields.items("retry_stages", RETRY_STAGES_MAX);
+    if is_said && items.is_empty() {
+        let message = format!(
+            "is a list of 1 to {RETRY_STAGES_MAX} waits, like [\"5m\", \"1h\", \"4h\"]; the last one \
+             stays"
+        );
+        fields.fault("retry_stages", message);
+    }
+    let mut delays = Vec::with_capacity(items.len());
+    for item in items {
+        let read = item.as_str().and_then(|text| length::span(text).ok());
+        match read.filter(|span| RANGE.contains(span)) {
+            Some(span) => delays.push(span),
+            None => {
+                let (low, high) = RANGE.into_inner();
+                let message =
+                    format!("{} is not a wait like \"5m\", between {low} and {high}", shown(item));
+                fields.fault("retry_stages", message);
+            }
+        }
+    }
+    (!delays.is_empty()).then_some(delays)
+}
+
+fn jitter(fields: &mut Fields<'_>, base: Jitter) -> Jitter {
+    /// By how much chance changes a wait if nobody says it.
+    const PERCENT: u8 = 20;
+    let kind = fields.word(
+        "retry_jitter",
+        &[
+            ("none", Jitter::None),
+            ("symmetric", Jitter::Symmetric { percent: 0 }),
+            ("additive", Jitter::Additive { percent: 0 }),
+        ],
+    );
+    let percent = fields.number("retry_jitter_percent", 0..=100);
+    let percent = percent.map(|percent| u8::try_from(percent).unwrap_or(100));
+    let usual = match base {
+        Jitter::None => PERCENT,
+        Jitter::Symmetric { percent } | Jitter::Additive { percent } => percent,
+    };
+    match (kind, percent) {
+        (None, None) => base,
+        (Some(Jitter::None), None | Some(0)) | (_, Some(0)) => Jitter::None,
+        (Some(Jitter::None), Some(_)) => {
+            let message = "is more than nothing, and \"retry_jitter\" is \"none\"; leave one out";
+            fields.fault("retry_jitter_percent", message);
+            Jitter::None
+        }
+        (Some(Jitter::Additive { .. }), percent) => {
+            Jitter::Additive { percent: percent.unwrap_or(usual) }
+        }
+        (Some(Jitter::Symmetric { .. }), percent) => {
+            Jitter::Symmetric { percent: percent.unwrap_or(usual) }
+        }
+        (None, Some(percent)) => match base {
+            Jitter::Additive { .. } => Jitter::Additive { percent },
+            Jitter::None | Jitter::Symmetric { .. } => Jitter::Symmetric { percent },
+        },
+    }
+}
+
+/// What is done when a run has failed for good.
+pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
+    #[derive(Copy, Clone, PartialEq)]
+    enum Act {
+        None,
+        Pause,
+        DeadLetter,
+    }
+    let Some(value) = fields.value("on_failure") else { return OnFailure::None };
+    let Some(object) = value.as_object() else {
+        let message = format!(
+            "{} is not an object like {{\"action\": \"pause\", \"after\": 3}}",
+            shown(value)
+        );
+        fields.fault("on_failure", message);
+        return OnFailure::None;
+    };
+    let mut inner = Fields::new(object, "on_failure.", std::mem::take(&mut fields.faults));
+    let is_said = inner.value("action").is_some();
+    let words = [("none", Act::None), ("pause", Act::Pause), ("dead_letter", Act::DeadLetter)];
+    let action = inner.word("action", &words);
+    if !is_said {
+        inner.fault("action", "is missing: none, pause or dead_letter");
+    }
+    let after = inner.number("after", 1..=u64::from(OnFailure::AFTER_MAX));
+    let note = inner.text("note").map(str::trim).filter(|note| !note.is_empty());
+    if note.is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
+        inner.fault("note", format!("is longer than {NOTE_CHARS_MAX} characters"));
+    }
+    for field in ["after", "note"] {
+        if action.is_some_and(|action| action != Act::Pause) && inner.value(field).is_some() {
+            inner.fault(field, "goes with \"action\": \"pause\" only");
+        }
+    }
+    fields.faults = inner.finish(|_| None);
+    match action {
+        None | Some(Act::None) => OnFailure::None,
+        Some(Act::DeadLetter) => OnFailure::DeadLetter,
+        Some(Act::Pause) => OnFailure::Pause {
+            after: after
+                .and_then(|after| u16::try_from(after).ok())
+                .unwrap_or(OnFailure::AFTER_DEFAULT),
+            note: note.map(Into::into),
+        },
+    }
+}
+
+fn seconds(span: Span) -> u64 {
+    span.as_micros() / 1_000_000
+}

@@ -1,0 +1,237 @@
+//! What is done when a run has failed for good.
+
+use serde::{Deserialize, Serialize};
+
+use crate::chain::{Again, Ended, Then};
+use crate::job::Definition;
+use crate::retry::Verdict;
+
+/// What a job wants done when a run of it has failed and is not tried again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum OnFailure {
+    /// Nothing: it goes on with its next time.
+    #[default]
+    None,
+    /// It is paused when so many of its runs have failed one after the other.
+    Pause {
+        /// So many.
+        after: u16,
+        /// For people: it stands beside what the server says about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// Each such run is put on the dead-letter list.
+    DeadLetter,
+}
+
+impl OnFailure {
+    /// Runs in a row after which a job may ask to be paused, at most.
+    pub const AFTER_MAX: u16 = 1000;
+    /// Runs in a row after which a job is paused that asks for it and does not say when.
+    pub const AFTER_DEFAULT: u16 = 3;
+
+    /// Is it nothing?
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// Why a run is not tried again.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeathReason {
+    /// All its retries were used up.
+    RetriesExhausted,
+    /// Its body said that trying again is of no use.
+    NotRetryable,
+    /// It has lost its worker, and its job allows no other or has lost too many.
+    WorkerLost,
+}
+
+impl DeathReason {
+    /// All of them, in the order of their stored numbers.
+    pub const ALL: [Self; 3] = [Self::RetriesExhausted, Self::NotRetryable, Self::WorkerLost];
+
+    /// The number it is stored as.
+    pub const fn code(self) -> i16 {
+        self as i16
+    }
+
+    /// From its stored number.
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RetriesExhausted => "retries_exhausted",
+            Self::NotRetryable => "not_retryable",
+            Self::WorkerLost => "worker_lost",
+        }
+    }
+}
+
+/// What the store does together with the end of a run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Hook {
+    /// Nothing: so it is with every good end.
+    #[default]
+    None,
+    /// It counts the run among those that failed in a row, and marks the job as one to be paused
+    /// when there are so many.
+    CountFailure {
+        /// So many.
+        pause_after: u16,
+    },
+    /// It puts the run on the dead-letter list.
+    DeadLetter(DeathReason),
+}
+
+/// What goes with the end of an attempt that `then` follows.
+pub fn hook_of(definition: &Definition, ended: &Ended, then: Then) -> Hook {
+    // The chance in a retry makes it sooner or later, never more or fewer.
+    let verdict = definition.retry.after_failure(ended.attempt, 0.0);
+    let reason = match (verdict, ended.again) {
+        (Verdict::RetryAfter(_), Again::Never) => DeathReason::NotRetryable,
+        _ => DeathReason::RetriesExhausted,
+    };
+    if ended.outcome.is_failure() && matches!(then, Then::EndChain { .. }) {
+        hook_of_dead(&definition.on_failure, reason)
+    } else {
+        Hook::None
+    }
+}
+
+/// What goes with the end of a run that has failed for good, for this reason.
+pub fn hook_of_dead(on_failure: &OnFailure, reason: DeathReason) -> Hook {
+    match on_failure {
+        OnFailure::None => Hook::None,
+        OnFailure::Pause { after, .. } => Hook::CountFailure { pause_after: *after },
+        OnFailure::DeadLetter => Hook::DeadLetter(reason),
+    }
+}
+
+/// The note with which a job is paused of which `failures` runs in a row have failed; `None` if it
+/// is not: it may have been changed since they were counted.
+pub fn pause_note(on_failure: &OnFailure, failures: u32) -> Option<String> {
+    let OnFailure::Pause { after, note } = on_failure else { return None };
+    if failures < u32::from(*after) {
+        return None;
+    }
+    let runs = if failures == 1 { "a run".into() } else { format!("{failures} runs in a row") };
+    let paused = format!("paused because {runs} failed");
+    Some(match note {
+        Some(note) => format!("{paused}: {note}"),
+        None => paused,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::chain::after_end;
+    use crate::ids::Attempt;
+    use crate::retry::RetryPolicy;
+    use crate::run::Outcome;
+    use crate::schedule::{Once, Schedule};
+    use crate::time::{Span, Timestamp};
+
+    const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
+
+    fn any_on_failure() -> impl Strategy<Value = OnFailure> {
+        prop_oneof![
+            Just(OnFailure::None),
+            Just(OnFailure::DeadLetter),
+            (1..=OnFailure::AFTER_MAX, proptest::option::of("[a-z ]{0,9}"))
+                .prop_map(|(after, note)| OnFailure::Pause { after, note }),
+        ]
+    }
+
+    fn any_again() -> impl Strategy<Value = Again> {
+        prop_oneof![
+            Just(Again::AsUsual),
+            Just(Again::Never),
+            (0_u64..9999).prop_map(|secs| Again::NotBefore(Span::from_secs(secs))),
+        ]
+    }
+
+    proptest! {
+        /// The rule said a second time: a hook goes with the last failure of a chain, whatever the
+        /// draw, and with nothing else.
+        #[test]
+        fn a_hook_goes_with_the_last_failure_of_a_chain_and_with_nothing_else(
+            on_failure in any_on_failure(), again in any_again(), attempt in 0_u16..12,
+            max_retries in 0_u16..9, outcome in prop::sample::select(&Outcome::ALL[..]),
+            draw in 0.0..1.0_f64,
+        ) {
+            let definition = Definition {
+                retry: RetryPolicy { max_retries, ..RetryPolicy::queue() },
+                on_failure: on_failure.clone(),
+                ..Definition::noop(Schedule::Once(Once::NOW))
+            };
+            let attempt = Attempt(attempt);
+            let ended = Ended { attempt, outcome, again, started_at: NOW, finished_at: NOW };
+            let then = after_end(&definition, ended, draw);
+            let hook = hook_of(&definition, &ended, then);
+            let is_last = attempt.0 >= max_retries || again == Again::Never;
+            let failed = matches!(outcome, Outcome::Failed | Outcome::TimedOut);
+            let expected = match on_failure {
+                _ if !(failed && is_last) => Hook::None,
+                OnFailure::None => Hook::None,
+                OnFailure::Pause { after, .. } => Hook::CountFailure { pause_after: after },
+                OnFailure::DeadLetter if attempt.0 >= max_retries => {
+                    Hook::DeadLetter(DeathReason::RetriesExhausted)
+                }
+                OnFailure::DeadLetter => Hook::DeadLetter(DeathReason::NotRetryable),
+            };
+            prop_assert_eq!(hook, expected);
+        }
+
+        #[test]
+        fn a_job_is_paused_from_the_failure_on_that_it_names(
+            on_failure in any_on_failure(), failures in 0_u32..2000,
+        ) {
+            let paused = pause_note(&on_failure, failures);
+            match &on_failure {
+                OnFailure::Pause { after, note } => {
+                    prop_assert_eq!(paused.is_some(), failures >= u32::from(*after));
+                    if let (Some(said), Some(note)) = (&paused, note) {
+                        prop_assert!(said.ends_with(note.as_str()));
+                    }
+                }
+                _ => prop_assert_eq!(paused, None),
+            }
+        }
+
+        #[test]
+        fn what_is_stored_is_read_back(on_failure in any_on_failure()) {
+            let stored = serde_json::to_string(&on_failure).unwrap();
+            prop_assert_eq!(serde_json::from_str::<OnFailure>(&stored).unwrap(), on_failure);
+        }
+    }
+
+    #[test]
+    fn reasons_are_read_back() {
+        for reason in DeathReason::ALL {
+            assert_eq!(DeathReason::from_code(reason.code()), Some(reason));
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+        assert_eq!(DeathReason::from_code(3), None);
+    }
+
+    #[test]
+    fn the_note_of_a_pause_says_why() {
+        let pause =
+            |after, note: Option<&str>| OnFailure::Pause { after, note: note.map(Into::into) };
+        let said = pause_note(&pause(3, Some("ask the shop team")), 3);
+        assert_eq!(
+            said.as_deref(),
+            Some("paused because 3 runs in a row failed: ask the shop team")
+        );
+        assert_eq!(pause_note(&pause(1, None), 1).as_deref(), Some("paused because a run failed"));
+    }
+}

@@ -1,0 +1,240 @@
+//! Runs that failed for good, and jobs that too many did of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use evenkeel_core::on_failure::{DeathReason, Hook};
+use evenkeel_core::run::Outcome;
+use evenkeel_core::status::Command;
+use evenkeel_core::{Attempt, JobNo, Origin, RunKey, TenantNo, Timestamp};
+use evenkeel_store::{
+    COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
+    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger,
+};
+
+use super::ModelStore;
+use super::data::{Data, count};
+use super::lists::{cut, with_items};
+
+/// Letters, by the first attempt of their run.
+pub(super) type Letters = BTreeMap<RunKey, LetterRow>;
+
+pub(super) struct LetterRow {
+    tenant: TenantNo,
+    attempt: Attempt,
+    died_at: Timestamp,
+    reason: DeathReason,
+    outcome: Outcome,
+    error: Option<String>,
+    redriven: Option<(Timestamp, RunKey)>,
+}
+
+/// How many runs of a job failed in a row, and how many attempts had ended well by then.
+#[derive(Copy, Clone, Default)]
+pub(super) struct Failing {
+    runs: u32,
+    good_runs: u64,
+    is_due: bool,
+}
+
+impl Data {
+    /// What goes with an end that was recorded.
+    pub fn obey_hook(&mut self, finish: &Finish) {
+        let key = finish.key.with_attempt(Attempt::FIRST);
+        match finish.hook {
+            Hook::None => {}
+            Hook::CountFailure { pause_after } => {
+                let job = self.job(key.job_no);
+                if job.is_over() {
+                    return;
+                }
+                let good_runs = job.good_runs;
+                let failing = self.failing.entry(key.job_no).or_default();
+                if failing.good_runs != good_runs {
+                    failing.runs = 0;
+                }
+                failing.runs += 1;
+                failing.good_runs = good_runs;
+                failing.is_due = failing.runs >= u32::from(pause_after);
+            }
+            Hook::DeadLetter(reason) => {
+                let error = finish.results.error.as_ref();
+                let error = error.map(|error| error.chars().take(LETTER_ERROR_MAX).collect());
+                let letter = LetterRow {
+                    tenant: finish.tenant,
+                    attempt: finish.key.attempt,
+                    died_at: finish.finished_at,
+                    reason,
+                    outcome: finish.outcome,
+                    error,
+                    redriven: None,
+                };
+                self.letters_of_dead.entry(key).or_insert(letter);
+            }
+        }
+    }
+
+    /// Of a job that is purged, at most `limit`.
+    pub fn purge_dead(&mut self, job: JobNo, limit: u32) -> u64 {
+        let of_job = self.letters_of_dead.keys().filter(|key| key.job_no == job);
+        let gone: Vec<RunKey> = of_job.take(limit as usize).copied().collect();
+        gone.iter().for_each(|key| drop(self.letters_of_dead.remove(key)));
+        count(gone.len())
+    }
+
+    fn letter(&self, scope: &Scope, run: RunKey) -> Option<DeadLetter> {
+        let run = run.with_attempt(Attempt::FIRST);
+        let row = self.letters_of_dead.get(&run).filter(|row| row.tenant == scope.tenant)?;
+        let job = self.find(run.job_no)?;
+        Some(DeadLetter {
+            key: run.with_attempt(row.attempt),
+            job: job.id,
+            job_name: job.about.name.clone(),
+            died_at: row.died_at,
+            reason: row.reason,
+            outcome: row.outcome,
+            error: row.error.clone(),
+            redriven: row.redriven,
+        })
+    }
+
+    fn list_dead(
+        &self,
+        scope: &Scope,
+        filter: DeadFilter,
+        page: PageRequest<DeadPlace>,
+    ) -> Page<DeadLetter, DeadPlace> {
+        let letters = self.letters_of_dead.keys().filter_map(|key| self.letter(scope, *key));
+        let passes = |letter: &DeadLetter| {
+            filter.job.is_none_or(|job| job == letter.job)
+                && filter.redriven.is_none_or(|redriven| redriven == letter.redriven.is_some())
+        };
+        let mut places: Vec<DeadPlace> =
+            letters.filter(passes).map(|letter| letter.place()).collect();
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        let page = cut(places, page, |one, other| one < other);
+        let mut page = with_items(page, |place| self.letter(scope, place.key));
+        page.total_is_estimate = page.total > u64::from(COUNTED_MAX);
+        page.total = page.total.min(u64::from(COUNTED_MAX));
+        page
+    }
+
+    fn redrive(&mut self, scope: &Scope, run: RunKey, now: Timestamp) -> Redriven {
+        let Some(letter) = self.letter(scope, run) else { return Redriven::NotFound };
+        if let Some((_, before)) = letter.redriven {
+            return Redriven::Before(before);
+        }
+        let no = run.job_no;
+        let Some(job) = self.find(no).filter(|job| !job.is_deleted()) else {
+            return Redriven::JobGone;
+        };
+        if let Err(refusal) = self.view(job).facts().obey(Command::Trigger) {
+            return Redriven::NotAllowed(refusal);
+        }
+        if !job.definition.overlap.may_start(job.live) {
+            return Redriven::Busy;
+        }
+        let key = self.begin_run(no, Origin::Redrive, Trigger { n: 0, priority: None }, now);
+        self.touch(no);
+        let letter = self.letters_of_dead.get_mut(&run.with_attempt(Attempt::FIRST));
+        if let Some(letter) = letter {
+            letter.redriven = Some((now, key));
+        }
+        Redriven::Accepted(key)
+    }
+
+    fn forget_dead(&mut self, before: Timestamp, keep: u32, limit: u32) -> u64 {
+        let mut places: Vec<(DeadPlace, TenantNo)> = self
+            .letters_of_dead
+            .iter()
+            .map(|(key, row)| (DeadPlace { died_at: row.died_at, key: *key }, row.tenant))
+            .collect();
+        places.sort_unstable();
+        let old = places.iter().filter(|(place, _)| place.died_at < before);
+        let mut gone: Vec<RunKey> = old.map(|(place, _)| place.key).take(limit as usize).collect();
+        let tenants: BTreeSet<TenantNo> = places.iter().map(|(_, tenant)| *tenant).collect();
+        let mut beyond = Vec::new();
+        for tenant in tenants {
+            let of_tenant = places.iter().rev().filter(|(_, of)| *of == tenant);
+            let left = of_tenant.map(|(place, _)| place.key).filter(|key| !gone.contains(key));
+            beyond.extend(left.skip(keep as usize));
+        }
+        beyond.truncate(limit as usize);
+        gone.append(&mut beyond);
+        gone.iter().for_each(|key| drop(self.letters_of_dead.remove(key)));
+        count(gone.len())
+    }
+
+    fn list_failing(&self, limit: u32) -> Vec<FailingJob> {
+        let due = self.failing.iter().filter(|(_, failing)| failing.is_due);
+        let jobs = due.filter_map(|(no, failing)| {
+            let job = self.find(*no)?;
+            Some(FailingJob {
+                no: *no,
+                id: job.id,
+                tenant: job.tenant,
+                failures: failing.runs,
+                generation: job.generation,
+                definition: job.text.clone(),
+            })
+        });
+        jobs.take(limit as usize).collect()
+    }
+}
+
+#[async_trait]
+impl DeadStore for ModelStore {
+    async fn list_dead(
+        &self,
+        scope: &Scope,
+        filter: DeadFilter,
+        page: PageRequest<DeadPlace>,
+    ) -> Result<Page<DeadLetter, DeadPlace>, StoreError> {
+        Ok(self.lock().list_dead(scope, filter, page))
+    }
+
+    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError> {
+        Ok(self.lock().letter(scope, run))
+    }
+
+    async fn redrive(
+        &self,
+        scope: &Scope,
+        runs: &[RunKey],
+        now: Now,
+    ) -> Result<Vec<Redriven>, StoreError> {
+        let (mut data, now) = (self.lock(), self.resolve(now));
+        Ok(runs.iter().map(|run| data.redrive(scope, *run, now)).collect())
+    }
+
+    async fn delete_dead(&self, scope: &Scope, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+        let mut data = self.lock();
+        let mut delete = |run: &RunKey| {
+            let is_there = data.letter(scope, *run).is_some();
+            if is_there {
+                data.letters_of_dead.remove(&run.with_attempt(Attempt::FIRST));
+            }
+            is_there
+        };
+        Ok(runs.iter().map(&mut delete).collect())
+    }
+
+    async fn forget_dead(
+        &self,
+        before: Timestamp,
+        keep: u32,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        Ok(self.lock().forget_dead(before, keep, limit))
+    }
+
+    async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError> {
+        Ok(self.lock().list_failing(limit))
+    }
+
+    async fn forget_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+        let mut data = self.lock();
+        data.failing.retain(|job, _| !jobs.contains(job));
+        Ok(())
+    }
+}

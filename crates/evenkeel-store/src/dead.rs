@@ -1,0 +1,144 @@
+//! Verbs on runs that have failed for good, and on jobs that too many did of.
+
+use async_trait::async_trait;
+use evenkeel_core::on_failure::DeathReason;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::status::NotAllowed;
+use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
+
+use crate::{Now, Page, PageRequest, Scope, StoreError};
+
+/// Letters that one call may be about.
+pub const LETTERS_MAX: usize = 1000;
+
+/// So many characters of what went wrong are kept in a letter; its execution has them all.
+pub const LETTER_ERROR_MAX: usize = 4096;
+
+/// A run that failed for good, and waits for somebody to look at it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeadLetter {
+    /// Its last attempt. A run has one letter at most.
+    pub key: RunKey,
+    /// Its job.
+    pub job: JobId,
+    /// What people call that.
+    pub job_name: Option<String>,
+    /// When the last attempt ended.
+    pub died_at: Timestamp,
+    /// Why it is not tried again.
+    pub reason: DeathReason,
+    /// How the last attempt ended.
+    pub outcome: Outcome,
+    /// What went wrong in it: the first [`LETTER_ERROR_MAX`] characters.
+    pub error: Option<String>,
+    /// When it was taken up again, and the run that it became.
+    pub redriven: Option<(Timestamp, RunKey)>,
+}
+
+impl DeadLetter {
+    /// Its place in the list.
+    pub fn place(&self) -> DeadPlace {
+        DeadPlace { died_at: self.died_at, key: self.key }
+    }
+}
+
+/// A letter's place in the list, which is in the order of time.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DeadPlace {
+    /// When the last attempt ended.
+    pub died_at: Timestamp,
+    /// Tells those of one moment apart.
+    pub key: RunKey,
+}
+
+/// Which letters to list.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeadFilter {
+    /// Those of this job.
+    pub job: Option<JobId>,
+    /// Those that were taken up again, or those that were not.
+    pub redriven: Option<bool>,
+}
+
+/// What became of the wish to take up a letter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Redriven {
+    /// It will run again, under this key.
+    Accepted(RunKey),
+    /// There is no such letter in the scope.
+    NotFound,
+    /// It was taken up before, and became this run.
+    Before(RunKey),
+    /// Its job was deleted.
+    JobGone,
+    /// A run of its job goes on and the overlap policy allows no other.
+    Busy,
+    /// The job's state does not allow it.
+    NotAllowed(NotAllowed),
+}
+
+/// A job of which as many runs have failed in a row as it wants to be paused after.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FailingJob {
+    /// Its number.
+    pub no: JobNo,
+    /// Its public id.
+    pub id: JobId,
+    /// Whose it is.
+    pub tenant: TenantNo,
+    /// So many.
+    pub failures: u32,
+    /// Only if this is still its generation may anything be done about it.
+    pub generation: i32,
+    /// Its stored definition.
+    pub definition: String,
+}
+
+/// What becomes of runs that failed for good.
+///
+/// A letter is written by [`finish`](crate::RunStore::finish), together with the end that it is
+/// about. It outlives the record of its run, and goes when its job is
+/// [purged](crate::JobStore::purge).
+#[async_trait]
+pub trait DeadStore: Send + Sync {
+    /// The scope's letters that pass the filter, newest first. The total is counted no further than
+    /// [`COUNTED_MAX`](crate::COUNTED_MAX).
+    async fn list_dead(
+        &self,
+        scope: &Scope,
+        filter: DeadFilter,
+        page: PageRequest<DeadPlace>,
+    ) -> Result<Page<DeadLetter, DeadPlace>, StoreError>;
+
+    /// The letter of a run of the scope, whichever attempt is named.
+    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError>;
+
+    /// Takes up letters, at most [`LETTERS_MAX`], each on its own and in their order, all in one
+    /// transaction: a run of [`Origin::Redrive`](evenkeel_core::Origin) begins as if it was asked
+    /// for [now](crate::JobStore::trigger), and the letter says which. A letter is taken up once.
+    async fn redrive(
+        &self,
+        scope: &Scope,
+        runs: &[RunKey],
+        now: Now,
+    ) -> Result<Vec<Redriven>, StoreError>;
+
+    /// Throws letters away, at most [`LETTERS_MAX`]. Says which were there.
+    async fn delete_dead(&self, scope: &Scope, runs: &[RunKey]) -> Result<Vec<bool>, StoreError>;
+
+    /// Forgets up to `limit` letters of runs that died before then, oldest first, and up to `limit`
+    /// of those that are not among the newest `keep` of their tenant. Says how many.
+    async fn forget_dead(
+        &self,
+        before: Timestamp,
+        keep: u32,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
+
+    /// Jobs that are to be paused because of their failures, at most `limit`. They are told until an
+    /// order makes them stand otherwise, or they are forgotten.
+    async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError>;
+
+    /// Forgets how many runs of these jobs have failed in a row.
+    async fn forget_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
+}

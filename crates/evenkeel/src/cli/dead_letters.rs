@@ -1,0 +1,231 @@
+//! `evenkeel dead-letters`
+
+use clap::{Args, Subcommand};
+use evenkeel_core::Timestamp;
+use serde_json::{Value, json};
+
+use super::Context;
+use super::job::find_id;
+use super::run::moment;
+use crate::client::Client;
+use crate::config::raw::RawClient;
+use crate::output::{Table, Tone, ago, clean, quoted};
+use crate::{Exit, Failure};
+
+/// Of a message, so many characters are shown.
+const MESSAGE_CHARS: usize = 80;
+/// Letters that one request may be about.
+const AT_ONCE: usize = 1000;
+
+/// What to do with runs that failed for good.
+#[derive(Args, Clone)]
+pub struct DeadLettersArgs {
+    #[command(flatten)]
+    client: RawClient,
+    #[command(subcommand)]
+    command: DeadLettersCommand,
+}
+
+/// What can be done with runs that failed for good.
+#[derive(Subcommand, Clone)]
+enum DeadLettersCommand {
+    /// List them, newest first
+    #[command(after_help = "Examples:
+  evenkeel dead-letters list
+  evenkeel dead-letters list --job news --open
+  evenkeel dead-letters list --json | jq '.dead_letters[].reason'")]
+    List(ListArgs),
+    /// Show one with what went wrong
+    #[command(after_help = "Examples:
+  evenkeel dead-letters show 0006442d-7b2b-8640-8000-000000040000")]
+    Show {
+        /// The id of a letter
+        id: String,
+    },
+    /// Run them again, now; each becomes a new run of its job
+    #[command(after_help = "Examples:
+  evenkeel dead-letters redrive 0006442d-7b2b-8640-8000-000000040000
+  evenkeel dead-letters redrive $(evenkeel dead-letters list --open --json | jq -r '.dead_letters[].id')")]
+    Redrive(IdsArgs),
+    /// Throw them away; their runs stay in the history
+    #[command(after_help = "Examples:
+  evenkeel dead-letters delete 0006442d-7b2b-8640-8000-000000040000")]
+    Delete(IdsArgs),
+}
+
+/// Which letters.
+#[derive(Args, Clone)]
+struct IdsArgs {
+    /// The ids of letters
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+}
+
+/// Which part of the list.
+#[derive(Args, Clone)]
+struct ListArgs {
+    /// Only those of this job (its name or id)
+    #[arg(long, value_name = "JOB")]
+    job: Option<String>,
+    /// Only those that nobody has taken up
+    #[arg(long)]
+    open: bool,
+    /// Only those that somebody has taken up
+    #[arg(long, conflicts_with = "open")]
+    redriven: bool,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: u32,
+    /// Go on where another list ended
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: DeadLettersArgs) -> Result<(), Failure> {
+    let client = context.client(args.client)?;
+    context.runtime()?.block_on(async {
+        match args.command {
+            DeadLettersCommand::List(args) => list(context, &client, args).await,
+            DeadLettersCommand::Show { id } => show(context, &client, &id).await,
+            DeadLettersCommand::Redrive(args) => {
+                each(context, &client, &args.ids, "redrive", "taken up").await
+            }
+            DeadLettersCommand::Delete(args) => {
+                each(context, &client, &args.ids, "delete", "thrown away").await
+            }
+        }
+    })
+}
+
+async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), Failure> {
+    let job = match &args.job {
+        Some(job) => Some(find_id(client, job).await?),
+        None => None,
+    };
+    let limit = args.limit.to_string();
+    let mut query = vec![("limit", limit.as_str())];
+    query.extend(job.as_deref().map(|job| ("job_id", job)));
+    query.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+    query.extend(args.open.then_some(("redriven", "false")));
+    query.extend(args.redriven.then_some(("redriven", "true")));
+    let answer = client.get(&["dead-letters"], &query).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let letters = answer.list_of("dead_letters");
+    if letters.is_empty() {
+        return context.output.line(
+            "There are no dead letters. Jobs leave them with: \
+             evenkeel job update JOB --on-failure dead-letter",
+        );
+    }
+    let headings = ["LETTER", "JOB", "DIED", "TRIES", "REASON", "RUNS AGAIN", "MESSAGE"];
+    let mut table = Table::new(context.output, &headings);
+    for letter in letters {
+        table.row(row(letter, context.now()));
+    }
+    let mut text = table.render();
+    if let Some(cursor) = answer.value["next_cursor"].as_str() {
+        let mut flags = args.job.map_or_else(String::new, |job| format!(" --job {}", quoted(&job)));
+        flags.push_str(if args.open { " --open" } else { "" });
+        flags.push_str(if args.redriven { " --redriven" } else { "" });
+        text.push_str(&format!(
+            "\n{} of {}; more with: evenkeel dead-letters list{flags} --cursor {}",
+            letters.len(),
+            answer.value["total"],
+            clean(cursor)
+        ));
+    }
+    context.output.line(&text)
+}
+
+fn row(letter: &Value, now: Timestamp) -> [(String, Tone); 7] {
+    let text = |field: &str| letter[field].as_str().unwrap_or("-").to_owned();
+    let job = letter["job_name"].as_str().or(letter["job_id"].as_str()).unwrap_or("-");
+    let message = text("error_message");
+    let message: String =
+        message.lines().next().unwrap_or_default().chars().take(MESSAGE_CHARS).collect();
+    let died = moment(&letter["died_at"]).map_or_else(|| "-".into(), |at| ago(at, now));
+    let again = moment(&letter["redriven_at"]).map_or_else(|| "no".into(), |at| ago(at, now));
+    [
+        (text("id"), Tone::Quiet),
+        (job.to_owned(), Tone::Plain),
+        (died, Tone::Plain),
+        (letter["attempts"].to_string(), Tone::Plain),
+        (text("reason"), Tone::Bad),
+        (again, Tone::Plain),
+        (message, Tone::Quiet),
+    ]
+}
+
+async fn show(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
+    let answer = client.get(&["dead-letters", id], &[]).await?;
+    if context.output.is_json() {
+        return context.output.line(&answer.text);
+    }
+    let letter = &answer.value;
+    let mut text = String::new();
+    for (name, field) in [
+        ("letter", "id"),
+        ("execution", "execution_id"),
+        ("job", "job_id"),
+        ("name", "job_name"),
+        ("scheduled", "scheduled_at"),
+        ("died", "died_at"),
+        ("reason", "reason"),
+        ("status", "status"),
+        ("redriven", "redriven_at"),
+        ("as run", "redriven_run_id"),
+        ("error", "error_message"),
+    ] {
+        if let Some(value) = letter[field].as_str() {
+            for (number, words) in value.lines().enumerate() {
+                let name = if number == 0 { name } else { "" };
+                text.push_str(&format!("{name:<11}{}\n", clean(words)));
+            }
+        }
+    }
+    text.push_str(&format!("{:<11}{}", "tries", letter["attempts"]));
+    context.output.line(&text)
+}
+
+/// Does something to each letter, many in a request. Fails if it could not be done to one.
+async fn each(
+    context: &Context,
+    client: &Client,
+    ids: &[String],
+    action: &str,
+    done: &str,
+) -> Result<(), Failure> {
+    let (mut count, mut refusals) = (0, Vec::new());
+    for ids in ids.chunks(AT_ONCE) {
+        let body = json!({"ids": ids});
+        let answer = client.post(&["dead-letters", action], Some(&body)).await?;
+        for result in answer.list_of("results") {
+            if result["ok"] == true {
+                count += 1;
+            } else {
+                refusals.push(result.clone());
+            }
+        }
+        if context.output.is_json() {
+            context.output.line(&answer.text)?;
+        }
+    }
+    if !context.output.is_json() {
+        let mut text = format!("{count} {done}.");
+        for refusal in &refusals {
+            let id = refusal["id"].as_str().unwrap_or_default();
+            let why = refusal["error"]["detail"].as_str().unwrap_or("refused");
+            text.push_str(&format!("\n  {}: {}", clean(id), clean(why)));
+        }
+        context.output.line(&text)?;
+    }
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    let is_missing = |refusal: &Value| refusal["error"]["status"] == 404;
+    let exit = if refusals.iter().all(is_missing) { Exit::NotFound } else { Exit::Conflict };
+    let what = format!("{} of {} letters were not {done}", refusals.len(), ids.len());
+    Err(Failure::new(exit, what))
+}
