@@ -163,7 +163,7 @@ async fn take_up(connection: &Connection, run: RunKey, job: &mut Job, now: i64) 
     job.waiting += 1;
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
     let sql = include_str!("../queries/trigger_open.sql");
-    connection.change(sql, &[&job.no.0, &at, &number]).await?;
+    connection.change(sql, &[&job.no.0, &at, &number, &None::<i16>]).await?;
     let (_, old_at, old_number) = run_of(run);
     let sql = include_str!("../queries/redrive_mark.sql");
     connection.change(sql, &[&job.no.0, &old_at, &old_number, &now, &at, &number]).await?;

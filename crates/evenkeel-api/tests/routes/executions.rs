@@ -42,6 +42,7 @@ async fn an_execution_is_shown_with_all_its_fields() {
             "crashes": 0, "node": "node-1", "items_crawled": 25, "items_indexed": 23,
             "error_message": "no route", "stack_trace": null, "output": "the end", "progress": null,
             "cpu_time_ms": 1200, "memory_peak_mb": 3, "skipped": null, "metadata": {},
+            "priority": null, "effective_priority": null,
         })
     );
     let list = world.get(&path_of(&job)).await.expect(200);

@@ -27,12 +27,10 @@ pub(super) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Registers jobs, and puts an attempt of each of the first `pending` into the queue.
-    pub(super) async fn fill(&self, jobs: u64, pending: u64) -> anyhow::Result<()> {
+    /// Puts an attempt of each of these jobs into the queue.
+    pub(super) async fn queue(&self, jobs: Vec<JobNo>) -> anyhow::Result<()> {
         let now = self.store.now().await?;
-        let numbers = self.register(jobs, now).await?;
-        let waiting = usize::try_from(pending).unwrap_or(usize::MAX).min(numbers.len());
-        for batch in numbers[..waiting].chunks(self.store.appetite().batch) {
+        for batch in jobs.chunks(self.store.appetite().batch) {
             let due = self.store.load_jobs(batch).await?;
             let fires = due.iter().map(|job| queued(job, now)).collect::<anyhow::Result<_>>()?;
             let fired = self.store.fire(self.node, fires, Now::At(now)).await?;
@@ -44,7 +42,9 @@ impl Filling<'_> {
         Ok(())
     }
 
-    async fn register(&self, count: u64, now: Timestamp) -> anyhow::Result<Vec<JobNo>> {
+    /// Registers so many jobs.
+    pub(super) async fn register(&self, count: u64) -> anyhow::Result<Vec<JobNo>> {
+        let now = self.store.now().await?;
         let mut numbers = Vec::new();
         while (numbers.len() as u64) < count {
             let batch = (count - numbers.len() as u64).min(BATCH);

@@ -1,8 +1,9 @@
 //! How fast attempts are claimed from a queue, however deep it is.
 //!
 //! The queue is filled through the store's own verb, with attempts of random priorities. Then several
-//! tasks claim and finish, as workers do. The number of jobs is the same whatever the depth, so that
-//! two measurements differ in the queue alone; of each job one attempt waits at most.
+//! tasks claim and finish, as workers do. A queue that is empty before the time is over is filled
+//! again, which does not count. The number of jobs is the same whatever the depth, so that two
+//! measurements differ in the queue alone; of each job one attempt waits at most.
 
 mod fill;
 mod report;
@@ -18,7 +19,8 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::order::{Priority, Shares};
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{Definition, NodeNo, Timestamp};
+use evenkeel_core::{Definition, JobNo, NodeNo, Timestamp};
+use evenkeel_engine::Clock;
 use evenkeel_store::{
     Claim, ClaimedAttempt, Finish, FinishResult, NewNode, Now, Results, Roles, Store, Then, Traces,
 };
@@ -52,38 +54,30 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     let (kind, durability) = (target.kind.to_owned(), target.durability.clone());
     let node = join(&*store, &*chance).await?;
     let filling = Filling { store: &*store, scope, chance: &*chance, node, progress: &progress };
-    filling.fill(amounts.jobs, amounts.pending).await?;
-    progress.finish_and_clear();
+    let mut jobs = filling.register(amounts.jobs).await?.into_iter();
+    let pending = usize::try_from(amounts.pending)?;
+    filling.queue(jobs.by_ref().take(pending).collect()).await?;
     let now = store.now().await?;
     let first = claim(&*store, node, now, 1).await?;
     check_order(&first)?;
     finish(&*store, node, &first, now).await?;
 
-    let began = clock.monotonic();
-    let until = began + Duration::from_secs(amounts.seconds);
-    let claimed = Arc::new(AtomicU64::new(0));
-    let tasks = (0..amounts.tasks.max(1)).map(|_| {
-        let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
-        let (claimed, tasks) = (Arc::clone(&claimed), amounts.tasks.max(1));
-        tokio::spawn(async move {
-            while clock.monotonic() < until {
-                let batch = claim(&*store, node, now, tasks).await?;
-                if batch.is_empty() {
-                    break;
-                }
-                finish(&*store, node, &batch, now).await?;
-                claimed.fetch_add(batch.len() as u64, Ordering::Relaxed);
-            }
-            anyhow::Ok(())
-        })
-    });
-    let tasks: Vec<_> = tasks.collect();
-    for task in tasks {
-        task.await.context("a task that claims failed")??;
+    let work = Work { store: &store, clock: &clock, node, tasks: amounts.tasks.max(1) };
+    let mut left = Duration::from_secs(amounts.seconds);
+    let (mut took, mut claimed, mut queued) = (Duration::ZERO, 0, amounts.pending);
+    loop {
+        let round = work.claim_all(now, left).await?;
+        (took, claimed) = (took + round.took, claimed + round.claimed);
+        left = left.saturating_sub(round.took);
+        let next: Vec<JobNo> = jobs.by_ref().take(pending).collect();
+        if left.is_zero() || next.len() < pending {
+            break;
+        }
+        filling.queue(next).await?;
+        queued += amounts.pending;
     }
-    let took = clock.monotonic().saturating_sub(began);
-    let claimed = claimed.load(Ordering::Relaxed);
-    let left = amounts.pending.saturating_sub(claimed + first.len() as u64);
+    progress.finish_and_clear();
+    let left = queued.saturating_sub(claimed + first.len() as u64);
     let census = store.census().await?;
     ensure!(census.ready == left, "{} wait, and {left} should", census.ready);
     Ok(QueueReport {
@@ -99,6 +93,51 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         first_in_order: first.len(),
         kept: None,
     })
+}
+
+/// Those that claim.
+struct Work<'a> {
+    store: &'a Arc<dyn Store>,
+    clock: &'a Arc<dyn Clock>,
+    node: NodeNo,
+    tasks: usize,
+}
+
+/// What they did at a stretch.
+struct Round {
+    took: Duration,
+    claimed: u64,
+}
+
+impl Work<'_> {
+    /// Claims and finishes until nothing is left, or for so long.
+    async fn claim_all(&self, now: Timestamp, most: Duration) -> anyhow::Result<Round> {
+        let (node, tasks) = (self.node, self.tasks);
+        let began = self.clock.monotonic();
+        let until = began + most;
+        let claimed = Arc::new(AtomicU64::new(0));
+        let work = (0..tasks).map(|_| {
+            let (store, clock) = (Arc::clone(self.store), Arc::clone(self.clock));
+            let claimed = Arc::clone(&claimed);
+            tokio::spawn(async move {
+                while clock.monotonic() < until {
+                    let batch = claim(&*store, node, now, tasks).await?;
+                    if batch.is_empty() {
+                        break;
+                    }
+                    finish(&*store, node, &batch, now).await?;
+                    claimed.fetch_add(batch.len() as u64, Ordering::Relaxed);
+                }
+                anyhow::Ok(())
+            })
+        });
+        let work: Vec<_> = work.collect();
+        for task in work {
+            task.await.context("a task that claims failed")??;
+        }
+        let took = self.clock.monotonic().saturating_sub(began);
+        Ok(Round { took, claimed: claimed.load(Ordering::Relaxed) })
+    }
 }
 
 async fn join(store: &dyn Store, chance: &dyn Chance) -> anyhow::Result<NodeNo> {

@@ -100,12 +100,7 @@ pub(super) async fn choose(
 impl Look<'_> {
     /// The places that each lane has for itself, and who gets them.
     async fn guaranteed(&self) -> Tried<Vec<Candidate>> {
-        let mut left = self.claim.room;
-        let places = self.claim.guaranteed.map(|guaranteed| {
-            let places = guaranteed.min(left);
-            left -= places;
-            places
-        });
+        let places = self.claim.guaranteed.map(|guaranteed| guaranteed.min(self.claim.room));
         if places == [0; Lane::ALL.len()] {
             return Ok(Vec::new());
         }
@@ -130,7 +125,9 @@ impl Look<'_> {
             by_lane[usize::try_from(candidate.lane).unwrap_or_default()].push(candidate);
         }
         let firsts = by_lane.into_iter().zip(places);
-        Ok(firsts.flat_map(|(lane, places)| first_by_rank(lane, places)).collect())
+        let firsts = firsts.flat_map(|(lane, places)| first_by_rank(lane, places));
+        // If there is not room for all, lanes come in order.
+        Ok(firsts.take(self.claim.room).collect())
     }
 
     /// The first by lane and priority.
