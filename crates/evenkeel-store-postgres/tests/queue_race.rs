@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::RunKey;
-use evenkeel_store::{FinishResult, FireResult, Store};
+use evenkeel_core::order::Lane;
+use evenkeel_store::{Claim, FinishResult, FireResult, Store};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
@@ -25,6 +26,7 @@ const ROUNDS: i64 = 10;
 /// Fewer than the tables hold in earnest: what grows from round to round grows with these too.
 const RUNS: usize = 4000;
 const HOUR: i64 = 3600;
+const POOLS: [&str; 2] = ["default", "big"];
 
 /// So many runs wait in each round: `EVENKEEL_RACE_RUNS=200000` for a long race.
 fn runs_a_round() -> usize {
@@ -37,8 +39,11 @@ async fn add_jobs(rig: &Rig, count: usize) -> Vec<Known> {
     let mut known = Vec::with_capacity(count);
     let numbers: Vec<usize> = (0..count).collect();
     for batch in numbers.chunks(2000) {
-        let job = |n: &usize| unnamed_job().every(3600).first_at(0).priority((n * 37 % 101) as u8);
-        known.extend(rig.add_all(batch.iter().map(|n| job(n).build()).collect()).await);
+        let job = |n: &usize| {
+            let job = unnamed_job().every(6 * 3600).first_at(0).priority((n * 37 % 101) as u8);
+            job.lane(Lane::ALL[n % 7 % 3]).pool(POOLS[n % 5 % 2]).build()
+        };
+        known.extend(rig.add_all(batch.iter().map(job).collect()).await);
     }
     known
 }
@@ -64,9 +69,11 @@ async fn work(
     secs: i64,
 ) -> Vec<RunKey> {
     let node = rig.join(name, secs).await;
+    let pools = POOLS.map(str::to_owned).to_vec();
+    let claim = Claim { pools, guaranteed: [50, 30, 10], ..claim_of(node, 100) };
     let mut got = Vec::new();
     while left.load(Ordering::Relaxed) > 0 {
-        let claimed = store.claim(&claim_of(node, 100), now(secs)).await.unwrap().attempts;
+        let claimed = store.claim(&claim, now(secs)).await.unwrap().attempts;
         let end = |held: Held| rig.good_end(held);
         let ends = claimed.iter().map(|it| end(Held { key: it.key, fence: it.fence })).collect();
         let finished = store.finish(node, ends, ALPHA).await.unwrap();
@@ -102,8 +109,10 @@ async fn each_run_is_claimed_once_and_the_queue_stays_as_small_as_it_was() {
 
     let mut early = [0; 2];
     for round in 0..ROUNDS {
-        let secs = round * HOUR;
+        let secs = round * 6 * HOUR;
         fill(&rig, &jobs, secs).await;
+        // Every second time they have waited so long that they rank by that.
+        let secs = secs + round % 2 * 3 * HOUR;
         let left = AtomicUsize::new(jobs.len());
         let names: Vec<String> = (0..WORKERS).map(|n| format!("worker-{n}")).collect();
         let workers = handles.iter().zip(&names);
@@ -115,7 +124,9 @@ async fn each_run_is_claimed_once_and_the_queue_stays_as_small_as_it_was() {
         assert_eq!(rig.store.census().await.unwrap().ready, 0);
         let now = sizes(&onlooker).await;
         // What the server does by itself from time to time.
-        onlooker.batch_execute("VACUUM ready; VACUUM job_state").await.unwrap();
+        for table in ["ready", "job_state"] {
+            onlooker.batch_execute(&format!("VACUUM {table}")).await.unwrap();
+        }
         if round == 1 {
             early = now;
         }
