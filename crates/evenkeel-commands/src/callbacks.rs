@@ -7,7 +7,7 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{AttemptTokens, Definition, Progress, RunId, RunKey};
+use evenkeel_core::{Attempt, AttemptTokens, Definition, Progress, RunId, RunKey};
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, Letter, NewEvent, Note, Now, Results, Role, Running,
     Scope, Signal, Store, StoreError, Traces, Word,
@@ -111,6 +111,9 @@ impl Callbacks {
         metrics::histogram!("evenkeel_run_duration_seconds", "outcome" => outcome).record(took);
         if matches!(end.then, Then::Retry { .. }) {
             metrics::counter!("evenkeel_retries_total").increment(1);
+        }
+        if end.outcome.is_good() && end.key.attempt > Attempt::FIRST {
+            metrics::counter!("evenkeel_runs_succeeded_after_retry_total").increment(1);
         }
         if let Hook::DeadLetter(reason) = end.hook {
             metrics::counter!("evenkeel_dead_letters_total", "reason" => reason.as_str())

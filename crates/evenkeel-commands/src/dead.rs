@@ -35,6 +35,9 @@ pub fn read_letter_ids(document: &Value) -> Result<Vec<RunId>, Vec<Fault>> {
     fields.finish(|_| None).or(Some(ids))
 }
 
+/// Jobs cannot fire while letters of theirs are taken up, and those fired with them wait.
+const TAKEN_UP_AT_ONCE: usize = 50;
+
 impl Runs {
     /// The scope's letters that pass the filter, newest first.
     pub async fn list_dead(
@@ -59,8 +62,11 @@ impl Runs {
         ids: &[RunId],
     ) -> Result<Vec<Result<RunKey, CommandError>>, CommandError> {
         let keys: Vec<RunKey> = ids.iter().map(|id| id.key()).collect();
-        let answers = self.store.redrive(scope, &keys, Now::Database).await?;
-        let answers: Vec<_> = answers.into_iter().map(accepted).collect();
+        let mut answers = Vec::with_capacity(keys.len());
+        for some in keys.chunks(TAKEN_UP_AT_ONCE) {
+            let taken_up = self.store.redrive(scope, some, Now::Database).await?;
+            answers.extend(taken_up.into_iter().map(accepted));
+        }
         if answers.iter().any(Result::is_ok) {
             // The wake-up may be lost: schedulers also look every second.
             let _ = self.store.announce(Signal::Jobs).await;

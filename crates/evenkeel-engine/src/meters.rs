@@ -63,14 +63,6 @@ impl Meters {
         self.waited[lane as usize].record(Duration::from(now.since(since)));
     }
 
-    /// An attempt has ended, and whoever was called has told the store how.
-    pub fn settled(&self, attempt: Attempt, outcome: Outcome, took: Span) {
-        let (count, duration) = &self.ended[outcome as usize];
-        count.increment(1);
-        duration.record(Duration::from(took));
-        self.mended.increment(u64::from(outcome.is_good() && attempt > Attempt::FIRST));
-    }
-
     /// Runs have ended.
     pub fn ended(&self, ends: &[Finish]) {
         for (outcome, (count, duration)) in Outcome::ALL.into_iter().zip(&self.ended) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{Member, NodeState, QueueDepths, StoreError, TENS};
-use tracing::debug;
+use tracing::warn;
 
 use crate::incarnation::Incarnation;
 
@@ -127,12 +127,16 @@ impl Surveyor {
         let life = Arc::clone(&self.life);
         // A first look as soon as it knows who takes part.
         let mut wait = life.settings.poll;
+        let mut was_seen = true;
         while life.pause(wait).await {
             wait = life.settings.survey_every;
-            if let Err(error) = self.run_once().await {
-                // Others say it louder; the figures stay what they were.
-                debug!(error = &error as &dyn std::error::Error, "the queue was not looked at");
+            let looked = self.run_once().await;
+            // Once: the figures stay what they were until it can be seen again.
+            if let Some(error) = looked.as_ref().err().filter(|_| was_seen) {
+                let error = error as &dyn std::error::Error;
+                warn!(error, "how much waits cannot be seen: its metrics are old from here on");
             }
+            was_seen = looked.is_ok();
         }
         // Whoever keeps house now shows them.
         self.house.show(BTreeMap::new());

@@ -254,7 +254,6 @@ async fn look_up(life: &Incarnation, sums: &mut Sums) -> Result<(), StoreError> 
         };
         let (Some(began), Some(at)) = (run.started_at, run.finished_at) else { continue };
         let (took, error) = (at.since(began), run.results.error.as_deref());
-        life.meters.settled(run.key.attempt, outcome, took);
         sums.add(&End { tenant, key: run.key, outcome, took, at, error });
     }
     Ok(())

@@ -44,13 +44,20 @@ pub(crate) async fn migrate(options: &PostgresOptions) -> Result<(), OpenError> 
     migrated
 }
 
+/// Each step is a transaction of its own: the next one does not keep what the last one has locked.
 async fn run(client: &mut Client, schema: Option<&str>) -> Result<(), OpenError> {
-    let transaction = client.transaction().await.map_err(open_error)?;
-    steps(&transaction, schema).await?;
-    transaction.commit().await.map_err(open_error)
+    loop {
+        let transaction = client.transaction().await.map_err(open_error)?;
+        let has_more = next_step(&transaction, schema).await?;
+        transaction.commit().await.map_err(open_error)?;
+        if !has_more {
+            return Ok(());
+        }
+    }
 }
 
-async fn steps(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<(), OpenError> {
+/// Takes the oldest step that is missing. Says whether there was one.
+async fn next_step(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<bool, OpenError> {
     let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
     let lock = include_str!("../queries/migrate_lock.sql");
     let name = schema.unwrap_or_default();
@@ -66,13 +73,14 @@ async fn steps(transaction: &Transaction<'_>, schema: Option<&str>) -> Result<()
     if found > known {
         return Err(OpenError::NewerSchema { found, known });
     }
-    for (version, step) in (1..).zip(STEPS).filter(|(version, _)| *version > found) {
-        transaction.batch_execute(step).await.map_err(open_error)?;
-        let record = include_str!("../queries/migrate_record.sql");
-        transaction.execute(record, &[&version]).await.map_err(open_error)?;
-        tracing::info!(schema.version = version, "brought the tables to version {version}");
-    }
-    Ok(())
+    let Some((version, step)) = (1..).zip(STEPS).find(|(version, _)| *version > found) else {
+        return Ok(false);
+    };
+    transaction.batch_execute(step).await.map_err(open_error)?;
+    let record = include_str!("../queries/migrate_record.sql");
+    transaction.execute(record, &[&version]).await.map_err(open_error)?;
+    tracing::info!(schema.version = version, "brought the tables to version {version}");
+    Ok(true)
 }
 
 fn open_error(error: tokio_postgres::Error) -> OpenError {

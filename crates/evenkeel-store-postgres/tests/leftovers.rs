@@ -6,8 +6,10 @@ mod common;
 
 use std::sync::Arc;
 
+use evenkeel_core::aging::Aging;
+use evenkeel_core::order::Priority;
 use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
-use evenkeel_store::{FinishResult, Note, Prune, Tally};
+use evenkeel_store::{FinishResult, Note, Prune, Registered, Tally};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
@@ -75,6 +77,13 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
         "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, failures, deleted)
          VALUES (1, 2, 1, 60, 0, 0, false), (2, 2, 2, 60, 0, 3, false), (3, 2, 3, 60, 0, 3, true),
                 (4, 2, 4, 60, 0, 0, false)",
+        "INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
+         VALUES (gen_random_uuid(), 1, '{}', 'of another', 7, 8)",
+        "INSERT INTO job_state (job_no, tenant_no, shard, next_at, slot, failures, deleted)
+         VALUES (5, 1, 5, 60, 0, 0, false)",
+        "INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
+                            sequence, attempt, tenant_no)
+         VALUES ('default', 1, 30, 99, 5000000000, 60, 1, 0, 0, 2)",
     ] {
         onlooker.batch_execute(sql).await.unwrap();
     }
@@ -95,6 +104,15 @@ async fn tables_of_the_first_version_are_brought_up_to_date() {
     rig.store.watch(&[JobNo(2)]).await.unwrap();
     assert_eq!(rows(&options, "job_state WHERE watched").await, 1);
     assert_eq!(rows(&options, &format!("job_state WHERE stopped_at = {}", i64::MAX)).await, 1);
+    // Numbers are counted for each tenant, and go on.
+    let numbered = "job WHERE (job_no, number) IN ((1, 1), (2, 2), (3, 3), (4, 4), (5, 1))";
+    assert_eq!(rows(&options, numbered).await, 5);
+    let added = rig.register(vec![new_job("later").build()]).await;
+    assert!(matches!(added[..], [Registered::Created { number: 5, .. }]), "{added:?}");
+    // What waits rises as if it had come now.
+    let priority = Priority::try_from(30).unwrap();
+    let rise = Aging::default().rise(priority, Timestamp::from_micros(5_000_000_000)).0;
+    assert_eq!(rows(&options, &format!("ready WHERE rise = {rise}")).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,8 @@ mod rings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_store::Action;
+use evenkeel_core::order::Priority;
+use evenkeel_store::{Action, JobChange};
 use evenkeel_store_postgres::PostgresOptions;
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
@@ -68,4 +69,33 @@ async fn an_order_gives_way_to_who_claims_what_came_to_wait_after_it_had_looked(
     // It runs, so it is asked to end.
     let asked = rig.store.cancellations(rig.node).await.unwrap();
     assert_eq!(asked.iter().map(|asked| asked.key).collect::<Vec<_>>(), [claimed[0].key]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_reaches_what_somebody_looks_at_and_does_not_take() {
+    let (store, options) = rings::open().await;
+    let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
+    let rig = Rig::new(opened).await;
+    let job = rig.add(unnamed_job().every(3600).first_at(60).build()).await;
+    rig.queue(job, 60).await;
+    let (holder, onlooker) =
+        (common::onlooker(&options.url).await, common::onlooker(&options.url).await);
+    for client in [&holder, &onlooker] {
+        let schema = options.schema.as_deref().unwrap();
+        client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+    }
+    // As a claim has what is not among the first in the end.
+    holder.batch_execute("BEGIN; SELECT FROM ready FOR UPDATE").await.unwrap();
+    let mut definition = rig.job(job).await.definition;
+    definition.priority = Priority::try_from(77).unwrap();
+    let change = JobChange { definition: Some(definition), ..JobChange::default() };
+    let changing = rig.store.act(&rig.scope, job.id, Action::Change(Box::new(change)), now(61));
+    let letting_go = async {
+        wait_for_waiters(&onlooker, &options, 1).await;
+        holder.batch_execute("COMMIT").await.unwrap();
+    };
+    let (changed, ()) = tokio::join!(changing, letting_go);
+    changed.unwrap();
+    let row = onlooker.query_one("SELECT priority FROM ready", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i16>(0), 77);
 }

@@ -5,8 +5,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use evenkeel_core::{JobNo, Progress, Shard, Span};
-use evenkeel_store::{FinishResult, Note, Prune, Tally};
+use evenkeel_core::aging::Aging;
+use evenkeel_core::order::Priority;
+use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
+use evenkeel_store::{FinishResult, Note, Prune, Registered, Tally};
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{at, new_job, now};
@@ -66,7 +68,13 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
                 (x'03', 2, '{"metadata":{"a\"b":5,"t":"x","yes":true,"no":null,"l":[1]}}',
                  '{"executor":{"kind":"http"},"lane":"critical"}', 5, 5);
          INSERT INTO job_state (job_no, tenant_no, shard, failures)
-         VALUES (1, 2, 1, 0), (2, 2, 2, 3), (3, 2, 3, 0)"#,
+         VALUES (1, 2, 1, 0), (2, 2, 2, 3), (3, 2, 3, 0);
+         INSERT INTO job (id, tenant_no, about, definition, created_at, updated_at)
+         VALUES (x'04', 1, '{}', 'of another', 5, 5);
+         INSERT INTO job_state (job_no, tenant_no, shard, failures) VALUES (4, 1, 4, 0);
+         INSERT INTO ready (pool, lane, priority, should_start_by, ready_at, scheduled_at, job_no,
+                            sequence, attempt, tenant_no)
+         VALUES ('default', 1, 30, 99, 5000000000, 60, 1, 0, 0, 2)"#,
     )
     .unwrap();
     drop(raw);
@@ -83,6 +91,15 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     let shards: Vec<Shard> = Shard::all().collect();
     let watched = rig.store.to_judge(&shards, 10, now(0)).await.unwrap().jobs;
     assert_eq!(watched.iter().map(|job| job.no).collect::<Vec<_>>(), [JobNo(2)]);
+    // Numbers are counted for each tenant, and go on.
+    let numbered = "job WHERE (job_no, number) IN (VALUES (1, 1), (2, 2), (3, 3), (4, 1))";
+    assert_eq!(rows(&path, numbered), 4);
+    let added = rig.register(vec![new_job("later").build()]).await;
+    assert!(matches!(added[..], [Registered::Created { number: 4, .. }]), "{added:?}");
+    // What waits rises as if it had come now.
+    let priority = Priority::try_from(30).unwrap();
+    let rise = Aging::default().rise(priority, Timestamp::from_micros(5_000_000_000)).0;
+    assert_eq!(rows(&path, &format!("ready WHERE rise = {rise}")), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -80,7 +80,10 @@ impl ReasonView {
     fn noted(self, note: Option<&str>) -> Self {
         match note.filter(|_| self.code == "paused") {
             Some(note) => Self {
-                message: format!("It is {note}. Resume it to give it a next time."),
+                message: format!(
+                    "It is {}. Resume it to give it a next time.",
+                    note.trim_end_matches('.')
+                ),
                 note: Some(note.into()),
                 ..self
             },

@@ -243,6 +243,8 @@ pub(super) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
     let note = inner.text("note").map(str::trim).filter(|note| !note.is_empty());
     if note.is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
         inner.fault("note", format!("is longer than {NOTE_CHARS_MAX} characters"));
+    } else if note.is_some_and(|note| note.contains(char::is_control)) {
+        inner.fault("note", "holds control characters; take them out");
     }
     for field in ["after", "note"] {
         if action.is_some_and(|action| action != Act::Pause) && inner.value(field).is_some() {

@@ -96,23 +96,20 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
     let rows = connection.rows(sql, &[&ids, &args.tenant]).await?;
     let found = rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
     let found = found.collect::<Tried<Vec<(i64, Uuid)>>>()?;
-    let withdraws = |order: &&Order| {
-        matches!(order.action.command(), Command::Pause | Command::Cancel | Command::Delete)
-    };
-    let stopped: HashSet<Uuid> =
-        args.orders.iter().filter(withdraws).map(|order| order.id.0).collect();
-    let stopped = found.iter().filter(|(_, id)| stopped.contains(id));
-    let stopped: Vec<i64> = stopped.map(|(no, _)| *no).collect();
-    if !stopped.is_empty() {
-        connection.rows(include_str!("../../queries/order_lock_ready.sql"), &[&stopped]).await?;
-        connection.rows(include_str!("../../queries/order_lock_wakes.sql"), &[&stopped]).await?;
+    let touched = args.orders.iter().filter(|order| touches_what_waits(&order.action));
+    let touched: HashSet<Uuid> = touched.map(|order| order.id.0).collect();
+    let touched = found.iter().filter(|(_, id)| touched.contains(id));
+    let touched: Vec<i64> = touched.map(|(no, _)| *no).collect();
+    if !touched.is_empty() {
+        connection.rows(include_str!("../../queries/order_lock_ready.sql"), &[&touched]).await?;
+        connection.rows(include_str!("../../queries/order_lock_wakes.sql"), &[&touched]).await?;
     }
     let numbers: Vec<i64> = found.into_iter().map(|(no, _)| no).collect();
     let sql = include_str!("../../queries/order_lock_states.sql");
     let rows = connection.rows(sql, &[&numbers]).await?;
-    if !stopped.is_empty() {
+    if !touched.is_empty() {
         let sql = include_str!("../../queries/order_lock_rest.sql");
-        let is_all: bool = get(&connection.row(sql, &[&stopped]).await?, 0)?;
+        let is_all: bool = get(&connection.row(sql, &[&touched]).await?, 0)?;
         if !is_all {
             // Somebody is just taking it: from the start, where they can be waited for.
             return Err(Failure::Again);
@@ -129,6 +126,15 @@ async fn lock(connection: &Connection, args: &Args, ids: &[Uuid]) -> Tried<Locke
         }
     }
     Ok(Locked { chains, counted })
+}
+
+/// Does it withdraw what waits, or give it another place or opening? Somebody may have such a row
+/// locked and yet not take it: claims look at more than they want.
+fn touches_what_waits(action: &Action) -> bool {
+    match action {
+        Action::Change(change) => change.definition.is_some(),
+        _ => matches!(action.command(), Command::Pause | Command::Cancel | Command::Delete),
+    }
 }
 
 /// Later than whatever was waited for.

@@ -61,8 +61,9 @@ pub async fn a_good_run_begins_the_count_anew(opened: Opened) {
     fail(&rig, job, 2, 240).await;
     assert_eq!(failing(&rig).await, [(job, 2)]);
     rig.run_well(job, 300).await;
-    fail(&rig, job, 2, 360).await;
     assert_eq!(failing(&rig).await, [], "nobody paused it, and it is well again");
+    fail(&rig, job, 2, 360).await;
+    assert_eq!(failing(&rig).await, [], "one is not two");
 }
 
 pub async fn attempts_that_are_retried_do_not_count(opened: Opened) {

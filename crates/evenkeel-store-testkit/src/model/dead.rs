@@ -168,7 +168,7 @@ impl Data {
     fn list_failing(&self, limit: u32) -> Vec<FailingJob> {
         let due = self.failing.iter().filter(|(_, failing)| failing.is_due);
         let jobs = due.filter_map(|(no, failing)| {
-            let job = self.find(*no)?;
+            let job = self.find(*no).filter(|job| job.good_runs == failing.good_runs)?;
             Some(FailingJob {
                 no: *no,
                 id: job.id,

@@ -47,7 +47,8 @@ impl NodeReadiness {
         }
         let words = match tokio::time::timeout(PATIENCE, self.unserved()).await {
             Ok(Ok(unserved)) => pool_words(&unserved),
-            Ok(Err(_)) | Err(_) => "are not known: the store does not answer".into(),
+            Ok(Err(error)) => format!("are not known: {error}"),
+            Err(_) => "are not known: the store does not answer in time".into(),
         };
         *said = Some((now, words.clone()));
         words

@@ -188,6 +188,7 @@ fn retries_that_contradict_themselves_are_refused() {
         (json!({"on_failure": {"action": "pause", "after": 1001}}), "on_failure.after"),
         (json!({"on_failure": {"action": "dead_letter", "after": 2}}), "on_failure.after"),
         (json!({"on_failure": {"action": "none", "note": "x"}}), "on_failure.note"),
+        (json!({"on_failure": {"action": "pause", "note": "a\u{1b}[31mb"}}), "on_failure.note"),
         (json!({"on_failure": {"action": "pause", "notes": "x"}}), "on_failure.notes"),
     ] {
         let faults = read(&noop(more.clone())).unwrap_err();
