@@ -45,7 +45,7 @@ enum DeadLettersCommand {
     /// Run them again, now; each becomes a new run of its job
     #[command(after_help = "Examples:
   evenkeel dead-letters redrive 0006442d-7b2b-8640-8000-000000040000
-  evenkeel dead-letters redrive $(evenkeel dead-letters list --open --json | jq -r '.dead_letters[].id')")]
+  evenkeel dead-letters redrive $(evenkeel dead-letters list --open -n 1000 --json | jq -r '.dead_letters[].id')")]
     Redrive(IdsArgs),
     /// Throw them away; their runs stay in the history
     #[command(after_help = "Examples:

@@ -58,7 +58,11 @@ fn refusal(status: u16, problem: Option<Value>, place: &Place) -> Failure {
         ),
         404 => (
             Exit::NotFound,
-            Some("`evenkeel job list`, `run list`, `page list` and `rebalance --list` show what there is".into()),
+            Some(
+                "`evenkeel job list`, `run list`, `targets list`, `dead-letters list`, `page list` and \
+                 `rebalance --list` show what there is"
+                    .into(),
+            ),
         ),
         409 => (Exit::Conflict, taken(problem.as_ref())),
         412 => (
