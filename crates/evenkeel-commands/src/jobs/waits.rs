@@ -3,7 +3,7 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Run, Scope, WaitsFor};
+use evenkeel_store::{Now, Run, Scope, WaitsFor};
 
 use super::Jobs;
 use crate::CommandError;
@@ -25,7 +25,7 @@ impl Jobs {
         if run.status != RunStatus::Pending {
             return Ok(None);
         }
-        let waiting = self.store.waiting_of(scope, run.job).await?;
+        let waiting = self.store.waiting_of(scope, run.job, self.aging, Now::Database).await?;
         let Some(waiting) = waiting.into_iter().find(|waiting| waiting.key == run.key) else {
             return Ok(None);
         };
