@@ -27,6 +27,13 @@ struct Decided {
     priority: Option<Priority>,
 }
 
+impl Decided {
+    /// Was a place for its body taken?
+    fn has_place(&self) -> bool {
+        self.fire.start == Start::Claimed && self.definition.is_ok()
+    }
+}
+
 impl Scheduler {
     /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
     pub(super) async fn fire_wakes(&mut self) -> Result<(usize, bool), StoreError> {
@@ -44,6 +51,9 @@ impl Scheduler {
             Room::Here(places) => (places, places),
             Room::InQueue => (0, wanted),
         };
+        if count == 0 {
+            return Ok((0, true));
+        }
         let (mut batch, mut put_off) = (Vec::new(), Vec::new());
         for wake in self.wakes.take(count, life.settings.shares, place) {
             let key = wake.key;
@@ -58,7 +68,10 @@ impl Scheduler {
         if !put_off.is_empty() {
             // In the store, or they would be told again and again in the place of others. What is
             // lost of the batch by an outage is told again, too.
-            life.store.postpone(&put_off).await?;
+            if let Err(error) = life.store.postpone(&put_off).await {
+                life.worker.slots.give(batch.iter().filter(|wake| wake.has_place()).count());
+                return Err(error);
+            }
         }
         let woken = self.wake_batch(batch, now).await;
         let done = woken + put_off.len();
