@@ -19,6 +19,9 @@ const STEP: u32 = 1000;
 /// Between two steps that had something to change, so that claims never wait.
 const BREATH: Duration = Duration::from_millis(5);
 
+/// Whether members have come or gone is looked at this often, in polls.
+const POLLS_A_LOOK: u32 = 10;
+
 /// Goes through the queue.
 pub struct Ager {
     store: Arc<dyn Store>,
@@ -57,7 +60,7 @@ impl Ager {
         while life.pause(wait).await {
             let members: Vec<NodeNo> =
                 life.members.borrow().iter().map(|member| member.node).collect();
-            wait = life.settings.poll;
+            wait = life.settings.poll * POLLS_A_LOOK;
             if done_for.as_ref() == Some(&members) {
                 continue;
             }

@@ -304,7 +304,6 @@ async fn viewers_do_not_see_credentials_of_a_job() {
     let veiled = json!({"url": "https://…@example.com/", "headers": {"Authorization": "…"}});
     assert_eq!(world.get(&path).await.expect(200)["executor_config"], veiled);
     assert_eq!(world.get("/api/v1/jobs").await.expect(200)["jobs"][0]["executor_config"], veiled);
-    let operator =
-        world.ask_as(evenkeel_store::Role::Operator, axum::http::Method::GET, &path, None).await;
+    let operator = world.ask_as(Role::Operator, Method::GET, &path, None).await;
     assert_eq!(operator.expect(200)["executor_config"], config);
 }

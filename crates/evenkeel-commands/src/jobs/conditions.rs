@@ -3,7 +3,7 @@
 use evenkeel_core::condition::{Condition, Facts, condition};
 use evenkeel_core::{JobId, Span, Timestamp};
 use evenkeel_store::{
-    AtRisk, ConditionCounts, Job, Page, PageRequest, RiskCursor, RiskFilter, Scope, Standing,
+    AtRisk, ConditionCounts, Job, Now, Page, PageRequest, RiskCursor, RiskFilter, Scope, Standing,
     WaitsFor,
 };
 

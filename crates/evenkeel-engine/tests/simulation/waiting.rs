@@ -7,7 +7,9 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
-use evenkeel_store::{JobStore, Now, QueueStore, RunStore, Signal, Store, Trigger, Triggered};
+use evenkeel_store::{
+    EventStore, JobStore, Now, QueueStore, RunStore, Signal, Store, Trigger, Triggered,
+};
 
 use crate::body::Time as _;
 use crate::calm::{Calm, job, play};
