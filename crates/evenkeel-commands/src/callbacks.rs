@@ -79,8 +79,7 @@ impl Callbacks {
             finished_at,
             results,
             then,
-            // Only the node that has it knows.
-            priority: None,
+            priority: attempt.priority,
             traces: Traces { noted: true, checkpoint },
             // Nobody here knows whether it was in time.
             watch: true,

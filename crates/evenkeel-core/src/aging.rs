@@ -86,6 +86,15 @@ impl Aging {
         capped.map_or(priority, |capped| capped.max(priority))
     }
 
+    /// Whoever waits since before this has gained something by now, and nobody else has.
+    pub fn gained_before(&self, now: Timestamp) -> Timestamp {
+        if self.step == 0 {
+            return Timestamp::MIN;
+        }
+        let last = self.times(now.as_micros()).saturating_mul(self.every());
+        Timestamp::from_micros(last.saturating_sub_unsigned(self.after.as_micros()))
+    }
+
     /// How far everybody has come who began to wait at the epoch.
     fn level(&self, now: Timestamp) -> i64 {
         self.step() * (self.times(now.as_micros()) + 1)
@@ -93,8 +102,11 @@ impl Aging {
 
     /// How often somebody could have gained until then.
     fn times(&self, micros: i64) -> i64 {
-        let every = i64::try_from(self.every.as_micros()).unwrap_or(i64::MAX);
-        micros.div_euclid(every.max(1_000_000))
+        micros.div_euclid(self.every())
+    }
+
+    fn every(&self) -> i64 {
+        i64::try_from(self.every.as_micros()).unwrap_or(i64::MAX).max(1_000_000)
     }
 
     fn step(&self) -> i64 {
@@ -183,6 +195,16 @@ mod tests {
             let (old, new) = (priority(old), priority(new));
             let changed = aging.rise(old, at(since)).with_priority(old, new);
             prop_assert_eq!(changed, aging.rise(new, at(since)));
+        }
+
+        #[test]
+        fn who_has_gained_is_told_by_when_it_came(
+            aging in any_aging(), base in 0_u8..=100, since in 0_i64..20_000, waited in 0_i64..50_000,
+        ) {
+            let now = at(since + waited);
+            let rise = aging.rise(priority(base), at(since));
+            let gained = aging.rank(priority(base), rise, now) > Rank(i64::from(base));
+            prop_assert_eq!(gained, at(since) < aging.gained_before(now));
         }
 
         #[test]

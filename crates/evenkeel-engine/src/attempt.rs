@@ -163,8 +163,7 @@ pub fn unsaved_note(key: RunKey, fence: Fence, wire: &Wire) -> Option<Note> {
     Some(Note { key, fence, progress: None, log: None, checkpoint })
 }
 
-/// An attempt of a node goes back into the queue; it counts if its worker `crashed`. If its run
-/// was given a priority, that is not known here: it gets its job's.
+/// An attempt of a node goes back into the queue; it counts if its worker `crashed`.
 pub fn requeue_of(
     owned: &Owned,
     definition: &Definition,
@@ -172,7 +171,7 @@ pub fn requeue_of(
     now: Timestamp,
     aging: &Aging,
 ) -> Requeue {
-    let waited = Waited { since: owned.key.scheduled_at, priority: None, aging };
+    let waited = Waited { since: owned.key.scheduled_at, priority: owned.priority, aging };
     Requeue {
         key: owned.key,
         fence: owned.fence,
@@ -259,7 +258,7 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         finished_at: attempt.started_at,
         results: Results { error: Some(why.to_owned()), ..Results::default() },
         then: Then::EndChain { stop_job: false, next_at: None },
-        priority: None,
+        priority: attempt.priority,
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
         watch: true,
         hook: Hook::None,

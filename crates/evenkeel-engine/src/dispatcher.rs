@@ -62,7 +62,7 @@ impl Dispatcher {
         self.room_max.store((room_max * 2).min(batch), Ordering::Relaxed);
         life.db_clock.observe(claimed.now);
         let got = claimed.attempts.len();
-        life.worker.note_claimed(got == room, queued_before);
+        life.worker.note_claimed(got, room, queued_before);
         for attempt in claimed.attempts {
             self.start(attempt, claimed.now);
         }
@@ -101,6 +101,7 @@ impl Dispatcher {
                     started_at: now,
                     crashes: 0,
                     definition: claimed.definition,
+                    priority: claimed.priority,
                 };
                 life.worker.refuse(&owned, &fault.to_string());
             }

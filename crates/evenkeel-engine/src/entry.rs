@@ -40,6 +40,8 @@ pub struct Entry {
     /// By when the run for its next time must start. Kept: some schedules take long to say so, and
     /// the order of dispatch must not change under those who stand in it.
     should_start_by: Timestamp,
+    /// When its next time could first start, whatever it waited for since then.
+    since: Timestamp,
 }
 
 impl Entry {
@@ -65,6 +67,7 @@ impl Entry {
             told: false,
             awaits_end: job.live > 0 && definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&definition, next_at, &past),
+            since: could_start(&definition, next_at, &past),
             definition,
         }
         .looked_at_when_open(now)
@@ -89,6 +92,7 @@ impl Entry {
             told: false,
             awaits_end: started.is_some() && self.definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&self.definition, next_at, &past),
+            since: could_start(&self.definition, next_at, &past),
             ..self
         }
         .looked_at_when_open(now)
@@ -130,6 +134,11 @@ impl Entry {
         &self.past
     }
 
+    /// Since when its next time waits, once it has come.
+    pub fn since(&self) -> Timestamp {
+        self.since
+    }
+
     /// By when the run for its next time must start to keep its promise.
     pub fn should_start_by(&self) -> Timestamp {
         self.should_start_by
@@ -154,13 +163,17 @@ impl Entry {
             lane: self.definition.lane,
             priority: Reverse(self.definition.priority),
             should_start_by: self.should_start_by,
-            ready_at: self.next_at,
+            ready_at: self.since,
         }
     }
 }
 
 fn should_start_by(definition: &Definition, time: Timestamp, past: &Past) -> Timestamp {
     definition.must_be_over_by(time, past.reference).saturating_sub(past.average)
+}
+
+fn could_start(definition: &Definition, time: Timestamp, past: &Past) -> Timestamp {
+    crate::meters::could_start(definition, time, past.average)
 }
 
 /// What goes on is taken to end well, unless an attempt of it has failed already.

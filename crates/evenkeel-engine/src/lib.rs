@@ -4,6 +4,7 @@
 //! `evenkeel-core`, what is so is kept by the store; the loops carry the one to the other. Time and
 //! chance come in from outside, so a simulation can run many nodes for days in a second.
 
+mod ager;
 mod attempt;
 mod awaited;
 mod canceller;
@@ -12,6 +13,7 @@ mod clock;
 mod db_clock;
 mod definitions;
 mod dispatcher;
+mod due_order;
 mod engine;
 mod entry;
 mod finisher;

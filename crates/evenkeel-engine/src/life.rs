@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::ager::Ager;
 use crate::attempt::{Interrupted, requeue_of};
 use crate::awaited::Awaited;
 use crate::canceller::Canceller;
@@ -146,6 +147,8 @@ impl Life {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());
             }
             until_stop.spawn(Pruner::new(share()).run());
+            let ager = Ager::new(Arc::clone(&life.store), life.settings.aging);
+            until_stop.spawn(ager.run(share()));
             until_stop.spawn(Weigher::new(Arc::clone(&life.store)).run(share()));
             let scorer = Scorer::new(Arc::clone(&life.store), life.settings.balance);
             until_stop.spawn(scorer.run(share()));

@@ -1,14 +1,16 @@
 //! The jobs that are due soon, held in memory in the order in which they are needed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::ops::Bound;
 
+use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::order::{DispatchKey, Lane};
 use evenkeel_core::{JobNo, Shard, Timestamp};
 use evenkeel_store::DueJob;
 use rustc_hash::FxHashMap;
 
+use crate::due_order::DueOrder;
 use crate::entry::Entry;
 
 #[derive(Debug)]
@@ -26,12 +28,12 @@ impl Held {
 }
 
 /// Jobs by the time they are due, and those that are due by the order of dispatch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NearFuture {
     jobs: FxHashMap<JobNo, Held>,
     /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
-    due: [BTreeSet<(DispatchKey, JobNo)>; Lane::ALL.len()],
+    due: DueOrder<JobNo>,
     /// Jobs that do not keep their promise, or will not, each once for each of its times.
     late: Vec<JobNo>,
     /// Of those that are due, all that should have started before are known to be late.
@@ -39,6 +41,17 @@ pub struct NearFuture {
 }
 
 impl NearFuture {
+    /// Without jobs. What is due waits as `aging` says.
+    pub fn new(aging: Aging) -> Self {
+        Self {
+            jobs: FxHashMap::default(),
+            timeline: BinaryHeap::new(),
+            due: DueOrder::new(aging),
+            late: Vec::new(),
+            swept: Timestamp::default(),
+        }
+    }
+
     /// How many jobs it holds.
     pub fn count(&self) -> usize {
         self.jobs.len()
@@ -74,9 +87,8 @@ impl NearFuture {
             self.late.push(job.no);
         }
         if held.is_due {
-            let due = &mut self.due[before.lane as usize];
-            due.remove(&(before, job.no));
-            due.insert((held.entry.dispatch_key(), job.no));
+            self.due.remove(before, job.no);
+            self.due.insert(held.entry.dispatch_key(), job.no);
         }
     }
 
@@ -88,8 +100,7 @@ impl NearFuture {
 
     fn not_due_any_more(&mut self, job: JobNo, before: Option<Held>) {
         if let Some(Held { entry, is_due: true }) = before {
-            let key = entry.dispatch_key();
-            self.due[key.lane as usize].remove(&(key, job));
+            self.due.remove(entry.dispatch_key(), job);
         }
     }
 
@@ -102,8 +113,9 @@ impl NearFuture {
         }
     }
 
-    /// Moves what has come due by `now` into the order of dispatch.
+    /// Moves what has come due by `now` into the order of dispatch, which is that of this moment.
     pub fn ripen(&mut self, now: Timestamp) {
+        self.due.advance(now);
         while let Some(Reverse((look_at, job))) = self.timeline.peek().copied() {
             let held = self.jobs.get_mut(&job).filter(|held| held.is_awaited(look_at));
             match held {
@@ -114,8 +126,7 @@ impl NearFuture {
                         held.entry.told = true;
                         self.late.push(job);
                     }
-                    let key = held.entry.dispatch_key();
-                    self.due[key.lane as usize].insert((key, job));
+                    self.due.insert(held.entry.dispatch_key(), job);
                 }
                 None => {}
             }
@@ -130,7 +141,8 @@ impl NearFuture {
             return;
         }
         let since = std::mem::replace(&mut self.swept, now);
-        for lane in &self.due {
+        for lane in Lane::ALL {
+            let lane = self.due.by_priority(lane);
             let mut next = lane.first().copied();
             while let Some((key, _)) = next {
                 let at =
@@ -161,12 +173,17 @@ impl NearFuture {
 
     /// How many are due, by lane.
     pub fn waiting(&self) -> [usize; Lane::ALL.len()] {
-        [self.due[0].len(), self.due[1].len(), self.due[2].len()]
+        self.due.count()
+    }
+
+    /// What the first due job of a lane ranks at.
+    pub fn first_rank(&self, lane: Lane) -> Option<Rank> {
+        self.due.first_rank(lane)
     }
 
     /// Takes the first due job of a lane. It is known still, but due no more until it is put back.
     pub fn take_due(&mut self, lane: Lane) -> Option<(JobNo, Entry)> {
-        let (_, job) = self.due[lane as usize].pop_first()?;
+        let job = self.due.pop_first(lane)?;
         self.jobs.get_mut(&job).map(|held| {
             held.is_due = false;
             (job, held.entry.clone())

@@ -15,7 +15,7 @@ WITH clock AS MATERIALIZED (
      WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at
        AND w.job_no = d.job_no AND w.sequence = d.sequence AND w.attempt = d.attempt
        AND d.due <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
- RETURNING w.tenant_no, d.*
+ RETURNING w.tenant_no, w.priority AS given, d.*
 ), locked AS MATERIALIZED (
     SELECT s.head_at, s.head_sequence, s.executions + (g.pool IS NULL)::int4 AS executions, g.*
       FROM (SELECT * FROM gone ORDER BY job_no) AS g JOIN job_state s USING (job_no)
@@ -38,10 +38,10 @@ WITH clock AS MATERIALIZED (
       FROM locked WHERE pool IS NOT NULL
 ), started AS (
     INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,
-                     prev_at, prev_sequence, number, started_at)
+                     prev_at, prev_sequence, number, started_at, priority)
     SELECT scheduled_at, job_no, sequence, attempt, tenant_no, 1, 1, $2,
            CASE WHEN attempt = 0 THEN head_at END, CASE WHEN attempt = 0 THEN head_sequence END,
-           executions, (SELECT now FROM clock)
+           executions, (SELECT now FROM clock), given
       FROM locked WHERE pool IS NULL
 ), reached AS (
     UPDATE node SET oldest_open = least(oldest_open, earliest),

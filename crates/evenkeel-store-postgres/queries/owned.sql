@@ -1,6 +1,6 @@
 -- Attempts for a time before oldest_open are all in long_run.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at, r.crashes,
-       j.definition
+       j.definition, r.priority
   FROM (SELECT r.* FROM run r
          WHERE r.scheduled_at >= (SELECT oldest_open FROM node WHERE node_no = $1)
            AND r.node_no = $1 AND r.status = 1

@@ -1,13 +1,14 @@
 -- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
--- thousand, whoever's they are (the limit comes before the tenant), and of them the tenant's own
--- first thousand. These limits are no parameters, so that the planner knows that it is to follow
--- ready_order and not to sort the queue.
+-- thousand by priority, and of each lane as many by what they have waited, of those that may have
+-- gained by it, whoever's they are (the limit comes before the tenant); and of them the tenant's own
+-- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at. These limits are no parameters, so that the planner knows that it is to follow
+-- the indexes and not to sort the queue.
 WITH a AS MATERIALIZED (
     SELECT w.*
       FROM job j
      CROSS JOIN LATERAL (
-           SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane, priority,
-                  should_start_by, since, open_from, open_until,
+           SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
+                  greatest(priority, $4::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
                   CASE WHEN own_priority THEN priority END AS own
              FROM ready WHERE job_no = j.job_no
             UNION ALL
@@ -22,13 +23,27 @@ WITH a AS MATERIALIZED (
       FROM (SELECT DISTINCT pool FROM a WHERE due IS NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
-             FROM (SELECT pool, lane, priority, should_start_by, since, job_no, tenant_no
-                     FROM ready
-                    WHERE pool = p.pool
-                    ORDER BY lane, priority DESC, should_start_by, since, job_no
-                    LIMIT 10000) AS f
+             FROM (SELECT *
+                     FROM (SELECT pool, lane, greatest(priority, $4::int8 - rise) AS rank,
+                                  should_start_by, since, job_no, scheduled_at, sequence, attempt,
+                                  tenant_no
+                             FROM ready
+                            WHERE pool = p.pool
+                            ORDER BY lane, priority DESC, should_start_by, since, job_no
+                            LIMIT 10000) AS high
+                    UNION
+                   SELECT r.*
+                     FROM unnest('{0,1,2}'::int2[]) AS l(lane)
+                    CROSS JOIN LATERAL (
+                          SELECT pool, lane, greatest(priority, $4::int8 - rise) AS rank,
+                                 should_start_by, since, job_no, scheduled_at, sequence, attempt,
+                                 tenant_no
+                            FROM ready
+                           WHERE pool = p.pool AND lane = l.lane AND rise < $4::int8
+                           ORDER BY rise, should_start_by, since, job_no
+                           LIMIT 10000) AS r) AS f
             WHERE f.tenant_no = $2
-            ORDER BY f.lane, f.priority DESC, f.should_start_by, f.since, f.job_no
+            ORDER BY f.lane, f.rank DESC, f.should_start_by, f.since, f.job_no
             LIMIT 1000) AS o
 )
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
@@ -36,8 +51,8 @@ SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_f
        CASE WHEN a.due IS NULL THEN
            (SELECT count(*) FROM own o
              WHERE o.pool = a.pool
-               AND (o.lane, -o.priority, o.should_start_by, o.since, o.job_no)
-                   < (a.lane, -a.priority, a.should_start_by, a.since, a.job_no))
+               AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
+                   < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
        END AS ahead, a.own
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

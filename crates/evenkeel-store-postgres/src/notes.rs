@@ -39,7 +39,7 @@ impl NoteStore for PostgresStore {
                 let which = (sequence(key.sequence), attempt(*key));
                 let row = connection.maybe_row(sql, &[&at, &job, &which.0, &which.1]).await?;
                 let Some(row) = row else { return Ok(None) };
-                Ok(Some(Running { node: NodeNo(get(&row, 9)?), attempt: read_owned(&row)? }))
+                Ok(Some(Running { node: NodeNo(get(&row, 10)?), attempt: read_owned(&row)? }))
             })
             .await
     }

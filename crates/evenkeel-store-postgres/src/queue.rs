@@ -1,13 +1,18 @@
 //! How much waits in the queue.
 
 use async_trait::async_trait;
+use evenkeel_core::RunKey;
+use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::order::Lane;
 use evenkeel_store::{
-    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, StoreError,
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged,
+    StoreError, Waiter,
 };
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, time};
+use crate::columns::{KeyColumns, count, get, key, maybe_priority, time};
 use crate::error::Tried;
 use crate::pool::Connection;
 
@@ -19,6 +24,66 @@ impl QueueStore for PostgresStore {
             .run(limit, |connection, limit| async move { depths(&connection, *limit).await })
             .await
     }
+
+    async fn reage(
+        &self,
+        aging: Aging,
+        after: Option<RunKey>,
+        limit: u32,
+    ) -> Result<Reaged, StoreError> {
+        self.api
+            .run((aging, after, limit), |connection, args| async move {
+                let (aging, after, limit) = &*args;
+                reage(&connection, aging, *after, *limit).await
+            })
+            .await
+    }
+}
+
+/// Mostly all are where they should be, and nothing is locked to see that. Whom somebody else has
+/// locked is left alone: he may be about to leave.
+async fn reage(
+    connection: &Connection,
+    aging: &Aging,
+    after: Option<RunKey>,
+    limit: u32,
+) -> Tried<Reaged> {
+    // Before all keys, if there is none.
+    let after: KeyColumns = after.into_iter().collect();
+    let from = (
+        after.scheduled_at.first().copied().unwrap_or(i64::MIN),
+        after.job_no.first().copied().unwrap_or_default(),
+        after.sequence.first().copied().unwrap_or_default(),
+        after.attempt.first().copied().unwrap_or_default(),
+    );
+    let sql = include_str!("../queries/reage_look.sql");
+    let asked: [&(dyn ToSql + Sync); 5] = [&from.0, &from.1, &from.2, &from.3, &i64::from(limit)];
+    let rows = connection.rows(sql, &asked).await?;
+    let waiters = rows.iter().map(read_waiter).collect::<Tried<Vec<Waiter>>>()?;
+    let is_full = waiters.len() == limit as usize;
+    let next = waiters.last().map(|waiter| waiter.key).filter(|_| is_full);
+    let others: Vec<(Waiter, i64)> = waiters
+        .into_iter()
+        .filter_map(|waiter| Some((waiter, waiter.other_rise(aging)?.0)))
+        .collect();
+    if others.is_empty() {
+        return Ok(Reaged { next, ..Reaged::default() });
+    }
+    let keys: KeyColumns = others.iter().map(|(waiter, _)| waiter.key).collect();
+    let rises: Vec<i64> = others.iter().map(|(_, rise)| *rise).collect();
+    let before: Vec<i64> = others.iter().map(|(waiter, _)| waiter.rise.0).collect();
+    let sql = include_str!("../queries/reage.sql");
+    let asked: [&(dyn ToSql + Sync); 6] =
+        [&keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt, &before, &rises];
+    let changed = connection.change(sql, &asked).await?;
+    Ok(Reaged { changed, missed: (others.len() as u64).saturating_sub(changed), next })
+}
+
+fn read_waiter(row: &Row) -> Tried<Waiter> {
+    let key = key(row, 0)?;
+    let priority = maybe_priority(row, 4)?
+        .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+    Ok(Waiter { key, priority, since: time(row, 5)?, rise: Rise(get(row, 6)?) })
 }
 
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {

@@ -1,5 +1,5 @@
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, r.fence, r.tenant_no, r.started_at,
-       r.crashes, j.definition
+       r.crashes, j.definition, r.priority
 FROM long_run l
 JOIN run r ON r.scheduled_at = l.scheduled_at AND r.job_no = l.job_no
           AND r.sequence = l.sequence AND r.attempt = l.attempt

@@ -1,15 +1,20 @@
 //! How much waits in the queue for workers.
 
 use async_trait::async_trait;
-use evenkeel_core::Timestamp;
+use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::order::Lane;
+use evenkeel_core::{RunKey, Timestamp};
 use evenkeel_store::{
-    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, StoreError,
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged,
+    StoreError, Waiter,
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::SqliteStore;
 use crate::error::Answer;
+use crate::queue::Urgency::Batch;
+use crate::rows::{key_from, key_params, priority_from};
+use crate::session::Session;
 
 #[async_trait]
 impl QueueStore for SqliteStore {
@@ -17,6 +22,67 @@ impl QueueStore for SqliteStore {
         // Not by those who read for the engine: a long queue takes a while.
         self.readers.read(move |db| depths(db, limit)).await
     }
+
+    async fn reage(
+        &self,
+        aging: Aging,
+        after: Option<RunKey>,
+        limit: u32,
+    ) -> Result<Reaged, StoreError> {
+        let step = move |db: &Connection| to_reage(db, aging, after, limit);
+        let (others, next) = self.engine_readers.read(step).await?;
+        if others.is_empty() {
+            return Ok(Reaged { next, ..Reaged::default() });
+        }
+        let write = move |session: &mut Session| reage(session.connection(), aging, &others);
+        let (changed, missed) = self.writer.write(Batch, limit as usize, write).await?;
+        Ok(Reaged { changed, missed, next })
+    }
+}
+
+/// Those whose place is not as it should be, and where the next step goes on.
+fn to_reage(
+    connection: &Connection,
+    aging: Aging,
+    after: Option<RunKey>,
+    limit: u32,
+) -> Answer<(Vec<RunKey>, Option<RunKey>)> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/reage_look.sql"))?;
+    let (scheduled_at, job_no, sequence, attempt) = after.map_or((i64::MIN, 0, 0, 0), key_params);
+    let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, limit])?;
+    let (mut others, mut last, mut seen) = (Vec::new(), None, 0);
+    while let Some(row) = rows.next()? {
+        let waiter = waiter_from(row)?;
+        (last, seen) = (Some(waiter.key), seen + 1);
+        others.extend(waiter.other_rise(&aging).map(|_| waiter.key));
+    }
+    Ok((others, last.filter(|_| seen == limit)))
+}
+
+fn waiter_from(row: &Row<'_>) -> Answer<Waiter> {
+    let key = key_from(row)?;
+    let priority = priority_from(row)?
+        .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
+    let since = Timestamp::from_micros(row.get("since")?);
+    Ok(Waiter { key, priority, since, rise: Rise(row.get("rise")?) })
+}
+
+fn reage(connection: &Connection, aging: Aging, keys: &[RunKey]) -> Answer<(u64, u64)> {
+    let mut find = connection.prepare_cached(include_str!("../queries/reage_find.sql"))?;
+    let mut change = connection.prepare_cached(include_str!("../queries/reage.sql"))?;
+    let (mut changed, mut missed) = (0, 0);
+    for key in keys {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
+        let mut rows = find.query(params![scheduled_at, job_no, sequence, attempt])?;
+        let waiter = rows.next()?.map(waiter_from).transpose()?;
+        let Some(rise) = waiter.and_then(|waiter| waiter.other_rise(&aging)) else {
+            missed += 1;
+            continue;
+        };
+        change.execute(params![scheduled_at, job_no, sequence, attempt, rise.0])?;
+        changed += 1;
+    }
+    Ok((changed, missed))
 }
 
 fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {

@@ -146,6 +146,7 @@ fn fire_one(
                 prev_at,
                 prev_sequence,
                 now.as_micros(),
+                None::<u8>,
             ])?;
             Ok(FireResult::Fired(Fence::NONE.next()))
         }
@@ -238,10 +239,9 @@ fn fire_wake(
     }
     let taken = connection
         .prepare_cached(include_str!("../queries/fire_wakes_take.sql"))?
-        .execute(which)?;
-    if taken == 0 {
-        return Ok(FireResult::Stale);
-    }
+        .query_row(which, |row| row.get::<_, Option<u8>>(0))
+        .optional()?;
+    let Some(given) = taken else { return Ok(FireResult::Stale) };
     let prev = link_in(connection, wake.key)?;
     match &wake.start {
         Start::Claimed => {
@@ -260,6 +260,7 @@ fn fire_wake(
                     prev_at,
                     prev_sequence,
                     now.as_micros(),
+                    given,
                 ],
             )?;
             Ok(FireResult::Fired(Fence::NONE.next()))

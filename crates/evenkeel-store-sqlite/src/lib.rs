@@ -38,6 +38,7 @@ mod tally;
 mod targets;
 mod trigger;
 mod verbs;
+mod waiting;
 mod watch;
 mod writer;
 

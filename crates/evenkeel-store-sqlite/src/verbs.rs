@@ -1,6 +1,7 @@
 //! The port's verbs: which of them write, which only look, and how urgent they are.
 
 use async_trait::async_trait;
+use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::balance::Load;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
@@ -18,7 +19,7 @@ use crate::clock::{resolve, system_time};
 use crate::queue::Urgency::{Batch, Command, End};
 use crate::{
     SqliteStore, fire, jobs, lists, nodes, openings, orders, purge, runs, schedules, supersede,
-    trigger,
+    trigger, waiting,
 };
 
 #[async_trait]
@@ -310,9 +311,11 @@ impl RunStore for SqliteStore {
         &self,
         scope: &Scope,
         job: JobId,
+        aging: Aging,
+        now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        let tenant = scope.tenant;
-        self.readers.read(move |db| openings::waiting_of(db, tenant, job)).await
+        let (tenant, level) = (scope.tenant, aging.risen(Rise(0), resolve(now)));
+        self.readers.read(move |db| waiting::waiting_of(db, tenant, job, level)).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

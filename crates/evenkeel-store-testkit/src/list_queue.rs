@@ -21,6 +21,14 @@ macro_rules! __queue_conformance {
             what_is_ahead_is_counted_by_rank,
             claims_come_in_the_order_of_the_model_whatever_happens,
         }
+        $crate::__conformance_module! { $open => reaging:
+            what_waits_already_waits_as_is_said_now,
+            a_step_goes_no_further_than_its_limit,
+            what_was_given_another_priority_keeps_its_place,
+            what_is_ahead_is_so_by_what_it_has_waited,
+            who_is_ahead_is_claimed_before,
+            what_runs_knows_the_priority_it_was_given,
+        }
         $crate::__conformance_module! { $open => priorities:
             a_trigger_may_have_a_priority_of_its_own,
             a_run_without_one_of_its_own_has_its_jobs,

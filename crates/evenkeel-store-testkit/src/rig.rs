@@ -12,7 +12,7 @@ use evenkeel_store::{
     Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
     FireResult, Hook, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue,
     Results, Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered, Waited,
-    WakeFire,
+    WaitingAttempt, WakeFire,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
@@ -190,6 +190,12 @@ impl Rig {
     pub async fn claim_for(&self, node: NodeNo, room: usize, secs: i64) -> Vec<ClaimedAttempt> {
         let claim = claim_of(node, room);
         self.store.claim(&claim, now(secs)).await.expect("attempts can be claimed").attempts
+    }
+
+    /// What waits of a job, before anybody has gained by waiting.
+    pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
+        let told = self.store.waiting_of(scope, job, Aging::default(), now(100)).await;
+        told.expect("one can ask what waits")
     }
 
     /// Claims the only attempt that waits.

@@ -23,6 +23,7 @@ mod orders;
 mod page;
 mod pages;
 mod queue;
+mod reage;
 mod requests;
 mod rhythms;
 mod row;
@@ -73,6 +74,7 @@ pub use pages::{
 pub use queue::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, TENS,
 };
+pub use reage::{Reaged, Waiter};
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
 pub use rhythms::{Counted, Rhythms};
 pub use row::{

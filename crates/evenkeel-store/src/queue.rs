@@ -1,10 +1,12 @@
-//! How much waits in the queue, for figures that people look at: nothing is decided by them.
+//! How much waits in the queue, for figures that people look at: nothing is decided by them. And
+//! what is done with all of it.
 
 use async_trait::async_trait;
-use evenkeel_core::Timestamp;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::order::Lane;
+use evenkeel_core::{RunKey, Timestamp};
 
-use crate::StoreError;
+use crate::{Reaged, StoreError};
 
 /// Lanes of pools that one look counts. Who has more sees the first of them, by name.
 pub const QUEUE_GROUPS_MAX: u32 = 300;
@@ -134,6 +136,15 @@ pub trait QueueStore: Send + Sync {
     /// [`QUEUE_GROUPS_MAX`] are looked at. With a small limit this says little more than where
     /// something waits.
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError>;
+
+    /// Lets what waits in the queue wait as `aging` says, whatever was said when it came: the next
+    /// `limit` in the order of their keys, after `after`.
+    async fn reage(
+        &self,
+        aging: Aging,
+        after: Option<RunKey>,
+        limit: u32,
+    ) -> Result<Reaged, StoreError>;
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct Claim {
 /// A place in the queue, at some moment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueuePlace {
-    /// In this lane. Earlier ones go before.
+    /// In this lane.
     pub lane: Lane,
     /// At this rank. Higher ones of the lane go before, and of equal ones whoever came earlier.
     pub rank: Rank,
@@ -154,6 +154,8 @@ pub struct Owned {
     pub crashes: u16,
     /// The stored definition of its job.
     pub definition: String,
+    /// The priority that its run was given, whatever its job's is.
+    pub priority: Option<Priority>,
 }
 
 /// An attempt that has run for so long that its owner is written down beside it.
@@ -234,9 +236,9 @@ pub enum WaitsFor {
     Worker {
         /// It could first have been claimed then.
         since: Timestamp,
-        /// So many of its own tenant's are before it among the first ten thousand of its pool,
-        /// counted no further than a thousand. What they have waited is left out of account: it is
-        /// their priorities that are compared.
+        /// So many of its own tenant's would be claimed before it, of those that are among the first
+        /// ten thousand of its pool by priority or of a lane of it by what they have waited,
+        /// counted no further than a thousand.
         ahead: u32,
         /// When it may be claimed.
         opening: Opening,
@@ -354,22 +356,24 @@ pub trait RunStore: Send + Sync {
         now: Now,
     ) -> Result<RunCancelled, StoreError>;
 
-    /// What waits of a job, oldest time first, at most a hundred. Nothing of a job that is not in
-    /// the scope, and nothing that depends on how much other tenants have in the queue, as long as
+    /// What waits of a job, oldest time first, at most a hundred, and what is before it if waiting
+    /// counts as `aging` says. Nothing of a job that is not in the scope, and nothing that depends on how much other tenants have in the queue, as long as
     /// no more than ten thousand wait in a pool: nobody is made to look at more.
     async fn waiting_of(
         &self,
         scope: &Scope,
         job: JobId,
+        aging: Aging,
+        now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError>;
 
     /// How many attempts of these pools wait for a worker, counted no further than `limit`. Those
     /// that were not open when they came are left out: no worker could take them.
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError>;
 
-    /// How many attempts of these pools would be claimed before one that comes now and stands
-    /// there, counted no further than `limit`. Those that were not open when they came are left
-    /// out.
+    /// How many attempts of these pools, and of that lane, would be claimed before one that comes now
+    /// and stands there, counted no further than `limit`. Those that were not open when they came
+    /// are left out; and so are other lanes, which have their own places.
     async fn waiting_ahead(
         &self,
         pools: &[String],

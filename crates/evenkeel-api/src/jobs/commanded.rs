@@ -43,14 +43,21 @@ pub(super) async fn command(
     // Asked for first: once the command is obeyed, nothing must go wrong any more.
     let now = app.jobs.now().await?;
     let done = app.jobs.ask_one(&caller.scope, id, ask, if_match(headers).as_deref()).await?;
-    let view = view(caller, done, now)?;
+    let view = view(app, caller, done, now).await?;
     Ok(([(header::ETAG, etag(view.job.generation))], Json(view)))
 }
 
-fn view(caller: &Caller, done: Done, now: Timestamp) -> Result<CommandedView, Problem> {
+async fn view(
+    app: &App,
+    caller: &Caller,
+    done: Done,
+    now: Timestamp,
+) -> Result<CommandedView, Problem> {
     let job = done.job.ok_or(evenkeel_commands::CommandError::NotFound)?;
+    let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
+    let effective = effective.unwrap_or(job.definition.priority);
     Ok(CommandedView {
-        job: JobView::new(job, now).for_role(caller.scope.role),
+        job: JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role),
         still_running: done.running.into_iter().map(|key| key.execution_id()).collect(),
         run_id: done.run.map(|key| key.run_id()),
     })

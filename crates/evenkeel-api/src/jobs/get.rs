@@ -40,5 +40,7 @@ pub(crate) async fn get(
     let id = read_id(&id)?;
     let (job, now) = app.jobs.get_with_now(&caller.scope, id).await?;
     let tag = etag(job.generation);
-    Ok(([(header::ETAG, tag)], Json(JobView::new(job, now).for_role(caller.scope.role))))
+    let effective = app.jobs.effective_priority(&caller.scope, &job, now).await?;
+    let view = JobView::new(job, now).waiting_as(effective);
+    Ok(([(header::ETAG, tag)], Json(view.for_role(caller.scope.role))))
 }

@@ -142,7 +142,10 @@ pub(crate) async fn list(
         jobs: page
             .items
             .into_iter()
-            .map(|job| JobView::new(job, now).for_role(caller.scope.role))
+            .map(|job| {
+                let effective = app.jobs.effective_if_due(&job, now);
+                JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role)
+            })
             .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,

@@ -112,7 +112,10 @@ async fn update(
     let edit = Edit { sent, manner, if_generation: if_match(headers) };
     let (job, now) = app.jobs.update(&caller.scope, read_id(id)?, &edit, &shown).await?;
     let tag = etag(job.generation);
-    Ok(([(header::ETAG, tag)], Json(JobView::new(job, now))))
+    // It is done, whatever becomes of this.
+    let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
+    let effective = effective.unwrap_or(job.definition.priority);
+    Ok(([(header::ETAG, tag)], Json(JobView::new(job, now).waiting_as(effective))))
 }
 
 /// What people see of a job.

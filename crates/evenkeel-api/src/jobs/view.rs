@@ -4,7 +4,7 @@ use evenkeel_commands::{RetryWords, condition_of};
 use evenkeel_core::job::{OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::on_failure::OnFailure;
-use evenkeel_core::order::Lane;
+use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Gap, Overlap};
 use evenkeel_core::status::JobStatus;
@@ -158,6 +158,9 @@ pub struct JobView {
     pub max_allowed_duration: Option<Span>,
     /// Its weight in its lane.
     pub priority: u8,
+    /// What waiting makes of that: the highest of all that waits of it, and the same as `priority`
+    /// if nothing does. Lists leave out what waits in the queue for a worker: ask for the job.
+    pub effective_priority: u8,
     /// `critical`, `standard` or `batch`.
     #[schema(value_type = String)]
     pub lane: Lane,
@@ -318,6 +321,7 @@ impl JobView {
             max_expected_duration: definition.max_expected_duration,
             max_allowed_duration: definition.max_allowed_duration,
             priority: definition.priority.get(),
+            effective_priority: definition.priority.get(),
             lane: definition.lane,
             pool: definition.pool,
             misfire: definition.misfire,
@@ -356,6 +360,11 @@ impl JobView {
             updated_at: job.updated_at,
             metadata: object(about.metadata),
         }
+    }
+
+    /// The same, with what waiting makes of its priority.
+    pub(crate) fn waiting_as(self, effective: Priority) -> Self {
+        Self { effective_priority: effective.get(), ..self }
     }
 }
 

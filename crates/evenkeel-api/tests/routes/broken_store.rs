@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
@@ -114,7 +115,7 @@ broken!(RunStore {
     find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
     owned(node: NodeNo, limit: u32) -> Vec<Owned>;
     cancellations(node: NodeNo) -> Vec<Cancellation>;
-    waiting_of(scope: &Scope, job: JobId) -> Vec<WaitingAttempt>;
+    waiting_of(scope: &Scope, job: JobId, aging: Aging, now: Now) -> Vec<WaitingAttempt>;
     waiting(pools: &[String], limit: u32) -> u32;
     waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;
@@ -191,6 +192,7 @@ broken!(BalanceStore {
 
 broken!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+    reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
 });
 
 broken!(DeadStore {

@@ -1,11 +1,13 @@
 //! Creating, reading, deleting and triggering jobs.
 
-use axum::http::header;
-use evenkeel_store::Signal;
-use evenkeel_store_testkit::fixtures::at;
+use axum::http::{Method, header};
+use evenkeel_api::TokenRequest;
+use evenkeel_core::Span;
+use evenkeel_store::{Role, Signal};
+use evenkeel_store_testkit::fixtures::{START, at};
 use serde_json::{Value, json};
 
-use crate::world::{World, noop, runs_within};
+use crate::world::{Counting, World, noop, request, runs_within, tokens};
 
 #[tokio::test]
 async fn a_created_job_is_shown_with_all_its_fields() {
@@ -236,6 +238,45 @@ async fn a_trigger_may_have_a_priority_which_is_shown_while_it_waits() {
 }
 
 #[tokio::test]
+async fn a_job_shows_what_waiting_makes_of_its_priority() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 5, "priority": 20})).await;
+    assert_eq!(job["effective_priority"], 20);
+    let known = world.known(&job).await;
+    let path = format!("/api/v1/jobs/{}", known.id);
+    // One that is good for longer than it takes to rise.
+    let (role, tenant, subject) = (Role::Operator, "main".into(), "tester".into());
+    let asked = TokenRequest { role, tenant, ttl: Span::from_secs(86_400), now: START, subject };
+    let token = tokens().issue(&asked, &Counting::new()).unwrap();
+    let ask = async |method, path: &str, body| {
+        world.send(request(method, path, Some(&token), body)).await
+    };
+    let shown =
+        async || ask(Method::GET, &path, None).await.expect(200)["effective_priority"].clone();
+    let listed = async || {
+        let list = ask(Method::GET, "/api/v1/jobs", None).await.expect(200);
+        list["jobs"][0]["effective_priority"].clone()
+    };
+    assert_eq!((shown().await, listed().await), (json!(20), json!(20)));
+    // Its time has come, and nobody has fired it yet: that tells by itself.
+    let next = world.rig.job(known).await.next_at.unwrap();
+    world.pass((next.since(at(0)).as_micros() / 1_000_000) as i64 + 3_900);
+    let risen = shown().await;
+    assert!(risen.as_u64() > Some(20), "{risen}");
+    assert_eq!(listed().await, risen);
+    // One that was asked for has a priority of its own, and what it has waited.
+    let trigger = format!("{path}/trigger");
+    ask(Method::POST, &trigger, Some(json!({"priority": 60}))).await.expect(202);
+    world.pass(3_000);
+    assert!(shown().await.as_u64() >= Some(60));
+    // What was shown may be put back.
+    let seen = ask(Method::GET, &path, None).await.expect(200);
+    let put = ask(Method::PUT, &path, Some(seen)).await.expect(200);
+    assert_eq!(put["priority"], 20);
+    assert_eq!(put["effective_priority"], shown().await);
+}
+
+#[tokio::test]
 async fn what_is_no_id_is_the_id_of_nothing() {
     let world = World::new().await;
     for path in [
@@ -263,7 +304,6 @@ async fn viewers_do_not_see_credentials_of_a_job() {
     let veiled = json!({"url": "https://…@example.com/", "headers": {"Authorization": "…"}});
     assert_eq!(world.get(&path).await.expect(200)["executor_config"], veiled);
     assert_eq!(world.get("/api/v1/jobs").await.expect(200)["jobs"][0]["executor_config"], veiled);
-    let operator =
-        world.ask_as(evenkeel_store::Role::Operator, axum::http::Method::GET, &path, None).await;
+    let operator = world.ask_as(Role::Operator, Method::GET, &path, None).await;
     assert_eq!(operator.expect(200)["executor_config"], config);
 }

@@ -2,7 +2,7 @@
 
 use evenkeel_core::explain::{Explanation, Facts, Waiting, WaitsFor, WorkerFacts, explain};
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{self as store, Job, Member, Scope, Standing, WaitingAttempt};
+use evenkeel_store::{self as store, Job, Member, Now, Scope, Standing, WaitingAttempt};
 
 use super::Jobs;
 use crate::CommandError;
@@ -22,7 +22,7 @@ impl Jobs {
     /// Why a job does not run now.
     pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
         // What waits is asked for first: what starts meanwhile is seen to run.
-        let waiting = self.store.waiting_of(scope, id).await?;
+        let waiting = self.store.waiting_of(scope, id, self.aging, Now::Database).await?;
         let job = self.get(scope, id).await?;
         let (now, members) = self.store.members().await?;
         let live = members.into_iter().filter(Member::is_live_worker);

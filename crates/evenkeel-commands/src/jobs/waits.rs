@@ -3,7 +3,7 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Run, Scope, WaitsFor};
+use evenkeel_store::{Job, Now, Run, Scope, Standing, WaitsFor};
 
 use super::Jobs;
 use crate::CommandError;
@@ -20,12 +20,52 @@ pub struct Waits {
 }
 
 impl Jobs {
+    /// The priority that a job has in the order of dispatch: its own, unless something of it waits.
+    /// Of all that does it is the highest that waiting has made of theirs.
+    pub async fn effective_priority(
+        &self,
+        scope: &Scope,
+        job: &Job,
+        now: Timestamp,
+    ) -> Result<Priority, CommandError> {
+        let base = job.definition.priority;
+        let due = self.due_since(job, now).map(|since| self.aging.effective(base, since, now));
+        if job.waiting == 0 {
+            return Ok(due.unwrap_or(base));
+        }
+        let waiting = self.store.waiting_of(scope, job.id, self.aging, Now::Database).await?;
+        let waiting = waiting.into_iter().filter_map(|attempt| {
+            let since = match attempt.waits_for {
+                WaitsFor::Time(due) => Some(due).filter(|due| *due <= now)?,
+                WaitsFor::Worker { since, .. } => since,
+            };
+            Some(self.aging.effective(attempt.priority.unwrap_or(base), since, now))
+        });
+        Ok(waiting.chain(due).max().unwrap_or(base))
+    }
+
+    /// The same as far as a job tells by itself: what waits in the queue is left out of account.
+    pub fn effective_if_due(&self, job: &Job, now: Timestamp) -> Priority {
+        let base = job.definition.priority;
+        self.due_since(job, now).map_or(base, |since| self.aging.effective(base, since, now))
+    }
+
+    /// Since when its next regular time waits to be fired, if that has come.
+    fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
+        let due = job.next_at.filter(|_| job.standing == Standing::Active)?;
+        if due > now {
+            return None;
+        }
+        let average = job.definition.average(job.history.average_good_duration);
+        Some(job.definition.may_start_from(due, average)).filter(|since| *since <= now)
+    }
+
     /// How soon a run will be taken; nothing if it does not wait.
     pub async fn waits(&self, scope: &Scope, run: &Run) -> Result<Option<Waits>, CommandError> {
         if run.status != RunStatus::Pending {
             return Ok(None);
         }
-        let waiting = self.store.waiting_of(scope, run.job).await?;
+        let waiting = self.store.waiting_of(scope, run.job, self.aging, Now::Database).await?;
         let Some(waiting) = waiting.into_iter().find(|waiting| waiting.key == run.key) else {
             return Ok(None);
         };
@@ -34,7 +74,7 @@ impl Jobs {
         };
         let priority = waiting.priority.unwrap_or(job.definition.priority);
         let since = match waiting.waits_for {
-            WaitsFor::Time(_) => None,
+            WaitsFor::Time(due) => Some(due).filter(|due| *due <= now),
             WaitsFor::Worker { since, .. } => Some(since),
         };
         let effective = |since| self.aging.effective(priority, since, now);

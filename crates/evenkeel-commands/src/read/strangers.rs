@@ -1,7 +1,7 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 34] = [
+const SET_BY_THE_SERVER: [&str; 35] = [
     "average_duration_ms",
     "average_good_duration",
     "cancelled_at",
@@ -13,6 +13,7 @@ const SET_BY_THE_SERVER: [&str; 34] = [
     "created_by",
     "current_retry_count",
     "duration_deviation_ms",
+    "effective_priority",
     "error_message",
     "execution_count",
     "failure_count",

@@ -74,7 +74,7 @@ fn late(future: &mut NearFuture) -> Vec<i64> {
 
 #[test]
 fn what_is_due_comes_in_the_order_of_dispatch() {
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     for (job, due, priority) in [(1, 30, 0), (2, 20, 0), (3, 25, 90), (4, 99, 100)] {
         future.insert(JobNo(job), entry(due, priority));
     }
@@ -84,7 +84,7 @@ fn what_is_due_comes_in_the_order_of_dispatch() {
 
 #[test]
 fn a_newer_copy_replaces_the_older_wherever_it_was() {
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     future.insert(JobNo(1), entry(10, 0));
     future.ripen(at(50));
     future.insert(JobNo(1), entry(70, 0));
@@ -94,7 +94,7 @@ fn a_newer_copy_replaces_the_older_wherever_it_was() {
 
 #[test]
 fn lost_shards_are_forgotten() {
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     future.insert(JobNo(1), entry(10, 0));
     future.insert(JobNo(2), entry(10, 0));
     future.ripen(at(10));
@@ -105,7 +105,7 @@ fn lost_shards_are_forgotten() {
 
 #[test]
 fn news_of_a_job_that_is_due_move_it_in_the_order() {
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     future.insert(JobNo(1), entry(20, 0));
     future.insert(JobNo(2), entry(10, 0));
     future.ripen(at(50));
@@ -117,7 +117,7 @@ fn news_of_a_job_that_is_due_move_it_in_the_order() {
 
 #[test]
 fn what_should_have_started_is_told_once_for_each_time() {
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     for (job, due, priority) in [(1, 10, 0), (2, 20, 90), (3, 30, 0), (4, 9_000, 0)] {
         future.insert(JobNo(job), entry(due, priority));
     }
@@ -141,7 +141,7 @@ fn what_cannot_start_in_time_is_told_when_that_is_known() {
     let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
     let blackout = Blackout { start: hour(1), end: hour(3) };
     let dark = Definition { blackout_periods: vec![blackout], ..hourly(0) };
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     // The hour in which it must run is dark.
     future.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
     assert_eq!(future.next_look(), Some(at(3 * 3600)));
@@ -158,7 +158,7 @@ fn after_it_was_fired_a_job_is_taken_to_be_well() {
     assert_eq!(after.should_start_by(), at(7_200 + 3_600 - 60));
     // It was not: its first time counts still.
     let head = RunLink { scheduled_at: at(3_600), sequence: evenkeel_core::Sequence::REGULAR };
-    let mut known = NearFuture::default();
+    let mut known = NearFuture::new(Aging::default());
     known.insert(JobNo(1), after);
     let failed = DueJob { head: Some(head), fired: 1, since: at(3_590), ..job(7_200, 60) };
     known.refresh(&failed);
@@ -170,8 +170,68 @@ fn after_it_was_fired_a_job_is_taken_to_be_well() {
 fn a_job_whose_next_time_follows_from_its_end_is_not_in_trouble_while_it_runs() {
     let periodic = Periodic::new(Span::from_secs(3600), None).unwrap();
     let before = entry_of(Definition::noop(Schedule::Periodic(periodic)), &job(3_600, 60));
-    let mut future = NearFuture::default();
+    let mut future = NearFuture::new(Aging::default());
     let after = before.clone().after(&fired(&before), at(7_200), at(3_600));
     future.insert(JobNo(1), after);
     assert_eq!(late(&mut future), [0_i64; 0]);
+}
+
+#[test]
+fn what_has_waited_long_goes_before_higher_priorities_that_have_not() {
+    let mut future = NearFuture::new(Aging::default());
+    future.insert(JobNo(1), entry(10, 0));
+    future.insert(JobNo(2), entry(3_000, 90));
+    future.ripen(at(3_899));
+    assert_eq!(future.first_rank(Lane::Standard).unwrap().0, 90);
+    // It gains ten at 3,900 s, and as much every 300 s; its deadline is the nearer one.
+    future.ripen(at(3_900 + 8 * 300 - 1));
+    assert_eq!(future.first_rank(Lane::Standard).unwrap().0, 90);
+    future.insert(JobNo(3), entry(6_000, 90));
+    assert_eq!(due_jobs(&mut future, 3_900 + 8 * 300), [1, 2, 3]);
+}
+
+#[test]
+fn in_an_endless_stream_of_higher_priorities_the_lowest_is_taken() {
+    let mut future = NearFuture::new(Aging::default());
+    future.insert(JobNo(0), entry(10, 0));
+    let taken = (1..).find(|n| {
+        let now = n * 60;
+        for job in [2 * n, 2 * n + 1] {
+            future.insert(JobNo(job), entry(now, 100));
+        }
+        future.ripen(at(now));
+        let (job, _) = future.take_due(Lane::Standard).unwrap();
+        future.remove(job);
+        job == JobNo(0)
+    });
+    // At 6,600 s it ranks as high as they do, and must start before all of them.
+    assert_eq!(taken, Some(6_600 / 60));
+}
+
+#[test]
+fn news_of_a_job_that_has_risen_leave_it_there_once() {
+    let mut future = NearFuture::new(Aging::default());
+    future.insert(JobNo(1), entry(20, 0));
+    future.insert(JobNo(2), entry(9_000, 100));
+    future.ripen(at(9_000));
+    future.refresh(&job(20, 3_000));
+    assert_eq!(future.waiting(), [0, 2, 0]);
+    assert_eq!(due_jobs(&mut future, 9_000), [1, 2]);
+    future.insert(JobNo(1), entry(20, 0));
+    future.ripen(at(9_001));
+    future.remove(JobNo(1));
+    assert_eq!(due_jobs(&mut future, 9_002), [0_i64; 0]);
+}
+
+#[test]
+fn a_job_waits_since_its_blackout_ended() {
+    let hour = |hour| jiff::civil::time(hour, 0, 0, 0);
+    let blackout = Blackout { start: hour(0), end: hour(3) };
+    let dark = Definition { blackout_periods: vec![blackout], ..hourly(0) };
+    let mut future = NearFuture::new(Aging::default());
+    future.insert(JobNo(1), entry_of(dark, &job(3_600, 0)));
+    future.insert(JobNo(2), entry(3 * 3600, 10));
+    // In the dark it could not have started.
+    assert_eq!(future.get(JobNo(1)).unwrap().since(), at(3 * 3600));
+    assert_eq!(due_jobs(&mut future, 3 * 3600), [2, 1]);
 }

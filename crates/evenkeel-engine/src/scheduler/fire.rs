@@ -11,6 +11,7 @@ use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket, Waited}
 use tracing::debug;
 
 use super::Scheduler;
+use super::room::Room;
 use crate::attempt::Attempt;
 use crate::entry::Entry;
 use crate::incarnation::Incarnation;
@@ -31,14 +32,21 @@ impl Scheduler {
         if total == 0 {
             return Ok((0, false));
         }
-        let room = self.room_for(total.min(self.life.store.appetite().batch)).await?;
-        let count = room.places.max(room.queue);
-        let mut places = room.places;
+        let wanted = total.min(self.life.store.appetite().batch);
+        let (mut places, room) = match self.room_for(wanted) {
+            Room::Here(places) => (places, self.room_here(places, waiting)),
+            Room::InQueue => (0, self.queue_room(waiting, wanted).await?),
+        };
+        let count = room.most.iter().sum();
         let mut deferred = 0;
         let (mut batch, mut taken) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let shares = self.life.settings.shares.split(count, waiting);
-        for (lane, share) in Lane::ALL.into_iter().zip(shares) {
-            for _ in 0..share {
+        for (lane, (most, least)) in
+            Lane::ALL.into_iter().zip(room.most.into_iter().zip(room.least))
+        {
+            for _ in 0..most {
+                if least.is_some() && self.future.first_rank(lane) < least {
+                    break;
+                }
                 let Some((job, mut entry)) = self.future.take_due(lane) else { break };
                 // A time that is only to be recorded as skipped waits for nothing.
                 if let Some(opening) = entry.opens_at(now).filter(|_| entry.skip.is_none()) {
@@ -98,7 +106,8 @@ impl Scheduler {
             }
             let deadline = entry.deadline_of(scheduled);
             let aging = &self.life.settings.aging;
-            let waited = Waited { since: scheduled, priority: None, aging };
+            // One that stands for several times waits since the first of them.
+            let waited = Waited { since: entry.since(), priority: None, aging };
             (scheduled, Start::Queued(Ticket::new(definition, deadline, average, now, waited)))
         });
         Fire {

@@ -83,13 +83,8 @@ impl Scheduler {
         for job in found.changed {
             self.learn_changed(job);
         }
-        // What is told is all there is: a wake that is not told was withdrawn.
-        if found.wakes.len() < PAGE as usize {
-            self.wakes.clear();
-        }
-        for wake in found.wakes {
-            self.wakes.insert((wake.due, wake.key), wake);
-        }
+        let are_all = found.wakes.len() < PAGE as usize;
+        self.wakes.learn(found.wakes, are_all, found.now);
         Ok(())
     }
 

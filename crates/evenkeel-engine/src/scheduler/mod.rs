@@ -5,6 +5,7 @@ mod load;
 mod openings;
 mod read_back;
 mod room;
+mod wake_line;
 mod wakes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +14,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::shard::shards_of;
-use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
-use evenkeel_store::{DueWake, Member, Signal, StoreError};
+use evenkeel_core::{JobNo, NodeNo, Shard, Slot, Timestamp};
+use evenkeel_store::{Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{debug, info, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
 use crate::near_future::NearFuture;
+use room::QueueSeen;
+use wake_line::WakeLine;
 
 /// Between two looks at a full queue.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
@@ -43,7 +46,7 @@ pub struct Scheduler {
     away_seen: u64,
     future: NearFuture,
     /// Retries and triggers that are due soon.
-    wakes: BTreeMap<(Timestamp, RunKey), DueWake>,
+    wakes: WakeLine,
     /// When attempts in the queue close, in whole seconds.
     closings: BTreeSet<Timestamp>,
     /// When those that have closed were last looked for.
@@ -58,8 +61,8 @@ pub struct Scheduler {
     looked_at: Option<Duration>,
     /// Since when no place could be had, and how many had been given back then.
     no_place_since: Option<(u64, Duration)>,
-    /// How many waited in the queue when it was last seen to change, and when that was.
-    queue_seen: (usize, Duration),
+    /// The queue when it was last seen to change.
+    queue_seen: QueueSeen,
     /// There is no room in the queue.
     queue_is_full: bool,
     /// How many the last batch fired: many means load.
@@ -80,6 +83,7 @@ pub struct Pass {
 impl Scheduler {
     /// Scheduler number `index` of `count` on this node, without shards yet.
     pub fn new(life: Arc<Incarnation>, index: usize, count: usize) -> Self {
+        let aging = life.settings.aging;
         Self {
             life,
             index,
@@ -88,8 +92,8 @@ impl Scheduler {
             schedulers: Vec::new(),
             load_again: BTreeMap::new(),
             away_seen: 0,
-            future: NearFuture::default(),
-            wakes: BTreeMap::new(),
+            future: NearFuture::new(aging),
+            wakes: WakeLine::new(aging),
             closings: BTreeSet::new(),
             closed_seen: None,
             replacing: Vec::new(),
@@ -97,7 +101,7 @@ impl Scheduler {
             reload: Vec::new(),
             looked_at: None,
             no_place_since: None,
-            queue_seen: (0, Duration::ZERO),
+            queue_seen: QueueSeen::default(),
             queue_is_full: false,
             last_batch: 0,
         }
@@ -133,7 +137,7 @@ impl Scheduler {
         self.shards =
             mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
         self.future.retain_shards(|shard| self.shards.contains_key(&shard));
-        self.wakes.retain(|(_, key), _| self.shards.contains_key(&Shard::of(key.job_no)));
+        self.wakes.retain(|key| self.shards.contains_key(&Shard::of(key.job_no)));
         self.closed_seen = None;
         self.look = true;
     }
@@ -161,6 +165,9 @@ impl Scheduler {
         let again_in = if !all_loaded || !self.reload.is_empty() {
             // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
+        } else if woken > 0 && self.wakes.has_more_due() {
+            // Until all that is due stands in the queue, nobody knows who goes first.
+            Duration::ZERO
         } else if self.queue_is_full {
             QUEUE_WAIT
         } else if wants_room {
@@ -202,8 +209,7 @@ impl Scheduler {
 
     /// How long until something is due.
     fn until_next(&mut self) -> Duration {
-        let wake = self.wakes.first_key_value().map(|((due, _), _)| *due);
-        let next = [wake, self.future.next_look()].into_iter().flatten().min();
+        let next = [self.wakes.next_due(), self.future.next_look()].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.life.db_clock.until(due));
         // Under load a batch waits for company; alone it does not.
         let linger = if self.last_batch > 16 { self.life.settings.linger } else { Duration::ZERO };

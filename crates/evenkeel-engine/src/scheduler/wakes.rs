@@ -1,9 +1,10 @@
 //! Fires retries and triggers.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::Priority;
+use evenkeel_core::order::{DispatchKey, Lane, Priority};
 use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
     DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, Waited, WakeFire,
@@ -11,6 +12,7 @@ use evenkeel_store::{
 use tracing::warn;
 
 use super::Scheduler;
+use super::room::Room;
 use crate::attempt::{self, deadline_by_itself};
 use crate::incarnation::Incarnation;
 
@@ -25,34 +27,62 @@ struct Decided {
     priority: Option<Priority>,
 }
 
+impl Decided {
+    /// Was a place for its body taken?
+    fn has_place(&self) -> bool {
+        self.fire.start == Start::Claimed && self.definition.is_ok()
+    }
+}
+
 impl Scheduler {
     /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
     pub(super) async fn fire_wakes(&mut self) -> Result<(usize, bool), StoreError> {
-        let now = self.life.db_now();
-        let due = self.wakes.keys().take_while(|(due, _)| *due <= now).count();
+        let (life, now) = (Arc::clone(&self.life), self.life.db_now());
+        let place = |wake: &DueWake| place_of(&life, wake);
+        let due = self.wakes.ripen(now, place);
         if due == 0 {
             return Ok((0, false));
         }
-        let room = self.room_for(due.min(self.life.store.appetite().batch)).await?;
-        let mut places = room.places;
+        let wanted = due.min(life.store.appetite().batch);
+        // Their chains are live already, so that they are in nobody's way in the queue, and there the
+        // first of them all is found, however many they are.
+        let room = if self.wakes.has_more_due() { Room::InQueue } else { self.room_for(wanted) };
+        let (mut places, count) = match room {
+            Room::Here(places) => (places, places),
+            Room::InQueue => (0, wanted),
+        };
+        if count == 0 {
+            return Ok((0, true));
+        }
         let (mut batch, mut put_off) = (Vec::new(), Vec::new());
-        for _ in 0..room.places.max(room.queue).min(due) {
-            let Some(((_, key), wake)) = self.wakes.pop_first() else { break };
-            let read = self.life.definitions.read(key.job_no, &wake.job.definition);
+        for wake in self.wakes.take(count, life.settings.shares, place) {
+            let key = wake.key;
+            let read = life.definitions.read(key.job_no, &wake.job.definition);
             if let Some(until) = read.as_ref().ok().and_then(|read| opens_at(read, &wake, now)) {
                 put_off.push(Postpone { due: wake.due, key, until });
                 continue;
             }
             batch.push(self.decide_wake(wake, read, now, &mut places));
         }
-        self.life.worker.slots.give(places);
+        life.worker.slots.give(places);
         if !put_off.is_empty() {
             // In the store, or they would be told again and again in the place of others. What is
             // lost of the batch by an outage is told again, too.
-            self.life.store.postpone(&put_off).await?;
+            if let Err(error) = life.store.postpone(&put_off).await {
+                life.worker.slots.give(batch.iter().filter(|wake| wake.has_place()).count());
+                return Err(error);
+            }
         }
+        let woken = self.wake_batch(batch, now).await;
+        let done = woken + put_off.len();
+        // Those that the store did not tell are next.
+        self.look |= done > 0 && self.wakes.is_none_due() && self.wakes.has_more_due();
+        Ok((woken, due > done))
+    }
+
+    async fn wake_batch(&mut self, batch: Vec<Decided>, now: Timestamp) -> usize {
         if batch.is_empty() {
-            return Ok((0, due > put_off.len()));
+            return 0;
         }
         let life = Arc::clone(&self.life);
         let oldest = batch.iter().map(|wake| wake.fire.key.scheduled_at).min().unwrap_or(now);
@@ -64,7 +94,7 @@ impl Scheduler {
         };
         let count = self.apply_wakes(batch, fired);
         drop(under_way);
-        Ok((count, due > count + put_off.len()))
+        count
     }
 
     /// Without a readable definition it is fired all the same, and fails at once: else its chain
@@ -159,6 +189,7 @@ impl Scheduler {
             started_at: now,
             crashes: 0,
             definition: String::new(),
+            priority: None,
         };
         self.life.worker.refuse(&owned, &fault.to_string());
     }
@@ -181,6 +212,25 @@ impl Scheduler {
             })
             .collect();
         Fired { now, results }
+    }
+}
+
+/// Where a retry or trigger stands in the order of dispatch.
+fn place_of(life: &Incarnation, wake: &DueWake) -> DispatchKey {
+    let place = |lane, priority, should_start_by| DispatchKey {
+        lane,
+        priority: Reverse(priority),
+        should_start_by,
+        ready_at: wake.due,
+    };
+    match life.definitions.read(wake.key.job_no, &wake.job.definition) {
+        Ok(definition) => {
+            let past = definition.past(&wake.job.history, wake.job.since);
+            let priority = wake.priority.unwrap_or(definition.priority);
+            place(definition.lane, priority, deadline(&definition, wake, &past))
+        }
+        // It takes nobody's place: it fails at once.
+        Err(_) => place(Lane::default(), Priority::MAX, wake.due),
     }
 }
 

@@ -39,10 +39,16 @@ impl Worker {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// A claim found more than it could take, or not. What was queued meanwhile may not have been
-    /// seen by it.
-    pub fn note_claimed(&self, more: bool, queued_before: u64) {
-        let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
+    /// How many attempts this node has claimed.
+    pub fn claimed(&self) -> u64 {
+        self.claimed.load(Ordering::Acquire)
+    }
+
+    /// A claim for `room` attempts found so many. What was queued meanwhile may not have been seen
+    /// by it.
+    pub fn note_claimed(&self, found: usize, room: usize, queued_before: u64) {
+        self.claimed.fetch_add(found as u64, Ordering::AcqRel);
+        let backlog = found == room || self.queued.load(Ordering::Acquire) != queued_before;
         self.backlog.store(backlog, Ordering::Release);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_core::{About, Attempt, Definition, JobId, JobNo, RunKey, Schedule, Span, Timestamp};
@@ -114,6 +115,8 @@ pub struct Calm {
     pub seen: Arc<Mutex<Seen>>,
     /// How long a lost wake-up costs, and what else follows from that.
     pub poll: Duration,
+    /// How waiting counts for nodes that are started from now on.
+    pub aging: Aging,
 }
 
 impl Calm {
@@ -121,7 +124,7 @@ impl Calm {
         let time = SimTime::begin();
         let clock = Arc::clone(&time);
         let model = ModelStore::new(Arc::new(move || clock.db()));
-        Self { time, model, seen: Arc::default(), poll }
+        Self { time, model, seen: Arc::default(), poll, aging: Aging::default() }
     }
 
     /// Starts a node with so many places for bodies.
@@ -139,6 +142,7 @@ impl Calm {
             note_every: self.poll,
             metrics_interval: self.poll * 5,
             survey_every: self.poll * 15,
+            aging: self.aging,
             score_every: Duration::from_secs(7 * 86_400),
             retention: Retention {
                 per_job: 5,

@@ -16,6 +16,7 @@ mod failures;
 mod faulty;
 mod policies;
 mod promises;
+mod waiting;
 mod world;
 mod year;
 

@@ -77,6 +77,10 @@ async fn start(connection: &Connection, args: &Args, taken: &[Candidate]) -> Tri
     let crashes: Vec<i16> = taken.iter().map(|taken| taken.crashes).collect();
     let prev_at: Vec<Option<i64>> = taken.iter().map(|taken| taken.prev_at).collect();
     let prev_sequence: Vec<Option<i32>> = taken.iter().map(|taken| taken.prev_sequence).collect();
+    let priorities: Vec<Option<i16>> = taken
+        .iter()
+        .map(|taken| taken.own_priority().map(|priority| i16::from(priority.get())))
+        .collect();
     connection
         .rows(
             include_str!("../../queries/claim_start.sql"),
@@ -92,6 +96,7 @@ async fn start(connection: &Connection, args: &Args, taken: &[Candidate]) -> Tri
                 &crashes,
                 &prev_at,
                 &prev_sequence,
+                &priorities,
             ],
         )
         .await

@@ -14,6 +14,7 @@ mod traces;
 mod waiting;
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::{JobId, NodeNo, RunKey};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune,
@@ -72,8 +73,10 @@ impl RunStore for PostgresStore {
         &self,
         scope: &Scope,
         job: JobId,
+        aging: Aging,
+        now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        waiting::waiting_of(self, scope, job).await
+        waiting::waiting_of(self, scope, job, aging, now).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

@@ -6,7 +6,7 @@ use evenkeel_store::{Cancellation, Owned, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, get, key, time};
+use crate::columns::{KeyColumns, get, key, maybe_priority, time};
 use crate::error::Tried;
 
 pub(super) async fn find_owned(
@@ -58,7 +58,7 @@ pub(super) async fn cancellations(
         .await
 }
 
-/// The attempt in the first nine columns.
+/// The attempt in the first ten columns.
 pub(crate) fn read_owned(row: &Row) -> Tried<Owned> {
     Ok(Owned {
         key: key(row, 0)?,
@@ -67,5 +67,6 @@ pub(crate) fn read_owned(row: &Row) -> Tried<Owned> {
         started_at: time(row, 6)?,
         crashes: get::<i16>(row, 7)?.max(0).cast_unsigned(),
         definition: get(row, 8)?,
+        priority: maybe_priority(row, 9)?,
     })
 }

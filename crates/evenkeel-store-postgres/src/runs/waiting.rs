@@ -1,6 +1,7 @@
 //! What waits for its time or for a worker.
 
 use evenkeel_core::JobId;
+use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_store::{Now, Opening, QueuePlace, Scope, StoreError, WaitingAttempt, WaitsFor};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -16,13 +17,18 @@ pub(super) async fn waiting_of(
     store: &PostgresStore,
     scope: &Scope,
     job: JobId,
+    aging: Aging,
+    now: Now,
 ) -> Result<Vec<WaitingAttempt>, StoreError> {
+    let args = (job.0, scope.tenant.0, aging, micros(now.literal()));
     store
         .api
-        .run((job.0, scope.tenant.0), |connection, args| async move {
-            let (job, tenant) = &*args;
+        .run(args, |connection, args| async move {
+            let (job, tenant, aging, now) = &*args;
+            let clock = connection.row(include_str!("../../queries/now.sql"), &[now]).await?;
+            let level = aging.risen(Rise(0), time(&clock, 0)?).0;
             let sql = include_str!("../../queries/waiting_of.sql");
-            let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX]).await?;
+            let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX, &level]).await?;
             rows.iter().map(read_waiting).collect()
         })
         .await

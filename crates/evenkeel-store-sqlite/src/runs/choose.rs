@@ -167,17 +167,14 @@ pub(crate) fn waiting_ahead(
 ) -> Answer<u32> {
     let QueuePlace { lane, rank, aging } = place;
     let (lane, reach) = (lane as u8, aging.rise_of(rank, now));
-    let mut earlier =
-        connection.prepare_cached(include_str!("../../queries/waiting_ahead_earlier.sql"))?;
     let mut higher =
         connection.prepare_cached(include_str!("../../queries/waiting_ahead_higher.sql"))?;
     let mut risen =
         connection.prepare_cached(include_str!("../../queries/waiting_ahead_risen.sql"))?;
     let mut count: u32 = 0;
     for pool in distinct(pools) {
-        let before: u32 = earlier.query_row(params![pool, lane, limit], |row| row.get(0))?;
         let above: u32 = higher.query_row(params![pool, lane, limit, rank.0], |row| row.get(0))?;
-        count = count.saturating_add(before).saturating_add(above);
+        count = count.saturating_add(above);
         if count >= limit {
             return Ok(limit);
         }

@@ -2,6 +2,7 @@
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
 use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now};
 use rusqlite::{Connection, params};
 
@@ -35,6 +36,7 @@ fn start(
 ) -> Answer<ClaimedAttempt> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
     let fence = candidate.fence.next();
+    let given = candidate.own_priority().map(Priority::get);
     connection.prepare_cached(include_str!("../../queries/claim_take.sql"))?.execute(params![
         scheduled_at,
         job_no,
@@ -55,6 +57,7 @@ fn start(
                 fence.0,
                 claim.node.0,
                 now.as_micros(),
+                given,
             ],
         )? == 1;
     if !restarted {
@@ -72,6 +75,7 @@ fn start(
                 prev_at,
                 prev_sequence,
                 now.as_micros(),
+                given,
             ],
         )?;
     }

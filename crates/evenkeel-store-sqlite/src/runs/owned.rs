@@ -6,7 +6,7 @@ use evenkeel_store::{Cancellation, Owned};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Answer;
-use crate::rows::{key_from, key_params};
+use crate::rows::{key_from, key_params, priority_from};
 
 /// The attempt of a row of `owned` and its relatives.
 pub(crate) fn owned_from(row: &Row<'_>) -> Answer<Owned> {
@@ -17,6 +17,7 @@ pub(crate) fn owned_from(row: &Row<'_>) -> Answer<Owned> {
         started_at: Timestamp::from_micros(row.get("started_at")?),
         crashes: row.get("crashes")?,
         definition: row.get("definition")?,
+        priority: priority_from(row)?,
     })
 }
 

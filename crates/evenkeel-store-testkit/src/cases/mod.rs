@@ -144,6 +144,7 @@ pub mod prune;
 pub mod purge;
 pub mod queue_depths;
 pub mod races;
+pub mod reaging;
 pub mod register;
 pub mod requests;
 pub mod requeue;

@@ -292,7 +292,7 @@ async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
 }
 
 async fn opening_of(rig: &Rig, job: Known) -> Opening {
-    let told = rig.store.waiting_of(&rig.scope, job.id).await.unwrap();
+    let told = rig.waiting_of(&rig.scope, job.id).await;
     match told[..] {
         [WaitingAttempt { waits_for: WaitsFor::Worker { opening, .. }, .. }] => opening,
         ref other => panic!("{other:?}"),

@@ -41,7 +41,7 @@ async fn claim(rig: &Rig, secs: i64) -> Vec<(JobNo, Option<Priority>)> {
 
 /// The priorities that the attempts of a job that wait were given.
 async fn given(rig: &Rig, job: Known) -> Vec<Option<Priority>> {
-    let waiting = rig.store.waiting_of(&rig.scope, job.id).await.unwrap();
+    let waiting = rig.waiting_of(&rig.scope, job.id).await;
     waiting.iter().map(|attempt| attempt.priority).collect()
 }
 

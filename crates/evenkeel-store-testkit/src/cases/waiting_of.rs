@@ -13,7 +13,7 @@ use crate::orders::Orders;
 use crate::rig::{Known, Rig, next_attempt};
 
 async fn waiting(rig: &Rig, job: Known) -> Vec<WaitingAttempt> {
-    rig.store.waiting_of(&rig.scope, job.id).await.unwrap()
+    rig.waiting_of(&rig.scope, job.id).await
 }
 
 async fn ahead(rig: &Rig, job: Known) -> u32 {
@@ -105,7 +105,7 @@ pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
     }
     assert_eq!(counted, [3, 2, 1, 0], "what others have in the queue is nobody's business");
     assert_eq!(ahead(&rig, elsewhere).await, 0);
-    let told = rig.store.waiting_of(&other, theirs.id).await.unwrap();
+    let told = rig.waiting_of(&other, theirs.id).await;
     assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: 0, .. }), "{told:?}");
 }
 
@@ -162,7 +162,7 @@ pub async fn only_ones_own_is_told(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.queue(job, 60).await;
     assert_eq!(waiting(&rig, job).await.len(), 1);
-    assert_eq!(rig.store.waiting_of(&other, job.id).await.unwrap(), []);
+    assert_eq!(rig.waiting_of(&other, job.id).await, []);
     let nobody = Known { id: fresh_id(), ..job };
     assert_eq!(waiting(&rig, nobody).await, []);
     rig.store.delete(&rig.scope, job.id, now(61)).await.unwrap();

@@ -132,6 +132,8 @@ pub(super) struct JobRow {
 }
 
 pub(super) struct RunRow {
+    /// The priority that the run was given, if it was.
+    pub priority: Option<Priority>,
     pub tenant: TenantNo,
     pub status: RunStatus,
     pub fence: Fence,

@@ -1,11 +1,17 @@
 //! How much waits in the queue.
 
+use std::cmp::Reverse;
+
 use async_trait::async_trait;
+use evenkeel_core::RunKey;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::order::Lane;
-use evenkeel_store::{DepthWalk, QueueDepth, QueueDepths, QueueGroup, QueueStore, StoreError};
+use evenkeel_store::{
+    DepthWalk, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged, StoreError, Waiter,
+};
 
 use super::ModelStore;
-use super::data::Data;
+use super::data::{Data, Waiting};
 
 impl Data {
     fn queue_depths(&self, limit: u32) -> QueueDepths {
@@ -35,11 +41,42 @@ impl Data {
         };
         groups.into_iter().map(count).collect()
     }
+
+    fn reage(&mut self, aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged {
+        let ready = self.waiting.iter_mut().filter_map(|((_, key), waiting)| match waiting {
+            Waiting::Ready(ready) if Some(*key) > after => Some((*key, ready)),
+            Waiting::Ready(_) | Waiting::Wake { .. } => None,
+        });
+        let mut ready: Vec<_> = ready.collect();
+        ready.sort_unstable_by_key(|(key, _)| *key);
+        ready.truncate(limit as usize);
+        let is_full = ready.len() == limit as usize;
+        let next = ready.last().map(|(key, _)| *key).filter(|_| is_full);
+        let mut changed = 0;
+        for (key, ready) in ready {
+            let (Reverse(priority), since) = (ready.order.priority, ready.order.ready_at);
+            let waiter = Waiter { key, priority, since, rise: ready.rise };
+            if let Some(rise) = waiter.other_rise(&aging) {
+                ready.rise = rise;
+                changed += 1;
+            }
+        }
+        Reaged { changed, missed: 0, next }
+    }
 }
 
 #[async_trait]
 impl QueueStore for ModelStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
         Ok(self.lock().queue_depths(limit))
+    }
+
+    async fn reage(
+        &self,
+        aging: Aging,
+        after: Option<RunKey>,
+        limit: u32,
+    ) -> Result<Reaged, StoreError> {
+        Ok(self.lock().reage(aging, after, limit))
     }
 }

@@ -111,6 +111,7 @@ impl Data {
             let key = RunKey::regular(fire.job, skip.from);
             self.link(key);
             let record = RunRow {
+                priority: None,
                 tenant,
                 status: RunStatus::Skipped,
                 fence: Fence::NONE,
@@ -167,11 +168,16 @@ impl Data {
         if wake.due > now {
             return FireResult::Early;
         }
+        let priority = self.wake_priority(key);
         self.stop_waiting(key);
         if key.attempt == Attempt::FIRST {
             self.link(key);
         }
-        FireResult::Fired(self.begin(node, key, wake.start, now))
+        let fence = self.begin(node, key, wake.start, now);
+        if let Some(run) = self.runs.get_mut(&key) {
+            run.priority = priority;
+        }
+        FireResult::Fired(fence)
     }
 
     pub fn postpone(&mut self, batch: &[Postpone]) {

@@ -167,6 +167,7 @@ impl Data {
         }
         let tenant = self.job(key.job_no).tenant;
         let run = self.runs.entry(key).or_insert_with(|| RunRow {
+            priority: None,
             tenant,
             status: outcome.into(),
             fence: Fence::NONE,

@@ -1,11 +1,13 @@
 //! When what waits may start, and what is before it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{ClosedAttempt, Opening, Scope, SlotLoad, WaitingAttempt, WaitsFor};
 
-use super::data::{Data, Ready, Waiting};
+use super::data::{Data, Place, Ready, Waiting};
 
 /// So many places of a pool are looked at,
 const LOOKED_AT_MAX: usize = 10_000;
@@ -70,7 +72,13 @@ impl Data {
         }
     }
 
-    pub fn waiting_attempts(&self, scope: &Scope, id: JobId) -> Vec<WaitingAttempt> {
+    pub fn waiting_attempts(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        aging: Aging,
+        now: Timestamp,
+    ) -> Vec<WaitingAttempt> {
         let Some(no) = self.seen(scope, id) else { return Vec::new() };
         let waiting = self.waiting_of(no).take(TOLD_MAX);
         waiting
@@ -84,7 +92,9 @@ impl Data {
                     Waiting::Wake { due, .. } => WaitsFor::Time(*due),
                     Waiting::Ready(ready) => WaitsFor::Worker {
                         since: ready.order.ready_at,
-                        ahead: self.ahead_of(scope, key, ready),
+                        ahead: self.ahead_of(scope, key, ready, |ready| {
+                            aging.rank(ready.order.priority.0, ready.rise, now)
+                        }),
                         opening: ready.opening,
                     },
                 },
@@ -92,11 +102,42 @@ impl Data {
             .collect()
     }
 
-    fn ahead_of(&self, scope: &Scope, key: RunKey, ready: &Ready) -> u32 {
-        let place = (ready.order, key.job_no, key);
-        let places = self.queue.get(&ready.pool).into_iter().flatten().flatten();
-        let before = places.take(LOOKED_AT_MAX).take_while(|other| **other != place);
-        let own = before.filter(|(_, no, _)| self.is_of(scope, *no));
+    /// Of the pool the first by priority are looked at, and of each lane the first by what they have
+    /// waited.
+    fn ahead_of(
+        &self,
+        scope: &Scope,
+        key: RunKey,
+        ready: &Ready,
+        rank: impl Fn(&Ready) -> Rank,
+    ) -> u32 {
+        let place = |no: JobNo, key: RunKey, ready: &Ready| {
+            let order = ready.order;
+            (order.lane, Reverse(rank(ready)), order.should_start_by, order.ready_at, no, key)
+        };
+        let known = |(_, no, key): &Place| match self.waiting.get(&(*no, *key)) {
+            Some(Waiting::Ready(ready)) => Some((*no, *key, ready)),
+            Some(Waiting::Wake { .. }) | None => None,
+        };
+        let mut looked_at = BTreeMap::new();
+        let lanes = self.queue.get(&ready.pool).into_iter().flatten();
+        for (no, key, ready) in lanes.clone().flatten().take(LOOKED_AT_MAX).filter_map(known) {
+            looked_at.insert(key, place(no, key, ready));
+        }
+        for lane in lanes {
+            let mut waited: Vec<_> = lane.iter().filter_map(known).collect();
+            waited.sort_by_key(|(_, _, ready)| ready.rise);
+            // Of the others it is only the priority that counts.
+            waited.retain(|(_, _, ready)| {
+                rank(ready) > Rank(i64::from(ready.order.priority.0.get()))
+            });
+            for (no, key, ready) in waited.into_iter().take(LOOKED_AT_MAX) {
+                looked_at.insert(key, place(no, key, ready));
+            }
+        }
+        let own_place = place(key.job_no, key, ready);
+        let before = looked_at.into_values().filter(|other| *other < own_place);
+        let own = before.filter(|(_, _, _, _, no, _)| self.is_of(scope, *no));
         own.take(COUNTED_MAX).count() as u32
     }
 

@@ -49,6 +49,7 @@ impl Data {
         let job = self.job(key.job_no);
         job.executions += 1;
         let run = RunRow {
+            priority: None,
             tenant: job.tenant,
             status: RunStatus::Running,
             fence,
@@ -75,6 +76,9 @@ impl Data {
             let job = self.job(key.job_no);
             let (tenant, definition) = (job.tenant, job.text.clone());
             let (since, priority) = (ready.order.ready_at, ready.own_priority());
+            if let Some(run) = self.runs.get_mut(&key) {
+                run.priority = priority;
+            }
             Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority })
         });
         Claimed { now, attempts: attempts.collect() }
@@ -193,6 +197,7 @@ impl Data {
             started_at: run.started_at?,
             crashes: run.crashes,
             definition: job.text.clone(),
+            priority: run.priority,
         })
     }
 
@@ -218,7 +223,7 @@ impl Data {
         let is_ahead = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
             Some(Waiting::Ready(ready)) if ready.opening.from.is_none() => {
                 let theirs = aging.rank(ready.order.priority.0, ready.rise, now);
-                (ready.order.lane, Reverse(theirs)) <= (lane, Reverse(rank))
+                ready.order.lane == lane && theirs >= rank
             }
             Some(Waiting::Ready(_) | Waiting::Wake { .. }) | None => false,
         };

@@ -1,6 +1,7 @@
 //! The port's traits: every verb takes the lock once, so each is a transaction.
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
@@ -166,8 +167,14 @@ impl RunStore for ModelStore {
         Ok(self.lock().cancel_run(scope, key, self.resolve(now)))
     }
 
-    async fn waiting_of(&self, scope: &Scope, job: JobId) -> Answer<Vec<WaitingAttempt>> {
-        Ok(self.lock().waiting_attempts(scope, job))
+    async fn waiting_of(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        aging: Aging,
+        now: Now,
+    ) -> Answer<Vec<WaitingAttempt>> {
+        Ok(self.lock().waiting_attempts(scope, job, aging, self.resolve(now)))
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {

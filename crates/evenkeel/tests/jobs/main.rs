@@ -15,3 +15,4 @@ mod stores;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "shared with the tests of the command line")]
 mod support;
+mod waiting;

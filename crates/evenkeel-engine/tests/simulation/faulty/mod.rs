@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::*;
 use evenkeel_engine::RandomChance;
@@ -383,8 +384,10 @@ impl RunStore for FaultyStore {
         &self,
         scope: &Scope,
         job: JobId,
+        aging: Aging,
+        now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        self.inner.waiting_of(scope, job).await
+        self.inner.waiting_of(scope, job, aging, now).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

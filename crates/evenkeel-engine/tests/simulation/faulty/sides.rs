@@ -1,6 +1,7 @@
 //! What users reach and the simulation does not: straight to the model.
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::*;
@@ -67,6 +68,7 @@ straight!(BalanceStore {
 
 straight!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+    reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
 });
 
 straight!(DeadStore {

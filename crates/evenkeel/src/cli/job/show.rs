@@ -192,7 +192,7 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     line("misfire", string("misfire"));
     line(
         "lane",
-        Some(format!("{}, priority {}", string("lane").unwrap_or_default(), job["priority"])),
+        Some(format!("{}, priority {}", string("lane").unwrap_or_default(), priority(job))),
     );
     line("not on", nodes(&job["dont_run_on_nodes"]));
     line("pool", string("pool").filter(|pool| pool != "default"));
@@ -231,6 +231,15 @@ fn takes(job: &Value) -> Option<String> {
             let seen = seen.map_or_else(String::new, |seen| format!("; {seen} was seen"));
             Some(format!("{said}, as the job says{seen}"))
         }
+    }
+}
+
+/// Its priority, and what waiting has made of it.
+fn priority(job: &Value) -> String {
+    let (base, effective) = (job["priority"].as_u64(), job["effective_priority"].as_u64());
+    match effective.filter(|effective| Some(*effective) != base) {
+        Some(effective) => format!("{} ({effective} by now)", job["priority"]),
+        None => job["priority"].to_string(),
     }
 }
 

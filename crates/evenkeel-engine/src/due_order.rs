@@ -1,0 +1,253 @@
+//! What is due, in the order of dispatch, while time passes.
+//!
+//! What something ranks at is the higher of its priority and of what its waiting makes of it, and
+//! both orders stand still. Those that have gained nothing yet stand in the first one alone, so
+//! that what is taken before it has waited for long pays for nothing.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use evenkeel_core::Timestamp;
+use evenkeel_core::aging::{Aging, Rank, Rise};
+use evenkeel_core::order::{DispatchKey, Lane};
+
+const LANES: usize = Lane::ALL.len();
+
+/// A place among those that have gained by waiting. The lesser goes first.
+type RisenKey<Id> = (Rise, Timestamp, Timestamp, Id, DispatchKey);
+
+/// What is due, each by its place and what it is called by. The moment since when something waits is
+/// its [`DispatchKey::ready_at`].
+#[derive(Debug)]
+pub struct DueOrder<Id> {
+    aging: Aging,
+    by_priority: [BTreeSet<(DispatchKey, Id)>; LANES],
+    /// All of those that wait since before `gained_before`.
+    risen: [BTreeSet<RisenKey<Id>>; LANES],
+    gained_before: Timestamp,
+    now: Timestamp,
+}
+
+impl<Id: Ord + Copy> DueOrder<Id> {
+    /// Nothing is due. Waiting counts as `aging` says.
+    pub fn new(aging: Aging) -> Self {
+        Self {
+            aging,
+            by_priority: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
+            risen: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
+            gained_before: Timestamp::MIN,
+            now: Timestamp::MIN,
+        }
+    }
+
+    /// Time has passed. Whoever gains for the first time is looked for among all, but only at those
+    /// moments at which somebody can.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.now = now;
+        let gained_before = self.aging.gained_before(now);
+        if gained_before == self.gained_before {
+            return;
+        }
+        let since = std::mem::replace(&mut self.gained_before, gained_before);
+        for (all, risen) in self.by_priority.iter().zip(&mut self.risen) {
+            if gained_before < since {
+                // The clock was set back.
+                risen.retain(|(.., key)| key.ready_at < gained_before);
+                continue;
+            }
+            let gained =
+                all.iter().filter(|(key, _)| since <= key.ready_at && key.ready_at < gained_before);
+            risen.extend(gained.map(|(key, id)| risen_key(&self.aging, *key, *id)));
+        }
+    }
+
+    /// Something is due.
+    pub fn insert(&mut self, key: DispatchKey, id: Id) {
+        self.by_priority[key.lane as usize].insert((key, id));
+        if key.ready_at < self.gained_before {
+            self.risen[key.lane as usize].insert(risen_key(&self.aging, key, id));
+        }
+    }
+
+    /// It is due no more.
+    pub fn remove(&mut self, key: DispatchKey, id: Id) {
+        self.by_priority[key.lane as usize].remove(&(key, id));
+        if key.ready_at < self.gained_before {
+            self.risen[key.lane as usize].remove(&risen_key(&self.aging, key, id));
+        }
+    }
+
+    /// Nothing is due any more.
+    pub fn clear(&mut self) {
+        self.by_priority.iter_mut().for_each(BTreeSet::clear);
+        self.risen.iter_mut().for_each(BTreeSet::clear);
+    }
+
+    /// How many are due, by lane.
+    pub fn count(&self) -> [usize; LANES] {
+        [self.by_priority[0].len(), self.by_priority[1].len(), self.by_priority[2].len()]
+    }
+
+    /// What is due in a lane, as if waiting did not count.
+    pub fn by_priority(&self, lane: Lane) -> &BTreeSet<(DispatchKey, Id)> {
+        &self.by_priority[lane as usize]
+    }
+
+    /// What the first of a lane ranks at.
+    pub fn first_rank(&self, lane: Lane) -> Option<Rank> {
+        self.first(lane).map(|(key, _)| self.rank(&key))
+    }
+
+    /// Takes the first of a lane.
+    pub fn pop_first(&mut self, lane: Lane) -> Option<Id> {
+        let (key, id) = self.first(lane)?;
+        self.remove(key, id);
+        Some(id)
+    }
+
+    /// Whoever goes first is the first of one of the two orders.
+    fn first(&self, lane: Lane) -> Option<(DispatchKey, Id)> {
+        let first = self.by_priority[lane as usize].first().copied()?;
+        let Some((.., id, key)) = self.risen[lane as usize].first().copied() else {
+            return Some(first);
+        };
+        let risen = (key, id);
+        let place = |(key, id): (DispatchKey, Id)| {
+            (Reverse(self.rank(&key)), key.should_start_by, key.ready_at, id)
+        };
+        Some(if place(risen) < place(first) { risen } else { first })
+    }
+
+    fn rank(&self, key: &DispatchKey) -> Rank {
+        let priority = key.priority.0;
+        if key.ready_at >= self.gained_before {
+            return Rank(i64::from(priority.get()));
+        }
+        self.aging.rank(priority, self.aging.rise(priority, key.ready_at), self.now)
+    }
+}
+
+fn risen_key<Id>(aging: &Aging, key: DispatchKey, id: Id) -> RisenKey<Id> {
+    let rise = aging.rise(key.priority.0, key.ready_at);
+    (rise, key.should_start_by, key.ready_at, id, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::Span;
+    use evenkeel_core::order::Priority;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn key(lane: Lane, priority: u8, should_start_by: i64, since: i64) -> DispatchKey {
+        DispatchKey {
+            lane,
+            priority: Reverse(Priority::try_from(priority).unwrap()),
+            should_start_by: at(should_start_by),
+            ready_at: at(since),
+        }
+    }
+
+    #[test]
+    fn in_a_stream_of_higher_priorities_the_lowest_goes_when_it_has_waited() {
+        let mut due = DueOrder::new(Aging::default());
+        due.insert(key(Lane::Standard, 0, 900_000, 10), 0);
+        for n in 1.. {
+            // Each has a nearer deadline than the one that waits.
+            let now = n * 60;
+            due.advance(at(now));
+            due.insert(key(Lane::Standard, 100, now, now), n);
+            due.insert(key(Lane::Standard, 100, now, now), -n);
+            if due.pop_first(Lane::Standard) == Some(0) {
+                // It gains ten at 3,900 s, and each 300 s; at 100 the nearer deadline counts.
+                assert_eq!(now, 3_900 + 10 * 300);
+                break;
+            }
+            assert!(now < 90_000, "it waits for ever");
+        }
+    }
+
+    #[test]
+    fn what_comes_old_is_old_at_once() {
+        let mut due = DueOrder::new(Aging::default());
+        due.advance(at(90_000));
+        due.insert(key(Lane::Standard, 90, 1, 89_999), 1);
+        due.insert(key(Lane::Standard, 0, 2, 10), 2);
+        assert_eq!(due.first_rank(Lane::Standard), Some(Rank(10 * 288)));
+        due.remove(key(Lane::Standard, 0, 2, 10), 2);
+        assert_eq!(due.first_rank(Lane::Standard), Some(Rank(90)));
+        assert_eq!(due.count(), [0, 1, 0]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u8, u8, i64, i64),
+        Remove(usize),
+        Pop(u8),
+        Advance(i64),
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0_u8..3, 0_u8..=100, 0_i64..4, 0_i64..9_000)
+                .prop_map(|(lane, priority, by, since)| Step::Insert(lane, priority, by, since)),
+            1 => (0_usize..50).prop_map(Step::Remove),
+            3 => (0_u8..3).prop_map(Step::Pop),
+            // A clock may be set back.
+            2 => (-500_i64..3_000).prop_map(Step::Advance),
+        ]
+    }
+
+    proptest! {
+        /// Compared with all of them, sorted at each moment by what they rank at.
+        #[test]
+        fn the_first_is_always_the_first_by_rank(
+            steps in prop::collection::vec(any_step(), 1..120),
+            every in 1_u64..700, after in 0_u64..4_000, step in 0_u8..40,
+        ) {
+            let (every, after) = (Span::from_secs(every), Span::from_secs(after));
+            let aging = Aging { every, after, step, ..Aging::default() };
+            let (mut due, mut all, mut now) = (DueOrder::new(aging), Vec::new(), 9_000);
+            due.advance(at(now));
+            for (id, happens) in steps.into_iter().enumerate() {
+                match happens {
+                    Step::Insert(lane, priority, by, since) => {
+                        let key = key(Lane::ALL[usize::from(lane)], priority, by, since);
+                        due.insert(key, id);
+                        all.push((key, id));
+                    }
+                    Step::Remove(nth) if nth < all.len() => {
+                        let (key, id) = all.swap_remove(nth);
+                        due.remove(key, id);
+                    }
+                    Step::Remove(_) => {}
+                    Step::Advance(secs) => {
+                        now += secs;
+                        due.advance(at(now));
+                    }
+                    Step::Pop(lane) => {
+                        let lane = Lane::ALL[usize::from(lane)];
+                        let rank = |key: &DispatchKey| {
+                            let rise = aging.rise(key.priority.0, key.ready_at);
+                            aging.rank(key.priority.0, rise, at(now))
+                        };
+                        let place = |(key, id): &(DispatchKey, usize)| {
+                            (Reverse(rank(key)), key.should_start_by, key.ready_at, *id)
+                        };
+                        let of_lane = all.iter().filter(|(key, _)| key.lane == lane);
+                        let first = of_lane.min_by_key(|one| place(one)).copied();
+                        prop_assert_eq!(due.first_rank(lane), first.map(|(key, _)| rank(&key)));
+                        prop_assert_eq!(due.pop_first(lane), first.map(|(_, id)| id));
+                        all.retain(|one| Some(*one) != first);
+                    }
+                }
+                prop_assert_eq!(due.count().iter().sum::<usize>(), all.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Retries and triggers that are due soon, as far as the store has told.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::aging::Aging;
+use evenkeel_core::order::{DispatchKey, Lane, Shares};
+use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_store::DueWake;
+
+use crate::due_order::DueOrder;
+
+/// When it is due, and which it is.
+type Id = (Timestamp, RunKey);
+
+/// Retries and triggers by the time they are due. Only when more of them are due than may start, they
+/// are put in the order of dispatch.
+#[derive(Debug)]
+pub struct WakeLine {
+    coming: BTreeMap<Id, DueWake>,
+    due: BTreeMap<Id, DueWake>,
+    order: DueOrder<Id>,
+    /// All that are due stand in the order of dispatch; else none does.
+    is_ordered: bool,
+    has_more_due: bool,
+}
+
+impl WakeLine {
+    /// Nothing is known yet.
+    pub fn new(aging: Aging) -> Self {
+        Self {
+            coming: BTreeMap::new(),
+            due: BTreeMap::new(),
+            order: DueOrder::new(aging),
+            is_ordered: false,
+            has_more_due: false,
+        }
+    }
+
+    /// The store has told these, at `now`, oldest first; all there are, or as many as it was asked
+    /// for.
+    pub fn learn(&mut self, told: Vec<DueWake>, are_all: bool, now: Timestamp) {
+        self.forget_order();
+        self.has_more_due = !are_all && told.last().is_some_and(|last| last.due <= now);
+        if are_all {
+            // A wake that is not told was withdrawn.
+            self.coming.clear();
+            self.due.clear();
+        }
+        for wake in told {
+            let id = (wake.due, wake.key);
+            self.due.remove(&id);
+            self.coming.insert(id, wake);
+        }
+    }
+
+    /// Keeps those that somebody still looks after here.
+    pub fn retain(&mut self, keep: impl Fn(RunKey) -> bool) {
+        self.forget_order();
+        self.coming.retain(|(_, key), _| keep(*key));
+        self.due.retain(|(_, key), _| keep(*key));
+    }
+
+    fn forget_order(&mut self) {
+        self.order.clear();
+        self.is_ordered = false;
+    }
+
+    /// Time has passed. Says how many are due.
+    pub fn ripen(&mut self, now: Timestamp, place: impl Fn(&DueWake) -> DispatchKey) -> usize {
+        self.order.advance(now);
+        while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= now) {
+            let (id, wake) = first.remove_entry();
+            if self.is_ordered {
+                self.order.insert(place(&wake), id);
+            }
+            self.due.insert(id, wake);
+        }
+        self.due.len()
+    }
+
+    /// When the first that is not due yet will be; none if it is due already.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let first = self.due.first_key_value().or_else(|| self.coming.first_key_value());
+        first.map(|((due, _), _)| *due)
+    }
+
+    /// Are none due of those that are known?
+    pub fn is_none_due(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// Are more due in the store than it has told? Then whoever goes first may not be known here.
+    pub fn has_more_due(&self) -> bool {
+        self.has_more_due
+    }
+
+    /// Takes `count` of those that are due: all, or the first of each lane's share.
+    pub fn take(
+        &mut self,
+        count: usize,
+        shares: Shares,
+        place: impl Fn(&DueWake) -> DispatchKey,
+    ) -> Vec<DueWake> {
+        if count >= self.due.len() {
+            self.forget_order();
+            return std::mem::take(&mut self.due).into_values().collect();
+        }
+        if !self.is_ordered {
+            for (id, wake) in &self.due {
+                self.order.insert(place(wake), *id);
+            }
+            self.is_ordered = true;
+        }
+        let mut taken = Vec::with_capacity(count);
+        let shares = shares.split(count, self.order.count());
+        for (lane, share) in Lane::ALL.into_iter().zip(shares) {
+            let first = std::iter::from_fn(|| self.order.pop_first(lane));
+            let first = first.take(share).filter_map(|id| self.due.remove(&id));
+            taken.extend(first);
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use evenkeel_core::order::Priority;
+    use evenkeel_core::{Attempt, History, JobNo, Sequence, TenantNo};
+    use evenkeel_store::DueJob;
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    /// A retry of job number `job`, with a priority of its own.
+    fn wake(job: i64, due: i64, priority: u8) -> DueWake {
+        let job = DueJob {
+            no: JobNo(job),
+            tenant: TenantNo(1),
+            next_at: None,
+            generation: 1,
+            live: 1,
+            head: None,
+            history: History::default(),
+            since: at(0),
+            fired: 0,
+            definition: String::new(),
+        };
+        DueWake {
+            due: at(due),
+            key: RunKey {
+                scheduled_at: at(due),
+                job_no: job.no,
+                sequence: Sequence::REGULAR,
+                attempt: Attempt(1),
+            },
+            has_checkpoint: false,
+            priority: Priority::try_from(priority).ok(),
+            job,
+        }
+    }
+
+    fn place(wake: &DueWake) -> DispatchKey {
+        DispatchKey {
+            lane: Lane::Standard,
+            priority: Reverse(wake.priority.unwrap()),
+            should_start_by: wake.due,
+            ready_at: wake.due,
+        }
+    }
+
+    fn line(wakes: Vec<DueWake>) -> WakeLine {
+        let mut line = WakeLine::new(Aging::default());
+        line.learn(wakes, true, at(0));
+        line
+    }
+
+    fn take(line: &mut WakeLine, count: usize) -> Vec<i64> {
+        let taken = line.take(count, Shares::default(), place);
+        taken.into_iter().map(|wake| wake.key.job_no.0).collect()
+    }
+
+    #[test]
+    fn the_highest_goes_first_however_many_came_before_it() {
+        let mut wakes: Vec<DueWake> = (0..4_000).map(|job| wake(job, job, 0)).collect();
+        wakes.push(wake(9_999, 5_000, 100));
+        let mut line = line(wakes);
+        assert_eq!(line.ripen(at(4_999), place), 4_000);
+        assert_eq!(take(&mut line, 1), [0]);
+        assert_eq!(line.ripen(at(5_000), place), 4_000);
+        // Some have waited for an hour: the first of them by thirty, which is not enough.
+        assert_eq!(take(&mut line, 2), [9_999, 1]);
+        assert_eq!(take(&mut line, 1), [2]);
+    }
+
+    #[test]
+    fn who_has_waited_goes_before_a_higher_priority() {
+        let mut line = line(vec![wake(1, 10, 0), wake(2, 9_000, 90), wake(3, 9_000, 95)]);
+        line.ripen(at(9_000), place);
+        assert_eq!(take(&mut line, 2), [1, 3]);
+        assert_eq!(line.next_due(), Some(at(9_000)));
+    }
+
+    #[test]
+    fn all_are_taken_as_they_came() {
+        let mut line = line(vec![wake(1, 20, 0), wake(2, 10, 0), wake(3, 15, 90), wake(4, 30, 0)]);
+        assert_eq!(line.ripen(at(20), place), 3);
+        assert_eq!(take(&mut line, 9), [2, 3, 1]);
+        assert_eq!((line.ripen(at(29), place), line.next_due()), (0, Some(at(30))));
+    }
+
+    #[test]
+    fn what_is_not_told_again_was_withdrawn() {
+        let mut line = line(vec![wake(1, 10, 0), wake(2, 11, 0), wake(3, 12, 0)]);
+        line.ripen(at(20), place);
+        assert_eq!(take(&mut line, 1), [1]);
+        line.learn(vec![wake(3, 12, 0), wake(4, 13, 0)], true, at(20));
+        assert_eq!(line.ripen(at(20), place), 2);
+        assert_eq!(take(&mut line, 1), [3]);
+        line.retain(|key| key.job_no != JobNo(4));
+        assert_eq!(line.ripen(at(20), place), 0);
+    }
+
+    #[test]
+    fn that_more_are_due_is_known_by_the_last_that_is() {
+        let mut line = line(vec![wake(1, 10, 0)]);
+        assert!(!line.has_more_due());
+        line.learn(vec![wake(2, 11, 0), wake(3, 12, 0)], false, at(11));
+        assert!(!line.has_more_due());
+        line.learn(vec![wake(2, 11, 0), wake(3, 12, 0)], false, at(12));
+        assert!(line.has_more_due());
+        assert_eq!(line.ripen(at(12), place), 3);
+    }
+}

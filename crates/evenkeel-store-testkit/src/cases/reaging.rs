@@ -1,0 +1,169 @@
+//! How waiting counts may change while something waits; what that means to those who look.
+
+use evenkeel_core::aging::Aging;
+use evenkeel_core::order::{Lane, Priority};
+use evenkeel_core::{RunKey, Span};
+use evenkeel_store::{Claim, JobChange, Reaged, Trigger, WaitsFor};
+
+use crate::Opened;
+use crate::fixtures::{Begin, new_job, now};
+use crate::orders::Orders as _;
+use crate::rig::{Known, Rig, claim_of};
+
+const HOUR: i64 = 3600;
+
+/// A job of this priority waits from `secs` on.
+async fn wait(rig: &Rig, name: &str, priority: u8, secs: i64) -> Known {
+    let job = rig.add(new_job(name).priority(priority).first_at(secs).build()).await;
+    rig.queue(job, secs).await;
+    job
+}
+
+/// Ten every minute, at once.
+fn quick() -> Aging {
+    Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() }
+}
+
+/// Goes through the whole queue, by steps of two. Says how many were changed.
+async fn reage(rig: &Rig, aging: Aging) -> u64 {
+    let (mut after, mut changed) = (None, 0);
+    loop {
+        let step = rig.store.reage(aging, after, 2).await.unwrap();
+        assert_eq!(step.missed, 0);
+        changed += step.changed;
+        after = step.next;
+        if after.is_none() {
+            return changed;
+        }
+    }
+}
+
+async fn ahead(rig: &Rig, job: Known, aging: Aging, secs: i64) -> u32 {
+    let told = rig.store.waiting_of(&rig.scope, job.id, aging, now(secs)).await.unwrap();
+    match told[0].waits_for {
+        WaitsFor::Worker { ahead, .. } => ahead,
+        WaitsFor::Time(_) => panic!("it waits for its time"),
+    }
+}
+
+async fn order(rig: &Rig, aging: Aging, secs: i64) -> Vec<i64> {
+    let claim = Claim { aging, ..claim_of(rig.node, 100) };
+    let claimed = rig.store.claim(&claim, now(secs)).await.unwrap();
+    claimed.attempts.iter().map(|attempt| attempt.key.job_no.0).collect()
+}
+
+pub async fn what_waits_already_waits_as_is_said_now(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let old = wait(&rig, "old", 0, 0).await;
+    let mut new = Vec::new();
+    for n in 0..4 {
+        new.push(wait(&rig, &format!("new {n}"), 50 - n, 600).await.no.0);
+    }
+    assert_eq!(reage(&rig, Aging::default()).await, 0, "it is as it was");
+    assert_eq!(reage(&rig, quick()).await, 5);
+    assert_eq!(reage(&rig, quick()).await, 0);
+    let expected: Vec<i64> = [old.no.0].into_iter().chain(new).collect();
+    assert_eq!(order(&rig, quick(), 630).await, expected);
+    assert_eq!(reage(&rig, quick()).await, 0);
+}
+
+pub async fn a_step_goes_no_further_than_its_limit(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut keys = Vec::new();
+    for n in 0..3 {
+        let job = wait(&rig, &format!("job {n}"), 0, 60 + n).await;
+        keys.push(RunKey::regular(job.no, crate::fixtures::at(60 + n)));
+    }
+    for (after, changed, next) in
+        [(None, 2, Some(keys[1])), (Some(keys[1]), 1, None), (Some(keys[2]), 0, None)]
+    {
+        let step = rig.store.reage(quick(), after, 2).await.unwrap();
+        assert_eq!(step, Reaged { changed, missed: 0, next });
+    }
+}
+
+pub async fn what_was_given_another_priority_keeps_its_place(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = wait(&rig, "job", 10, 60).await;
+    let mut definition = rig.job(job).await.definition;
+    definition.priority = Priority::MAX;
+    let change = JobChange { definition: Some(definition), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
+    assert_eq!(reage(&rig, Aging::default()).await, 0);
+    assert_eq!(reage(&rig, quick()).await, 1);
+}
+
+pub async fn what_is_ahead_is_so_by_what_it_has_waited(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let aging = Aging::default();
+    let old = wait(&rig, "old", 0, 10).await;
+    let high = wait(&rig, "high", 90, 2 * HOUR).await;
+    let higher = wait(&rig, "higher", 95, 2 * HOUR).await;
+    let batch = rig.add(new_job("batch").lane(Lane::Batch).first_at(20).build()).await;
+    rig.queue(batch, 20).await;
+    let other = rig.tenant("other").await;
+    let theirs = rig.add_for(&other, new_job("theirs").priority(1).first_at(5).build()).await;
+    rig.queue(theirs, 5).await;
+    // At 6,300 s the old one ranks at 90, and its deadline is the nearer one.
+    for (secs, expected) in [(6_299, [2, 1, 0, 3]), (6_300, [1, 2, 0, 3]), (6_600, [0, 2, 1, 3])] {
+        for (job, count) in [old, high, higher, batch].into_iter().zip(expected) {
+            assert_eq!(ahead(&rig, job, aging, secs).await, count, "{secs}: {job:?}");
+        }
+    }
+}
+
+pub async fn who_is_ahead_is_claimed_before(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut jobs = Vec::new();
+    for n in 0..12_i64 {
+        let (priority, since) = ((n * 37 % 101) as u8, n * 1_111 % 7_000);
+        jobs.push(wait(&rig, &format!("job {n}"), priority, since).await);
+    }
+    let mut told = Vec::new();
+    for job in &jobs {
+        told.push((ahead(&rig, *job, Aging::default(), 2 * HOUR).await, job.no.0));
+    }
+    told.sort_unstable();
+    let claimed = order(&rig, Aging::default(), 2 * HOUR).await;
+    assert_eq!(told, (0..).zip(claimed).collect::<Vec<(u32, i64)>>());
+}
+
+async fn given_of_owned(rig: &Rig) -> Vec<Option<u8>> {
+    let owned = rig.store.owned(rig.node, 10).await.unwrap();
+    let keys: Vec<RunKey> = owned.iter().map(|one| one.key).collect();
+    let mut found = rig.store.find_owned(rig.node, &keys).await.unwrap();
+    found.sort_by_key(|one| one.key);
+    let mut all = owned.clone();
+    all.sort_by_key(|one| one.key);
+    assert_eq!(found, all);
+    for one in &owned {
+        let running = rig.store.find_running(one.key).await.unwrap().unwrap();
+        assert_eq!(running.attempt, *one);
+    }
+    all.iter().map(|one| one.priority.map(Priority::get)).collect()
+}
+
+pub async fn what_runs_knows_the_priority_it_was_given(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let ask = |number| Trigger { n: 0, priority: Priority::try_from(number).ok() };
+    let regular = rig.add(new_job("regular").priority(7).build()).await;
+    rig.start(regular, 60).await;
+    let claimed = rig.add(new_job("claimed").priority(7).build()).await;
+    rig.trigger_with(claimed, ask(80), 70).await;
+    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    let held = rig.claim_one(71).await;
+    let fused = rig.add(new_job("fused").priority(7).build()).await;
+    rig.trigger_with(fused, ask(90), 72).await;
+    rig.fire_wakes(&rig.wakes(72).await, Begin::Claimed, 72).await;
+    let plain = rig.add(new_job("plain").priority(7).build()).await;
+    rig.trigger(plain, 0, 73).await;
+    rig.fire_wakes(&rig.wakes(73).await, Begin::Claimed, 73).await;
+    assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);
+    // Given back and claimed again, it knows it still.
+    let mut back = rig.requeue_of(held, claimed, false).await;
+    let priority = Priority::try_from(80).unwrap();
+    (back.ticket.priority, back.ticket.is_own_priority) = (priority, true);
+    assert!(rig.requeue(back, 80).await);
+    rig.claim_one(81).await;
+    assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);
+}
