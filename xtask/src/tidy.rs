@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 116] = [
+const VERBS: [&str; 119] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -48,6 +48,7 @@ const VERBS: [&str; 116] = [
     "forget_failing",
     "forget_failures",
     "forget_pages",
+    "forget_places",
     "forget_requests",
     "get",
     "get_dead",
@@ -125,6 +126,8 @@ const VERBS: [&str; 116] = [
     "tenant",
     "to_judge",
     "trigger",
+    "unpark",
+    "unpark_all",
     "use_keys",
     "waiting",
     "waiting_ahead",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
@@ -179,6 +180,12 @@ metered!(BalanceStore {
 
 metered!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+});
+
+metered!(LimitStore {
+    unpark(ended: &[LimitPlace], aging: Aging, now: Now) -> u64;
+    unpark_all(rooms: Rooms, now: Now) -> Unparked;
+    forget_places(after: Option<LimitPlace>, limit: u32) -> Option<LimitPlace>;
 });
 
 metered!(DeadStore {

@@ -163,6 +163,10 @@ pub struct JobView {
     pub lane: Lane,
     /// The workers that may take it.
     pub pool: String,
+    /// Of all runs with this key, `concurrency_limit` go on at once.
+    pub concurrency_key: Option<String>,
+    /// How many; null without a key.
+    pub concurrency_limit: Option<u32>,
     /// What is done with missed times: `last`, `skip` or `all`.
     #[schema(value_type = String)]
     pub misfire: MisfirePolicy,
@@ -319,6 +323,8 @@ impl JobView {
             max_allowed_duration: definition.max_allowed_duration,
             priority: definition.priority.get(),
             lane: definition.lane,
+            concurrency_limit: definition.key_limit().map(|limit| limit.most),
+            concurrency_key: definition.concurrency_key,
             pool: definition.pool,
             misfire: definition.misfire,
             misfire_after: definition.misfire_after,

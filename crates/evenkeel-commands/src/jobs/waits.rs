@@ -35,7 +35,7 @@ impl Jobs {
         let priority = waiting.priority.unwrap_or(job.definition.priority);
         let since = match waiting.waits_for {
             WaitsFor::Time(_) => None,
-            WaitsFor::Worker { since, .. } => Some(since),
+            WaitsFor::Worker { since, .. } | WaitsFor::Place { since, .. } => Some(since),
         };
         let effective = |since| self.aging.effective(priority, since, now);
         let effective_priority = since.map_or(priority, effective);

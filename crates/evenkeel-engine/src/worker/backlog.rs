@@ -2,15 +2,22 @@
 
 use std::sync::atomic::Ordering;
 
-use evenkeel_core::Definition;
+use evenkeel_core::{Definition, TenantNo};
 
 use super::Worker;
 use crate::settings::Settings;
 
 impl Worker {
     /// May a job with this definition start here without waiting in the queue?
-    pub fn takes_directly(&self, definition: &Definition, settings: &Settings) -> bool {
+    /// Only a claim counts how many run under a limit.
+    pub fn takes_directly(
+        &self,
+        definition: &Definition,
+        tenant: TenantNo,
+        settings: &Settings,
+    ) -> bool {
         definition.concurrency_key.is_none()
+            && !settings.limits.bind(tenant, definition.lane)
             && !definition.dont_run_on_nodes.contains(&settings.node_name)
             && settings.pools.contains(&definition.pool)
     }

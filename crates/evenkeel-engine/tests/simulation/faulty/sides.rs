@@ -1,6 +1,7 @@
 //! What users reach and the simulation does not: straight to the model.
 
 use async_trait::async_trait;
+use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::*;
@@ -67,6 +68,12 @@ straight!(BalanceStore {
 
 straight!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+});
+
+straight!(LimitStore {
+    unpark(ended: &[LimitPlace], aging: Aging, now: Now) -> u64;
+    unpark_all(rooms: Rooms, now: Now) -> Unparked;
+    forget_places(after: Option<LimitPlace>, limit: u32) -> Option<LimitPlace>;
 });
 
 straight!(DeadStore {
