@@ -199,7 +199,7 @@ fn next_time(busy: &Busy, at: &str) -> String {
 mod tests {
     use evenkeel_core::schedule::{Interval, Once};
 
-    use evenkeel_core::order::Priority;
+    use evenkeel_core::order::{Lane, Priority};
 
     use super::*;
 
