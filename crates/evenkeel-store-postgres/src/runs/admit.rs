@@ -52,9 +52,6 @@ impl<'a> Admission<'a> {
 
     /// Those that find places of all their limits, in this order; the others are parked.
     pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Vec<Candidate>> {
-        if !found.iter().any(|candidate| self.is_limited(candidate)) {
-            return Ok(found);
-        }
         let limits: Vec<Vec<Limit>> =
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
         self.count(&limits).await?;

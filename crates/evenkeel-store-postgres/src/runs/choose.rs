@@ -161,13 +161,15 @@ impl Look<'_> {
         let count = rest + self.admission.left.len();
         let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
         let mut first = self.with_aged(first, count).await?;
-        let known: HashSet<RunKey> = limited.iter().map(|candidate| candidate.key).collect();
-        first.retain(|candidate| {
-            !known.contains(&candidate.key) && !self.admission.left.contains(&candidate.key)
-        });
-        first.sort_unstable_by_key(Candidate::by_rank);
-        first.truncate(rest - limited.len());
-        first.extend(limited);
+        if !limited.is_empty() || !self.admission.left.is_empty() {
+            let known: HashSet<RunKey> = limited.iter().map(|candidate| candidate.key).collect();
+            first.retain(|candidate| {
+                !known.contains(&candidate.key) && !self.admission.left.contains(&candidate.key)
+            });
+            first.sort_unstable_by_key(Candidate::by_rank);
+            first.truncate(rest - limited.len());
+            first.extend(limited);
+        }
         let round = self.admit(first, rest).await?;
         taken.extend(round.taken);
         Ok(Round { taken, ..round })
@@ -175,6 +177,10 @@ impl Look<'_> {
 
     /// Takes those that find places of all their limits.
     async fn admit(&mut self, mut found: Vec<Candidate>, room: usize) -> Tried<Round> {
+        if !found.iter().any(|candidate| self.admission.is_limited(candidate)) {
+            self.take(&found).await?;
+            return Ok(Round { taken: found, stopped: 0 });
+        }
         let asked = found.len();
         found.sort_unstable_by_key(Candidate::by_rank);
         found.truncate(room);
