@@ -271,6 +271,7 @@ impl JobView {
         let other = OtherWords::from(&definition.schedule);
         let (interval_minutes, interval_type) = other.interval.unzip();
         let retry = RetryWords::of(&definition.retry);
+        let concurrency = definition.key_limit().map(|limit| limit.most);
         Self {
             id: job.id,
             number: job.number,
@@ -323,7 +324,7 @@ impl JobView {
             max_allowed_duration: definition.max_allowed_duration,
             priority: definition.priority.get(),
             lane: definition.lane,
-            concurrency_limit: definition.key_limit().map(|limit| limit.most),
+            concurrency_limit: concurrency,
             concurrency_key: definition.concurrency_key,
             pool: definition.pool,
             misfire: definition.misfire,

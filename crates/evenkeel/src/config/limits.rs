@@ -83,7 +83,7 @@ pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
             let message = format!("{name:?} is not a lane");
             bad("[limits] lanes", message, "the lanes are critical, standard and batch")
         })?;
-        lanes[lane as usize] = Some(checked("lanes", *limit)?);
+        lanes[lane as usize] = Some(checked("[limits] lanes", *limit)?);
     }
     let mut tenants = BTreeMap::new();
     for (name, limit) in raw.tenants.iter().flat_map(|tenants| &tenants.0) {
@@ -91,18 +91,18 @@ pub(super) fn resolve(raw: &RawLimits) -> Result<LimitsConfig, ConfigError> {
             let way_out = "write them like news = 50";
             return Err(bad("[limits] tenants", "a tenant has a name".to_owned(), way_out));
         }
-        tenants.insert(name.clone(), checked("tenants", *limit)?);
+        tenants.insert(name.clone(), checked("[limits] tenants", *limit)?);
     }
-    let tenant = raw.tenant.map(|limit| checked("tenant", limit)).transpose()?;
+    let tenant = raw.tenant.map(|limit| checked("[limits] tenant", limit)).transpose()?;
     Ok(LimitsConfig { tenant, tenants, lanes })
 }
 
-fn checked(key: &str, limit: u32) -> Result<u32, ConfigError> {
+fn checked(key: &'static str, limit: u32) -> Result<u32, ConfigError> {
     if (1..=SHARED_LIMIT_MAX).contains(&limit) {
         return Ok(limit);
     }
     let message = format!("{limit} is not between 1 and {SHARED_LIMIT_MAX}");
-    Err(bad(&format!("[limits] {key}"), message, "leave it out for no limit"))
+    Err(bad(key, message, "leave it out for no limit"))
 }
 
 #[cfg(test)]
