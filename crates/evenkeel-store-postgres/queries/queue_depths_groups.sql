@@ -9,7 +9,7 @@ WITH RECURSIVE found AS (
                           WHERE (pool, lane) > (CASE WHEN starts_with(found.pool, '~') THEN '~g'
                                                      ELSE found.pool END, found.lane)
                           ORDER BY pool, lane LIMIT 1) AS next
-     WHERE found.nth <= $1
+     WHERE found.nth <= $1::int8
 )
 SELECT pool, lane FROM found WHERE NOT starts_with(pool, '~')
  ORDER BY pool COLLATE "C", lane LIMIT $1;

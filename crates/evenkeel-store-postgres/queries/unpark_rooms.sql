@@ -9,7 +9,7 @@ WITH RECURSIVE rooms AS (
      CROSS JOIN LATERAL (SELECT pool FROM ready
                           WHERE home_pool IS NOT NULL AND pool > rooms.pool
                           ORDER BY pool LIMIT 1) AS next
-     WHERE rooms.nth < $2
+     WHERE rooms.nth < $2::int8
 )
 SELECT r.pool,
        (SELECT min(q.parked_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),

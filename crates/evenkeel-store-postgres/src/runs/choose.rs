@@ -200,12 +200,7 @@ impl Look<'_> {
 
     /// The places that each lane has for itself, and who gets them.
     async fn guaranteed(&self) -> Tried<Vec<Candidate>> {
-        let mut left = self.room;
-        let places = self.guaranteed.map(|guaranteed| {
-            let places = guaranteed.min(left);
-            left -= places;
-            places
-        });
+        let places = self.guaranteed.map(|guaranteed| guaranteed.min(self.room));
         if places == [0; Lane::ALL.len()] {
             return Ok(Vec::new());
         }
@@ -235,8 +230,12 @@ impl Look<'_> {
         for lane in &mut by_lane {
             lane.retain(|candidate| !self.admission.left.contains(&candidate.key));
         }
-        let firsts = by_lane.into_iter().zip(places);
-        Ok(firsts.flat_map(|(lane, places)| first_by_rank(lane, places)).collect())
+        // What a lane does not need is left for the guarantees of later ones.
+        let mut chosen = Vec::new();
+        for (lane, places) in by_lane.into_iter().zip(places) {
+            chosen.extend(first_by_rank(lane, places.min(self.room - chosen.len())));
+        }
+        Ok(chosen)
     }
 
     /// The first by lane and priority.

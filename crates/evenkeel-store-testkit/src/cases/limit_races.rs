@@ -103,7 +103,7 @@ pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opene
         work(store, claim, Arc::clone(&watch), good_end.clone())
     })
     .await;
-    let watch = watch.lock().unwrap();
+    let watch = std::mem::take(&mut *watch.lock().unwrap());
     assert_eq!(watch.done, RUNS);
     let tenant = LimitKey::of_tenant(rig.scope.tenant);
     assert!(watch.most[&tenant] <= 12, "{:?}", watch.most);
