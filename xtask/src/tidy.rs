@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 117] = [
+const VERBS: [&str; 120] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -48,6 +48,7 @@ const VERBS: [&str; 117] = [
     "forget_failing",
     "forget_failures",
     "forget_pages",
+    "forget_places",
     "forget_requests",
     "get",
     "get_dead",
@@ -126,6 +127,8 @@ const VERBS: [&str; 117] = [
     "tenant",
     "to_judge",
     "trigger",
+    "unpark",
+    "unpark_all",
     "use_keys",
     "waiting",
     "waiting_ahead",

@@ -137,6 +137,9 @@ pub enum Load {
         /// For this long, unless nothing is left before.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
+        /// Each attempt has one of a thousand concurrency keys, of which ten run at once.
+        #[arg(long)]
+        limits: bool,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

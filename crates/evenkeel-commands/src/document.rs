@@ -63,6 +63,10 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     if definition.pool != DEFAULT_POOL {
         put("pool", definition.pool.clone().into());
     }
+    if let (Some(key), Some(limit)) = (&definition.concurrency_key, definition.key_limit()) {
+        put("concurrency_key", key.clone().into());
+        put("concurrency_limit", limit.most.into());
+    }
     put("misfire", json!(definition.misfire));
     put("misfire_after", json!(definition.misfire_after));
     put("overlap", json!(definition.overlap));

@@ -2,6 +2,7 @@
 
 use evenkeel_core::condition::{Condition, Reason};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
+use evenkeel_core::limit::LimitScope;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{Definition, Schedule, Span, Timestamp, Zone};
 
@@ -114,6 +115,22 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
                 when(*since)
             )
         }
+        Why::Limited { since, scope, key, lane, limit, running, .. } => {
+            let of = match (scope, key, lane) {
+                (LimitScope::Key, Some(key), _) => format!("the runs with its key {key:?}"),
+                (LimitScope::Key, None, _) => "the runs with the key that it had".into(),
+                (LimitScope::Tenant, ..) => "your runs".into(),
+                (LimitScope::Lane, _, Some(lane)) => {
+                    format!("the runs in the lane {}", lane.as_str())
+                }
+                (LimitScope::Lane, _, None) => "the runs in its lane".into(),
+            };
+            let running = running.map_or(String::new(), |running| format!(" ({running} do)"));
+            format!(
+                "It waits since {} for a place: at most {limit} of {of} may go on at once{running}.",
+                when(*since)
+            )
+        }
         Why::NoNodeAllowed { forbidden } => format!(
             "No node may run it: all that live and serve its pool are among those it stays away from \
              ({}).",
@@ -182,7 +199,7 @@ fn next_time(busy: &Busy, at: &str) -> String {
 mod tests {
     use evenkeel_core::schedule::{Interval, Once};
 
-    use evenkeel_core::order::Priority;
+    use evenkeel_core::order::{Lane, Priority};
 
     use super::*;
 
@@ -268,6 +285,24 @@ mod tests {
     fn what_waiting_has_raised_is_told() {
         let told = why_words(&waiting(3, 20, 70), &Zone::utc(), NOW);
         assert!(told.ends_with(" Waiting has raised its priority from 20 to 70."), "{told}");
+    }
+
+    #[test]
+    fn a_limit_is_told_and_what_it_is_of() {
+        let told = |scope, key: Option<&str>, lane, running| {
+            let key = key.map(Into::into);
+            let (scheduled_at, since, limit) = (NOW, NOW, 2);
+            let why = Why::Limited { scheduled_at, since, scope, key, lane, limit, running };
+            let words = why_words(&why, &Zone::utc(), NOW);
+            words.split_once(": ").unwrap().1.to_owned()
+        };
+        let by_key = told(LimitScope::Key, Some("a b"), None, Some(2));
+        let may = "may go on at once";
+        assert_eq!(by_key, format!("at most 2 of the runs with its key \"a b\" {may} (2 do)."));
+        let by_tenant = told(LimitScope::Tenant, None, None, Some(3));
+        assert_eq!(by_tenant, format!("at most 2 of your runs {may} (3 do)."));
+        let by_lane = told(LimitScope::Lane, None, Some(Lane::Batch), None);
+        assert_eq!(by_lane, format!("at most 2 of the runs in the lane batch {may}."));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::aging::Aging;
 use crate::ids::{Attempt, Origin};
 use crate::job::Definition;
-use crate::order::Priority;
+use crate::limit::{Limit, LimitScope};
+use crate::order::{Lane, Priority};
 use crate::overlap::OverlapPolicy;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
@@ -107,6 +108,23 @@ pub enum Why {
     Over,
     /// Neither has it, and its last run failed.
     GivenUp,
+    /// A run of it waits because as many run as may at once.
+    Limited {
+        /// The time the run is for.
+        scheduled_at: Timestamp,
+        /// Since then.
+        since: Timestamp,
+        /// As many of what.
+        scope: LimitScope,
+        /// Its key, if it is that.
+        key: Option<String>,
+        /// Its lane, if it is that.
+        lane: Option<Lane>,
+        /// So many may.
+        limit: u32,
+        /// So many do. Nobody is told what others run in a lane.
+        running: Option<u32>,
+    },
 }
 
 /// A run that is not over, and what it means for the next time.
@@ -175,6 +193,15 @@ pub enum WaitsFor {
         open_from: Option<Timestamp>,
         /// Nor from then on.
         open_until: Option<Timestamp>,
+    },
+    /// A place: as many run as may at once.
+    Place {
+        /// It could first have been taken then.
+        since: Timestamp,
+        /// Of this limit.
+        limit: Limit,
+        /// So many run.
+        running: u32,
     },
 }
 
@@ -308,6 +335,20 @@ impl Found<'_> {
                 } else {
                     self.awaits_room = true;
                 }
+            }
+            WaitsFor::Place { since, limit, running } => {
+                let definition = self.facts.definition;
+                let scope = limit.key.scope();
+                self.reasons.push(Why::Limited {
+                    scheduled_at: waiting.scheduled_at,
+                    since,
+                    scope,
+                    key: definition.concurrency_key.clone().filter(|_| scope == LimitScope::Key),
+                    lane: (scope == LimitScope::Lane).then_some(definition.lane),
+                    limit: limit.most,
+                    running: (scope != LimitScope::Lane).then_some(running),
+                });
+                self.awaits_room = true;
             }
         }
     }

@@ -18,6 +18,7 @@ pub mod history;
 pub mod ids;
 pub mod job;
 pub mod lease;
+pub mod limit;
 pub mod misfire;
 pub mod on_failure;
 pub mod order;

@@ -44,6 +44,7 @@ impl Dispatcher {
             room,
             guaranteed: life.settings.shares.of(room),
             aging: life.settings.aging,
+            limits: life.settings.limits.clone(),
         };
         // What will be claimed is not known before: no ping may raise the bound meanwhile.
         let under_way = life.bound.set_out(Timestamp::MIN).await;
@@ -62,13 +63,18 @@ impl Dispatcher {
         self.room_max.store((room_max * 2).min(batch), Ordering::Relaxed);
         life.db_clock.observe(claimed.now);
         let got = claimed.attempts.len();
-        life.worker.note_claimed(got, room, queued_before);
+        let more = got == room || claimed.again;
+        life.worker.note_claimed(got, more, queued_before);
         for attempt in claimed.attempts {
             self.start(attempt, claimed.now);
         }
         drop(under_way);
         life.worker.slots.give(room - got);
-        Ok(got == room)
+        if more && got == 0 {
+            // Somebody else is just giving out the places, or many stand in the way: not at once.
+            tokio::time::sleep(life.settings.linger).await;
+        }
+        Ok(more)
     }
 
     fn start(&self, claimed: ClaimedAttempt, now: Timestamp) {
@@ -82,6 +88,7 @@ impl Dispatcher {
                     now,
                 );
                 life.meters.waited(definition.lane, claimed.since, now);
+                life.worker.places.take(claimed.key, claimed.places);
                 life.start(Attempt {
                     key: claimed.key,
                     fence: claimed.fence,

@@ -60,6 +60,7 @@ impl Finisher {
         };
         self.life.worker.tallies.ended(&batch, &results);
         self.life.worker.stored(&batch);
+        self.life.worker.places.vacate(batch.iter().map(|finish| finish.key));
         self.life.awaited.ended(batch.iter().map(|finish| finish.key.job_no));
         for (finish, result) in batch.iter().zip(&results) {
             if *result == FinishResult::LeaseLost {

@@ -43,6 +43,7 @@ mod stale;
 mod surveyor;
 mod suspects;
 mod tallier;
+mod unparker;
 mod weigher;
 mod worker;
 

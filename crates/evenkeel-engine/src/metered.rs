@@ -183,6 +183,12 @@ metered!(QueueStore {
     reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
 });
 
+metered!(LimitStore {
+    unpark(ended: &[LimitPlace], aging: Aging, now: Now) -> u64;
+    unpark_all(rooms: Rooms, now: Now) -> Unparked;
+    forget_places(after: Option<LimitPlace>, limit: u32) -> Option<LimitPlace>;
+});
+
 metered!(DeadStore {
     list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
     get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;

@@ -8,6 +8,7 @@ use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
+use evenkeel_core::limit::Limits;
 use evenkeel_core::order::{Priority, Shares};
 use evenkeel_store::Roles;
 use uuid::Uuid;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub aging: Aging,
     /// What each lane gets of the room before earlier ones take it all.
     pub shares: Shares,
+    /// How many runs of a tenant, and in a lane, may go on at once in the whole cluster.
+    pub limits: Limits,
     /// How much waits is looked at this often.
     pub survey_every: Duration,
     /// What is done about targets without success.
@@ -130,6 +133,7 @@ impl Settings {
             score_every: Duration::from_secs(60),
             aging: Aging::default(),
             shares: Shares::default(),
+            limits: Limits::default(),
             survey_every: Duration::from_secs(15),
             stale: Staleness::default(),
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
+use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{Member, NodeState, QueueDepths, StoreError, TENS};
 use tracing::warn;
@@ -27,6 +28,7 @@ const PRIORITY: &str = "evenkeel_queue_priority";
 const LOWER_BOUND: &str = "evenkeel_queue_depth_is_lower_bound";
 const POOL_WORKERS: &str = "evenkeel_pool_workers";
 const UNSERVED: &str = "evenkeel_pool_unserved";
+const PARKED: &str = "evenkeel_parked";
 
 /// Jobs whose time has come and that wait in memory, of each scheduler of a node.
 #[derive(Debug, Default)]
@@ -179,6 +181,10 @@ impl House {
         }
         for (ten, count) in by_tens.into_iter().enumerate() {
             figures.insert((PRIORITY, vec![("priority", ten_words(ten))]), count as f64);
+        }
+        for (scope, parked) in LimitScope::ALL.into_iter().zip(queue.parked) {
+            let labels = vec![("scope", scope.as_str().to_owned())];
+            figures.insert((PARKED, labels), parked as f64);
         }
         let is_lower_bound = f64::from(u8::from(queue.is_lower_bound));
         figures.insert((LOWER_BOUND, Vec::new()), is_lower_bound);

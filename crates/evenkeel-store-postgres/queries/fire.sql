@@ -19,12 +19,12 @@ WITH clock AS MATERIALIZED (
       FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
                   $9::int4[], $10::bool[], $11::int8[], $12::int8[], $13::int8[], $14::int8[],
                   $15::int2[], $16::text[], $17::int2[], $18::int2[], $19::int8[], $20::text[],
-                  $21::text[], $22::int8[], $23::int8[], $24::text[], $25::bool[],
-                  $26::int8[], $27::int8[])
+                  $21::bytea[], $22::int8[], $23::int8[], $24::text[], $25::bool[],
+                  $26::int8[], $27::int8[], $28::int4[])
            AS d(job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only,
                 start_at, skip_from, skip_to, skip_count, skip_reason, pool, lane, priority,
-                should_start_by, dedup_key, concurrency_key, open_from, open_until, forbidden_nodes,
-                own_priority, since, rise)
+                should_start_by, dedup_key, limit_key, open_from, open_until, forbidden_nodes,
+                own_priority, since, rise, limit_max)
      WHERE s.job_no = d.job_no AND s.next_at = d.due AND s.generation = d.generation AND s.active
        AND s.head_at IS NOT DISTINCT FROM d.head_at
        AND s.head_sequence IS NOT DISTINCT FROM d.head_sequence
@@ -52,10 +52,10 @@ WITH clock AS MATERIALIZED (
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
                        sequence, attempt, tenant_no, prev_at, prev_sequence, dedup_key,
-                       concurrency_key, open_from, open_until, forbidden_nodes, own_priority, rise)
+                       limit_key, open_from, open_until, forbidden_nodes, own_priority, rise, limit_max)
     SELECT pool, lane, priority, should_start_by, since, start_at, job_no, 0, 0,
-           tenant_no, before_at, before_sequence, dedup_key, concurrency_key, open_from, open_until,
-           forbidden_nodes::jsonb, own_priority, rise
+           tenant_no, before_at, before_sequence, dedup_key, limit_key, open_from, open_until,
+           forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM fired WHERE start_at IS NOT NULL AND pool IS NOT NULL
 ), started AS (
     INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,

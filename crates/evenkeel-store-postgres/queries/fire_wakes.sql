@@ -7,11 +7,11 @@ WITH clock AS MATERIALIZED (
 ), gone AS (
     DELETE FROM wake w
      USING unnest($3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::text[],
-                  $9::int2[], $10::int2[], $11::int8[], $12::text[], $13::text[], $14::int8[],
-                  $15::int8[], $16::text[], $17::bool[], $18::int8[], $19::int8[])
+                  $9::int2[], $10::int2[], $11::int8[], $12::text[], $13::bytea[], $14::int8[],
+                  $15::int8[], $16::text[], $17::bool[], $18::int8[], $19::int8[], $20::int4[])
            AS d(job_no, due, scheduled_at, sequence, attempt, pool, lane, priority,
-                should_start_by, dedup_key, concurrency_key, open_from, open_until, forbidden_nodes,
-                own_priority, since, rise)
+                should_start_by, dedup_key, limit_key, open_from, open_until, forbidden_nodes,
+                own_priority, since, rise, limit_max)
      WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at
        AND w.job_no = d.job_no AND w.sequence = d.sequence AND w.attempt = d.attempt
        AND d.due <= (SELECT now FROM clock) AND EXISTS (SELECT FROM alive)
@@ -30,11 +30,11 @@ WITH clock AS MATERIALIZED (
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
                        sequence, attempt, tenant_no, prev_at, prev_sequence, dedup_key,
-                       concurrency_key, open_from, open_until, forbidden_nodes, own_priority, rise)
+                       limit_key, open_from, open_until, forbidden_nodes, own_priority, rise, limit_max)
     SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no,
            sequence, attempt, tenant_no, CASE WHEN attempt = 0 THEN head_at END,
-           CASE WHEN attempt = 0 THEN head_sequence END, dedup_key, concurrency_key, open_from,
-           open_until, forbidden_nodes::jsonb, own_priority, rise
+           CASE WHEN attempt = 0 THEN head_sequence END, dedup_key, limit_key, open_from,
+           open_until, forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM locked WHERE pool IS NOT NULL
 ), started AS (
     INSERT INTO run (scheduled_at, job_no, sequence, attempt, tenant_no, status, fence, node_no,

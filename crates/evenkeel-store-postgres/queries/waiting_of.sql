@@ -9,18 +9,19 @@ WITH a AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT scheduled_at, job_no, sequence, attempt, NULL::int8 AS due, pool, lane,
                   greatest(priority, $4::int8 - rise) AS rank, should_start_by, since, open_from, open_until,
-                  CASE WHEN own_priority THEN priority END AS own
+                  CASE WHEN own_priority THEN priority END AS own, parked_max
              FROM ready WHERE job_no = j.job_no
             UNION ALL
            SELECT scheduled_at, job_no, sequence, attempt, due, NULL, NULL, NULL, NULL, NULL, NULL,
-                  NULL, priority
+                  NULL, priority, NULL
              FROM wake WHERE job_no = j.job_no) AS w
      WHERE j.id = $1 AND j.tenant_no = $2 AND j.standing <> 3
      ORDER BY w.scheduled_at, w.sequence, w.attempt
      LIMIT $3
 ), own AS MATERIALIZED (
     SELECT o.*
-      FROM (SELECT DISTINCT pool FROM a WHERE due IS NULL) AS p
+      FROM (SELECT DISTINCT pool FROM a
+             WHERE due IS NULL AND parked_max IS NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
              FROM (SELECT *
@@ -53,6 +54,13 @@ SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_f
              WHERE o.pool = a.pool
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
                    < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
-       END AS ahead, a.own
+       END AS ahead, a.own, a.pool, a.parked_max,
+       CASE WHEN a.parked_max IS NOT NULL THEN
+           (SELECT count(*) FROM place p
+             WHERE p.key = decode(substr(a.pool, 2), 'hex')
+               AND (SELECT e.status FROM run e
+                     WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
+                       AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1)
+       END AS running
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

@@ -114,7 +114,8 @@ pub(crate) struct TicketColumns {
     pub(crate) rise: Vec<Option<i64>>,
     pub(crate) should_start_by: Vec<Option<i64>>,
     pub(crate) dedup_key: Vec<Option<String>>,
-    pub(crate) concurrency_key: Vec<Option<String>>,
+    pub(crate) limit_key: Vec<Option<Vec<u8>>>,
+    pub(crate) limit_max: Vec<Option<i32>>,
     pub(crate) open_from: Vec<Option<i64>>,
     pub(crate) open_until: Vec<Option<i64>>,
     pub(crate) forbidden_nodes: Vec<Option<String>>,
@@ -130,7 +131,9 @@ impl TicketColumns {
         self.rise.push(ticket.map(|ticket| ticket.rise.0));
         self.should_start_by.push(ticket.map(|ticket| ticket.should_start_by.as_micros()));
         self.dedup_key.push(ticket.and_then(|ticket| ticket.dedup_key.clone()));
-        self.concurrency_key.push(ticket.and_then(|ticket| ticket.concurrency_key.clone()));
+        let limit = ticket.and_then(|ticket| ticket.limit);
+        self.limit_key.push(limit.map(|limit| limit.digest.as_bytes().to_vec()));
+        self.limit_max.push(limit.map(|limit| limit.most.cast_signed()));
         self.open_from.push(micros(ticket.and_then(|ticket| ticket.open_from)));
         self.open_until.push(micros(ticket.and_then(|ticket| ticket.open_until)));
         self.forbidden_nodes.push(ticket.and_then(|ticket| name_list(&ticket.forbidden_nodes)));

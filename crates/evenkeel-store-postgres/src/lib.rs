@@ -12,6 +12,7 @@ mod elsewhere;
 mod error;
 mod events;
 mod jobs;
+mod limits;
 mod listen;
 mod migrate;
 mod nodes;

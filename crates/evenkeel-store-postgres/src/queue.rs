@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::RunKey;
 use evenkeel_core::aging::{Aging, Rise};
+use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged,
@@ -89,7 +90,7 @@ fn read_waiter(row: &Row) -> Tried<Waiter> {
 async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
     let sql = include_str!("../queries/queue_depths_groups.sql");
     // One more than is looked at tells that there are more.
-    let most = i32::try_from(QUEUE_GROUPS_MAX + 1).unwrap_or(i32::MAX);
+    let most = i64::from(QUEUE_GROUPS_MAX) + 1;
     let rows = connection.rows(sql, &[&most]).await?;
     let groups = rows.iter().map(|row| Ok((get(row, 0)?, lane(get(row, 1)?)?)));
     let mut walk = DepthWalk::new(limit, groups.collect::<Tried<Vec<QueueGroup>>>()?);
@@ -99,7 +100,19 @@ async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
         let counted = count_first(connection, more).await?;
         walk.take(counted);
     }
-    Ok(walk.end())
+    Ok(QueueDepths { parked: parked(connection, limit).await?, ..walk.end() })
+}
+
+/// What waits for places, by scope.
+async fn parked(connection: &Connection, limit: u32) -> Tried<[u64; LimitScope::ALL.len()]> {
+    let sql = include_str!("../queries/queue_depths_parked.sql");
+    let mut parked = [0; LimitScope::ALL.len()];
+    for row in connection.rows(sql, &[&i64::from(limit)]).await? {
+        if let Some(scope) = LimitScope::of_room_sign(get(&row, 0)?) {
+            parked[scope as usize] = count(&row, 1)?;
+        }
+    }
+    Ok(parked)
 }
 
 /// The first rows of each of these lanes of pools.

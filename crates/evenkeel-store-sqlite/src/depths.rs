@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::aging::{Aging, Rise};
+use evenkeel_core::limit::{LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{RunKey, Timestamp};
 use evenkeel_store::{
@@ -93,7 +94,23 @@ fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {
         let counted = count_first(connection, more)?;
         walk.take(counted);
     }
-    Ok(walk.end())
+    Ok(QueueDepths { parked: parked(connection, limit)?, ..walk.end() })
+}
+
+/// What waits for places, by scope.
+fn parked(connection: &Connection, limit: u32) -> Answer<[u64; LimitScope::ALL.len()]> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/queue_depths_parked.sql"))?;
+    let mut rows = statement.query([limit])?;
+    let mut parked = [0; LimitScope::ALL.len()];
+    while let Some(row) = rows.next()? {
+        let scope: String = row.get(0)?;
+        let count: i64 = row.get(1)?;
+        if let Some(scope) = LimitScope::of_room_sign(&scope) {
+            parked[scope as usize] = count.unsigned_abs();
+        }
+    }
+    Ok(parked)
 }
 
 /// The lanes of pools in which something waits, and one more than are looked at.
@@ -101,12 +118,17 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/queue_depths_groups.sql"))?;
     let mut groups: Vec<QueueGroup> = Vec::new();
-    let mut at = (String::new(), -1);
+    let mut at = (String::new(), -1_i64);
     while groups.len() <= QUEUE_GROUPS_MAX as usize {
         let next = statement.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)));
-        let Some((pool, code)) = next.optional()? else { break };
+        let Some((pool, code)): Option<(String, i64)> = next.optional()? else { break };
         let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
         let lane = lane.ok_or_else(|| StoreError::corrupt("ready", "lane", "unknown"))?;
+        if LimitKey::of_room(&pool).is_some() {
+            // All of them at once: there may be many.
+            at = (LimitKey::AFTER_ROOMS.to_owned(), -1);
+            continue;
+        }
         at = (pool, code);
         groups.push((at.0.clone(), lane));
     }

@@ -16,6 +16,7 @@ mod events;
 mod fire;
 mod jobs;
 mod labels;
+mod limits;
 mod lists;
 mod log;
 mod nodes;

@@ -10,13 +10,13 @@ use crate::clock::system_time;
 use crate::{OpenError, SqliteOptions};
 
 /// Every statement of this crate fits, so none is ever prepared twice.
-const STATEMENTS: usize = 340;
+const STATEMENTS: usize = 360;
 
 /// A file that shrank the log to this many bytes stays that large between rounds.
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0012_targets.sql"),
     include_str!("../migrations/0013_dead.sql"),
     include_str!("../migrations/0014_run_priority.sql"),
+    include_str!("../migrations/0015_limits.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

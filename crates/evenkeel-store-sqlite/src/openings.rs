@@ -57,6 +57,7 @@ pub(crate) fn open_anew(
     now: Timestamp,
 ) -> Answer<()> {
     let opening = Opening::of(definition, definition.average(seen), now);
+    let limit = definition.key_limit();
     connection.prepare_cached(include_str!("../queries/order_open_ready.sql"))?.execute(
         params![
             job.0,
@@ -64,6 +65,8 @@ pub(crate) fn open_anew(
             micros(opening.until),
             name_list(&definition.dont_run_on_nodes)?,
             definition.priority.get(),
+            limit.as_ref().map(|limit| limit.digest.as_bytes()),
+            limit.map(|limit| limit.most),
         ],
     )?;
     Ok(())

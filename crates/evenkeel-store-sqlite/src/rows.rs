@@ -317,12 +317,13 @@ impl ReadyRow<'_> {
             prev_at,
             prev_sequence,
             self.ticket.dedup_key,
-            self.ticket.concurrency_key,
+            self.ticket.limit.as_ref().map(|limit| limit.digest.as_bytes()),
             micros(self.ticket.open_from),
             micros(self.ticket.open_until),
             forbidden,
             self.ticket.is_own_priority,
             self.ticket.rise.0,
+            self.ticket.limit.map(|limit| limit.most),
         ])?;
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::aging::Rank;
+use evenkeel_core::limit::{Limit, LimitKey};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{Opening, WaitingAttempt, WaitsFor, sql_time};
@@ -63,7 +64,14 @@ fn ready_of(
     let mut fronts: BTreeMap<String, Vec<Place>> = BTreeMap::new();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let front = match fronts.entry(row.get("pool")?) {
+        let given: bool = row.get("own_priority")?;
+        let priority = priority_from(row)?.filter(|_| given);
+        let pool: String = row.get("pool")?;
+        if let Some(waits_for) = waits_for_place(connection, &pool, row)? {
+            found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
+            continue;
+        }
+        let front = match fronts.entry(pool) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let front = front_of(connection, tenant, new.key(), level)?;
@@ -79,11 +87,21 @@ fn ready_of(
                 until: sql_time(row.get("open_until")?),
             },
         };
-        let given: bool = row.get("own_priority")?;
-        let priority = priority_from(row)?.filter(|_| given);
         found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
     }
     Ok(found)
+}
+
+/// What it waits for if it is in a waiting room.
+fn waits_for_place(connection: &Connection, pool: &str, row: &Row<'_>) -> Answer<Option<WaitsFor>> {
+    let Some(key) = LimitKey::of_room(pool) else { return Ok(None) };
+    let most: Option<u32> = row.get("parked_max")?;
+    let running = connection
+        .prepare_cached(include_str!("../queries/unpark_running.sql"))?
+        .query_row([key.as_bytes()], |row| row.get(0))?;
+    let since = Timestamp::from_micros(row.get("since")?);
+    let limit = Limit { key, most: most.unwrap_or_default() };
+    Ok(Some(WaitsFor::Place { since, limit, running }))
 }
 
 /// A place in a pool's queue, so that the lesser is the earlier.

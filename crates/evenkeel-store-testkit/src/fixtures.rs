@@ -151,6 +151,14 @@ impl JobBuilder {
         self
     }
 
+    /// Of those with this key, so many may run.
+    #[must_use]
+    pub fn limited(mut self, key: &str, most: u32) -> Self {
+        self.definition.concurrency_key = Some(key.into());
+        self.definition.concurrency_limit = Some(most);
+        self
+    }
+
     /// Run by this executor.
     #[must_use]
     pub fn executor(mut self, kind: &str) -> Self {

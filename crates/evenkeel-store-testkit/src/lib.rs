@@ -19,6 +19,7 @@ mod list_changes;
 mod list_control;
 mod list_dead;
 mod list_events;
+mod list_limits;
 mod list_lists;
 mod list_promises;
 mod list_queue;

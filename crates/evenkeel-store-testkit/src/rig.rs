@@ -6,6 +6,7 @@ use std::sync::Arc;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::limit::Limits;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
 use evenkeel_store::{
@@ -365,6 +366,7 @@ pub fn claim_of(node: NodeNo, room: usize) -> Claim {
         room,
         guaranteed: [0; 3],
         aging: Aging::default(),
+        limits: Limits::default(),
     }
 }
 

@@ -14,6 +14,7 @@ fn every_case_is_in_the_list_once() {
         "list_control.rs",
         "list_dead.rs",
         "list_events.rs",
+        "list_limits.rs",
         "list_lists.rs",
         "list_promises.rs",
         "list_queue.rs",

@@ -15,6 +15,7 @@ mod error;
 mod event_ring;
 mod events;
 mod jobs;
+mod limits;
 mod listing;
 mod lists;
 mod nodes;
@@ -59,6 +60,7 @@ pub use events::{
 pub use jobs::{
     Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Trigger, Triggered,
 };
+pub use limits::{LimitStore, Place as LimitPlace, Rooms, UNPARKED_MAX, Unparked};
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
 };
@@ -145,6 +147,7 @@ pub trait Store:
     + QueueStore
     + TargetStore
     + DeadStore
+    + LimitStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

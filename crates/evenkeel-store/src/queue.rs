@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
+use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{RunKey, Timestamp};
 
@@ -55,6 +56,9 @@ pub struct QueueDepths {
     pub depths: Vec<QueueDepth>,
     /// There is more than was looked at: each figure is the least that it can be.
     pub is_lower_bound: bool,
+    /// What waits for a place instead of a worker, by the scope of the limit, counted no further than
+    /// the limit of the look.
+    pub parked: [u64; LimitScope::ALL.len()],
 }
 
 /// A lane of a pool.
@@ -120,7 +124,7 @@ impl DepthWalk {
         let is_lower_bound = self.has_more_groups || self.cut().next().is_some();
         // What was taken meanwhile left nothing.
         self.depths.retain(|depth| depth.waiting > 0);
-        QueueDepths { depths: self.depths, is_lower_bound }
+        QueueDepths { depths: self.depths, is_lower_bound, parked: [0; LimitScope::ALL.len()] }
     }
 
     fn cut(&self) -> impl Iterator<Item = &QueueDepth> {
@@ -133,7 +137,7 @@ impl DepthWalk {
 pub trait QueueStore: Send + Sync {
     /// Counts what waits for workers, of all tenants, by walking about `limit` rows of the queue's
     /// order: [`DepthWalk`] says how many of each lane of each pool, of which the first
-    /// [`QUEUE_GROUPS_MAX`] are looked at. With a small limit this says little more than where
+    /// [`QUEUE_GROUPS_MAX`] are looked at, waiting rooms of limits not among them. With a small limit this says little more than where
     /// something waits.
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError>;
 
@@ -170,7 +174,7 @@ mod tests {
             let second = count(more);
             walk.take(second);
         }
-        let QueueDepths { depths, is_lower_bound } = walk.end();
+        let QueueDepths { depths, is_lower_bound, .. } = walk.end();
         (depths.iter().map(|depth| depth.waiting).collect(), is_lower_bound, walked)
     }
 

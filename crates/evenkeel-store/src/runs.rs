@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::limit::{Limit, LimitKey, Limits};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
@@ -26,6 +27,8 @@ pub struct Claim {
     pub guaranteed: [usize; Lane::ALL.len()],
     /// How waiting counts.
     pub aging: Aging,
+    /// How many may run of a tenant and in a lane.
+    pub limits: Limits,
 }
 
 /// A place in the queue, at some moment.
@@ -56,6 +59,8 @@ pub struct ClaimedAttempt {
     pub since: Timestamp,
     /// The priority that this run was given, whatever its job's is.
     pub priority: Option<Priority>,
+    /// The limits of which it has a place.
+    pub places: Vec<LimitKey>,
 }
 
 /// What a worker has got.
@@ -65,6 +70,9 @@ pub struct Claimed {
     pub now: Timestamp,
     /// In the order of dispatch.
     pub attempts: Vec<ClaimedAttempt>,
+    /// There may be more, though the room is not full: limits stood in the way, and the search for
+    /// others was ended.
+    pub again: bool,
 }
 
 /// What a body left behind.
@@ -243,6 +251,15 @@ pub enum WaitsFor {
         /// When it may be claimed.
         opening: Opening,
     },
+    /// A place: as many as may run do.
+    Place {
+        /// It could first have been claimed then.
+        since: Timestamp,
+        /// Of this limit.
+        limit: Limit,
+        /// So many have one.
+        running: u32,
+    },
 }
 
 /// What became of the wish to end a run.
@@ -290,6 +307,10 @@ pub trait RunStore: Send + Sync {
     /// their waiting makes of it), then by deadline, then by since when they wait. No attempt is given twice, nor outside of the time in which it may be claimed,
     /// nor to a node that it forbids. The committed claim is the start. A node that is no longer
     /// alive gets nothing.
+    ///
+    /// Of attempts under a [limit](Claim::limits), or under one of their job's own, no more run at
+    /// once, whoever claims, than it allows. One that finds no place is moved into the waiting room
+    /// of that limit (see [`LimitStore`](crate::LimitStore)), and another one has its turn.
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError>;
 
     /// Ends attempts that `node` has, each if the fence is the current one: its results, the

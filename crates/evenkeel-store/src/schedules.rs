@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::limit::KeyLimit;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{
     Definition, History, JobNo, NodeNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp,
@@ -93,7 +94,7 @@ pub struct Ticket {
     /// Only one such may wait.
     pub dedup_key: Option<String>,
     /// Only so many such may run.
-    pub concurrency_key: Option<String>,
+    pub limit: Option<KeyLimit>,
     /// Nobody may claim it before.
     pub open_from: Option<Timestamp>,
     /// From then on nobody may claim it any more, until it is opened again.
@@ -138,7 +139,7 @@ impl Ticket {
             priority,
             should_start_by,
             dedup_key: definition.dedup_key.clone(),
-            concurrency_key: definition.concurrency_key.clone(),
+            limit: definition.key_limit(),
         }
     }
 }

@@ -180,6 +180,13 @@ pub struct JobDocument {
     pub on_exhausted: Option<String>,
     /// What else is done when a run has failed for good.
     pub on_failure: Option<OnFailureDocument>,
+    /// Of all runs of the tenant with this key, `concurrency_limit` go on at once in the whole
+    /// cluster, whatever their jobs.
+    #[schema(min_length = 1, max_length = 255)]
+    pub concurrency_key: Option<String>,
+    /// How many; only with a `concurrency_key`.
+    #[schema(minimum = 1, maximum = 10_000, default = 1)]
+    pub concurrency_limit: Option<u32>,
 }
 
 /// What is done when a run has failed and is not tried again.

@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::{JobExplanation, why_words};
 use evenkeel_core::explain::{Busy, EarlierRun, Why};
+use evenkeel_core::limit::LimitScope;
+use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Span, Timestamp};
@@ -22,7 +24,7 @@ pub struct ReasonView {
     /// `running`, `not_due`, `cooling_down`, `after_this_run`, `blackout`, `retry_pending`,
     /// `trigger_pending`, `waiting_in_queue`, `no_node_allowed`, `no_worker`,
     /// `no_worker_for_pool`, `no_executor`, `no_capacity`, `previous_run_going_on`, `starting`, `paused`,
-    /// `cancelled`, `over` or `given_up`.
+    /// `cancelled`, `over`, `given_up` or `limited`.
     pub code: &'static str,
     /// The same in words.
     pub message: String,
@@ -73,6 +75,24 @@ pub struct ReasonView {
     /// What was left as a note for people, if it is paused because of its failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What as many of run as may at once: those with a `key`, those of the `tenant`, or those in a
+    /// `lane`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub scope: Option<LimitScope>,
+    /// The `concurrency_key`, if the limit is of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The lane, if the limit is of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub lane: Option<Lane>,
+    /// So many may run at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// So many do; not told of a lane, which others use as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<u32>,
 }
 
 impl ReasonView {
@@ -136,6 +156,16 @@ impl From<Why> for ReasonView {
             Why::Cancelled => of("cancelled"),
             Why::Over => of("over"),
             Why::GivenUp => of("given_up"),
+            Why::Limited { scheduled_at, since, scope, key, lane, limit, running } => Self {
+                scheduled_at: Some(scheduled_at),
+                since: Some(since),
+                scope: Some(scope),
+                key,
+                lane,
+                limit: Some(limit),
+                running,
+                ..of("limited")
+            },
         }
     }
 }

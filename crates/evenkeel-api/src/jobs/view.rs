@@ -166,6 +166,10 @@ pub struct JobView {
     pub lane: Lane,
     /// The workers that may take it.
     pub pool: String,
+    /// Of all runs with this key, `concurrency_limit` go on at once.
+    pub concurrency_key: Option<String>,
+    /// How many; null without a key.
+    pub concurrency_limit: Option<u32>,
     /// What is done with missed times: `last`, `skip` or `all`.
     #[schema(value_type = String)]
     pub misfire: MisfirePolicy,
@@ -270,6 +274,7 @@ impl JobView {
         let other = OtherWords::from(&definition.schedule);
         let (interval_minutes, interval_type) = other.interval.unzip();
         let retry = RetryWords::of(&definition.retry);
+        let concurrency = definition.key_limit().map(|limit| limit.most);
         Self {
             id: job.id,
             number: job.number,
@@ -323,6 +328,8 @@ impl JobView {
             priority: definition.priority.get(),
             effective_priority: definition.priority.get(),
             lane: definition.lane,
+            concurrency_limit: concurrency,
+            concurrency_key: definition.concurrency_key,
             pool: definition.pool,
             misfire: definition.misfire,
             misfire_after: definition.misfire_after,

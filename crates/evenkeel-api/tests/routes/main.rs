@@ -10,6 +10,7 @@ mod broken_store;
 mod bulk;
 mod callbacks;
 mod changes;
+mod concurrency;
 mod conditions;
 mod control;
 mod dead_letters;

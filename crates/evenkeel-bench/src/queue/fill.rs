@@ -14,6 +14,10 @@ use indicatif::ProgressBar;
 /// Jobs registered in one request.
 const BATCH: u64 = 5000;
 const EVERY: Span = Span::from_secs(365 * 86_400);
+/// With limits, so many keys,
+const KEYS: u64 = 1_000;
+/// and of each so many at once.
+const LIMIT: u32 = 10;
 /// Longer than any measurement.
 const CENTURY: Span = Span::from_secs(100 * 365 * 86_400);
 
@@ -24,6 +28,8 @@ pub(super) struct Filling<'a> {
     pub(super) chance: &'a dyn Chance,
     pub(super) node: NodeNo,
     pub(super) progress: &'a ProgressBar,
+    /// Are they under limits?
+    pub(super) limits: bool,
 }
 
 impl Filling<'_> {
@@ -61,9 +67,12 @@ impl Filling<'_> {
 
     fn job(&self, first: Timestamp) -> anyhow::Result<NewJob> {
         let interval = Interval::new(EVERY, None)?.with_tolerance(Some(CENTURY));
+        let key = self.limits.then(|| format!("key {}", self.chance.bits() % KEYS));
         let definition = Definition {
             priority: Priority::try_from((self.chance.bits() % 101) as u8)?,
             misfire_after: CENTURY,
+            concurrency_key: key,
+            concurrency_limit: self.limits.then_some(LIMIT),
             ..Definition::noop(Schedule::Interval(interval))
         };
         let id = JobId::new(first, self.chance.ten_bytes());

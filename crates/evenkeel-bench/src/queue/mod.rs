@@ -17,12 +17,14 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::limit::Limits;
 use evenkeel_core::order::{Priority, Shares};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, JobNo, NodeNo, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_store::{
-    Claim, ClaimedAttempt, Finish, FinishResult, NewNode, Now, Results, Roles, Store, Then, Traces,
+    Claim, ClaimedAttempt, Finish, FinishResult, LimitPlace, NewNode, Now, Results, Roles, Rooms,
+    Store, Then, Traces,
 };
 use uuid::Uuid;
 
@@ -42,6 +44,8 @@ pub(crate) struct Amounts {
     pub(crate) tasks: usize,
     /// For this long at most.
     pub(crate) seconds: u64,
+    /// Are they under limits?
+    pub(crate) limits: bool,
 }
 
 /// Measures.
@@ -53,7 +57,14 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     let (store, chance) = (Arc::clone(&target.store), Arc::clone(&sources.chance));
     let (kind, durability) = (target.kind.to_owned(), target.durability.clone());
     let node = join(&*store, &*chance).await?;
-    let filling = Filling { store: &*store, scope, chance: &*chance, node, progress: &progress };
+    let filling = Filling {
+        store: &*store,
+        scope,
+        chance: &*chance,
+        node,
+        progress: &progress,
+        limits: amounts.limits,
+    };
     let mut jobs = filling.register(amounts.jobs).await?.into_iter();
     let pending = usize::try_from(amounts.pending)?;
     filling.queue(jobs.by_ref().take(pending).collect()).await?;
@@ -86,6 +97,7 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         jobs: amounts.jobs,
         pending: amounts.pending,
         tasks: amounts.tasks.max(1),
+        limits: amounts.limits,
         claimed,
         left,
         seconds: took.as_secs_f64(),
@@ -123,7 +135,11 @@ impl Work<'_> {
                 while clock.monotonic() < until {
                     let batch = claim(&*store, node, now, tasks).await?;
                     if batch.is_empty() {
-                        break;
+                        // What waits for places is brought back, as by whoever keeps house.
+                        let rooms = Rooms { after: None, limit: 1_000, aging: Aging::default() };
+                        if store.unpark_all(rooms, Now::At(now)).await?.moved == 0 {
+                            break;
+                        }
                     }
                     finish(&*store, node, &batch, now).await?;
                     claimed.fetch_add(batch.len() as u64, Ordering::Relaxed);
@@ -167,6 +183,7 @@ async fn claim(
         room,
         guaranteed: Shares::default().of(room),
         aging: Aging::default(),
+        limits: Limits::default(),
     };
     Ok(store.claim(&wanted, Now::At(now)).await?.attempts)
 }
@@ -194,6 +211,13 @@ async fn finish(
     let ends = batch.iter().map(end).collect();
     let results = store.finish(node, ends, DEFAULT_ALPHA).await?;
     ensure!(results.iter().all(|result| *result == FinishResult::Done), "an end was refused");
+    let places = batch.iter().flat_map(|attempt| {
+        attempt.places.iter().map(|limit| LimitPlace { limit: *limit, run: attempt.key })
+    });
+    let places: Vec<LimitPlace> = places.collect();
+    if !places.is_empty() {
+        store.unpark(&places, Aging::default(), Now::At(now)).await?;
+    }
     Ok(())
 }
 

@@ -13,6 +13,8 @@ pub struct QueueReport {
     pub pending: u64,
     /// Tasks that claimed.
     pub tasks: usize,
+    /// Were they under limits?
+    pub limits: bool,
     /// Attempts that were claimed and finished.
     pub claimed: u64,
     /// Those that still wait.
@@ -36,6 +38,10 @@ impl QueueReport {
             format!("jobs             {}", self.jobs),
             format!("pending          {}", self.pending),
             format!("tasks            {}", self.tasks),
+            format!(
+                "limits           {}",
+                if self.limits { "10 at once of each key" } else { "none" }
+            ),
             format!("claimed          {} in {:.1} s", self.claimed, self.seconds),
             format!("still waiting    {}", self.left),
             format!("first batch      {} in order", self.first_in_order),

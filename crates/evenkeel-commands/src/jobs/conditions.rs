@@ -54,6 +54,7 @@ impl Jobs {
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),
             WaitsFor::Worker { since, opening, .. } => opening.from.unwrap_or(since),
+            WaitsFor::Place { since, .. } => since,
         });
         // If that follows from the end of a run that goes on, nobody knows it yet.
         let unknown = job.definition.schedule.follows_its_end() && job.live > 0;

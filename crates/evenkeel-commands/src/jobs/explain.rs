@@ -65,6 +65,9 @@ fn in_core(waiting: WaitingAttempt) -> Waiting {
                 open_from: opening.from,
                 open_until: opening.until,
             },
+            store::WaitsFor::Place { since, limit, running } => {
+                WaitsFor::Place { since, limit, running }
+            }
         },
     }
 }

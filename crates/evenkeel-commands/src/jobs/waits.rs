@@ -37,7 +37,7 @@ impl Jobs {
         let waiting = waiting.into_iter().filter_map(|attempt| {
             let since = match attempt.waits_for {
                 WaitsFor::Time(due) => Some(due).filter(|due| *due <= now)?,
-                WaitsFor::Worker { since, .. } => since,
+                WaitsFor::Worker { since, .. } | WaitsFor::Place { since, .. } => since,
             };
             Some(self.aging.effective(attempt.priority.unwrap_or(base), since, now))
         });
@@ -75,7 +75,7 @@ impl Jobs {
         let priority = waiting.priority.unwrap_or(job.definition.priority);
         let since = match waiting.waits_for {
             WaitsFor::Time(due) => Some(due).filter(|due| *due <= now),
-            WaitsFor::Worker { since, .. } => Some(since),
+            WaitsFor::Worker { since, .. } | WaitsFor::Place { since, .. } => Some(since),
         };
         let effective = |since| self.aging.effective(priority, since, now);
         let effective_priority = since.map_or(priority, effective);

@@ -1,6 +1,7 @@
 //! How a job behaves when things do not go as planned.
 
 use evenkeel_core::job::{OnExhausted, OnLostWorker};
+use evenkeel_core::limit::{KEY_CHARS_MAX, KEY_LIMIT_MAX};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
@@ -30,7 +31,10 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
         );
         fields.fault("max_expected_duration", message);
     }
+    let (concurrency_key, concurrency_limit) = concurrency(fields);
     Definition {
+        concurrency_key,
+        concurrency_limit,
         retry: retry::read(fields, by_deadline),
         on_failure: retry::on_failure(fields),
         on_exhausted: fields
@@ -94,6 +98,29 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
             .unwrap_or_default(),
         ..default
     }
+}
+
+/// A key, and how many runs with it may go on at once.
+fn concurrency(fields: &mut Fields<'_>) -> (Option<String>, Option<u32>) {
+    let key = fields.text("concurrency_key").map(str::to_owned);
+    let limit = fields
+        .number("concurrency_limit", 1..=u64::from(KEY_LIMIT_MAX))
+        .and_then(|number| u32::try_from(number).ok());
+    let Some(key) = key else {
+        if limit.is_some() {
+            let message =
+                "is a limit of runs with the same key: say which concurrency_key it is of";
+            fields.fault("concurrency_limit", message);
+        }
+        return (None, None);
+    };
+    let length = key.chars().count();
+    if !(1..=KEY_CHARS_MAX).contains(&length) {
+        let message = format!("has {length} characters; a key has 1 to {KEY_CHARS_MAX}");
+        fields.fault("concurrency_key", message);
+        return (None, None);
+    }
+    (Some(key), Some(limit.unwrap_or(1)))
 }
 
 fn pool(fields: &mut Fields<'_>) -> Option<String> {

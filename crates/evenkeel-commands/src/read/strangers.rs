@@ -41,12 +41,7 @@ const SET_BY_THE_SERVER: [&str; 35] = [
 
 /// What a job will be able to say one day. A version that took it and did nothing about it would
 /// break a promise without a word.
-const NOT_YET: [(&str, &str); 4] = [
-    ("concurrency_key", "leave it out"),
-    ("concurrency_limit", "leave it out"),
-    ("dedup_key", "leave it out"),
-    ("enabled", "leave it out"),
-];
+const NOT_YET: [(&str, &str); 2] = [("dedup_key", "leave it out"), ("enabled", "leave it out")];
 
 /// Is it something that the server says about a job?
 pub(crate) fn is_set_by_the_server(field: &str) -> bool {

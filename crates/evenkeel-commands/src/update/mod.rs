@@ -90,10 +90,8 @@ fn redefined(job: &Job, spec: JobSpec, changed: &Map<String, Value>, now: Timest
     Definition {
         schedule,
         retry,
-        // No document can say these yet.
+        // No document can say this yet.
         dedup_key: old.dedup_key.clone(),
-        concurrency_key: old.concurrency_key.clone(),
-        concurrency_limit: old.concurrency_limit,
         ..new
     }
 }

@@ -54,6 +54,10 @@ pub(super) fn overlay(
         base.remove("timezone");
     }
     make_room_for_retries(&mut base, &changed);
+    // Without its key a limit would be of nothing.
+    if changed.get("concurrency_key").is_some_and(Value::is_null) {
+        base.remove("concurrency_limit");
+    }
     // What is not spoken of stays, whatever a document could say of it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         RETRY_FIELDS.iter().for_each(|field| drop(base.remove(*field)));

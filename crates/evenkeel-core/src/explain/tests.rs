@@ -304,3 +304,37 @@ fn what_waiting_has_made_of_a_priority_is_told() {
     assert_eq!(seen(None), (job.priority.get(), 100));
     assert_eq!(seen(Priority::try_from(42).ok()), (42, 100));
 }
+
+#[test]
+fn what_waits_for_a_place_says_of_which_limit() {
+    use crate::limit::{KeyDigest, LimitKey};
+    let workers = workers();
+    let tenant = crate::TenantNo(3);
+    let job = Definition { concurrency_key: Some("example.com".into()), ..job() };
+    let why = |key: LimitKey| {
+        let limit = Limit { key, most: 2 };
+        let waits_for = WaitsFor::Place { since: earlier(50), limit, running: 2 };
+        let waiting = [Waiting { waits_for, ..in_queue(None, None) }];
+        let facts = Facts { live: 1, waiting: &waiting, ..facts(&job, &workers) };
+        let mut explanation = explain(&facts, NOW);
+        assert_eq!(explanation.next_possible_start, None, "nobody knows when one ends");
+        explanation.reasons.remove(0)
+    };
+    let limited = |scope, key: Option<&str>, lane, running| Why::Limited {
+        scheduled_at: earlier(60),
+        since: earlier(50),
+        scope,
+        key: key.map(Into::into),
+        lane,
+        limit: 2,
+        running,
+    };
+    assert_eq!(
+        why(LimitKey::of_key(tenant, KeyDigest::of("example.com"))),
+        limited(LimitScope::Key, Some("example.com"), None, Some(2))
+    );
+    let of_tenant = limited(LimitScope::Tenant, None, None, Some(2));
+    assert_eq!(why(LimitKey::of_tenant(tenant)), of_tenant);
+    let of_lane = limited(LimitScope::Lane, None, Some(Lane::Standard), None);
+    assert_eq!(why(LimitKey::of_lane(Lane::Standard)), of_lane);
+}

@@ -100,7 +100,8 @@ impl Scheduler {
         let alone =
             definition.overlap != OverlapPolicy::Allow || definition.schedule.follows_its_end();
         let start = advanced.fire.map(|scheduled| {
-            if *places > 0 && self.life.worker.takes_directly(definition, &self.life.settings) {
+            let (worker, settings) = (&self.life.worker, &self.life.settings);
+            if *places > 0 && worker.takes_directly(definition, plain.tenant, settings) {
                 *places -= 1;
                 return (scheduled, Start::Claimed);
             }

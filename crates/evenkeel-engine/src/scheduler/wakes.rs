@@ -115,7 +115,8 @@ impl Scheduler {
                 return Decided { fire, definition: Err(fault), priority };
             }
         };
-        let direct = self.life.worker.takes_directly(&definition, &self.life.settings);
+        let (worker, settings) = (&self.life.worker, &self.life.settings);
+        let direct = worker.takes_directly(&definition, wake.job.tenant, settings);
         // A checkpoint is handed over by a claim alone.
         let start = if *places > 0 && direct && !wake.has_checkpoint {
             *places -= 1;

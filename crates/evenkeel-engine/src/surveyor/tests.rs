@@ -28,7 +28,7 @@ fn depth(pool: &str, lane: Lane, priority: u8, waiting: u64, secs: u64) -> Queue
 }
 
 fn queue(depths: Vec<QueueDepth>) -> QueueDepths {
-    QueueDepths { depths, is_lower_bound: false }
+    QueueDepths { depths, ..QueueDepths::default() }
 }
 
 /// The figures of a name, with their labels in words.

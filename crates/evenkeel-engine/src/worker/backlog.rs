@@ -2,15 +2,22 @@
 
 use std::sync::atomic::Ordering;
 
-use evenkeel_core::Definition;
+use evenkeel_core::{Definition, TenantNo};
 
 use super::Worker;
 use crate::settings::Settings;
 
 impl Worker {
     /// May a job with this definition start here without waiting in the queue?
-    pub fn takes_directly(&self, definition: &Definition, settings: &Settings) -> bool {
+    /// Only a claim counts how many run under a limit.
+    pub fn takes_directly(
+        &self,
+        definition: &Definition,
+        tenant: TenantNo,
+        settings: &Settings,
+    ) -> bool {
         definition.concurrency_key.is_none()
+            && !settings.limits.bind(tenant, definition.lane)
             && !definition.dont_run_on_nodes.contains(&settings.node_name)
             && settings.pools.contains(&definition.pool)
     }
@@ -44,11 +51,11 @@ impl Worker {
         self.claimed.load(Ordering::Acquire)
     }
 
-    /// A claim for `room` attempts found so many. What was queued meanwhile may not have been seen
-    /// by it.
-    pub fn note_claimed(&self, found: usize, room: usize, queued_before: u64) {
+    /// A claim found so many, and more than it could take, or not. What was queued meanwhile may not
+    /// have been seen by it.
+    pub fn note_claimed(&self, found: usize, more: bool, queued_before: u64) {
         self.claimed.fetch_add(found as u64, Ordering::AcqRel);
-        let backlog = found == room || self.queued.load(Ordering::Acquire) != queued_before;
+        let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
         self.backlog.store(backlog, Ordering::Release);
     }
 }

@@ -26,6 +26,7 @@ use crate::clock::Clock;
 use crate::db_clock::DbClock;
 use crate::slots::Slots;
 use crate::tallier::Tallies;
+use crate::unparker::Places;
 
 /// Ended bodies that the store may not know of before no more are started.
 const UNSTORED_MAX: usize = 8192;
@@ -40,6 +41,8 @@ pub struct Worker {
     pub doubt: AtomicBool,
     /// How runs ended, until it is written down.
     pub tallies: Tallies,
+    /// Who has places under limits.
+    pub places: Places,
     backlog: AtomicBool,
     queued: AtomicU64,
     claimed: AtomicU64,
@@ -74,6 +77,7 @@ impl Worker {
             slots,
             doubt: AtomicBool::new(false),
             tallies: Tallies::default(),
+            places: Places::default(),
             backlog: AtomicBool::new(false),
             queued: AtomicU64::new(0),
             claimed: AtomicU64::new(0),
@@ -158,6 +162,7 @@ impl Worker {
             }
             Some(CancelReason::Settled) => {
                 self.tallies.settled(open.tenant(), key);
+                self.places.vacate([key]);
                 all.remove(&key);
             }
             Some(CancelReason::ShuttingDown) if was_ended => {
@@ -193,7 +198,13 @@ impl Worker {
 
     /// Attempts without a body went back into the queue, or never were this node's any more.
     pub fn forget_abandoned(&self, keep: impl Fn(RunKey) -> bool) {
-        lock(&self.open).retain(|key, open| open.stage != Stage::Abandoned || keep(*key));
+        let mut gone = Vec::new();
+        lock(&self.open).retain(|key, open| {
+            let stays = open.stage != Stage::Abandoned || keep(*key);
+            gone.extend((!stays).then_some(*key));
+            stays
+        });
+        self.places.vacate(gone);
     }
 
     /// Passes a word from afar on to a body, if it still runs under that fence.

@@ -13,6 +13,7 @@ use evenkeel_store_testkit::model::ModelStore;
 
 use crate::body::Lived;
 use crate::commanded::{Stretch, may_be_cancelled, nothing_starts_while_it_is_stopped, stretches};
+use crate::limits::no_limit_is_exceeded;
 use crate::policies;
 use crate::world::{Outcome, Planned, Rhythm, Scenario};
 
@@ -49,6 +50,7 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     no_job_overlaps_itself(evidence, &mut violations);
     stored_ends_are_the_last_owners(evidence, &runs, &mut violations);
     nothing_starts_early(evidence, &mut violations);
+    no_limit_is_exceeded(evidence, &mut violations);
     checkpoints_reach_the_next_attempt(evidence, &mut violations);
     policies::check(evidence, &runs, &mut violations);
     nothing_is_left_behind(evidence, &mut violations).await;

@@ -14,6 +14,7 @@ mod commanded;
 mod downtime;
 mod failures;
 mod faulty;
+mod limits;
 mod policies;
 mod promises;
 mod waiting;
@@ -69,6 +70,17 @@ fn all_faults_together_over_thousands_of_hours() {
     let outcome = simulate(1000..1060, |seed| Scenario::long(seed, Faults::ALL));
     assert!(outcome.simulated_hours >= 2_000, "{outcome:?}");
     assert!(outcome.faults > 1_000, "{outcome:?}");
+}
+
+#[test]
+fn limits_hold_and_nobody_waits_for_ever_whatever_happens() {
+    let outcome = simulate(500..508, |seed| Scenario {
+        limits: true,
+        fault_every: 30,
+        ..Scenario::dense(seed, Faults::ALL)
+    });
+    assert!(outcome.faults > 100, "{outcome:?}");
+    simulate(508..510, |seed| Scenario { limits: true, ..Scenario::dense(seed, Faults::NONE) });
 }
 
 #[test]

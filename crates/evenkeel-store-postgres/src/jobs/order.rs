@@ -13,6 +13,7 @@ use evenkeel_core::{JobId, JobNo, Origin, RunKey, Timestamp};
 use evenkeel_store::{
     Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError,
 };
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::labels::Anew;
@@ -264,6 +265,8 @@ struct OpeningColumns {
     until: Vec<Option<i64>>,
     forbidden: Vec<Option<String>>,
     priority: Vec<i16>,
+    limit_key: Vec<Option<Vec<u8>>>,
+    limit_max: Vec<Option<i32>>,
 }
 
 impl OpeningColumns {
@@ -276,13 +279,18 @@ impl OpeningColumns {
         self.until.push(micros(opening.until));
         self.forbidden.push(name_list(&definition.dont_run_on_nodes));
         self.priority.push(i16::from(definition.priority.get()));
+        let limit = definition.key_limit();
+        self.limit_key.push(limit.map(|limit| limit.digest.as_bytes().to_vec()));
+        self.limit_max.push(limit.map(|limit| limit.most.cast_signed()));
     }
 
     async fn write(&self, connection: &Connection) -> Tried<()> {
-        let Self { job_no, from, until, forbidden, priority } = self;
+        let Self { job_no, from, until, forbidden, priority, limit_key, limit_max } = self;
         if !job_no.is_empty() {
             let sql = include_str!("../../queries/order_open_ready.sql");
-            connection.change(sql, &[job_no, from, until, forbidden, priority]).await?;
+            let columns: [&(dyn ToSql + Sync); 7] =
+                [job_no, from, until, forbidden, priority, limit_key, limit_max];
+            connection.change(sql, &columns).await?;
         }
         Ok(())
     }

@@ -8,36 +8,47 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use evenkeel_core::aging::{Rank, Rise};
+use evenkeel_core::aging::{Aging, Rank, Rise};
+use evenkeel_core::limit::{KeyDigest, KeyLimit, LimitKey};
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{RunKey, Timestamp};
 use evenkeel_store::{Claim, StoreError};
 use futures::future::try_join;
 use tokio_postgres::Row;
 
+use super::admit::Admission;
 use crate::columns::{get, key, maybe_priority, time};
 use crate::error::Tried;
 use crate::pool::Connection;
 
 const TAKE: &str = include_str!("../../queries/claim_take.sql");
 const FIRST: &str = include_str!("../../queries/claim_rest.sql");
+/// So often others have their turn in the places of those that found none.
+const ROUNDS: usize = 3;
+/// So many of each pool are looked at for more that would find none.
+const CLEARED: i64 = 1_000;
 
 /// A row of the queue, locked.
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     place: String,
-    lane: i16,
+    pub(super) lane: i16,
     priority: Priority,
     rank: Rank,
     should_start_by: i64,
     /// Since when it waits.
     pub(super) since: Timestamp,
-    pub(super) key: RunKey,
+    pub(crate) key: RunKey,
     is_own_priority: bool,
     pub(super) tenant: i32,
     pub(super) fence: i32,
     pub(super) crashes: i16,
     pub(super) prev_at: Option<i64>,
     pub(super) prev_sequence: Option<i32>,
+    /// What its job says about how many may run.
+    pub(super) limit: Option<KeyLimit>,
+    parked_max: Option<u32>,
+    /// The limits of which it has a place.
+    pub(super) places: Vec<LimitKey>,
 }
 
 impl Candidate {
@@ -46,8 +57,13 @@ impl Candidate {
         self.is_own_priority.then_some(self.priority)
     }
 
+    /// The limit that it was turned away by.
+    pub(crate) fn parked_under(&self) -> u32 {
+        self.parked_max.unwrap_or_default()
+    }
+
     /// The lesser one goes first.
-    fn by_rank(&self) -> impl Ord + use<> {
+    pub(crate) fn by_rank(&self) -> impl Ord + use<> {
         let key = self.key;
         (self.lane, Reverse(self.rank), self.should_start_by, self.since, key.job_no, key)
     }
@@ -65,47 +81,134 @@ struct Look<'a> {
     pools: Vec<String>,
     literal: Option<i64>,
     now: Timestamp,
+    admission: Admission<'a>,
+    /// What is to be had yet.
+    room: usize,
+    guaranteed: [usize; Lane::ALL.len()],
+}
+
+/// Who starts.
+pub(super) struct Chosen {
+    /// In the order of dispatch.
+    pub(super) taken: Vec<Candidate>,
+    /// Limits stood in the way, and the search for others was ended.
+    pub(super) again: bool,
 }
 
 /// Takes out of the queue what a worker gets: of each lane what it has for itself, then the first.
-/// They are in the order of dispatch.
 pub(super) async fn choose(
     connection: &Connection,
     claim: &Claim,
     literal: Option<i64>,
     now: Timestamp,
-) -> Tried<Vec<Candidate>> {
+) -> Tried<Chosen> {
     let mut pools = claim.pools.clone();
     pools.sort_unstable();
     pools.dedup();
-    let look = Look { connection, claim, pools, literal, now };
-    let mut chosen = look.guaranteed().await?;
-    let rest = claim.room - chosen.len();
-    if rest == 0 {
-        look.take(&chosen).await?;
-    } else {
-        // Sent together, and in this order since they are prepared: the second finds nothing that
-        // the first has taken.
-        connection.prepare_cached(TAKE).await?;
-        connection.prepare_cached(FIRST).await?;
-        let (_, first) = try_join(look.take(&chosen), look.first(rest)).await?;
-        let first = look.with_aged(first, rest).await?;
-        look.take(&first).await?;
-        chosen.extend(first);
+    let admission = Admission::new(connection, &claim.limits);
+    let (room, guaranteed) = (claim.room, claim.guaranteed);
+    let mut look = Look { connection, claim, pools, literal, now, admission, room, guaranteed };
+    let mut taken = Vec::new();
+    let mut again = false;
+    for round in 0..ROUNDS {
+        let found = look.round().await?;
+        again = found.stopped > 0;
+        for candidate in &found.taken {
+            let lane = usize::try_from(candidate.lane).unwrap_or_default();
+            look.guaranteed[lane] = look.guaranteed[lane].saturating_sub(1);
+        }
+        look.room -= found.taken.len();
+        taken.extend(found.taken);
+        if !again || look.room == 0 {
+            again = false;
+            break;
+        }
+        if round + 1 < ROUNDS {
+            look.clear_front().await?;
+        }
     }
-    chosen.sort_unstable_by_key(Candidate::by_rank);
-    Ok(chosen)
+    look.admission.write().await?;
+    taken.sort_unstable_by_key(Candidate::by_rank);
+    Ok(Chosen { taken, again })
+}
+
+/// What a round has found.
+struct Round {
+    taken: Vec<Candidate>,
+    /// So many found no place.
+    stopped: usize,
 }
 
 impl Look<'_> {
+    /// Who gets what is to be had, and how many others would have.
+    async fn round(&mut self) -> Tried<Round> {
+        let guaranteed = self.guaranteed().await?;
+        // Those under limits are not taken before all are known who want the same places.
+        let (limited, mut taken): (Vec<_>, Vec<_>) =
+            guaranteed.into_iter().partition(|candidate| self.admission.is_limited(candidate));
+        let rest = self.room - taken.len();
+        if rest == limited.len() {
+            self.take(&taken).await?;
+            let mut round = self.admit(limited, rest).await?;
+            round.taken.extend(taken);
+            return Ok(round);
+        }
+        // Sent together, and in this order since they are prepared: the second finds nothing that
+        // the first has taken.
+        self.connection.prepare_cached(TAKE).await?;
+        self.connection.prepare_cached(FIRST).await?;
+        // What stays where it is, is found again.
+        let count = rest + self.admission.left.len();
+        let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
+        let mut first = self.with_aged(first, count).await?;
+        if !limited.is_empty() || !self.admission.left.is_empty() {
+            let known: HashSet<RunKey> = limited.iter().map(|candidate| candidate.key).collect();
+            first.retain(|candidate| {
+                !known.contains(&candidate.key) && !self.admission.left.contains(&candidate.key)
+            });
+            first.sort_unstable_by_key(Candidate::by_rank);
+            first.truncate(rest - limited.len());
+            first.extend(limited);
+        }
+        let round = self.admit(first, rest).await?;
+        taken.extend(round.taken);
+        Ok(Round { taken, ..round })
+    }
+
+    /// Takes those that find places of all their limits.
+    async fn admit(&mut self, mut found: Vec<Candidate>, room: usize) -> Tried<Round> {
+        if !found.iter().any(|candidate| self.admission.is_limited(candidate)) {
+            self.take(&found).await?;
+            return Ok(Round { taken: found, stopped: 0 });
+        }
+        let asked = found.len();
+        found.sort_unstable_by_key(Candidate::by_rank);
+        found.truncate(room);
+        let taken = self.admission.admit(found).await?;
+        self.take(&taken).await?;
+        Ok(Round { stopped: asked - taken.len(), taken })
+    }
+
+    /// Many that find no places may be in front of those that could start.
+    async fn clear_front(&mut self) -> Tried<()> {
+        let sql = include_str!("../../queries/claim_front.sql");
+        let Self { claim, pools, literal, .. } = &*self;
+        let rows = self.connection.rows(sql, &[pools, &CLEARED, literal, &claim.node_name]).await?;
+        let front = self.read(&rows)?;
+        self.admission.clear(&front).await
+    }
+
     /// The places that each lane has for itself, and who gets them.
     async fn guaranteed(&self) -> Tried<Vec<Candidate>> {
-        let places = self.claim.guaranteed.map(|guaranteed| guaranteed.min(self.claim.room));
+        let places = self.guaranteed.map(|guaranteed| guaranteed.min(self.room));
         if places == [0; Lane::ALL.len()] {
             return Ok(Vec::new());
         }
         let lanes = Lane::ALL.map(|lane| lane as i16).to_vec();
-        let counts: Vec<i64> = places.iter().map(|places| sql_count(*places)).collect();
+        // What stays where it is, is found again.
+        let stays = self.admission.left.len();
+        let asked = places.map(|places| if places == 0 { 0 } else { places + stays });
+        let counts: Vec<i64> = asked.iter().map(|asked| sql_count(*asked)).collect();
         let sql = include_str!("../../queries/claim_guaranteed.sql");
         let Self { claim, pools, literal, .. } = self;
         let rows =
@@ -115,19 +218,24 @@ impl Look<'_> {
         let mut by_lane = Lane::ALL.map(|_| Vec::new());
         for candidate in found {
             let lane = usize::try_from(candidate.lane).unwrap_or_default();
-            if by_lane[lane].len() < places[lane] {
+            if by_lane[lane].len() < asked[lane] {
                 by_lane[lane].push(candidate);
             }
         }
-        let full = by_lane.iter().zip(places).filter(|(lane, places)| lane.len() == *places);
+        let full = by_lane.iter().zip(asked).filter(|(lane, asked)| lane.len() == *asked);
         let aged = self.aged(full.map(|(lane, _)| lane.as_slice())).await?;
         for candidate in aged {
             by_lane[usize::try_from(candidate.lane).unwrap_or_default()].push(candidate);
         }
-        let firsts = by_lane.into_iter().zip(places);
-        let firsts = firsts.flat_map(|(lane, places)| first_by_rank(lane, places));
-        // If there is not room for all, lanes come in order.
-        Ok(firsts.take(self.claim.room).collect())
+        for lane in &mut by_lane {
+            lane.retain(|candidate| !self.admission.left.contains(&candidate.key));
+        }
+        // What a lane does not need is left for the guarantees of later ones.
+        let mut chosen = Vec::new();
+        for (lane, places) in by_lane.into_iter().zip(places) {
+            chosen.extend(first_by_rank(lane, places.min(self.room - chosen.len())));
+        }
+        Ok(chosen)
     }
 
     /// The first by lane and priority.
@@ -187,18 +295,23 @@ impl Look<'_> {
     }
 
     fn read(&self, rows: &[Row]) -> Tried<Vec<Candidate>> {
-        rows.iter().map(|row| self.read_one(row)).collect()
+        rows.iter().map(|row| Candidate::read(row, &self.claim.aging, self.now)).collect()
     }
+}
 
-    fn read_one(&self, row: &Row) -> Tried<Candidate> {
+impl Candidate {
+    /// The row of the queue in the first 19 columns.
+    pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
         let key = key(row, 6)?;
         let priority = maybe_priority(row, 2)?
             .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
-        Ok(Candidate {
+        let digest = get::<Option<&[u8]>>(row, 16)?.and_then(KeyDigest::from_bytes);
+        let most = get::<Option<i32>>(row, 17)?.map(i32::cast_unsigned);
+        Ok(Self {
             place: get(row, 0)?,
             lane: get(row, 1)?,
             priority,
-            rank: self.claim.aging.rank(priority, Rise(get(row, 3)?), self.now),
+            rank: aging.rank(priority, Rise(get(row, 3)?), now),
             should_start_by: get(row, 4)?,
             since: time(row, 5)?,
             key,
@@ -208,6 +321,9 @@ impl Look<'_> {
             crashes: get(row, 13)?,
             prev_at: get(row, 14)?,
             prev_sequence: get(row, 15)?,
+            limit: digest.zip(most).map(|(digest, most)| KeyLimit { digest, most }),
+            parked_max: get::<Option<i32>>(row, 18)?.map(i32::cast_unsigned),
+            places: Vec::new(),
         })
     }
 }

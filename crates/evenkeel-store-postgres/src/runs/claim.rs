@@ -7,7 +7,7 @@ use evenkeel_core::{RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now, StoreError};
 use tokio_postgres::Row;
 
-use super::choose::{Candidate, choose};
+use super::choose::{Candidate, Chosen, choose};
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, get, key, micros, time};
 use crate::error::Tried;
@@ -31,7 +31,7 @@ pub(super) async fn claim(
             let sql = include_str!("../../queries/claim_is_ready.sql");
             let row = connection.row(sql, &[&args.now, pools, &args.claim.node_name]).await?;
             if args.claim.room == 0 || !get::<bool>(&row, 1)? {
-                return Ok(Claimed { now: time(&row, 0)?, attempts: Vec::new() });
+                return Ok(Claimed { now: time(&row, 0)?, attempts: Vec::new(), again: false });
             }
             let asked_at = time(&row, 0)?;
             connection.transaction(run(&connection, &args, asked_at)).await
@@ -43,11 +43,11 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
     let node = args.claim.node.0;
     let lock = include_str!("../../queries/claim_lock_node.sql");
     if connection.maybe_row(lock, &[&node]).await?.is_none() {
-        return Ok(Claimed { now: asked_at, attempts: Vec::new() });
+        return Ok(Claimed { now: asked_at, attempts: Vec::new(), again: false });
     }
-    let taken = choose(connection, &args.claim, args.now, asked_at).await?;
+    let Chosen { taken, again } = choose(connection, &args.claim, args.now, asked_at).await?;
     if taken.is_empty() {
-        return Ok(Claimed { now: asked_at, attempts: Vec::new() });
+        return Ok(Claimed { now: asked_at, attempts: Vec::new(), again });
     }
     let rows = start(connection, args, &taken).await?;
     let now = rows.first().map_or(Ok(asked_at), |row| time(row, 0))?;
@@ -65,9 +65,10 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
             checkpoint,
             since: taken.since,
             priority: taken.own_priority(),
+            places: taken.places,
         })
     });
-    Ok(Claimed { now, attempts: attempts.collect() })
+    Ok(Claimed { now, attempts: attempts.collect(), again })
 }
 
 async fn start(connection: &Connection, args: &Args, taken: &[Candidate]) -> Tried<Vec<Row>> {

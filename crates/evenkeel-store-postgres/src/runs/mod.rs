@@ -1,5 +1,6 @@
 //! The verbs of the workers, and of those who look at runs.
 
+mod admit;
 mod cancel;
 mod choose;
 mod claim;
@@ -22,6 +23,7 @@ use evenkeel_store::{
     WaitingAttempt,
 };
 
+pub(crate) use self::choose::Candidate;
 use crate::PostgresStore;
 
 #[async_trait]

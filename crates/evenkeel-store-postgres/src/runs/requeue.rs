@@ -44,13 +44,14 @@ pub(super) async fn requeue(
                         &tickets.priority,
                         &tickets.should_start_by,
                         &tickets.dedup_key,
-                        &tickets.concurrency_key,
+                        &tickets.limit_key,
                         &tickets.open_from,
                         &tickets.open_until,
                         &tickets.forbidden_nodes,
                         &tickets.own_priority,
                         &tickets.since,
                         &tickets.rise,
+                        &tickets.limit_max,
                     ],
                 )
                 .await?;

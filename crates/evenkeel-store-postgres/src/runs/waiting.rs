@@ -2,6 +2,7 @@
 
 use evenkeel_core::JobId;
 use evenkeel_core::aging::{Aging, Rise};
+use evenkeel_core::limit::{Limit, LimitKey};
 use evenkeel_store::{Now, Opening, QueuePlace, Scope, StoreError, WaitingAttempt, WaitsFor};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -35,9 +36,15 @@ pub(super) async fn waiting_of(
 }
 
 fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
-    let waits_for = match maybe_time(row, 4)? {
-        Some(due) => WaitsFor::Time(due),
-        None => WaitsFor::Worker {
+    let room = get::<Option<&str>>(row, 10)?.and_then(LimitKey::of_room);
+    let waits_for = match (maybe_time(row, 4)?, room) {
+        (Some(due), _) => WaitsFor::Time(due),
+        (None, Some(key)) => WaitsFor::Place {
+            since: time(row, 5)?,
+            limit: Limit { key, most: get::<Option<i32>>(row, 11)?.unwrap_or(0).cast_unsigned() },
+            running: u32::try_from(count(row, 12)?).unwrap_or(u32::MAX),
+        },
+        (None, None) => WaitsFor::Worker {
             since: time(row, 5)?,
             ahead: u32::try_from(count(row, 8)?).unwrap_or(u32::MAX),
             opening: Opening { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },

@@ -8,10 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use evenkeel_core::aging::{Rank, Rise};
+use evenkeel_core::aging::{Aging, Rank, Rise};
 use evenkeel_core::lease::Fence;
+use evenkeel_core::limit::{KeyDigest, KeyLimit, Limits};
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_core::{NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Claim, QueuePlace, RunLink, StoreError};
 use rusqlite::{Connection, Row, params};
 
@@ -19,18 +20,22 @@ use crate::error::Answer;
 use crate::rows::{key_from, link, priority_from};
 
 /// An attempt that could be given out.
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
+    pub(super) lane: Lane,
     priority: Priority,
     rank: Rank,
     should_start_by: i64,
     /// Since when it waits.
     pub(super) since: Timestamp,
     is_own_priority: bool,
-    pub(super) key: RunKey,
+    pub(crate) key: RunKey,
     pub(super) tenant: TenantNo,
     pub(super) fence: Fence,
     pub(super) crashes: u16,
     pub(super) prev: Option<RunLink>,
+    /// What its job says about how many may run.
+    pub(super) limit: Option<KeyLimit>,
+    parked_max: Option<u32>,
 }
 
 impl Candidate {
@@ -39,7 +44,13 @@ impl Candidate {
         self.is_own_priority.then_some(self.priority)
     }
 
-    fn by_rank(&self) -> impl Ord + use<> {
+    /// The limit that it was turned away by.
+    pub(crate) fn parked_under(&self) -> u32 {
+        self.parked_max.unwrap_or_default()
+    }
+
+    /// The lesser one goes first, in its lane.
+    pub(super) fn by_rank(&self) -> impl Ord + use<> {
         let key = self.key;
         (Reverse(self.rank), self.should_start_by, self.since, key.job_no, key)
     }
@@ -80,6 +91,42 @@ pub(super) fn choose(
     Ok(shared.flat_map(|(waiting, share)| waiting.into_iter().take(share)).collect())
 }
 
+/// The first of the first lane, then of the others, from one pool: whoever may be claimed now, by any
+/// node that it does not forbid.
+pub(crate) fn choose_from(
+    connection: &Connection,
+    pool: String,
+    count: usize,
+    aging: Aging,
+    now: Timestamp,
+) -> Answer<Vec<Candidate>> {
+    let claim = Claim {
+        node: NodeNo(0),
+        node_name: String::new(),
+        pools: vec![pool],
+        room: count,
+        guaranteed: [0; Lane::ALL.len()],
+        aging,
+        limits: Limits::default(),
+    };
+    choose(connection, &claim, now)
+}
+
+/// The first of each lane, as many as one would like to see.
+pub(super) fn front(
+    connection: &Connection,
+    claim: &Claim,
+    count: usize,
+    now: Timestamp,
+) -> Answer<Vec<Candidate>> {
+    let look = Look { connection, claim, pools: distinct(&claim.pools), now };
+    let mut found = Vec::new();
+    for lane in Lane::ALL {
+        found.extend(look.first_by_priority(lane, count)?);
+    }
+    Ok(found)
+}
+
 /// A claim that looks at the queue.
 struct Look<'a> {
     connection: &'a Connection,
@@ -117,7 +164,7 @@ impl Look<'_> {
             let wanted = params![pool, lane as u8, limit, now, self.claim.node_name];
             let mut rows = statement.query(wanted)?;
             while let Some(row) = rows.next()? {
-                found.push(self.read(row)?);
+                found.push(self.read(lane, row)?);
             }
         }
         Ok(found)
@@ -132,17 +179,24 @@ impl Look<'_> {
             let wanted = params![pool, lane as u8, limit, now, self.claim.node_name, reach.0];
             let mut rows = statement.query(wanted)?;
             while let Some(row) = rows.next()? {
-                found.push(self.read(row)?);
+                found.push(self.read(lane, row)?);
             }
         }
         Ok(found)
     }
 
-    fn read(&self, row: &Row<'_>) -> Answer<Candidate> {
+    fn read(&self, lane: Lane, row: &Row<'_>) -> Answer<Candidate> {
         let key = key_from(row)?;
+        let digest: Option<[u8; KeyDigest::BYTES]> = row.get("limit_key")?;
+        let most: Option<u32> = row.get("limit_max")?;
+        let limit = digest
+            .and_then(|digest| KeyDigest::from_bytes(&digest))
+            .zip(most)
+            .map(|(digest, most)| KeyLimit { digest, most });
         let priority = priority_from(row)?
             .ok_or_else(|| StoreError::corrupt(key.execution_id(), "priority", "none"))?;
         Ok(Candidate {
+            lane,
             priority,
             rank: self.claim.aging.rank(priority, Rise(row.get("rise")?), self.now),
             should_start_by: row.get("should_start_by")?,
@@ -153,6 +207,8 @@ impl Look<'_> {
             fence: Fence(row.get("fence")?),
             crashes: row.get("crashes")?,
             prev: link(row.get("prev_at")?, row.get("prev_sequence")?),
+            limit,
+            parked_max: row.get("parked_max")?,
         })
     }
 }

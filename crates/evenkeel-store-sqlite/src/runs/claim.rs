@@ -2,36 +2,90 @@
 
 use evenkeel_core::Timestamp;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Priority;
 use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now};
 use rusqlite::{Connection, params};
 
-use super::choose::{Candidate, choose};
+use super::admit::Places;
+use super::choose::{Candidate, choose, front};
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{key_params, link_columns};
 use crate::session::Session;
 
+/// So often others have their turn in the places of those that found none.
+const ROUNDS: usize = 3;
+/// Of each lane, so many are looked at for more that would find none.
+const CLEARED: usize = 1_000;
+
 pub(crate) fn claim(session: &mut Session, claim: &Claim, now: Now) -> Answer<Claimed> {
     let now = resolve(now);
-    let mut attempts = Vec::new();
     if !session.is_live(claim.node)? {
-        return Ok(Claimed { now, attempts });
+        return Ok(Claimed { now, attempts: Vec::new(), again: false });
     }
-    let chosen = choose(session.connection(), claim, now)?;
-    for candidate in &chosen {
-        attempts.push(start(session.connection(), claim, candidate, now)?);
-    }
-    if let Some(oldest) = chosen.iter().map(|candidate| candidate.key.scheduled_at).min() {
+    let connection = session.connection();
+    let chosen = choose(connection, claim, now)?;
+    let is_limited = |candidate: &Candidate| {
+        candidate.limit.is_some() || claim.limits.bind(candidate.tenant, candidate.lane)
+    };
+    let claimed = if chosen.iter().any(is_limited) {
+        start_within_limits(connection, claim, chosen, now)?
+    } else {
+        let started =
+            chosen.iter().map(|candidate| start(connection, claim, candidate, Vec::new(), now));
+        Claimed { now, attempts: started.collect::<Answer<_>>()?, again: false }
+    };
+    if let Some(oldest) = claimed.attempts.iter().map(|attempt| attempt.key.scheduled_at).min() {
         session.lower_oldest_open(claim.node, oldest)?;
     }
-    Ok(Claimed { now, attempts })
+    Ok(claimed)
+}
+
+/// Starts those that find places. As long as some do not, others have their turn.
+fn start_within_limits(
+    connection: &Connection,
+    claim: &Claim,
+    chosen: Vec<Candidate>,
+    now: Timestamp,
+) -> Answer<Claimed> {
+    let mut places = Places::new(connection, &claim.limits);
+    let mut left = claim.clone();
+    let mut started = Vec::new();
+    let mut chosen = chosen;
+    for _ in 0..ROUNDS {
+        let asked = chosen.len();
+        let before = started.len();
+        for candidate in chosen {
+            if let Some(keys) = places.admit(&candidate)? {
+                let attempt = start(connection, claim, &candidate, keys, now)?;
+                let lane = candidate.lane as usize;
+                left.guaranteed[lane] = left.guaranteed[lane].saturating_sub(1);
+                started.push((candidate, attempt));
+            }
+        }
+        left.room = claim.room - started.len();
+        if started.len() - before == asked || left.room == 0 {
+            return Ok(in_order(started, now, false));
+        }
+        // Many of them may be in front of those that could start.
+        places.clear(&front(connection, &left, CLEARED, now)?)?;
+        chosen = choose(connection, &left, now)?;
+    }
+    Ok(in_order(started, now, !chosen.is_empty()))
+}
+
+fn in_order(mut started: Vec<(Candidate, ClaimedAttempt)>, now: Timestamp, again: bool) -> Claimed {
+    started.sort_unstable_by_key(|(candidate, _)| (candidate.lane, candidate.by_rank()));
+    let attempts = started.into_iter().map(|(_, attempt)| attempt).collect();
+    Claimed { now, attempts, again }
 }
 
 fn start(
     connection: &Connection,
     claim: &Claim,
     candidate: &Candidate,
+    places: Vec<LimitKey>,
     now: Timestamp,
 ) -> Answer<ClaimedAttempt> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(candidate.key);
@@ -84,5 +138,5 @@ fn start(
         .query_row(params![scheduled_at, job_no, sequence], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (key, tenant) = (candidate.key, candidate.tenant);
     let (since, priority) = (candidate.since, candidate.own_priority());
-    Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority })
+    Ok(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority, places })
 }

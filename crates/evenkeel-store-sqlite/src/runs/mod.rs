@@ -1,5 +1,6 @@
 //! What workers and onlookers do with runs.
 
+mod admit;
 pub(crate) mod cancel;
 pub(crate) mod choose;
 pub(crate) mod claim;

@@ -27,8 +27,8 @@
 //! a job that is over ends its chain; so does a `requeue`, which records the attempt as cancelled and
 //! answers `true`.
 //!
-//! **Finish.** History is counted in the order of the batch. Keys for deduplication and concurrency
-//! are carried, but no verb judges them yet. Signals come from `announce` and from letters that say
+//! **Finish.** History is counted in the order of the batch. A key for deduplication
+//! is carried, but no verb judges it yet. Signals come from `announce` and from letters that say
 //! `Settled` as far as the suite can tell: it asks for none from other verbs, and minds none.
 //! What becomes of an attempt's notes and checkpoint is part of its end: a refused finish, or one
 //! that had been recorded before, changes neither.
@@ -120,6 +120,8 @@ pub mod finish;
 pub mod fire;
 pub mod history;
 pub mod letters;
+pub mod limit_races;
+pub mod limits;
 pub mod list;
 pub mod list_filters;
 pub mod list_walks;
@@ -136,6 +138,7 @@ pub mod owned;
 pub mod page_lists;
 pub mod page_search;
 pub mod pages;
+pub mod parked;
 pub mod pause;
 pub mod periodic;
 pub mod postpone;

@@ -42,7 +42,7 @@ async fn ahead(rig: &Rig, job: Known, aging: Aging, secs: i64) -> u32 {
     let told = rig.store.waiting_of(&rig.scope, job.id, aging, now(secs)).await.unwrap();
     match told[0].waits_for {
         WaitsFor::Worker { ahead, .. } => ahead,
-        WaitsFor::Time(_) => panic!("it waits for its time"),
+        WaitsFor::Time(_) | WaitsFor::Place { .. } => panic!("it waits for something else"),
     }
 }
 

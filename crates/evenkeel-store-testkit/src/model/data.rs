@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::aging::Rise;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::limit::{KeyLimit, Limit, LimitKey};
 use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{
@@ -63,6 +64,8 @@ pub(super) struct Data {
     pub scores: super::balance::Scores,
     pub letters_of_dead: super::dead::Letters,
     pub failing: BTreeMap<JobNo, super::dead::Failing>,
+    /// Who runs under a limit.
+    pub places: BTreeSet<(LimitKey, RunKey)>,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
@@ -82,6 +85,9 @@ pub(super) struct Ready {
     pub forbidden_nodes: Vec<String>,
     pub rise: Rise,
     pub is_own_priority: bool,
+    pub limit: Option<KeyLimit>,
+    /// Its own pool and the limit that turned it away, if it is in a waiting room.
+    pub parked: Option<(String, Limit)>,
 }
 
 impl Ready {

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use async_trait::async_trait;
 use evenkeel_core::RunKey;
 use evenkeel_core::aging::Aging;
+use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{
     DepthWalk, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged, StoreError, Waiter,
@@ -15,7 +16,8 @@ use super::data::{Data, Waiting};
 
 impl Data {
     fn queue_depths(&self, limit: u32) -> QueueDepths {
-        let pools = self.queue.iter().flat_map(|(pool, lanes)| {
+        let pools = self.queue.iter().filter(|(pool, _)| LimitKey::of_room(pool).is_none());
+        let pools = pools.flat_map(|(pool, lanes)| {
             let full = Lane::ALL.into_iter().filter(|lane| !lanes[*lane as usize].is_empty());
             full.map(|lane| (pool.clone(), lane))
         });
@@ -26,7 +28,7 @@ impl Data {
         if let Some(more) = walk.second() {
             walk.take(self.count_first(more));
         }
-        walk.end()
+        QueueDepths { parked: self.parked(limit), ..walk.end() }
     }
 
     fn count_first(&self, (groups, most): (Vec<QueueGroup>, u32)) -> Vec<QueueDepth> {

@@ -16,6 +16,7 @@ mod events;
 mod fires;
 mod job_lists;
 mod jobs;
+mod limits;
 mod lists;
 mod nodes;
 mod notes;

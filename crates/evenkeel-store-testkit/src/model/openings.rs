@@ -51,9 +51,12 @@ impl Data {
         let opening = Opening::of(&job.definition, average, now);
         let forbidden = job.definition.dont_run_on_nodes.clone();
         let priority = job.definition.priority;
+        let limit = job.definition.key_limit();
         let keys: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
         for key in keys {
+            self.send_home(key);
             let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(no, key)) else { continue };
+            ready.limit = limit;
             ready.opening = opening;
             ready.forbidden_nodes.clone_from(&forbidden);
             if ready.is_own_priority {
@@ -90,12 +93,19 @@ impl Data {
                 },
                 waits_for: match waiting {
                     Waiting::Wake { due, .. } => WaitsFor::Time(*due),
-                    Waiting::Ready(ready) => WaitsFor::Worker {
-                        since: ready.order.ready_at,
-                        ahead: self.ahead_of(scope, key, ready, |ready| {
-                            aging.rank(ready.order.priority.0, ready.rise, now)
-                        }),
-                        opening: ready.opening,
+                    Waiting::Ready(ready) => match &ready.parked {
+                        Some((_, limit)) => WaitsFor::Place {
+                            since: ready.order.ready_at,
+                            limit: *limit,
+                            running: self.running_under(limit.key),
+                        },
+                        None => WaitsFor::Worker {
+                            since: ready.order.ready_at,
+                            ahead: self.ahead_of(scope, key, ready, |ready| {
+                                aging.rank(ready.order.priority.0, ready.rise, now)
+                            }),
+                            opening: ready.opening,
+                        },
                     },
                 },
             })

@@ -33,6 +33,8 @@ impl Data {
             forbidden_nodes: ticket.forbidden_nodes,
             rise: ticket.rise,
             is_own_priority: ticket.is_own_priority,
+            limit: ticket.limit,
+            parked: None,
         };
         self.waiting.insert((key.job_no, key), Waiting::Ready(ready));
     }
@@ -67,25 +69,50 @@ impl Data {
     }
 
     pub fn claim(&mut self, claim: &Claim, now: Timestamp) -> Claimed {
-        let live = self.is_live(claim.node);
-        let places = if live { self.first_places(claim, now) } else { Vec::new() };
-        let attempts = places.into_iter().filter_map(|(_, _, key)| {
-            let Some(Waiting::Ready(ready)) = self.stop_waiting(key) else { return None };
-            let fence = self.start(claim.node, key, ready.fence.next(), ready.crashes, now);
-            let checkpoint = self.checkpoint_of(key).cloned();
-            let job = self.job(key.job_no);
-            let (tenant, definition) = (job.tenant, job.text.clone());
-            let (since, priority) = (ready.order.ready_at, ready.own_priority());
-            if let Some(run) = self.runs.get_mut(&key) {
-                run.priority = priority;
+        let mut left = claim.clone();
+        let mut started = Vec::new();
+        let mut anew = self.is_live(claim.node);
+        while anew && left.room > 0 {
+            anew = false;
+            for place in self.first_places(&left, now) {
+                let (order, no, key) = place;
+                let Some(limits) = self.admit(claim, key) else {
+                    anew = true;
+                    continue;
+                };
+                let Some(Waiting::Ready(ready)) = self.stop_waiting(key) else { continue };
+                let rank = Reverse(claim.aging.rank(order.priority.0, ready.rise, now));
+                let fence = self.start(claim.node, key, ready.fence.next(), ready.crashes, now);
+                self.places.extend(limits.iter().map(|limit| (*limit, key)));
+                let checkpoint = self.checkpoint_of(key).cloned();
+                if let Some(run) = self.runs.get_mut(&key) {
+                    run.priority = ready.own_priority();
+                }
+                let job = self.job(no);
+                let attempt = ClaimedAttempt {
+                    key,
+                    fence,
+                    tenant: job.tenant,
+                    definition: job.text.clone(),
+                    checkpoint,
+                    since: ready.order.ready_at,
+                    priority: ready.own_priority(),
+                    places: limits,
+                };
+                let place = (order.lane, rank, order.should_start_by, order.ready_at, no, key);
+                started.push((place, attempt));
+                left.room -= 1;
+                let guaranteed = &mut left.guaranteed[order.lane as usize];
+                *guaranteed = guaranteed.saturating_sub(1);
             }
-            Some(ClaimedAttempt { key, fence, tenant, definition, checkpoint, since, priority })
-        });
-        Claimed { now, attempts: attempts.collect() }
+        }
+        started.sort_unstable_by_key(|(place, _)| *place);
+        let attempts = started.into_iter().map(|(_, attempt)| attempt).collect();
+        Claimed { now, attempts, again: false }
     }
 
     /// The places that a claim gets, in the order of dispatch.
-    fn first_places(&self, claim: &Claim, now: Timestamp) -> Vec<Place> {
+    pub fn first_places(&self, claim: &Claim, now: Timestamp) -> Vec<Place> {
         let waiting = Lane::ALL.map(|lane| self.first_of_lane(claim, lane, now));
         let mut shares = [0; Lane::ALL.len()];
         let mut left = claim.room;
@@ -168,6 +195,7 @@ impl Data {
     /// The attempt no longer runs on the node.
     pub fn release(&mut self, node: NodeNo, key: RunKey) {
         self.running.remove(&(node, key));
+        self.places.retain(|(_, holder)| *holder != key);
         self.cancellations.remove(&(node, key));
     }
 

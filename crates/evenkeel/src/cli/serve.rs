@@ -4,7 +4,9 @@ use clap::Args;
 
 use super::Context;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
-use crate::config::{OtherNames, RawAccess, RawBalance, RawExecutors, RawQueue, RawTargets};
+use crate::config::{
+    OtherNames, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawTargets,
+};
 use crate::{Failure, config, serve};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -17,8 +19,8 @@ pub(super) const EXAMPLES: &str = "Examples:
 
 Every flag is also a key of the config file (--drain-grace is drain_grace); those under Engine,
 Executors, Access, Queue and Targets (see --help) are in its tables [engine], [executors],
-[access], [queue] and [targets], and --balance-slot is slot in its table [balance]. Flags win over
-variables, variables over the file.";
+[access], [queue] and [targets], --balance-slot is slot in its table [balance], and --limit-tenant
+is tenant in its table [limits]. Flags win over variables, variables over the file.";
 
 /// How to serve.
 #[derive(Args, Clone)]
@@ -39,6 +41,8 @@ pub struct ServeArgs {
     queue: RawQueue,
     #[command(flatten)]
     targets: RawTargets,
+    #[command(flatten)]
+    limits: RawLimits,
 }
 
 pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
@@ -56,6 +60,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
             balance: args.balance.or(&file.balance),
             queue: args.queue.or(&file.queue),
             targets: args.targets.or(&other.targets).or(&file.targets),
+            limits: args.limits.or(&file.limits),
         },
         &machine,
     )?;

@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
-use super::{ConfigError, RawAccess, RawBalance, RawExecutors, RawQueue, RawTargets};
+use super::{ConfigError, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawTargets};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -31,6 +31,8 @@ pub struct ConfigFile {
     pub queue: RawQueue,
     /// The table `[targets]`.
     pub targets: RawTargets,
+    /// The table `[limits]`.
+    pub limits: RawLimits,
 }
 
 /// Reads the file, if there is to be one.
@@ -89,6 +91,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         balance: toml::from_str::<BalanceOnly>(text).map_err(malformed)?.balance,
         queue: toml::from_str::<QueueOnly>(text).map_err(malformed)?.queue,
         targets: toml::from_str::<TargetsOnly>(text).map_err(malformed)?.targets,
+        limits: toml::from_str::<LimitsOnly>(text).map_err(malformed)?.limits,
     })
 }
 
@@ -128,6 +131,12 @@ struct TargetsOnly {
     targets: RawTargets,
 }
 
+#[derive(Deserialize)]
+struct LimitsOnly {
+    #[serde(default)]
+    limits: RawLimits,
+}
+
 /// On one line, without the picture of the place, which may hold a password.
 fn describe(error: &toml::de::Error, text: &str) -> String {
     let message = error.message().replace('\n', ", ");
@@ -141,7 +150,7 @@ fn describe(error: &toml::de::Error, text: &str) -> String {
 }
 
 /// The keys of the file and of each of its tables: the names of the flags.
-fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 6]) {
+fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 7]) {
     let keys = |command: Command| -> Vec<String> {
         let arguments = command.get_arguments().map(|argument| argument.get_id().to_string());
         arguments.filter(|key| key != "config").collect()
@@ -156,6 +165,7 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 6]) {
     let balance = keys(RawBalance::augment_args(Command::new("")));
     let queue = keys(RawQueue::augment_args(Command::new("")));
     let targets = keys(RawTargets::augment_args(Command::new("")));
+    let limits = keys(RawLimits::augment_args(Command::new("")));
     let tables = [
         ("engine", engine),
         ("executors", executors),
@@ -163,6 +173,7 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 6]) {
         ("balance", balance),
         ("queue", queue),
         ("targets", targets),
+        ("limits", limits),
     ];
     (top, tables)
 }

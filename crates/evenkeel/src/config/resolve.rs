@@ -21,6 +21,7 @@ use super::access::{self, AccessConfig, RawAccess};
 use super::balance::{self, RawBalance};
 use super::executors::{self, ExecutorsConfig, RawExecutors};
 use super::leases::leases;
+use super::limits::{self, LimitsConfig, RawLimits};
 use super::queue::{self, QueueConfig, RawQueue};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
 use super::targets::{self, RawTargets};
@@ -77,6 +78,8 @@ pub struct ServeConfig {
     pub balance: BalanceSettings,
     /// Who goes first.
     pub queue: QueueConfig,
+    /// How many runs go on at once.
+    pub limits: LimitsConfig,
     /// What is done about targets without success.
     pub stale: Staleness,
 }
@@ -96,6 +99,8 @@ pub struct RawTables {
     pub queue: RawQueue,
     /// `[targets]`.
     pub targets: RawTargets,
+    /// `[limits]`.
+    pub limits: RawLimits,
 }
 
 /// How the log is written.
@@ -129,7 +134,7 @@ pub fn resolve(
     tables: RawTables,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
-    let RawTables { engine, executors, access, balance, queue, targets } = tables;
+    let RawTables { engine, executors, access, balance, queue, targets, limits } = tables;
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
     let leases = leases(&engine)?;
@@ -183,6 +188,7 @@ pub fn resolve(
         balance: balance::resolve(&balance)?,
         queue: queue::resolve(&queue)?,
         stale: targets::resolve(&targets)?,
+        limits: limits::resolve(&limits)?,
         store,
         data_dir,
     };

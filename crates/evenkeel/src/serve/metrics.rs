@@ -122,6 +122,7 @@ fn describe() {
         ("evenkeel_queue_oldest_seconds", "How long the oldest of them waits, by lane and pool"),
         ("evenkeel_queue_priority", "Runs that wait for a worker, by priority in tens"),
         ("evenkeel_due_waiting", "Jobs that are due and wait in this node's memory, by lane"),
+        ("evenkeel_parked", "Runs that wait for a place under a limit, by its scope"),
         ("evenkeel_pool_workers", "Live nodes that take runs of a pool"),
         ("evenkeel_pool_unserved", "Runs that wait in a pool that no live node serves"),
         ("evenkeel_running_oldest_seconds", "How long the body runs that has run longest here"),

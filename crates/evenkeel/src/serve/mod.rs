@@ -15,6 +15,7 @@ mod starting;
 pub mod store;
 pub mod tls;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use evenkeel_api::{AppParts, DEFAULT_TENANT, Streams};
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
+use evenkeel_core::limit::Limits;
 use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
 use evenkeel_store::{Role, Scope, Store};
@@ -35,7 +37,7 @@ use tokio::sync::watch;
 
 use crate::Failure;
 use crate::client::LocalServer;
-use crate::config::ServeConfig;
+use crate::config::{LimitsConfig, ServeConfig};
 use access::{Announce, Believed, Reload};
 use credentials::LocalToken;
 use data_dir::DataDir;
@@ -164,6 +166,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         balance: config.balance,
         aging: config.queue.aging,
         shares: config.queue.shares,
+        limits: limits_of(&config.limits, &**store).await?,
         stale: config.stale,
         ..Settings::new(config.node_name.clone(), identity)
     };
@@ -177,6 +180,19 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
     Engine::start(parts).await.map_err(|error| {
         Failure::because("the engine did not start", &error).or_else("look at the log above")
     })
+}
+
+/// The limits, by the numbers of the tenants. One that is named is made, should it not be there yet.
+async fn limits_of(config: &LimitsConfig, store: &dyn Store) -> Result<Limits, Failure> {
+    let mut tenants = BTreeMap::new();
+    for (name, limit) in &config.tenants {
+        let number = store
+            .tenant(name)
+            .await
+            .map_err(|error| Failure::because("the store failed", &error))?;
+        tenants.insert(number, *limit);
+    }
+    Ok(Limits { tenant: config.tenant, tenants, lanes: config.lanes })
 }
 
 /// What is answered: everything, or for a node that is no api only how it is.

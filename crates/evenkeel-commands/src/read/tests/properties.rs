@@ -81,6 +81,8 @@ fn any_field() -> impl Strategy<Value = String> {
         "priority",
         "misfire_after",
         "pool",
+        "concurrency_key",
+        "concurrency_limit",
         "id",
     ];
     prop_oneof![4 => prop::sample::select(known).prop_map(String::from), 1 => any::<String>()]
@@ -228,6 +230,7 @@ fn a_good_field() -> impl Strategy<Value = (String, Value)> {
         ("priority", json!(9)),
         ("lane", json!("batch")),
         ("pool", json!("eu.west-1")),
+        ("concurrency_key", json!("example.com")),
         ("misfire", json!("all")),
         ("misfire_after", json!("5m")),
         ("overlap", json!("replace")),

@@ -120,6 +120,10 @@ impl World {
             }
             _ => {}
         }
+        if self.scenario.limits && kind < 5 {
+            definition.concurrency_key = Some(format!("key {}", index % 2));
+            definition.concurrency_limit = Some(2);
+        }
         if draw(12) == 0 {
             definition.dont_run_on_nodes = vec![format!("node-{}", draw(3))];
         }

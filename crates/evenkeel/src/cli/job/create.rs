@@ -122,6 +122,12 @@ pub(super) struct CreateArgs {
     /// The workers that may take it
     #[arg(long, value_name = "POOL", conflicts_with = "file", help_heading = "How")]
     pool: Option<String>,
+    /// Of all runs with this key, only some go on at once
+    #[arg(long, value_name = "KEY", conflicts_with = "file", help_heading = "How")]
+    concurrency_key: Option<String>,
+    /// How many of them [default: 1]
+    #[arg(long, value_name = "N", requires = "concurrency_key", help_heading = "How")]
+    concurrency_limit: Option<u32>,
     /// Never run it on the node with this name; repeatable
     #[arg(long, value_name = "NODE", conflicts_with = "file", help_heading = "How")]
     dont_run_on: Vec<String>,
@@ -162,6 +168,8 @@ impl CreateArgs {
         put("lane", self.lane.clone().map(Value::from));
         put("priority", self.priority.map(Value::from));
         put("pool", self.pool.clone().map(Value::from));
+        put("concurrency_key", self.concurrency_key.clone().map(Value::from));
+        put("concurrency_limit", self.concurrency_limit.map(Value::from));
         let nodes = &self.dont_run_on;
         put("dont_run_on_nodes", (!nodes.is_empty()).then(|| json!(nodes)));
         put("max_expected_duration", self.max_expected_duration.map(|span| json!(span)));

@@ -196,6 +196,8 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     );
     line("not on", nodes(&job["dont_run_on_nodes"]));
     line("pool", string("pool").filter(|pool| pool != "default"));
+    let at_once = |key| format!("{} at once with key {key}", job["concurrency_limit"]);
+    line("limited", string("concurrency_key").map(at_once));
     line("created", time("created_at"));
     text
 }

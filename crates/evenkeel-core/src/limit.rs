@@ -1,0 +1,432 @@
+//! How many runs may go on at once: of a key, of a tenant, in a lane.
+//!
+//! Whoever starts under a limit takes a place of it, and has it for exactly as long as it runs. Who
+//! finds none free is parked: it leaves the queue for the waiting room of that limit, where it is in
+//! nobody's way, until there is a place again.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::ids::TenantNo;
+use crate::job::Definition;
+use crate::order::Lane;
+
+/// Characters in a key.
+pub const KEY_CHARS_MAX: usize = 255;
+/// The highest limit of a key.
+pub const KEY_LIMIT_MAX: u32 = 10_000;
+/// The highest limit of a tenant or a lane: whoever claims counts what runs.
+pub const SHARED_LIMIT_MAX: u32 = 100_000;
+
+/// What a limit is for.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitScope {
+    /// Runs of a tenant with the same `concurrency_key`.
+    Key,
+    /// All runs of a tenant.
+    Tenant,
+    /// All runs in a lane.
+    Lane,
+}
+
+impl LimitScope {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Key, Self::Tenant, Self::Lane];
+
+    /// The word users see.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Tenant => "tenant",
+            Self::Lane => "lane",
+        }
+    }
+
+    /// The scope of a waiting room, by the two characters of its name after the first.
+    pub fn of_room_sign(sign: &str) -> Option<Self> {
+        let code = sign.parse::<usize>().ok()?;
+        Self::ALL.get(code.checked_sub(1)?).copied()
+    }
+}
+
+/// What is stored of the text of a `concurrency_key`.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KeyDigest([u8; Self::BYTES]);
+
+impl KeyDigest {
+    /// How long it is.
+    pub const BYTES: usize = 11;
+
+    /// Of this text.
+    pub fn of(text: &str) -> Self {
+        let hash = Sha256::digest(text.as_bytes());
+        let mut digest = [0; Self::BYTES];
+        digest.copy_from_slice(&hash[..Self::BYTES]);
+        Self(digest)
+    }
+
+    /// As it is stored.
+    pub const fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A stored one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+/// What a job says about how many of its key may run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct KeyLimit {
+    /// Its key.
+    pub digest: KeyDigest,
+    /// So many.
+    pub most: u32,
+}
+
+impl Definition {
+    /// The limit that the job asks for by itself.
+    pub fn key_limit(&self) -> Option<KeyLimit> {
+        let text = self.concurrency_key.as_deref()?;
+        Some(KeyLimit { digest: KeyDigest::of(text), most: self.concurrency_limit.unwrap_or(1) })
+    }
+}
+
+/// Names a limit. The first byte is its scope, so that a name tells what it is of.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LimitKey([u8; Self::BYTES]);
+
+impl LimitKey {
+    /// How long it is.
+    pub const BYTES: usize = 16;
+    const KEY: u8 = 1;
+    const TENANT: u8 = 2;
+    const LANE: u8 = 3;
+    /// What names of waiting rooms begin with. Names of pools cannot.
+    const ROOM: char = '~';
+    /// Comes after all waiting rooms by its name, and before whatever comes after them.
+    pub const AFTER_ROOMS: &str = "~g";
+
+    /// Of a tenant's key.
+    pub fn of_key(tenant: TenantNo, digest: KeyDigest) -> Self {
+        let mut bytes = Self::of(Self::KEY, tenant.0);
+        bytes[5..].copy_from_slice(digest.as_bytes());
+        Self(bytes)
+    }
+
+    /// Of a tenant.
+    pub fn of_tenant(tenant: TenantNo) -> Self {
+        Self(Self::of(Self::TENANT, tenant.0))
+    }
+
+    /// Of a lane.
+    pub fn of_lane(lane: Lane) -> Self {
+        Self(Self::of(Self::LANE, lane as i32))
+    }
+
+    fn of(scope: u8, number: i32) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0] = scope;
+        bytes[1..5].copy_from_slice(&number.to_be_bytes());
+        bytes
+    }
+
+    /// What it is for.
+    pub const fn scope(self) -> LimitScope {
+        match self.0[0] {
+            Self::TENANT => LimitScope::Tenant,
+            Self::LANE => LimitScope::Lane,
+            _ => LimitScope::Key,
+        }
+    }
+
+    /// As it is stored.
+    pub const fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A stored one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: [u8; Self::BYTES] = bytes.try_into().ok()?;
+        (Self::KEY..=Self::LANE).contains(&bytes[0]).then_some(Self(bytes))
+    }
+
+    /// The waiting room: as a pool that nobody serves.
+    pub fn room(self) -> String {
+        format!("{}{self}", Self::ROOM)
+    }
+
+    /// The limit whose waiting room this pool is, if it is one.
+    pub fn of_room(pool: &str) -> Option<Self> {
+        let hex = pool.strip_prefix(Self::ROOM)?;
+        if hex.len() != 2 * Self::BYTES || !hex.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Self::from_bytes(&bytes)
+    }
+}
+
+impl fmt::Display for LimitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for LimitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LimitKey(")?;
+        fmt::Display::fmt(self, f)?;
+        f.write_char(')')
+    }
+}
+
+/// A limit that a run is under.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// Which.
+    pub key: LimitKey,
+    /// So many may run.
+    pub most: u32,
+}
+
+/// Limits that jobs do not ask for themselves: of tenants, and of lanes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// Of every tenant without one of its own.
+    pub tenant: Option<u32>,
+    /// Of these tenants.
+    pub tenants: BTreeMap<TenantNo, u32>,
+    /// Of each lane, all tenants together.
+    pub lanes: [Option<u32>; Lane::ALL.len()],
+}
+
+impl Limits {
+    /// The limit of all runs of a tenant, if there is one.
+    pub fn of_tenant(&self, tenant: TenantNo) -> Option<u32> {
+        self.tenants.get(&tenant).copied().or(self.tenant)
+    }
+
+    /// The limits that a run is under, the narrowest first.
+    pub fn on(&self, tenant: TenantNo, lane: Lane, key: Option<KeyLimit>) -> Vec<Limit> {
+        let of_key =
+            key.map(|key| Limit { key: LimitKey::of_key(tenant, key.digest), most: key.most });
+        let of_tenant =
+            self.of_tenant(tenant).map(|most| Limit { key: LimitKey::of_tenant(tenant), most });
+        let of_lane =
+            self.lanes[lane as usize].map(|most| Limit { key: LimitKey::of_lane(lane), most });
+        [of_key, of_tenant, of_lane].into_iter().flatten().collect()
+    }
+
+    /// Is a run of this tenant in this lane under one of these limits?
+    pub fn bind(&self, tenant: TenantNo, lane: Lane) -> bool {
+        self.of_tenant(tenant).is_some() || self.lanes[lane as usize].is_some()
+    }
+}
+
+/// What becomes of a run that could be started.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It starts, and has a place of each of its limits.
+    Start,
+    /// It goes to the waiting room of this limit.
+    Park(Limit),
+    /// It stays where it is: somebody else is just giving out places of one of its limits.
+    Leave,
+}
+
+/// The places of a claim that is under way.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// How many run; `None` if somebody else is just changing that.
+    running: BTreeMap<LimitKey, Option<u32>>,
+}
+
+impl Ledger {
+    /// Is it known how many run?
+    pub fn knows(&self, key: LimitKey) -> bool {
+        self.running.contains_key(&key)
+    }
+
+    /// So many run, or nobody can say for now.
+    pub fn note(&mut self, key: LimitKey, running: Option<u32>) {
+        self.running.insert(key, running);
+    }
+
+    /// How many run, as far as is known.
+    pub fn running(&self, key: LimitKey) -> Option<u32> {
+        self.running.get(&key).copied().flatten()
+    }
+
+    /// What becomes of the next run, which is under these limits. If it starts, it counts.
+    pub fn admit(&mut self, limits: &[Limit]) -> Verdict {
+        let mut full = None;
+        for limit in limits {
+            match self.running(limit.key) {
+                Some(running) if running >= limit.most => full = full.or(Some(*limit)),
+                Some(_) => {}
+                None => return Verdict::Leave,
+            }
+        }
+        if let Some(full) = full {
+            return Verdict::Park(full);
+        }
+        for limit in limits {
+            let running = self.running.entry(limit.key).or_default();
+            *running = running.map(|running| running.saturating_add(1));
+        }
+        Verdict::Start
+    }
+}
+
+/// Of those in a waiting room, given by their limits in the order of dispatch, who could start while
+/// `running` others do. Mostly they agree on the limit, and it is the first ones.
+pub fn who_fits(most: impl IntoIterator<Item = u32>, running: u32) -> impl Iterator<Item = bool> {
+    let mut taken = running;
+    most.into_iter().map(move |most| {
+        let fits = taken < most;
+        taken = taken.saturating_add(u32::from(fits));
+        fits
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ONE: TenantNo = TenantNo(1);
+
+    fn key(text: &str) -> LimitKey {
+        LimitKey::of_key(ONE, KeyDigest::of(text))
+    }
+
+    #[test]
+    fn a_name_tells_what_it_is_of() {
+        let names = [key("a"), LimitKey::of_tenant(ONE), LimitKey::of_lane(Lane::Batch)];
+        assert_eq!(names.map(LimitKey::scope), LimitScope::ALL);
+        for name in names {
+            assert_eq!(LimitKey::of_room(&name.room()), Some(name));
+            assert_eq!(LimitKey::from_bytes(name.as_bytes()), Some(name));
+        }
+        assert_eq!(names[1].room(), "~02000000010000000000000000000000");
+        for name in names {
+            assert_eq!(LimitScope::of_room_sign(&name.room()[1..3]), Some(name.scope()));
+            assert!(name.room().as_str() < LimitKey::AFTER_ROOMS);
+        }
+        assert_eq!(LimitScope::of_room_sign("00"), None);
+    }
+
+    #[test]
+    fn keys_of_tenants_are_their_own() {
+        assert_ne!(key("a"), LimitKey::of_key(TenantNo(2), KeyDigest::of("a")));
+        assert_ne!(key("a"), key("b"));
+        assert_eq!(key("a"), key("a"));
+    }
+
+    #[test]
+    fn other_pools_are_no_waiting_rooms() {
+        for pool in ["default", "~", "~01", "~zz000000010000000000000000000000", "~éé"] {
+            assert_eq!(LimitKey::of_room(pool), None, "{pool}");
+        }
+        assert_eq!(LimitKey::of_room(&format!("~{}", "00".repeat(16))), None);
+    }
+
+    #[test]
+    fn a_key_without_a_limit_is_of_one_at_a_time() {
+        let mut definition = Definition::noop(crate::Schedule::Once(crate::schedule::Once::NOW));
+        assert_eq!(definition.key_limit(), None);
+        definition.concurrency_key = Some("example.com".into());
+        assert_eq!(definition.key_limit().map(|limit| limit.most), Some(1));
+        definition.concurrency_limit = Some(7);
+        assert_eq!(definition.key_limit().map(|limit| limit.most), Some(7));
+    }
+
+    #[test]
+    fn the_narrowest_limit_comes_first_and_a_tenants_own_counts() {
+        let limits = Limits {
+            tenant: Some(9),
+            tenants: [(TenantNo(2), 5)].into(),
+            lanes: [None, None, Some(3)],
+        };
+        let digest = KeyDigest::of("a");
+        let on = |tenant, lane, key| -> Vec<(LimitScope, u32)> {
+            let on = limits.on(TenantNo(tenant), lane, key);
+            on.iter().map(|limit| (limit.key.scope(), limit.most)).collect()
+        };
+        let all = [(LimitScope::Key, 1), (LimitScope::Tenant, 5), (LimitScope::Lane, 3)];
+        assert_eq!(on(2, Lane::Batch, Some(KeyLimit { digest, most: 1 })), all);
+        assert_eq!(on(1, Lane::Critical, None), [(LimitScope::Tenant, 9)]);
+        assert!(limits.bind(ONE, Lane::Critical));
+        assert!(!Limits::default().bind(ONE, Lane::Batch));
+        assert_eq!(Limits::default().on(ONE, Lane::Batch, None), []);
+    }
+
+    #[test]
+    fn who_finds_no_place_of_one_limit_takes_none_of_the_others() {
+        let (a, tenant) =
+            (Limit { key: key("a"), most: 2 }, Limit { key: LimitKey::of_tenant(ONE), most: 1 });
+        let mut ledger = Ledger::default();
+        ledger.note(a.key, Some(0));
+        ledger.note(tenant.key, Some(1));
+        assert_eq!(ledger.admit(&[a, tenant]), Verdict::Park(tenant));
+        assert_eq!(ledger.running(a.key), Some(0));
+        ledger.note(tenant.key, None);
+        assert_eq!(ledger.admit(&[a, tenant]), Verdict::Leave);
+        assert_eq!(ledger.admit(&[]), Verdict::Start);
+    }
+
+    #[test]
+    fn whoever_may_have_more_company_fits_behind_who_may_not() {
+        let fits: Vec<bool> = who_fits([1, 5, 1, 5], 1).collect();
+        assert_eq!(fits, [false, true, false, true]);
+        assert_eq!(who_fits([3, 3, 3], 1).collect::<Vec<_>>(), [true, true, false]);
+    }
+
+    proptest! {
+        /// Whatever comes in whatever order, no limit is exceeded, and nobody is turned away while
+        /// there are places of all its limits.
+        #[test]
+        fn no_limit_is_exceeded_and_no_place_is_wasted(
+            most in prop::collection::vec(1_u32..5, 4),
+            running in prop::collection::vec(0_u32..7, 4),
+            wishes in prop::collection::vec(prop::collection::btree_set(0_usize..4, 0..4), 0..40),
+        ) {
+            let names: Vec<LimitKey> = (0..4).map(|n| key(&n.to_string())).collect();
+            let mut ledger = Ledger::default();
+            for (name, running) in names.iter().zip(&running) {
+                ledger.note(*name, Some(*running));
+            }
+            let mut now = running.clone();
+            for wish in wishes {
+                let limits: Vec<Limit> =
+                    wish.iter().map(|n| Limit { key: names[*n], most: most[*n] }).collect();
+                let fits = wish.iter().all(|n| now[*n] < most[*n]);
+                match ledger.admit(&limits) {
+                    Verdict::Start => {
+                        prop_assert!(fits);
+                        wish.iter().for_each(|n| now[*n] += 1);
+                    }
+                    Verdict::Park(full) => {
+                        prop_assert!(!fits);
+                        prop_assert!(ledger.running(full.key) >= Some(full.most));
+                    }
+                    Verdict::Leave => prop_assert!(false, "all is known"),
+                }
+            }
+            for n in 0..4 {
+                prop_assert_eq!(ledger.running(names[n]), Some(now[n]));
+                prop_assert!(now[n] <= most[n].max(running[n]));
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Who of those whose turn it is may start: limits of how many run at once.
+//!
+//! A transaction that gives out places of a limit has its lock, so that two never count the same ones
+//! free. It tries for the lock and does not wait: whoever has it is quick, and what is under the limit
+//! stays where it is for so long.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use evenkeel_core::limit::{Ledger, Limit, LimitKey, Limits, Verdict};
+use evenkeel_core::order::Lane;
+use evenkeel_core::{RunKey, TenantNo};
+
+use super::choose::Candidate;
+use crate::columns::{KeyColumns, count, get};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// The places that a claim gives out.
+pub(super) struct Admission<'a> {
+    connection: &'a Connection,
+    limits: &'a Limits,
+    ledger: Ledger,
+    swept: BTreeSet<LimitKey>,
+    /// Who starts under which limit. Written at the end: until then all that is stored is others'.
+    places: Vec<(LimitKey, RunKey)>,
+    /// What stays where it is.
+    pub(super) left: HashSet<RunKey>,
+}
+
+impl<'a> Admission<'a> {
+    pub(super) fn new(connection: &'a Connection, limits: &'a Limits) -> Self {
+        Self {
+            connection,
+            limits,
+            ledger: Ledger::default(),
+            swept: BTreeSet::new(),
+            places: Vec::new(),
+            left: HashSet::new(),
+        }
+    }
+
+    /// Is it under any limit?
+    pub(super) fn is_limited(&self, candidate: &Candidate) -> bool {
+        let (tenant, lane) = owner_and_lane(candidate);
+        candidate.limit.is_some() || self.limits.bind(tenant, lane)
+    }
+
+    fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
+        let (tenant, lane) = owner_and_lane(candidate);
+        self.limits.on(tenant, lane, candidate.limit)
+    }
+
+    /// Those that find places of all their limits, in this order; the others are parked.
+    pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Vec<Candidate>> {
+        let limits: Vec<Vec<Limit>> =
+            found.iter().map(|candidate| self.limits_on(candidate)).collect();
+        self.count(&limits).await?;
+        let mut admitted = Vec::with_capacity(found.len());
+        let mut parked = Vec::new();
+        for (mut candidate, limits) in found.into_iter().zip(limits) {
+            match self.ledger.admit(&limits) {
+                Verdict::Start => {
+                    candidate.places = limits.iter().map(|limit| limit.key).collect();
+                    let places = candidate.places.iter().map(|limit| (*limit, candidate.key));
+                    self.places.extend(places);
+                    admitted.push(candidate);
+                }
+                Verdict::Park(full) => parked.push((candidate.key, full)),
+                Verdict::Leave => {
+                    self.left.insert(candidate.key);
+                }
+            }
+        }
+        self.park(&parked).await?;
+        Ok(admitted)
+    }
+
+    /// Parks those of these that could not start as things are.
+    pub(super) async fn clear(&self, front: &[Candidate]) -> Tried<()> {
+        let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
+        let parked: Vec<(RunKey, Limit)> = front
+            .iter()
+            .filter_map(|candidate| {
+                let full = self.limits_on(candidate).into_iter().find(is_full)?;
+                Some((candidate.key, full))
+            })
+            .collect();
+        self.park(&parked).await
+    }
+
+    /// Finds out how many run under limits that are new, and looks closer where they seem too many.
+    async fn count(&mut self, limits: &[Vec<Limit>]) -> Tried<()> {
+        let mut wanted: BTreeMap<LimitKey, (u32, u32)> = BTreeMap::new();
+        for limit in limits.iter().flatten() {
+            let (demand, least) = wanted.entry(limit.key).or_insert((0, u32::MAX));
+            *demand += 1;
+            *least = limit.most.min(*least);
+        }
+        let new: Vec<LimitKey> =
+            wanted.keys().copied().filter(|key| !self.ledger.knows(*key)).collect();
+        let locked = self.lock(&new).await?;
+        self.note(&locked).await?;
+        let seems_full = |(key, (demand, least)): (&LimitKey, &(u32, u32))| {
+            let running = self.ledger.running(*key)?;
+            (running.saturating_add(*demand) > *least && !self.swept.contains(key)).then_some(*key)
+        };
+        let full: Vec<LimitKey> = wanted.iter().filter_map(seems_full).collect();
+        if !full.is_empty() {
+            let sql = include_str!("../../queries/claim_place_sweep.sql");
+            self.connection.change(sql, &[&key_bytes(&full)]).await?;
+            self.swept.extend(&full);
+            self.note(&full).await?;
+        }
+        Ok(())
+    }
+
+    /// Those of which this transaction may give out places.
+    async fn lock(&mut self, keys: &[LimitKey]) -> Tried<Vec<LimitKey>> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = include_str!("../../queries/claim_place_lock.sql");
+        let mut locked = Vec::with_capacity(keys.len());
+        for row in self.connection.rows(sql, &[&key_bytes(keys)]).await? {
+            let Some(key) = nth(keys, get(&row, 0)?) else { continue };
+            if get(&row, 1)? {
+                locked.push(key);
+            } else {
+                self.ledger.note(key, None);
+            }
+        }
+        Ok(locked)
+    }
+
+    async fn note(&mut self, keys: &[LimitKey]) -> Tried<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let sql = include_str!("../../queries/claim_place_count.sql");
+        for row in self.connection.rows(sql, &[&key_bytes(keys)]).await? {
+            let Some(key) = nth(keys, get(&row, 0)?) else { continue };
+            let own = self.places.iter().filter(|(limit, _)| *limit == key).count();
+            let running = count(&row, 1)?.saturating_add(own as u64);
+            self.ledger.note(key, Some(u32::try_from(running).unwrap_or(u32::MAX)));
+        }
+        Ok(())
+    }
+
+    async fn park(&self, parked: &[(RunKey, Limit)]) -> Tried<()> {
+        if parked.is_empty() {
+            return Ok(());
+        }
+        let keys: KeyColumns = parked.iter().map(|(key, _)| *key).collect();
+        let rooms: Vec<String> = parked.iter().map(|(_, full)| full.key.room()).collect();
+        let most: Vec<i32> = parked.iter().map(|(_, full)| full.most.cast_signed()).collect();
+        let sql = include_str!("../../queries/claim_park.sql");
+        let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
+        self.connection
+            .change(sql, &[scheduled_at, job_no, sequence, attempt, &rooms, &most])
+            .await?;
+        Ok(())
+    }
+
+    /// Writes down who has places.
+    pub(super) async fn write(&self) -> Tried<()> {
+        if self.places.is_empty() {
+            return Ok(());
+        }
+        let limits: Vec<&[u8]> = self.places.iter().map(|(limit, _)| limit.as_bytes()).collect();
+        let keys: KeyColumns = self.places.iter().map(|(_, key)| *key).collect();
+        let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
+        let sql = include_str!("../../queries/claim_place_take.sql");
+        self.connection.change(sql, &[&limits, scheduled_at, job_no, sequence, attempt]).await?;
+        Ok(())
+    }
+}
+
+fn owner_and_lane(candidate: &Candidate) -> (TenantNo, Lane) {
+    let lane = usize::try_from(candidate.lane).ok().and_then(|lane| Lane::ALL.get(lane).copied());
+    (TenantNo(candidate.tenant), lane.unwrap_or_default())
+}
+
+fn key_bytes(keys: &[LimitKey]) -> Vec<&[u8]> {
+    keys.iter().map(LimitKey::as_bytes).collect()
+}
+
+/// The one with this number, counted from 1.
+fn nth(keys: &[LimitKey], number: i64) -> Option<LimitKey> {
+    keys.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
+}

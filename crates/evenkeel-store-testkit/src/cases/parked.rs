@@ -1,0 +1,163 @@
+//! What waits for a place is seen by all who look at what waits.
+
+use evenkeel_core::aging::Aging;
+use evenkeel_core::limit::{Limit, Limits};
+use evenkeel_core::run::RunStatus;
+use evenkeel_store::{
+    Action, JobChange, LimitPlace, Opening, RunCancelled, WaitingAttempt, WaitsFor,
+};
+
+use super::limits::{claim_within, held, key_of, keys, queue, queue_many, unpark_all};
+use crate::Opened;
+use crate::fixtures::{at, new_job, now};
+use crate::orders::{Orders as _, done, resume};
+use crate::rig::{Known, Rig};
+
+/// One that runs, and one that waits for its place.
+async fn one_waits(rig: &Rig) -> (Known, evenkeel_core::RunKey) {
+    queue_many(rig, "host", 1, 1).await;
+    let waits = queue(rig, new_job("waits").limited("host", 1), 70).await;
+    assert_eq!(rig.claim(9, 80).await.len(), 1);
+    waits
+}
+
+pub async fn it_says_what_it_waits_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    let limit = Limit { key: key_of(&rig, "host"), most: 1 };
+    let waits_for = WaitsFor::Place { since: at(70), limit, running: 1 };
+    let told = rig.waiting_of(&rig.scope, job.id).await;
+    assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
+    let other = rig.tenant("other").await;
+    assert_eq!(rig.waiting_of(&other, job.id).await, []);
+    assert_eq!(unpark_all(&rig, 81).await, 0);
+    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    assert_eq!(unpark_all(&rig, 82).await, 1);
+    let told = rig.waiting_of(&rig.scope, job.id).await;
+    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: 0, .. }), "{told:?}");
+}
+
+async fn held_of(rig: &Rig) -> crate::rig::Held {
+    let owned = rig.owned(rig.node).await;
+    crate::rig::Held { key: owned[0].key, fence: owned[0].fence }
+}
+
+pub async fn it_is_a_run_that_is_pending(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    assert_eq!(rig.run(key).await.status, RunStatus::Pending);
+    let listed = rig.runs_of(job).await;
+    assert_eq!((listed.len(), listed[0].key), (1, key));
+    let job = rig.job(job).await;
+    assert_eq!((job.live, job.waiting), (1, 1));
+}
+
+pub async fn it_is_counted_apart(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (.., key) = one_waits(&rig).await;
+    queue(&rig, new_job("free").pool("chrome"), 81).await;
+    let depths = rig.store.queue_depths(100).await.unwrap();
+    let pools: Vec<(&str, u64)> =
+        depths.depths.iter().map(|depth| (depth.pool.as_str(), depth.waiting)).collect();
+    assert_eq!((pools, depths.parked), (vec![("chrome", 1)], [1, 0, 0]));
+    assert_eq!(rig.store.waiting(&["default".into()], 100).await.unwrap(), 0);
+    rig.store.cancel_run(&rig.scope, key, now(82)).await.unwrap();
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [0, 0, 0]);
+}
+
+pub async fn it_can_be_cancelled(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    let cancelled = rig.store.cancel_run(&rig.scope, key, now(81)).await.unwrap();
+    assert_eq!(cancelled, RunCancelled::Withdrawn(key));
+    assert_eq!(rig.run(key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn a_pause_withdraws_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    let paused = rig.store.act(&rig.scope, job.id, Action::Pause, now(81)).await.unwrap();
+    assert_eq!(done(paused).withdrawn, [key]);
+    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    assert_eq!(unpark_all(&rig, 82).await, 0);
+    let resumed = rig.store.act(&rig.scope, job.id, resume(Some(at(200))), now(83)).await;
+    done(resumed.unwrap());
+    assert_eq!(keys(&rig.claim(9, 84).await), []);
+}
+
+pub async fn a_deletion_withdraws_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    let gone = rig.store.delete(&rig.scope, job.id, now(81)).await.unwrap();
+    assert_eq!(done(gone).withdrawn, [key]);
+    let census = rig.census().await;
+    assert_eq!((census.ready, census.live), (0, 1));
+}
+
+pub async fn a_changed_key_reaches_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    let mut definition = rig.job(job).await.definition;
+    definition.concurrency_key = Some("another".into());
+    let change = JobChange { definition: Some(definition), ..JobChange::default() };
+    done(rig.store.update(&rig.scope, job.id, change, now(81)).await.unwrap());
+    let claimed = rig.claim(9, 82).await;
+    assert_eq!(keys(&claimed), [key]);
+    assert_eq!(claimed[0].places, [key_of(&rig, "another")]);
+}
+
+pub async fn a_changed_limit_reaches_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, key) = one_waits(&rig).await;
+    let mut definition = rig.job(job).await.definition;
+    definition.concurrency_limit = Some(2);
+    let change = JobChange { definition: Some(definition), ..JobChange::default() };
+    done(rig.store.update(&rig.scope, job.id, change, now(81)).await.unwrap());
+    assert_eq!(keys(&rig.claim(9, 82).await), [key]);
+}
+
+pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    queue_many(&rig, "host", 1, 1).await;
+    let running = rig.claim(9, 80).await;
+    let (_, chrome) = queue(&rig, new_job("chrome").pool("chrome").limited("host", 1), 81).await;
+    let from_chrome =
+        evenkeel_store::Claim { pools: vec!["chrome".into()], ..crate::rig::claim_of(rig.node, 9) };
+    assert_eq!(rig.store.claim(&from_chrome, now(82)).await.unwrap().attempts.len(), 0);
+    rig.finish(rig.good_end(held(&running[0]))).await;
+    let ended = [LimitPlace { limit: key_of(&rig, "host"), run: running[0].key }];
+    assert_eq!(rig.store.unpark(&ended, Aging::default(), now(83)).await.unwrap(), 1);
+    assert_eq!(keys(&rig.claim(9, 84).await), []);
+    let claimed = rig.store.claim(&from_chrome, now(84)).await.unwrap().attempts;
+    assert_eq!(keys(&claimed), [chrome]);
+}
+
+pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (.., closed) = one_waits(&rig).await;
+    let (_, open) = queue(&rig, new_job("open").limited("host", 1), 71).await;
+    assert_eq!(keys(&rig.claim(9, 81).await), []);
+    let opening = Opening { from: Some(at(500)), until: None };
+    rig.store.reopen(&[(closed, opening)]).await.unwrap();
+    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    assert_eq!(unpark_all(&rig, 82).await, 1);
+    assert_eq!(keys(&rig.claim(9, 82).await), [open]);
+    rig.finish(rig.good_end(held_of(&rig).await)).await;
+    assert_eq!(unpark_all(&rig, 83).await, 0);
+    assert_eq!(unpark_all(&rig, 500).await, 1);
+    assert_eq!(keys(&rig.claim(9, 500).await), [closed]);
+}
+
+pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let limits = Limits { tenant: Some(1), ..Limits::default() };
+    queue(&rig, new_job("runs"), 60).await;
+    let (job, key) = queue(&rig, new_job("waits"), 61).await;
+    assert_eq!(claim_within(&rig, &limits, 9, 62).await.len(), 1);
+    let told = rig.waiting_of(&rig.scope, job.id).await;
+    let limit = evenkeel_core::limit::LimitKey::of_tenant(rig.scope.tenant);
+    let limit = Limit { key: limit, most: 1 };
+    let waits_for = WaitsFor::Place { since: at(61), limit, running: 1 };
+    assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
+}
