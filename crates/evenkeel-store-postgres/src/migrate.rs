@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 17] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -24,6 +24,7 @@ const STEPS: [&str; 16] = [
     include_str!("../migrations/0014_pools.sql"),
     include_str!("../migrations/0015_targets.sql"),
     include_str!("../migrations/0016_dead.sql"),
+    include_str!("../migrations/0017_dedup.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

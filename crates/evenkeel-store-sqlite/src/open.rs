@@ -16,7 +16,7 @@ const STATEMENTS: usize = 340;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -30,6 +30,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("../migrations/0011_pools.sql"),
     include_str!("../migrations/0012_targets.sql"),
     include_str!("../migrations/0013_dead.sql"),
+    include_str!("../migrations/0014_dedup.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

@@ -137,7 +137,7 @@ impl Ticket {
             lane: definition.lane,
             priority,
             should_start_by,
-            dedup_key: definition.dedup_key.clone(),
+            dedup_key: None,
             concurrency_key: definition.concurrency_key.clone(),
         }
     }

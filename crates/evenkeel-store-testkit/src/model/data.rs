@@ -63,6 +63,7 @@ pub(super) struct Data {
     pub scores: super::balance::Scores,
     pub letters_of_dead: super::dead::Letters,
     pub failing: BTreeMap<JobNo, super::dead::Failing>,
+    pub keys: super::dedup::Keys,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
