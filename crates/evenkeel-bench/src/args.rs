@@ -137,6 +137,9 @@ pub enum Load {
         /// For this long, unless nothing is left before.
         #[arg(long, default_value_t = 10)]
         seconds: u64,
+        /// The jobs run once and have keys, so that none of them is there twice.
+        #[arg(long)]
+        dedup: bool,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

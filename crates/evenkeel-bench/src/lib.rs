@@ -97,8 +97,8 @@ pub async fn run(
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Rebalance(Box::new(report))));
     }
-    if let Load::Queue { jobs, pending, tasks, seconds } = args.load {
-        let amounts = queue::Amounts { jobs, pending, tasks, seconds };
+    if let Load::Queue { jobs, pending, tasks, seconds, dedup } = args.load {
+        let amounts = queue::Amounts { jobs, pending, tasks, seconds, dedup };
         let mut report = queue::measure(&mut bench, &amounts).await?;
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Queue(Box::new(report))));

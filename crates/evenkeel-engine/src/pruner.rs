@@ -37,6 +37,9 @@ const LETTERS_KEPT: u32 = 10_000;
 /// Dead letters forgotten in one step.
 const LETTERS_STEP: u32 = 500;
 
+/// Keys of jobs looked at in one step.
+const KEYS_STEP: u32 = 1000;
+
 /// Goes round the history again and again.
 pub struct Pruner {
     life: Arc<Incarnation>,
@@ -70,6 +73,7 @@ impl Pruner {
             self.forget_failures().await?;
             self.forget_balance().await?;
             self.forget_dead().await?;
+            self.forget_dedup().await?;
         }
         Ok(is_over)
     }
@@ -128,6 +132,18 @@ impl Pruner {
             let forgotten = store.forget_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
             metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
             if forgotten < u64::from(LETTERS_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets keys that deleted jobs held.
+    async fn forget_dedup(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let step = self.life.store.forget_dedup(after, KEYS_STEP).await?;
+            after = step.next;
+            if after.is_none() || !self.life.pause(BREATH).await {
                 return Ok(());
             }
         }

@@ -40,6 +40,8 @@ pub(crate) struct Amounts {
     pub(crate) tasks: usize,
     /// For this long at most.
     pub(crate) seconds: u64,
+    /// With keys.
+    pub(crate) dedup: bool,
 }
 
 /// Measures.
@@ -51,7 +53,9 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     let (store, chance) = (Arc::clone(&target.store), Arc::clone(&sources.chance));
     let (kind, durability) = (target.kind.to_owned(), target.durability.clone());
     let node = join(&*store, &*chance).await?;
-    let filling = Filling { store: &*store, scope, chance: &*chance, node, progress: &progress };
+    let (progress_bar, dedup) = (&progress, amounts.dedup);
+    let filling =
+        Filling { store: &*store, scope, chance: &*chance, node, progress: progress_bar, dedup };
     filling.fill(amounts.jobs, amounts.pending).await?;
     progress.finish_and_clear();
     let now = store.now().await?;
@@ -98,6 +102,7 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         claims_per_second: claimed as f64 / took.as_secs_f64().max(0.001),
         first_in_order: first.len(),
         kept: None,
+        dedup: amounts.dedup,
     })
 }
 

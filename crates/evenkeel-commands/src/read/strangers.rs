@@ -1,7 +1,7 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 34] = [
+const SET_BY_THE_SERVER: [&str; 35] = [
     "average_duration_ms",
     "average_good_duration",
     "cancelled_at",
@@ -12,6 +12,7 @@ const SET_BY_THE_SERVER: [&str; 34] = [
     "created_at",
     "created_by",
     "current_retry_count",
+    "deduplicated",
     "duration_deviation_ms",
     "error_message",
     "execution_count",
@@ -40,10 +41,9 @@ const SET_BY_THE_SERVER: [&str; 34] = [
 
 /// What a job will be able to say one day. A version that took it and did nothing about it would
 /// break a promise without a word.
-const NOT_YET: [(&str, &str); 4] = [
+const NOT_YET: [(&str, &str); 3] = [
     ("concurrency_key", "leave it out"),
     ("concurrency_limit", "leave it out"),
-    ("dedup_key", "leave it out"),
     ("enabled", "leave it out"),
 ];
 

@@ -91,7 +91,6 @@ fn redefined(job: &Job, spec: JobSpec, changed: &Map<String, Value>, now: Timest
         schedule,
         retry,
         // No document can say these yet.
-        dedup_key: old.dedup_key.clone(),
         concurrency_key: old.concurrency_key.clone(),
         concurrency_limit: old.concurrency_limit,
         ..new
