@@ -13,6 +13,7 @@ mod changes;
 mod conditions;
 mod control;
 mod dead_letters;
+mod dedup;
 mod events;
 mod executions;
 mod figures;

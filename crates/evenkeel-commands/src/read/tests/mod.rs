@@ -11,6 +11,7 @@ use serde_json::json;
 use super::*;
 
 mod bounds;
+mod dedup;
 mod faults;
 mod properties;
 mod schedules;
