@@ -27,6 +27,9 @@ pub struct Dedup {
     pub scope: DedupScope,
 }
 
+/// No window is longer.
+pub const LONGEST_WINDOW: Span = Span::from_secs(365 * 86_400);
+
 /// Which holder of a key keeps others out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -193,7 +193,7 @@ metered!(DeadStore {
 });
 
 metered!(DedupStore {
-    forget_dedup(after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
+    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
 metered!(AccessStore {

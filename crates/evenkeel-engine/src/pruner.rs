@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::dedup::LONGEST_WINDOW;
 use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{Prune, StoreError};
 use tracing::{info, warn};
@@ -37,6 +38,8 @@ const LETTERS_KEPT: u32 = 10_000;
 /// Dead letters forgotten in one step.
 const LETTERS_STEP: u32 = 500;
 
+/// Keys of jobs that are done are kept as long as any may count.
+const KEYS_KEPT: Span = LONGEST_WINDOW;
 /// Keys of jobs looked at in one step.
 const KEYS_STEP: u32 = 1000;
 
@@ -137,11 +140,12 @@ impl Pruner {
         }
     }
 
-    /// Forgets keys that deleted jobs held.
+    /// Forgets keys that keep nobody out any more.
     async fn forget_dedup(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
-            let step = self.life.store.forget_dedup(after, KEYS_STEP).await?;
+            let before = self.life.db_now().saturating_sub(KEYS_KEPT);
+            let step = self.life.store.forget_dedup(before, after, KEYS_STEP).await?;
             after = step.next;
             if after.is_none() || !self.life.pause(BREATH).await {
                 return Ok(());

@@ -1,12 +1,15 @@
 -- Looks at so many keys after one. A key that somebody has just taken is of a job that this does not
--- see, so it stays.
+-- see, or was taken too late for it, so it stays.
 WITH looked AS MATERIALIZED (
     SELECT tenant_no, key FROM dedup
      WHERE (tenant_no, key) > ($1::int4, $2::uuid)
      ORDER BY tenant_no, key LIMIT $3
 ), gone AS MATERIALIZED (
     SELECT d.tenant_no, d.key FROM dedup d JOIN looked USING (tenant_no, key)
-     WHERE EXISTS (SELECT FROM job j WHERE j.id = d.job_id AND j.standing = 3)
+     WHERE EXISTS (SELECT FROM job j JOIN job_state s USING (job_no)
+                    WHERE j.id = d.job_id
+                      AND (j.standing = 3 OR d.taken_at < $4::int8 AND s.next_at IS NULL
+                                             AND s.live = 0 AND j.standing <> 1))
      ORDER BY d.tenant_no, d.key FOR UPDATE OF d SKIP LOCKED
 ), forgotten AS (
     DELETE FROM dedup d USING gone WHERE d.tenant_no = gone.tenant_no AND d.key = gone.key

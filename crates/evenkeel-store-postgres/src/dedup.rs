@@ -188,25 +188,29 @@ pub(crate) async fn run_instead(
 impl DedupStore for PostgresStore {
     async fn forget_dedup(
         &self,
+        before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
     ) -> Result<ForgottenDedup, StoreError> {
         let (tenant, key) =
             after.map_or((i32::MIN, Uuid::nil()), |(tenant, key)| (tenant.0, column(key)));
         self.api
-            .run((tenant, key, i64::from(limit)), |connection, args| async move {
-                let (tenant, key, limit) = &*args;
-                let sql = include_str!("../queries/forget_dedup.sql");
-                let row = connection.row(sql, &[tenant, key, limit]).await?;
-                let is_last = get::<i64>(&row, 1)? < *limit;
-                let last = match (get::<Option<i32>>(&row, 2)?, get::<Option<Uuid>>(&row, 3)?) {
-                    (Some(tenant), Some(key)) if !is_last => {
-                        Some((TenantNo(tenant), DedupKey::from_bytes(key.into_bytes())))
-                    }
-                    _ => None,
-                };
-                Ok(ForgottenDedup { forgotten: count(&row, 0)?, next: last })
-            })
+            .run(
+                (tenant, key, i64::from(limit), before.as_micros()),
+                |connection, args| async move {
+                    let (tenant, key, limit, before) = &*args;
+                    let sql = include_str!("../queries/forget_dedup.sql");
+                    let row = connection.row(sql, &[tenant, key, limit, before]).await?;
+                    let is_last = get::<i64>(&row, 1)? < *limit;
+                    let last = match (get::<Option<i32>>(&row, 2)?, get::<Option<Uuid>>(&row, 3)?) {
+                        (Some(tenant), Some(key)) if !is_last => {
+                            Some((TenantNo(tenant), DedupKey::from_bytes(key.into_bytes())))
+                        }
+                        _ => None,
+                    };
+                    Ok(ForgottenDedup { forgotten: count(&row, 0)?, next: last })
+                },
+            )
             .await
     }
 }

@@ -119,11 +119,16 @@ pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<R
 /// Keys of jobs that were deleted, among so many, and where the next look goes on.
 type Look = (Vec<(i32, Vec<u8>)>, Option<(TenantNo, DedupKey)>);
 
-fn look(db: &Connection, after: Option<(TenantNo, DedupKey)>, limit: u32) -> Answer<Look> {
+fn look(
+    db: &Connection,
+    before: Timestamp,
+    after: Option<(TenantNo, DedupKey)>,
+    limit: u32,
+) -> Answer<Look> {
     let (tenant, key) =
         after.map_or((i32::MIN, Vec::new()), |(tenant, key)| (tenant.0, key.to_bytes().into()));
     let mut statement = db.prepare_cached(include_str!("../queries/forget_dedup_look.sql"))?;
-    let mut rows = statement.query(params![tenant, key, limit])?;
+    let mut rows = statement.query(params![tenant, key, limit, before.as_micros()])?;
     let (mut gone, mut last, mut looked) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
         let (tenant, key): (i32, Vec<u8>) = (row.get("tenant_no")?, row.get("key")?);
@@ -138,11 +143,11 @@ fn look(db: &Connection, after: Option<(TenantNo, DedupKey)>, limit: u32) -> Ans
     Ok((gone, last.filter(|_| looked == limit)))
 }
 
-fn forget(connection: &Connection, gone: &[(i32, Vec<u8>)]) -> Answer<u64> {
+fn forget(connection: &Connection, before: Timestamp, gone: &[(i32, Vec<u8>)]) -> Answer<u64> {
     let mut statement = connection.prepare_cached(include_str!("../queries/forget_dedup.sql"))?;
     let mut forgotten = 0;
     for (tenant, key) in gone {
-        forgotten += statement.execute(params![tenant, key])? as u64;
+        forgotten += statement.execute(params![tenant, key, before.as_micros()])? as u64;
     }
     Ok(forgotten)
 }
@@ -151,16 +156,18 @@ fn forget(connection: &Connection, gone: &[(i32, Vec<u8>)]) -> Answer<u64> {
 impl DedupStore for SqliteStore {
     async fn forget_dedup(
         &self,
+        before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
     ) -> Result<ForgottenDedup, StoreError> {
-        let (gone, next) = self.engine_readers.read(move |db| look(db, after, limit)).await?;
+        let (gone, next) =
+            self.engine_readers.read(move |db| look(db, before, after, limit)).await?;
         if gone.is_empty() {
             return Ok(ForgottenDedup { forgotten: 0, next });
         }
         let forgotten = self
             .writer
-            .write(Batch, gone.len(), move |session| forget(session.connection(), &gone))
+            .write(Batch, gone.len(), move |session| forget(session.connection(), before, &gone))
             .await?;
         Ok(ForgottenDedup { forgotten, next })
     }

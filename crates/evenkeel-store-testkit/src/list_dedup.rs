@@ -23,7 +23,8 @@ macro_rules! __dedup_conformance {
             of_orders_in_a_batch_the_first_gets_the_key,
             a_changed_key_is_taken_and_the_old_one_let_go,
             another_executor_is_another_key,
-            keys_of_deleted_jobs_are_forgotten_in_steps,
+            a_deleted_job_leaves_no_key_behind,
+            keys_that_keep_nobody_out_are_forgotten_in_steps,
             keys_are_held_after_a_restart,
         }
         $crate::__conformance_module! { $open => dedup_runs:

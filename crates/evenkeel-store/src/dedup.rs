@@ -138,9 +138,11 @@ pub struct ForgottenDedup {
 #[async_trait]
 pub trait DedupStore: Send + Sync {
     /// Looks at up to `limit` keys of all tenants, by tenant and key, after `after`, and forgets those
-    /// whose holders were deleted.
+    /// that keep nobody out any more: of jobs that were deleted, and those taken before `before` by jobs
+    /// of which nothing is to come, waits or runs, and which are not paused.
     async fn forget_dedup(
         &self,
+        before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
     ) -> Result<ForgottenDedup, StoreError>;

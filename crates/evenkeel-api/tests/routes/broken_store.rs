@@ -205,7 +205,7 @@ broken!(DeadStore {
 });
 
 broken!(DedupStore {
-    forget_dedup(after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
+    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
 broken!(AccessStore {

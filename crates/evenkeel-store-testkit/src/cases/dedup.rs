@@ -309,34 +309,56 @@ pub async fn another_executor_is_another_key(opened: Opened) {
     made(&rig, once("a"), 3).await;
 }
 
-pub async fn keys_of_deleted_jobs_are_forgotten_in_steps(opened: Opened) {
+/// How many keys are forgotten that were taken before then, looking at two at a time, in so many steps.
+async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
+    let (mut after, mut forgotten, mut steps) = (None, 0, 0);
+    loop {
+        let step = rig.store.forget_dedup(at(before), after, 2).await.unwrap();
+        (forgotten, steps, after) = (forgotten + step.forgotten, steps + 1, step.next);
+        if after.is_none() {
+            return (forgotten, steps);
+        }
+    }
+}
+
+pub async fn a_deleted_job_leaves_no_key_behind(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let mut jobs = Vec::new();
     for n in 0..7 {
         let job = made(&rig, once(&format!("key {n}")), 0).await;
         if n % 2 == 0 {
-            jobs.push(job);
+            done(act(&rig, job, Action::Delete, 1).await);
         }
     }
-    // A key that is let go is no longer there to be forgotten, whoever had it.
-    for job in &jobs {
-        done(act(&rig, *job, Action::Delete, 1).await);
-    }
-    let (mut after, mut forgotten, mut steps) = (None, 0, 0);
-    loop {
-        let step = rig.store.forget_dedup(after, 2).await.unwrap();
-        (forgotten, steps, after) = (forgotten + step.forgotten, steps + 1, step.next);
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!((forgotten, steps), (0, 2));
+    // Three are left to look at.
+    assert_eq!(forget(&rig, 10).await, (0, 2));
     for n in 0..7 {
         let is_kept_out = kept_out(&rig, once(&format!("key {n}")), 2).await.is_some();
         assert_eq!(is_kept_out, n % 2 == 1, "key {n}");
     }
+}
+
+pub async fn keys_that_keep_nobody_out_are_forgotten_in_steps(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let mut jobs = Vec::new();
+    for n in 0..5 {
+        let job = made(&rig, with_scope(once(&format!("key {n}")), HOUR), n).await;
+        rig.run_well(job, 60).await;
+        jobs.push(job);
+    }
+    made(&rig, recurring("recurring"), 0).await;
+    let paused = made(&rig, once("paused"), 0).await;
+    done(act(&rig, paused, Action::Pause, 1).await);
+    let running = made(&rig, once("running"), 0).await;
+    rig.start(running, 60).await;
+    // Of eight, those of the first two seconds that are done.
+    assert_eq!(forget(&rig, 2).await, (2, 5));
+    for (n, job) in jobs.iter().enumerate() {
+        let newcomer = with_scope(once(&format!("key {n}")), HOUR);
+        let expected = (n >= 2).then_some(job.id);
+        assert_eq!(kept_out(&rig, newcomer, 70).await, expected, "key {n}");
+    }
     let last = DedupKey::from_bytes([u8::MAX; 16]);
-    let end = rig.store.forget_dedup(Some((rig.scope.tenant, last)), 2).await.unwrap();
+    let end = rig.store.forget_dedup(at(100), Some((rig.scope.tenant, last)), 2).await.unwrap();
     assert_eq!((end.forgotten, end.next), (0, None));
 }
 

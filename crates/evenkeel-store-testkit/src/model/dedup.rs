@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{DedupStore, ForgottenDedup, StoreError, Wanted};
+use evenkeel_store::{DedupStore, ForgottenDedup, Standing, StoreError, Wanted};
 
 use super::ModelStore;
-use super::data::{Data, count};
+use super::data::{Data, JobRow, count};
 
 /// Who took each key last, and when.
 pub(super) type Keys = BTreeMap<(TenantNo, DedupKey), (JobNo, Timestamp)>;
@@ -74,15 +74,24 @@ impl Data {
         Some(run.with_attempt(Attempt::FIRST))
     }
 
-    fn forget_dedup(&mut self, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup {
+    fn forget_dedup(
+        &mut self,
+        before: Timestamp,
+        after: Option<(TenantNo, DedupKey)>,
+        limit: u32,
+    ) -> ForgottenDedup {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = after.map_or(Unbounded, Excluded);
         let looked: Vec<_> =
             self.keys.range((from, Unbounded)).take(limit as usize).map(|(key, _)| *key).collect();
         let is_left = self.keys.len();
         for key in &looked {
-            let (no, _) = self.keys[key];
-            if self.find(no).is_none_or(super::data::JobRow::is_deleted) {
+            let (no, taken_at) = self.keys[key];
+            let is_done = |job: &JobRow| {
+                let is_idle = job.next_at.is_none() && job.live == 0;
+                taken_at < before && is_idle && job.standing != Standing::Paused
+            };
+            if self.find(no).is_none_or(|job| job.is_deleted() || is_done(job)) {
                 self.keys.remove(key);
             }
         }
@@ -95,9 +104,10 @@ impl Data {
 impl DedupStore for ModelStore {
     async fn forget_dedup(
         &self,
+        before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
     ) -> Result<ForgottenDedup, StoreError> {
-        Ok(self.lock().forget_dedup(after, limit))
+        Ok(self.lock().forget_dedup(before, after, limit))
     }
 }

@@ -81,7 +81,7 @@ straight!(DeadStore {
 });
 
 straight!(DedupStore {
-    forget_dedup(after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
+    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
 straight!(AccessStore {
