@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::definition_text;
 use super::labels::Labels;
-use super::register_keyed::{Name, Names, all_kept_out, are_keyed, decide, name_of};
+use super::register_keyed::{Fates, Name, Names, are_keyed, decide, kept_out, name_of};
 use crate::PostgresStore;
 use crate::balance::{Counts, LoadColumns};
 use crate::columns::{get, micros, slot};
@@ -89,12 +89,24 @@ async fn register_keyed(
         .api
         .run(args, |connection, args| async move {
             let (tenant, jobs, now) = &*args;
-            match all_kept_out(&connection, *tenant, jobs, *now).await? {
-                Some(answers) => Ok(answers),
-                None => connection.transaction(run_keyed(&connection, *tenant, jobs, *now)).await,
+            let fates = kept_out(&connection, *tenant, jobs, *now).await?;
+            let left = left(jobs, &fates);
+            let mut answers = Vec::new();
+            if !left.is_empty() {
+                let run = run_keyed(&connection, *tenant, &left, *now);
+                answers = connection.transaction(run).await?;
             }
+            let mut answers = answers.into_iter();
+            let answer = |fate: Option<_>| fate.or_else(|| answers.next()).ok_or(Failure::Again);
+            fates.into_iter().map(answer).collect()
         })
         .await
+}
+
+/// Those of which it is not known yet what they will be answered.
+fn left(jobs: &[NewJob], fates: &Fates) -> Vec<NewJob> {
+    let is_left = |(job, fate): (&NewJob, &Option<Registered>)| fate.is_none().then(|| job.clone());
+    jobs.iter().zip(fates).filter_map(is_left).collect()
 }
 
 async fn run_keyed(
@@ -104,8 +116,7 @@ async fn run_keyed(
     now: Option<i64>,
 ) -> Tried<Vec<Registered>> {
     let (fates, keys) = decide(connection, tenant, jobs, now).await?;
-    let is_made = |(job, fate): (&NewJob, &Option<Registered>)| fate.is_none().then(|| job.clone());
-    let jobs: Vec<NewJob> = jobs.iter().zip(&fates).filter_map(is_made).collect();
+    let jobs = left(jobs, &fates);
     let mut columns = Columns::default();
     let mut before = None;
     for job in &jobs {

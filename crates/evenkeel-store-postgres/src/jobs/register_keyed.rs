@@ -20,23 +20,22 @@ pub(super) fn are_keyed(jobs: &[NewJob]) -> bool {
 }
 
 /// Who is kept out for certain, without a lock: however many ask for what is there, they wait for
-/// nobody. `None` if that is not all of them.
-pub(super) async fn all_kept_out(
+/// nobody.
+pub(super) async fn kept_out(
     connection: &Connection,
     tenant: i32,
     jobs: &[NewJob],
     now: Option<i64>,
-) -> Tried<Option<Vec<Registered>>> {
-    let wanted = wanted(jobs, clock(connection, now).await?);
-    if wanted.iter().any(Option::is_none) {
-        return Ok(None);
-    }
+) -> Tried<Fates> {
+    let now = clock(connection, now).await?;
+    let wanted = wanted(jobs, now);
     let keys = wanted.iter().flatten().map(|wanted| wanted.key);
     let keys = Keys::look(connection, tenant, keys).await?;
-    let kept_out = wanted.iter().flatten().map(|wanted| {
-        keys.kept_out_by(wanted, wanted.after.taken_at).map(|held| Registered::Duplicate(held.job))
-    });
-    Ok(kept_out.collect())
+    let fate = |wanted: &Option<Wanted>| {
+        let held = keys.kept_out_by(wanted.as_ref()?, now)?;
+        Some(Registered::Duplicate(held.job))
+    };
+    Ok(wanted.iter().map(fate).collect())
 }
 
 /// Locks the keys that jobs want and decides which are made, one after the other. Those that are
