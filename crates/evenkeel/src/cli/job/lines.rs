@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn who_is_left_without_an_answer_is_told_from_where_on() {
         let told = vec!["  line 2: no".into()];
-        let failure = Tally { created: 7, refused: 3, told }.broken_off(5001);
+        let failure = Tally { created: 7, found: 0, refused: 3, told }.broken_off(5001);
         for words in ["line 5001 and what follows", "after 7 created", "line 2: no", "and 2 more"] {
             assert!(failure.what.contains(words), "{words}: {}", failure.what);
         }
