@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 120] = [
+const VERBS: [&str; 121] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -45,6 +45,7 @@ const VERBS: [&str; 120] = [
     "forget_audit",
     "forget_balance",
     "forget_dead",
+    "forget_dedup",
     "forget_failing",
     "forget_failures",
     "forget_pages",

@@ -70,6 +70,9 @@ pub enum ProblemType {
     /// Another job has the name and configuration.
     #[serde(rename = "/problems/name-taken")]
     NameTaken,
+    /// A job that has the same dedup_key is in the way.
+    #[serde(rename = "/problems/duplicate")]
+    Duplicate,
     /// Another API key has the name.
     #[serde(rename = "/problems/key-name-taken")]
     KeyNameTaken,
@@ -168,6 +171,7 @@ impl ProblemType {
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::KeyNameTaken
             | Self::NameTaken
+            | Self::Duplicate
             | Self::TargetTaken
             | Self::TargetInUse
             | Self::JobBusy
@@ -206,6 +210,7 @@ impl ProblemType {
             Self::RequestTimeout => "The body did not go on",
             Self::Starting => "This node is still starting",
             Self::NameTaken => "Another job has this name",
+            Self::Duplicate => "A job with this key is in the way",
             Self::KeyNameTaken => "Another API key has this name",
             Self::TargetTaken => "Another target has this number or source_id",
             Self::TargetInUse => "Jobs name this target",
@@ -425,6 +430,11 @@ impl From<CommandError> for Problem {
                 existing_id: Some(Box::new(id)),
                 field: Some("name".into()),
                 ..Self::new(ProblemType::NameTaken, detail)
+            },
+            CommandError::Duplicate { id } => Self {
+                existing_id: Some(Box::new(id)),
+                field: Some("dedup_key".into()),
+                ..Self::new(ProblemType::Duplicate, detail)
             },
             CommandError::Conflict(Conflict::Busy) => Self::new(ProblemType::JobBusy, detail),
             CommandError::NotAllowed(refusal) => Self {

@@ -140,6 +140,9 @@ pub enum Load {
         /// Each attempt has one of a thousand concurrency keys, of which ten run at once.
         #[arg(long)]
         limits: bool,
+        /// The jobs run once and have keys, so that none of them is there twice.
+        #[arg(long)]
+        dedup: bool,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

@@ -174,7 +174,9 @@ impl Registrar<'_> {
         for (answer, times) in registered.into_iter().zip(planned) {
             match answer {
                 Registered::Created { no: job, .. } => plan.busy.insert(job, times),
-                Registered::NameTaken(other) => anyhow::bail!("the name is taken by {other}"),
+                Registered::NameTaken(other) | Registered::Duplicate(other) => {
+                    anyhow::bail!("the name is taken by {other}")
+                }
             };
         }
         self.progress.inc(count);

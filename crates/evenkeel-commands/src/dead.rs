@@ -107,6 +107,7 @@ fn accepted(redriven: Redriven) -> Result<RunKey, CommandError> {
         }
         Redriven::JobGone => Err(CommandError::Conflict(Conflict::JobGone)),
         Redriven::Busy => Err(CommandError::Conflict(Conflict::Busy)),
+        Redriven::Duplicate(id) => Err(CommandError::Duplicate { id }),
         Redriven::NotAllowed(refusal) => Err(CommandError::NotAllowed(refusal)),
     }
 }

@@ -6,6 +6,7 @@ use evenkeel_core::schedule::Periodic;
 use evenkeel_core::{About, Definition, Schedule, Span};
 use serde_json::{Map, Value, json};
 
+use crate::dedup_words::DedupWords;
 use crate::retry_words::RetryWords;
 
 /// The document of a job: read by [`read_job`](crate::read_job), it is this job again. What is as
@@ -25,6 +26,9 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("url", json!(about.url));
     put("target", json!(about.target));
     put("metadata", about.metadata.clone());
+    for (field, value) in DedupWords::fields(about.dedup.as_ref()) {
+        put(field, value);
+    }
     put("schedule_time", json!(about.schedule_time));
     put("schedule", schedule_document(&definition.schedule));
     match &definition.schedule {

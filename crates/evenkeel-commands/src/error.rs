@@ -24,6 +24,15 @@ pub enum CommandError {
         /// Which one.
         id: JobId,
     },
+    /// A job of the tenant, maybe this one, has the key, and keeps it from what was asked.
+    #[error(
+        "the job {id} has the same dedup_key and is in the way; wait until it is done, or give this \
+         one another key or dedup_scope"
+    )]
+    Duplicate {
+        /// Which one.
+        id: JobId,
+    },
     /// What goes on does not allow it.
     #[error("{0}")]
     Conflict(Conflict),

@@ -6,6 +6,7 @@
 mod balance;
 mod callbacks;
 mod dead;
+mod dedup_words;
 mod describe;
 mod document;
 mod error;
@@ -34,6 +35,7 @@ pub use balance::{
 };
 pub use callbacks::{Callbacks, Ending};
 pub use dead::read_letter_ids;
+pub use dedup_words::DedupWords;
 pub use describe::describe;
 pub use document::document_of;
 pub use error::{CommandError, Conflict};
@@ -43,9 +45,9 @@ pub use feed::{EventFilter, Feed, Listening, News};
 pub use figures::{Figures, RunSearch};
 pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
-    Accepted, Ask, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit, Foreseen,
-    Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, REFUSALS_TOLD_MAX, Refusal,
-    SlotLoad, Waits, Which, condition_of,
+    Accepted, Ask, Asked, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit,
+    Foreseen, Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, Made,
+    REFUSALS_TOLD_MAX, Refusal, Registration, SlotLoad, Waits, Which, condition_of,
 };
 pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::blackout::{Blackout, LocalHours};
+use crate::dedup::Dedup;
 use crate::misfire::MisfirePolicy;
 use crate::on_failure::OnFailure;
 use crate::order::{Lane, Priority};
@@ -45,6 +46,10 @@ pub struct About {
     /// Whatever else the users keep with it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
+    /// That it is not to be there twice. Firing does not look at it, so jobs that differ in their
+    /// keys alone go on to share a definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup: Option<Dedup>,
 }
 
 /// All that firing and running a job takes. Equal definitions are shared in memory, so it holds
@@ -125,9 +130,6 @@ pub struct Definition {
     /// Names of nodes that never run it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dont_run_on_nodes: Vec<String>,
-    /// At most one waiting run has this key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dedup_key: Option<String>,
     /// At most `concurrency_limit` runs with this key go on at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
@@ -234,7 +236,6 @@ impl Definition {
             cost: None,
             prefer_window: None,
             dont_run_on_nodes: Vec::new(),
-            dedup_key: None,
             concurrency_key: None,
             concurrency_limit: None,
         }

@@ -12,6 +12,7 @@ pub mod chain;
 pub mod chance;
 pub mod condition;
 pub mod control;
+pub mod dedup;
 pub mod explain;
 pub mod fingerprint;
 pub mod history;

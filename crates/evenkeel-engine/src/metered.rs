@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::*;
@@ -197,6 +198,10 @@ metered!(DeadStore {
     forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
     list_failing(limit: u32) -> Vec<FailingJob>;
     forget_failing(jobs: &[JobNo]) -> ();
+});
+
+metered!(DedupStore {
+    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
 metered!(AccessStore {

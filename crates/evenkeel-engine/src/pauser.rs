@@ -101,7 +101,7 @@ impl Pauser {
                 // It is paused or over already, or no time of it is left.
                 Obeyed::NotFound | Obeyed::NotAllowed(_) => spared.push(job.no),
                 // Somebody was quicker: the next pass sees what became of it.
-                Obeyed::Stale(_) | Obeyed::NameTaken(_) => {}
+                Obeyed::Stale(_) | Obeyed::NameTaken(_) | Obeyed::Duplicate(_) => {}
             }
         }
         let paused = !entries.is_empty();

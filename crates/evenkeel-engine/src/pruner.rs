@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::dedup::LONGEST_WINDOW;
 use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{Prune, StoreError};
 use tracing::{info, warn};
@@ -37,6 +38,11 @@ const LETTERS_KEPT: u32 = 10_000;
 /// Dead letters forgotten in one step.
 const LETTERS_STEP: u32 = 500;
 
+/// Keys of jobs that are done are kept as long as any may count.
+const KEYS_KEPT: Span = LONGEST_WINDOW;
+/// Keys of jobs looked at in one step.
+const KEYS_STEP: u32 = 1000;
+
 /// Goes round the history again and again.
 pub struct Pruner {
     life: Arc<Incarnation>,
@@ -70,6 +76,7 @@ impl Pruner {
             self.forget_failures().await?;
             self.forget_balance().await?;
             self.forget_dead().await?;
+            self.forget_dedup().await?;
         }
         Ok(is_over)
     }
@@ -128,6 +135,19 @@ impl Pruner {
             let forgotten = store.forget_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
             metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
             if forgotten < u64::from(LETTERS_STEP) || !self.life.pause(BREATH).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets keys that keep nobody out any more.
+    async fn forget_dedup(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let before = self.life.db_now().saturating_sub(KEYS_KEPT);
+            let step = self.life.store.forget_dedup(before, after, KEYS_STEP).await?;
+            after = step.next;
+            if after.is_none() || !self.life.pause(BREATH).await {
                 return Ok(());
             }
         }

@@ -87,7 +87,7 @@ impl StaleChecker {
                     Some(job) => match self.trigger(&target, job, now).await? {
                         Triggered::Accepted(_) => pass.triggered += 1,
                         // Somebody was quicker, or the job was stopped meanwhile.
-                        Triggered::Busy => pass.busy += 1,
+                        Triggered::Busy | Triggered::Duplicate { .. } => pass.busy += 1,
                         Triggered::NotFound | Triggered::NotAllowed(_) => pass.without_job += 1,
                     },
                 }

@@ -10,16 +10,16 @@ WITH clock AS MATERIALIZED (
  RETURNING next_job - cardinality($3::uuid[]) AS first
 ), made AS (
     INSERT INTO job (id, tenant_no, name, configuration, source_id, about, definition, created_at,
-                     updated_at, executor, lane, number, target_no)
+                     updated_at, executor, lane, number, target_no, dedup_key)
     SELECT d.id, $2, d.name, d.configuration, d.source_id, d.about, d.definition,
            (SELECT now FROM clock), (SELECT now FROM clock), d.executor, d.lane,
-           (SELECT first FROM numbers) + d.nth - 1, d.target_no
+           (SELECT first FROM numbers) + d.nth - 1, d.target_no, d.dedup_key
       FROM (SELECT unnest($3::uuid[]) AS id, unnest($4::text[]) AS name,
                    unnest($5::text[]) AS configuration, unnest($6::text[]) AS source_id,
                    unnest($7::text[]) AS about, unnest($8::text[]) AS definition,
                    unnest($12::text[]) AS executor, unnest($13::int2[]) AS lane,
                    generate_subscripts($3::uuid[], 1) AS nth,
-                   unnest($17::int8[]) AS target_no) AS d
+                   unnest($17::int8[]) AS target_no, unnest($18::uuid[]) AS dedup_key) AS d
         ON CONFLICT (tenant_no, name, configuration) WHERE standing <> 3 DO NOTHING
  RETURNING job_no, id, number
 ), first_times AS MATERIALIZED (

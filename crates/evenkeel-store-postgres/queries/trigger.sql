@@ -1,12 +1,13 @@
--- The common case in one statement: the job is active and idle, so it may start whatever its policy, and the
--- number is free. Whoever opens another chain or stops the job locks its row in job_state; the
+-- The common case in one statement: the job is active and idle, so it may start whatever its policy, it
+-- has no key that another may hold, and the number is free. Whoever opens another chain or stops the job locks its row in job_state; the
 -- conditions on that row are judged again once it is free.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), opened AS (
     UPDATE job_state s SET live = s.live + 1
       FROM job j, clock c
-     WHERE j.id = $2 AND j.tenant_no = $3 AND j.standing = 0 AND s.job_no = j.job_no
+     WHERE j.id = $2 AND j.tenant_no = $3 AND j.standing = 0 AND j.dedup_key IS NULL
+       AND s.job_no = j.job_no
        AND s.live = 0 AND s.stopped_at IS NULL
        -- one NOT around them all: looked up one by one, never joined
        AND NOT (EXISTS (SELECT FROM run r

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use evenkeel_core::dedup::{DedupKey, Wish};
 use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, JobNo, Origin, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Job, Now, Page,
-    PageRequest, Redriven, Scope, StoreError, outcome_from_code, run_key_from_columns,
+    PageRequest, Redriven, Scope, StoreError, Wanted, outcome_from_code, run_key_from_columns,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -18,6 +19,7 @@ use crate::PostgresStore;
 use crate::columns::{
     KeyColumns, count, get, job_numbers, key, maybe_time, micros, sequence, time,
 };
+use crate::dedup::Keys;
 use crate::error::{Failure, Tried};
 use crate::jobs::{free_keys, get_jobs, read_clock};
 use crate::pool::Connection;
@@ -130,6 +132,14 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
     let mut jobs: HashMap<JobNo, Job> = jobs.into_iter().map(|job| (job.no, job)).collect();
+    let wanted = jobs
+        .values()
+        .filter_map(|job| Some((DedupKey::of_job(&job.about, &job.definition)?, job.id)));
+    let wanted: Vec<(DedupKey, JobId)> = wanted.collect();
+    let mut keys = match wanted.is_empty() {
+        true => None,
+        false => Some(Keys::lock(connection, args.tenant, wanted.into_iter(), args.now).await?),
+    };
     let mut answers = Vec::with_capacity(args.runs.len());
     for run in &args.runs {
         let Some(letter) = letters.get_mut(&run_of(*run)) else {
@@ -139,23 +149,43 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
         let answer = match (*letter, jobs.get_mut(&run.job_no)) {
             (Some(before), _) => Redriven::Before(before),
             (None, None) => Redriven::JobGone,
-            (None, Some(job)) => take_up(connection, *run, job, now).await?,
+            (None, Some(job)) => take_up(connection, *run, job, &mut keys, now).await?,
         };
         if let Redriven::Accepted(key) = answer {
             *letter = Some(key);
         }
         answers.push(answer);
     }
+    if let Some(keys) = keys {
+        keys.write(connection).await?;
+    }
     Ok(answers)
 }
 
 /// Lets a run begin in place of one that died, if its job allows it.
-async fn take_up(connection: &Connection, run: RunKey, job: &mut Job, now: i64) -> Tried<Redriven> {
+async fn take_up(
+    connection: &Connection,
+    run: RunKey,
+    job: &mut Job,
+    keys: &mut Option<Keys>,
+    now: i64,
+) -> Tried<Redriven> {
     if let Err(refusal) = job.facts().obey(Command::Trigger) {
         return Ok(Redriven::NotAllowed(refusal));
     }
+    let at = Timestamp::from_micros(now);
+    let wanted = Wanted::by_run(job, Wish::RunAgain, at);
+    let mut keyed = keys.as_mut().zip(wanted.as_ref());
+    if let Some((keys, wanted)) = &keyed
+        && let Some(held) = keys.kept_out_by(wanted, at)
+    {
+        return Ok(Redriven::Duplicate(held.job));
+    }
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Redriven::Busy);
+    }
+    if let Some((keys, wanted)) = &mut keyed {
+        keys.take(wanted);
     }
     let keys = free_keys(connection, Origin::Redrive, &[(&*job, 0)], now).await?;
     let key = *keys.first().ok_or(Failure::Again)?;

@@ -8,6 +8,7 @@ mod access;
 mod balance;
 mod columns;
 mod dead;
+mod dedup;
 mod elsewhere;
 mod error;
 mod events;

@@ -51,7 +51,7 @@ async fn add_jobs(store: &PostgresStore, count: u64) -> Vec<(JobId, JobNo)> {
     let made = store.register(&scope, jobs, Now::At(DUE)).await.unwrap();
     let number = |made| match made {
         Registered::Created { no, .. } => no,
-        Registered::NameTaken(id) => panic!("{id} is in the way"),
+        Registered::NameTaken(id) | Registered::Duplicate(id) => panic!("{id} is in the way"),
     };
     ids.into_iter().zip(made.into_iter().map(number)).collect()
 }

@@ -103,7 +103,9 @@ async fn register(store: &SqliteStore, tenant: TenantNo, jobs: u64) -> anyhow::R
         for registered in store.register(&scope, part.collect(), Now::At(FIRST)).await? {
             match registered {
                 Registered::Created { no: number, .. } => numbers.push(number),
-                Registered::NameTaken(_) => anyhow::bail!("these jobs have no names"),
+                Registered::NameTaken(_) | Registered::Duplicate(_) => {
+                    anyhow::bail!("these jobs have neither names nor keys")
+                }
             }
         }
     }

@@ -1,13 +1,14 @@
 //! Runs that failed for good, and jobs that too many did of.
 
 use async_trait::async_trait;
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::status::Command as Asked;
 use evenkeel_core::{JobId, JobNo, Origin, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
-    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger,
+    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger, Wanted,
     outcome_from_code, run_key_from_columns, sql_time,
 };
 use rusqlite::{Connection, Row, params};
@@ -17,7 +18,7 @@ use crate::clock::resolve;
 use crate::error::Answer;
 use crate::queue::Urgency::{Batch, Command};
 use crate::rows::{job_id, key_from, key_params};
-use crate::{jobs, trigger, watch};
+use crate::{dedup, jobs, trigger, watch};
 
 /// What goes with an end that was recorded.
 pub(crate) fn obey_hook(connection: &Connection, finish: &Finish) -> Answer<()> {
@@ -150,9 +151,14 @@ fn redrive(
     if let Err(refusal) = job.facts().obey(Asked::Trigger) {
         return Ok(Redriven::NotAllowed(refusal));
     }
+    let wanted = Wanted::by_run(&job, Wish::RunAgain, now);
+    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+        return Ok(Redriven::Duplicate(holder.id));
+    }
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Redriven::Busy);
     }
+    dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
     let key =
         trigger::begin(connection, &job, Origin::Redrive, Trigger { n: 0, priority: None }, now)?;
     watch::touch(connection, job.no)?;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Job, NewJob, Now, Registered};
+use evenkeel_store::{Job, NewJob, Now, Registered, Wanted};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::balance::{Counted, Counts};
 use crate::clock::resolve;
 use crate::error::Answer;
-use crate::labels;
 use crate::rows::{job_from, job_id, json, micros};
+use crate::{dedup, labels};
 
 pub(crate) fn register(
     connection: &Connection,
@@ -26,11 +26,17 @@ pub(crate) fn register(
     let first = next_number(connection, tenant)?;
     let mut number = first;
     for (job, load) in jobs.iter().zip(loads) {
+        let wanted = Wanted::by_new(job, now);
+        if let Some(other) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+            answers.push(Registered::Duplicate(other.id));
+            continue;
+        }
         answers.push(match find_namesake(connection, tenant, &job.about, JobNo(0))? {
             Some(other) => Registered::NameTaken(other),
             None => {
                 let counted = counts.add(tenant, load.as_ref());
                 let no = register_one(connection, tenant, job, number, counted, now)?;
+                dedup::take(connection, tenant, wanted.as_ref(), no, now)?;
                 number += 1;
                 Registered::Created { no, number: number - 1 }
             }

@@ -9,6 +9,7 @@ mod access;
 mod balance;
 mod clock;
 mod dead;
+mod dedup;
 mod depths;
 mod ends;
 mod error;

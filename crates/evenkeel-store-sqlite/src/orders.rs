@@ -4,7 +4,7 @@ use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{Origin, RunKey, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing, Trigger};
+use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing, Trigger, Wanted};
 use rusqlite::{Connection, params};
 
 use crate::balance::Counts;
@@ -13,7 +13,7 @@ use crate::ends::{ask_to_end, find_running, withdraw};
 use crate::error::Answer;
 use crate::jobs::{find_namesake, get, tell_scheduler};
 use crate::rows::{json, micros};
-use crate::{dead, labels, openings, trigger, watch};
+use crate::{dead, dedup, labels, openings, trigger, watch};
 
 /// By how much the tenant's counts change.
 #[derive(Default)]
@@ -83,6 +83,12 @@ fn order_one(
     {
         return Ok(Obeyed::NameTaken(other));
     }
+    let wanted = Wanted::by_order(order, &job, now);
+    if let Some(other) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+        return Ok(Obeyed::Duplicate(other.id));
+    }
+    dedup::let_go(connection, tenant, Wanted::let_go(order, &job), job.no)?;
+    dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
     counted.change(job.standing, effect.standing);
     stand(connection, &job, &order.action, effect, now)?;
     let run = act(connection, &job, &order.action, now)?;

@@ -1,14 +1,15 @@
 //! Runs that somebody asks for.
 
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, JobNo, Origin, RunKey, Sequence, Shard, Span, TenantNo, Timestamp};
-use evenkeel_store::{Job, Now, StoreError, Trigger, Triggered};
+use evenkeel_store::{Job, Now, StoreError, Trigger, Triggered, Wanted};
 use rusqlite::{Connection, params};
 
 use crate::clock::resolve;
 use crate::error::Answer;
-use crate::{jobs, watch};
+use crate::{dedup, jobs, watch};
 
 pub(crate) fn trigger(
     connection: &Connection,
@@ -21,10 +22,17 @@ pub(crate) fn trigger(
     if let Err(refusal) = job.facts().obey(Command::Trigger) {
         return Ok(Triggered::NotAllowed(refusal));
     }
+    let now = resolve(now);
+    let wanted = Wanted::by_run(&job, Wish::Run, now);
+    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
+        let run = dedup::run_instead(connection, holder.no)?;
+        return Ok(Triggered::Duplicate { job: holder.id, run });
+    }
     if !job.definition.overlap.may_start(job.live) {
         return Ok(Triggered::Busy);
     }
-    let key = begin(connection, &job, Origin::Trigger, ask, resolve(now))?;
+    dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
+    let key = begin(connection, &job, Origin::Trigger, ask, now)?;
     watch::touch(connection, job.no)?;
     Ok(Triggered::Accepted(key))
 }

@@ -18,6 +18,7 @@ mod list_balance;
 mod list_changes;
 mod list_control;
 mod list_dead;
+mod list_dedup;
 mod list_events;
 mod list_limits;
 mod list_lists;

@@ -423,6 +423,7 @@ macro_rules! store_conformance {
         $crate::__target_conformance! { $open }
         $crate::__dead_conformance! { $open }
         $crate::__limit_conformance! { $open }
+        $crate::__dedup_conformance! { $open }
     };
 }
 

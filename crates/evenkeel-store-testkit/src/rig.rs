@@ -130,7 +130,7 @@ impl Rig {
             .zip(registered)
             .map(|(id, answer)| match answer {
                 Registered::Created { no, .. } => Known { no, id },
-                Registered::NameTaken(by) => panic!("name taken by {by}"),
+                Registered::NameTaken(by) | Registered::Duplicate(by) => panic!("it is {by}"),
             })
             .collect()
     }

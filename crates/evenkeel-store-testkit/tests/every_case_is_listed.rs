@@ -13,6 +13,7 @@ fn every_case_is_in_the_list_once() {
         "list_changes.rs",
         "list_control.rs",
         "list_dead.rs",
+        "list_dedup.rs",
         "list_events.rs",
         "list_limits.rs",
         "list_lists.rs",

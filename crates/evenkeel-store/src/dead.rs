@@ -75,6 +75,8 @@ pub enum Redriven {
     Busy,
     /// The job's state does not allow it.
     NotAllowed(NotAllowed),
+    /// The holder of the job's key, itself or another, keeps it from running.
+    Duplicate(JobId),
 }
 
 /// A job of which as many runs have failed in a row as it wants to be paused after.

@@ -126,6 +126,8 @@ pub enum Registered {
     },
     /// This job of the tenant has the same name and configuration.
     NameTaken(JobId),
+    /// This job of the tenant has the same key, and keeps it from being there.
+    Duplicate(JobId),
 }
 
 /// A change of a job. What is `None` stays.
@@ -160,6 +162,14 @@ pub enum Triggered {
     Busy,
     /// The job's state does not allow it.
     NotAllowed(NotAllowed),
+    /// The holder of the job's key, itself or another, keeps it from running.
+    Duplicate {
+        /// Who has the key.
+        job: JobId,
+        /// What is there of it instead: what waits, else what runs, else its next time, else its last
+        /// run. A paused job may have none of these.
+        run: Option<RunKey>,
+    },
 }
 
 /// How many jobs have their next time in a slot.
@@ -179,6 +189,10 @@ pub trait JobStore: Send + Sync {
     ///
     /// Each gets a number of its own within the tenant: those of a batch rise in its order, and
     /// whatever is registered later has a higher one. Numbers may be left out.
+    ///
+    /// A job with a [key](evenkeel_core::dedup) that a stored job or an earlier one of the batch
+    /// [keeps out](evenkeel_core::dedup::DedupScope::keeps_out) is left out, too; that is told before
+    /// a name that is taken. Else it holds the key from here on.
     ///
     /// The store tells the scheduler about jobs that are due before the end of the next slot.
     async fn register(
@@ -207,7 +221,9 @@ pub trait JobStore: Send + Sync {
     /// end that comes at the same time. Every order that is obeyed raises the job's generation. Another
     /// priority reaches what waits in the queue, but not what was given one of its own, and takes
     /// nothing of what was waited. One that makes a job stand otherwise forgets how many of its runs
-    /// have [failed in a row](crate::DeadStore::list_failing).
+    /// have [failed in a row](crate::DeadStore::list_failing). One that lets a job with a
+    /// [key](evenkeel_core::dedup) begin or go on, or gives it another key, takes that key, unless its
+    /// holder keeps it out; a key that a job has no more is let go.
     async fn order(
         &self,
         scope: &Scope,
@@ -260,7 +276,8 @@ pub trait JobStore: Send + Sync {
     /// Asks for a run now, beside the schedule, whose rhythm it does not disturb. The chain is
     /// live from here on, and has the priority that was asked for to its end, whatever becomes of
     /// its job's. A paused job runs, too, but not for the moment of its pause: then the run is for
-    /// the one after.
+    /// the one after. A job with a [key](evenkeel_core::dedup) takes it, unless its holder, which
+    /// may be the job itself, keeps it from running.
     async fn trigger(
         &self,
         scope: &Scope,

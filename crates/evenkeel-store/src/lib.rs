@@ -11,6 +11,7 @@
 mod access;
 mod balance;
 mod dead;
+mod dedup;
 mod error;
 mod event_ring;
 mod events;
@@ -50,6 +51,7 @@ pub use dead::{
     DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, LETTER_ERROR_MAX, LETTERS_MAX,
     Redriven,
 };
+pub use dedup::{DedupStore, ForgottenDedup, Wanted};
 pub use error::{Cause, StoreError};
 pub use evenkeel_core::status::Standing;
 pub use event_ring::EventRing;
@@ -148,6 +150,7 @@ pub trait Store:
     + TargetStore
     + DeadStore
     + LimitStore
+    + DedupStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

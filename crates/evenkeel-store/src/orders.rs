@@ -89,7 +89,7 @@ impl Action {
 }
 
 /// What became of an order. A state that does not allow it is told before another generation, and
-/// that before a name that is taken.
+/// that before a name that is taken, and that before a key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Obeyed {
     /// It was done.
@@ -103,6 +103,8 @@ pub enum Obeyed {
     Stale(Box<Job>),
     /// Another job of the tenant has the name.
     NameTaken(JobId),
+    /// This job of the tenant has the key, and keeps it from what was asked.
+    Duplicate(JobId),
 }
 
 /// What an order did.

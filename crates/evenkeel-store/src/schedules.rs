@@ -138,7 +138,7 @@ impl Ticket {
             lane: definition.lane,
             priority,
             should_start_by,
-            dedup_key: definition.dedup_key.clone(),
+            dedup_key: None,
             limit: definition.key_limit(),
         }
     }

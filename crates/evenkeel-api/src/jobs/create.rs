@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
+use evenkeel_commands::Made;
 
 use super::{JobDocument, JobView};
 use crate::auth::Caller;
@@ -34,9 +35,17 @@ use crate::state::App;
             "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",
             "schedule_enabled": false,
         }))),
+        ("Crawl now, unless that waits already" = (value = json!({
+            "source_id": "news-site", "source_name": "example.com", "url": "https://example.com",
+            "schedule_enabled": false, "unique": true, "dedup_scope": "pending_or_running",
+        }))),
     )),
     responses(
         (status = 201, description = "The job", body = JobView,
+         headers(("Location" = String, description = "Where it is"),
+                 ("ETag" = String, description = "Names this version of the job"))),
+        (status = 200, description = "The job that has the same dedup_key; nothing was created, and \
+         `deduplicated` is true", body = JobView,
          headers(("Location" = String, description = "Where it is"),
                  ("ETag" = String, description = "Names this version of the job"))),
         (status = 409, description = "Another job has the name", body = Problem,
@@ -54,10 +63,11 @@ pub(crate) async fn create(
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    let job = app.jobs.create(&caller.scope, &document).await?;
+    let Made { job, now, deduplicated } = app.jobs.create_or_find(&caller.scope, &document).await?;
     let place = HeaderValue::try_from(format!("/api/v1/jobs/{}", job.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/v1/jobs"));
     let headers = [(header::LOCATION, place), (header::ETAG, etag(job.generation))];
-    let now = job.created_at;
-    Ok((StatusCode::CREATED, headers, Json(JobView::new(job, now))))
+    let is_there = deduplicated == Some(true);
+    let status = if is_there { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, headers, Json(JobView { deduplicated, ..JobView::new(job, now) })))
 }

@@ -187,6 +187,22 @@ pub struct JobDocument {
     /// How many; only with a `concurrency_key`.
     #[schema(minimum = 1, maximum = 10_000, default = 1)]
     pub concurrency_limit: Option<u32>,
+    /// Not to be there twice: if a job with the same key, executor and tenant is, that one is the
+    /// answer. Without a `dedup_key`, the key is what the job is about: its `target`, else its
+    /// `source_id`, else its `url`.
+    #[schema(default = false)]
+    pub unique: Option<bool>,
+    /// The same, with this key.
+    #[schema(min_length = 1, max_length = 255)]
+    pub dedup_key: Option<String>,
+    /// Which job with the key counts: one that has something to come or waiting (`pending`), or that
+    /// runs as well (`pending_or_running`), or any that was created or triggered within
+    /// `dedup_window_seconds` (`window`).
+    #[schema(default = "pending", pattern = "^(pending|pending_or_running|window)$")]
+    pub dedup_scope: Option<String>,
+    /// How long ago, if it is a `window`.
+    #[schema(minimum = 1, maximum = 31_536_000)]
+    pub dedup_window_seconds: Option<u64>,
 }
 
 /// What is done when a run has failed and is not tried again.

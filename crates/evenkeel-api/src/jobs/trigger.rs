@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use evenkeel_commands::read_trigger;
+use evenkeel_commands::{Accepted, Asked, read_trigger};
 use evenkeel_core::{JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,18 +18,22 @@ use crate::state::App;
 /// A run that will start as soon as there is room.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TriggeredView {
-    /// The run.
-    #[schema(value_type = uuid::Uuid)]
-    pub run_id: RunId,
+    /// The run. None if a paused job has the key of this one, and no run to show.
+    #[schema(value_type = Option<uuid::Uuid>)]
+    pub run_id: Option<RunId>,
     /// Its first execution.
-    #[schema(value_type = uuid::Uuid)]
-    pub execution_id: RunId,
+    #[schema(value_type = Option<uuid::Uuid>)]
+    pub execution_id: Option<RunId>,
     /// Its job.
     #[schema(value_type = uuid::Uuid)]
     pub job_id: JobId,
     /// When it was asked for.
-    #[schema(value_type = String, format = DateTime)]
-    pub scheduled_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub scheduled_at: Option<Timestamp>,
+    /// The run was there already, and nothing was begun. It may be of another job, which has the same
+    /// `dedup_key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deduplicated: Option<bool>,
 }
 
 /// What a run that is asked for is to be like.
@@ -52,6 +56,8 @@ pub struct TriggerDocument {
     request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
     responses(
         (status = 202, description = "It will run", body = TriggeredView),
+        (status = 200, description = "The job has a `dedup_key`, and this run is there already",
+         body = TriggeredView),
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
         (status = 409, description = "It is busy, or its state does not allow it", body = Problem,
@@ -72,12 +78,17 @@ pub(crate) async fn trigger(
     params.finish()?;
     let priority = read_trigger(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
-    let accepted = app.jobs.trigger(&caller.scope, read_id(&id)?, priority).await?;
-    let view = TriggeredView {
-        run_id: accepted.key.run_id(),
-        execution_id: accepted.key.execution_id(),
-        job_id: accepted.job,
-        scheduled_at: accepted.key.scheduled_at,
+    let asked = app.jobs.trigger_or_find(&caller.scope, read_id(&id)?, priority).await?;
+    let (status, job_id, key, deduplicated) = match asked {
+        Asked::New(Accepted { job, key }) => (StatusCode::ACCEPTED, job, Some(key), None),
+        Asked::There { job, key } => (StatusCode::OK, job, key, Some(true)),
     };
-    Ok((StatusCode::ACCEPTED, Json(view)))
+    let view = TriggeredView {
+        run_id: key.map(|key| key.run_id()),
+        execution_id: key.map(|key| key.execution_id()),
+        job_id,
+        scheduled_at: key.map(|key| key.scheduled_at),
+        deduplicated,
+    };
+    Ok((status, Json(view)))
 }

@@ -1,6 +1,6 @@
 //! A job as people see it.
 
-use evenkeel_commands::{RetryWords, condition_of};
+use evenkeel_commands::{DedupWords, RetryWords, condition_of};
 use evenkeel_core::job::{OnExhausted, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::on_failure::OnFailure;
@@ -263,6 +263,17 @@ pub struct JobView {
     /// Whatever else is kept with it.
     #[schema(value_type = Object)]
     pub metadata: Value,
+    /// Is it not to be there twice?
+    pub unique: bool,
+    /// What tells it from others of its executor, if it is not.
+    pub dedup_key: Option<String>,
+    /// Who keeps another one out: `pending`, `pending_or_running` or `window`.
+    pub dedup_scope: Option<&'static str>,
+    /// How long, if it is a `window`.
+    pub dedup_window_seconds: Option<u64>,
+    /// In the answer to a new job that is not to be there twice: was it there already?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deduplicated: Option<bool>,
 }
 
 impl JobView {
@@ -275,6 +286,7 @@ impl JobView {
         let (interval_minutes, interval_type) = other.interval.unzip();
         let retry = RetryWords::of(&definition.retry);
         let concurrency = definition.key_limit().map(|limit| limit.most);
+        let dedup = DedupWords::of(about.dedup.as_ref());
         Self {
             id: job.id,
             number: job.number,
@@ -366,6 +378,11 @@ impl JobView {
             created_at: job.created_at,
             updated_at: job.updated_at,
             metadata: object(about.metadata),
+            unique: dedup.unique,
+            dedup_key: dedup.key,
+            dedup_scope: dedup.scope,
+            dedup_window_seconds: dedup.window_seconds,
+            deduplicated: None,
         }
     }
 

@@ -14,6 +14,7 @@ mod concurrency;
 mod conditions;
 mod control;
 mod dead_letters;
+mod dedup;
 mod events;
 mod executions;
 mod figures;

@@ -211,7 +211,7 @@ async fn the_fields_of_a_preview_are_the_documented_ones() {
 #[tokio::test]
 async fn what_is_answered_is_what_is_documented() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"interval_minutes": 1, "dedup_key": "one"})).await;
     let key = world.rig.run_well(world.known(&job).await, 60).await;
     let execution = world.get(&format!("/api/v1/executions/{}", key.run_id())).await.expect(200);
     let of_job = |what: &str| format!("/api/v1/jobs/{}/{what}", job["id"].as_str().unwrap());

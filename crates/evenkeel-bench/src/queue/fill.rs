@@ -3,8 +3,9 @@
 use anyhow::{Context, ensure};
 use evenkeel_core::aging::Aging;
 use evenkeel_core::chance::Chance;
+use evenkeel_core::dedup::{Dedup, DedupScope};
 use evenkeel_core::order::Priority;
-use evenkeel_core::schedule::{Interval, Schedule};
+use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
 use evenkeel_store::{
     DueJob, Fire, FireResult, NewJob, Now, Registered, Scope, Start, Store, Ticket, Waited,
@@ -30,6 +31,8 @@ pub(super) struct Filling<'a> {
     pub(super) progress: &'a ProgressBar,
     /// Are they under limits?
     pub(super) limits: bool,
+    /// Jobs run once and have keys.
+    pub(super) dedup: bool,
 }
 
 impl Filling<'_> {
@@ -58,7 +61,7 @@ impl Filling<'_> {
             let registered = self.store.register(&self.scope, jobs, Now::At(now)).await?;
             numbers.extend(registered.iter().filter_map(|answer| match answer {
                 Registered::Created { no, .. } => Some(*no),
-                Registered::NameTaken(_) => None,
+                Registered::NameTaken(_) | Registered::Duplicate(_) => None,
             }));
             self.progress.inc(batch);
         }
@@ -68,15 +71,26 @@ impl Filling<'_> {
     fn job(&self, first: Timestamp) -> anyhow::Result<NewJob> {
         let interval = Interval::new(EVERY, None)?.with_tolerance(Some(CENTURY));
         let key = self.limits.then(|| format!("key {}", self.chance.bits() % KEYS));
+        let once = Once { at: Some(first), tolerance: Some(CENTURY) };
+        let schedule = match self.dedup {
+            false => Schedule::Interval(interval),
+            true => Schedule::Once(once),
+        };
         let definition = Definition {
             priority: Priority::try_from((self.chance.bits() % 101) as u8)?,
             misfire_after: CENTURY,
             concurrency_key: key,
             concurrency_limit: self.limits.then_some(LIMIT),
-            ..Definition::noop(Schedule::Interval(interval))
+            ..Definition::noop(schedule)
         };
         let id = JobId::new(first, self.chance.ten_bytes());
-        Ok(NewJob { id, about: About::default(), definition, next_at: Some(first) })
+        let dedup = self.dedup.then(|| Dedup {
+            key: format!("https://example.com/{id}"),
+            by_target: false,
+            scope: DedupScope::Pending,
+        });
+        let about = About { dedup, ..About::default() };
+        Ok(NewJob { id, about, definition, next_at: Some(first) })
     }
 }
 
@@ -84,7 +98,7 @@ impl Filling<'_> {
 fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
     let definition: Definition = serde_json::from_str(&job.definition)?;
     let due = job.next_at.context("a job has no next time")?;
-    let next = due.saturating_add(EVERY);
+    let next = definition.schedule.recurs().then(|| due.saturating_add(EVERY));
     let waited = Waited { since: due, priority: None, aging: &Aging::default() };
     let deadline = due.saturating_add(CENTURY);
     let ticket = Ticket::new(&definition, deadline, Span::ZERO, now, waited);
@@ -97,6 +111,6 @@ fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
         idle_only: false,
         skip: None,
         start: Some((due, Start::Queued(ticket))),
-        next_at: Some(next),
+        next_at: next,
     })
 }

@@ -46,6 +46,8 @@ pub(crate) struct Amounts {
     pub(crate) seconds: u64,
     /// Are they under limits?
     pub(crate) limits: bool,
+    /// With keys.
+    pub(crate) dedup: bool,
 }
 
 /// Measures.
@@ -64,6 +66,7 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         node,
         progress: &progress,
         limits: amounts.limits,
+        dedup: amounts.dedup,
     };
     let mut jobs = filling.register(amounts.jobs).await?.into_iter();
     let pending = usize::try_from(amounts.pending)?;
@@ -104,6 +107,7 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         claims_per_second: claimed as f64 / took.as_secs_f64().max(0.001),
         first_in_order: first.len(),
         kept: None,
+        dedup: amounts.dedup,
     })
 }
 

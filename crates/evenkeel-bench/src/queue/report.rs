@@ -27,6 +27,8 @@ pub struct QueueReport {
     pub first_in_order: usize,
     /// Where the store was kept, if it was.
     pub kept: Option<String>,
+    /// Jobs had keys.
+    pub dedup: bool,
 }
 
 impl QueueReport {
@@ -37,6 +39,7 @@ impl QueueReport {
             format!("durability       {}", self.durability),
             format!("jobs             {}", self.jobs),
             format!("pending          {}", self.pending),
+            format!("keys             {}", if self.dedup { "one for each job" } else { "none" }),
             format!("tasks            {}", self.tasks),
             format!(
                 "limits           {}",

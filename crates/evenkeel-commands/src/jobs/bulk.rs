@@ -14,6 +14,15 @@ use crate::{CommandError, Fault, JobSpec, read_job};
 /// those that share one are counted together: the more jobs, the less of that.
 pub const BULK_BATCH: usize = 2500;
 
+/// A job that was asked for among many.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Registration {
+    /// Its id.
+    pub id: JobId,
+    /// It was there already; `None` if nobody wanted that looked at.
+    pub deduplicated: Option<bool>,
+}
+
 impl Jobs {
     /// Reads the document of a new job.
     pub fn read(&self, scope: &Scope, document: &Value) -> Result<JobSpec, Vec<Fault>> {
@@ -26,9 +35,9 @@ impl Jobs {
         &self,
         scope: &Scope,
         specs: Vec<JobSpec>,
-    ) -> Result<Vec<Result<JobId, CommandError>>, StoreError> {
+    ) -> Result<Vec<Result<Registration, CommandError>>, StoreError> {
         let now = self.store.now().await?;
-        let mut answers: Vec<Result<JobId, CommandError>> = Vec::with_capacity(specs.len());
+        let mut answers: Vec<Result<Registration, CommandError>> = Vec::with_capacity(specs.len());
         let mut jobs: Vec<NewJob> = Vec::with_capacity(specs.len());
         let placing = self.balance.placing(scope, now, Occasion::New).await?;
         let mut placing = placing.in_bulk(true);
@@ -39,9 +48,9 @@ impl Jobs {
             let choose = |job: &_, after| placing.first(id, job, after);
             let job = aimed.and_then(|()| settled(spec, id, now, choose));
             answers.push(job.map(|job| {
-                let id = job.id;
+                let deduplicated = job.about.dedup.is_some().then_some(false);
                 jobs.push(job);
-                id
+                Registration { id, deduplicated }
             }));
         }
         if jobs.is_empty() {
@@ -51,9 +60,7 @@ impl Jobs {
         match self.store.register(scope, jobs.clone(), Now::At(now)).await {
             Ok(registered) => {
                 for (answer, registered) in made.zip(registered) {
-                    if let Registered::NameTaken(id) = registered {
-                        *answer = Err(CommandError::NameTaken { id });
-                    }
+                    settle(answer, Some(registered));
                 }
             }
             // One of them may have spoilt it for the others.
@@ -68,9 +75,7 @@ impl Jobs {
                     }
                     match self.store.register(scope, vec![job], Now::At(now)).await {
                         Ok(registered) => {
-                            if let Some(Registered::NameTaken(id)) = registered.first() {
-                                *answer = Err(CommandError::NameTaken { id: *id });
-                            }
+                            settle(answer, registered.first().copied());
                         }
                         Err(error) => {
                             is_out = error.is_outage();
@@ -81,10 +86,25 @@ impl Jobs {
             }
             Err(error) => return Err(error),
         }
-        let made = answers.iter().filter_map(|answer| answer.as_ref().ok().copied());
+        let known = answers.iter().filter_map(|answer| answer.as_ref().ok());
+        let (old, new): (Vec<&Registration>, Vec<&Registration>) =
+            known.partition(|one| one.deduplicated == Some(true));
+        metrics::counter!("evenkeel_deduplicated_total").increment(old.len() as u64);
+        let made = new.into_iter().map(|one| one.id);
         made.clone().for_each(|id| placing.keep(id));
         self.announce(Signal::Jobs).await;
         tell_at(&*self.store, scope, EventKind::JobCreated, made, now);
         Ok(answers)
+    }
+}
+
+/// What became of a job, told in place of what was hoped.
+fn settle(answer: &mut Result<Registration, CommandError>, registered: Option<Registered>) {
+    match registered {
+        Some(Registered::NameTaken(id)) => *answer = Err(CommandError::NameTaken { id }),
+        Some(Registered::Duplicate(id)) => {
+            *answer = Ok(Registration { id, deduplicated: Some(true) });
+        }
+        Some(Registered::Created { .. }) | None => {}
     }
 }

@@ -8,7 +8,7 @@ use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Trig
 use serde_json::Value;
 
 use super::Jobs;
-use super::create::settled;
+use super::create::{Made, settled};
 use crate::balance::{Occasion, is_chosen};
 use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
 
@@ -19,6 +19,8 @@ pub enum Created {
     New(JobId),
     /// Another job has its name and configuration: this one.
     NameTaken(JobId),
+    /// It is there already, as this one.
+    Duplicate(JobId),
 }
 
 /// A run that was asked for.
@@ -30,10 +32,33 @@ pub struct Accepted {
     pub key: RunKey,
 }
 
+/// What became of a run that was asked for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// It will run.
+    New(Accepted),
+    /// There is one already, of this job or of another with the same key.
+    There {
+        /// Whose it is.
+        job: JobId,
+        /// The key of its first attempt; a paused job may have none to show.
+        key: Option<RunKey>,
+    },
+}
+
 impl Jobs {
     /// Creates the job that `document` describes, in one transaction with all others that are
-    /// created at the time. Answers with the job as it was then.
+    /// created at the time. Answers with the job as it was then, or with the one that has its key.
     pub async fn create(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
+        self.create_or_find(scope, document).await.map(|made| made.job)
+    }
+
+    /// The same, and says whether it was there before.
+    pub async fn create_or_find(
+        &self,
+        scope: &Scope,
+        document: &Value,
+    ) -> Result<Made, CommandError> {
         let mut spec =
             read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
         let targets = self.targets_of(scope, [&spec.about]).await?;
@@ -66,11 +91,12 @@ impl Jobs {
         let created = registered.into_iter().zip(ids).map(|(registered, id)| match registered {
             Registered::Created { .. } => Created::New(id),
             Registered::NameTaken(other) => Created::NameTaken(other),
+            Registered::Duplicate(other) => Created::Duplicate(other),
         });
         let created: Vec<Created> = created.collect();
         let new = created.iter().filter_map(|created| match created {
             Created::New(id) => Some(*id),
-            Created::NameTaken(_) => None,
+            Created::NameTaken(_) | Created::Duplicate(_) => None,
         });
         new.clone().for_each(|id| placing.keep(id));
         self.tell(scope, EventKind::JobCreated, &new.collect::<Vec<_>>()).await;
@@ -84,13 +110,30 @@ impl Jobs {
         id: JobId,
         priority: Option<Priority>,
     ) -> Result<Accepted, CommandError> {
+        match self.trigger_or_find(scope, id, priority).await? {
+            Asked::New(accepted) => Ok(accepted),
+            Asked::There { job, .. } => Err(CommandError::Duplicate { id: job }),
+        }
+    }
+
+    /// The same, but that a run that is there already will do.
+    pub async fn trigger_or_find(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        priority: Option<Priority>,
+    ) -> Result<Asked, CommandError> {
         // Only the low bits count; they tell triggers of one microsecond apart.
         let n = self.chance.bits() as u32;
         match self.store.trigger(scope, id, Trigger { n, priority }, Now::Database).await? {
             Triggered::Accepted(key) => {
                 self.announce(Signal::Jobs).await;
                 self.tell_requested(scope, id, key).await;
-                Ok(Accepted { job: id, key })
+                Ok(Asked::New(Accepted { job: id, key }))
+            }
+            Triggered::Duplicate { job, run } => {
+                metrics::counter!("evenkeel_deduplicated_total").increment(1);
+                Ok(Asked::There { job, key: run })
             }
             Triggered::NotFound => Err(CommandError::NotFound),
             Triggered::Busy => Err(CommandError::Conflict(Conflict::Busy)),

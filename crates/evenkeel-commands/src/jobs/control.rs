@@ -108,6 +108,7 @@ impl Jobs {
             Some(Obeyed::NotAllowed(refusal)) => Err(CommandError::NotAllowed(refusal)),
             Some(Obeyed::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
             Some(Obeyed::NameTaken(id)) => Err(CommandError::NameTaken { id }),
+            Some(Obeyed::Duplicate(id)) => Err(CommandError::Duplicate { id }),
             Some(Obeyed::NotFound) | None => Err(CommandError::NotFound),
         }
     }

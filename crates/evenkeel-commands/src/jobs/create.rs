@@ -22,14 +22,25 @@ use crate::{CommandError, JobSpec};
 /// Jobs in one transaction at most: more would keep the first ones waiting.
 const TOGETHER_MAX: usize = 500;
 
-/// A job that was created, as it was then.
-type Made = Result<Job, CommandError>;
+/// A job that was asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Made {
+    /// As it is now.
+    pub job: Job,
+    /// The moment of that.
+    pub now: Timestamp,
+    /// It was there already; `None` if nobody wanted that looked at.
+    pub deduplicated: Option<bool>,
+}
+
+/// What whoever waits is told.
+type Answer = Result<Made, CommandError>;
 
 /// Somebody who waits for a job.
 struct Wish {
     scope: Scope,
     spec: JobSpec,
-    reply: oneshot::Sender<Made>,
+    reply: oneshot::Sender<Answer>,
 }
 
 #[derive(Default)]
@@ -57,7 +68,7 @@ impl Creator {
     }
 
     /// Creates a job. Once asked for, it is created even if nobody waits for the answer.
-    pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> Made {
+    pub(super) async fn create(self: &Arc<Self>, scope: &Scope, spec: JobSpec) -> Answer {
         let (reply, answer) = oneshot::channel();
         let is_first = {
             let mut waiting = self.lock();
@@ -121,7 +132,7 @@ impl Creator {
         match self.store.register(&scope, jobs.clone(), Now::At(now)).await {
             Ok(answers) => {
                 for ((job, reply), answer) in jobs.into_iter().zip(replies).zip(answers) {
-                    let made = made(job, answer, scope.tenant, now);
+                    let made = self.made(&scope, job, answer, now).await;
                     self.reply(&scope, reply, made, now, &mut placing);
                 }
             }
@@ -145,25 +156,61 @@ impl Creator {
     fn reply(
         &self,
         scope: &Scope,
-        reply: oneshot::Sender<Made>,
-        made: Made,
+        reply: oneshot::Sender<Answer>,
+        made: Answer,
         now: Timestamp,
         placing: &mut Placing,
     ) {
-        let id = made.as_ref().ok().map(|job| job.id);
+        let is_new = |made: &&Made| made.deduplicated != Some(true);
+        let id = made.as_ref().ok().filter(is_new).map(|made| made.job.id);
         id.into_iter().for_each(|id| placing.keep(id));
         tell_at(&*self.store, scope, EventKind::JobCreated, id.into_iter(), now);
         let _ = reply.send(made);
     }
 
-    async fn make_alone(&self, scope: &Scope, job: NewJob, now: Timestamp) -> Made {
+    async fn make_alone(&self, scope: &Scope, job: NewJob, now: Timestamp) -> Answer {
         let answers = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
         match answers.into_iter().next() {
-            Some(answer) => made(job, answer, scope.tenant, now),
+            Some(answer) => self.made(scope, job, answer, now).await,
             None => Err(given_up("the store gave no answer").into()),
         }
     }
+
+    /// The job as it is in the store now that it was registered at `now`: nothing has become of a new
+    /// one, so nobody needs to look. One that is there already is looked at; should it be gone by then,
+    /// the other is registered after all.
+    async fn made(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        mut answer: Registered,
+        now: Timestamp,
+    ) -> Answer {
+        for _ in 0..TRIES {
+            match answer {
+                Registered::Created { no, number } => {
+                    let deduplicated = job.about.dedup.is_some().then_some(false);
+                    let job = new_job(job, (no, number), scope.tenant, now);
+                    return Ok(Made { job, now, deduplicated });
+                }
+                Registered::NameTaken(id) => return Err(CommandError::NameTaken { id }),
+                Registered::Duplicate(id) => {
+                    if let Some((job, now)) = self.store.get_with_now(scope, id).await? {
+                        metrics::counter!("evenkeel_deduplicated_total").increment(1);
+                        return Ok(Made { job, now, deduplicated: Some(true) });
+                    }
+                }
+            }
+            let again = self.store.register(scope, vec![job.clone()], Now::At(now)).await?;
+            answer =
+                again.into_iter().next().ok_or_else(|| given_up("the store gave no answer"))?;
+        }
+        Err(given_up("others with its dedup_key came and went").into())
+    }
 }
+
+/// So often a job is registered because the one in its place was gone when it was looked at.
+const TRIES: usize = 5;
 
 /// If serving ends by a panic, whoever waits is told, and the next one begins anew.
 struct Serving<'a>(&'a Creator);
@@ -190,15 +237,6 @@ pub(crate) fn settled(
     match choose(&definition, now) {
         Some(next_at) => Ok(NewJob { id, about, definition, next_at: Some(next_at) }),
         None => Err(CommandError::Invalid(vec![no_time_left(&definition, now)])),
-    }
-}
-
-/// The job as it is in the store now that it was registered at `now`: nothing has become of it, so
-/// nobody needs to look.
-fn made(job: NewJob, answer: Registered, tenant: TenantNo, now: Timestamp) -> Made {
-    match answer {
-        Registered::Created { no, number } => Ok(new_job(job, (no, number), tenant, now)),
-        Registered::NameTaken(id) => Err(CommandError::NameTaken { id }),
     }
 }
 
@@ -240,7 +278,7 @@ pub(crate) fn new_job(
     }
 }
 
-fn refuse_all(replies: impl Iterator<Item = oneshot::Sender<Made>>, error: &StoreError) {
+fn refuse_all(replies: impl Iterator<Item = oneshot::Sender<Answer>>, error: &StoreError) {
     let why = std::error::Error::source(error).map(ToString::to_string);
     let why = why.unwrap_or_else(|| error.to_string());
     for reply in replies {

@@ -201,6 +201,10 @@ impl Jobs {
                     let detail = CommandError::NameTaken { id: other }.to_string();
                     outcome.refuse(id, "name_taken".into(), detail);
                 }
+                Obeyed::Duplicate(other) => {
+                    let detail = CommandError::Duplicate { id: other }.to_string();
+                    outcome.refuse(id, "duplicate".into(), detail);
+                }
             }
         }
         Ok(())

@@ -26,11 +26,12 @@ use create::Creator;
 #[cfg(test)]
 pub(crate) use create::{new_job, settled};
 
-pub use bulk::BULK_BATCH;
-pub use change::{Accepted, Created};
+pub use bulk::{BULK_BATCH, Registration};
+pub use change::{Accepted, Asked, Created};
 pub(crate) use change::{announce, no_time_left};
 pub use conditions::{JobCondition, condition_of};
 pub use control::{Ask, Forgotten};
+pub use create::Made;
 pub use explain::JobExplanation;
 pub use foresee::{Foreseen, LOAD_COUNTED_MAX, SlotLoad};
 pub use many::{BulkAction, BulkCommand, BulkOutcome, REFUSALS_TOLD_MAX, Refusal, Which};

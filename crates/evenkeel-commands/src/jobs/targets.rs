@@ -231,7 +231,10 @@ impl Jobs {
             // One that is gone or over needs no address; one that does not take this one keeps its
             // own.
             Err(
-                CommandError::NotFound | CommandError::NotAllowed(_) | CommandError::Invalid(_),
+                CommandError::NotFound
+                | CommandError::NotAllowed(_)
+                | CommandError::Duplicate { .. }
+                | CommandError::Invalid(_),
             ) => Ok(()),
             Err(error) => Err(error),
         }

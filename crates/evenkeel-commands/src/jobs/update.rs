@@ -85,6 +85,7 @@ impl Jobs {
                     return Err(CommandError::NotAllowed(refusal));
                 }
                 Some(Obeyed::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
+                Some(Obeyed::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
                 Some(Obeyed::NotFound) | None => return Err(CommandError::NotFound),
             }
         }

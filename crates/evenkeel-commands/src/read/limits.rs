@@ -1,6 +1,7 @@
 //! How much of everything a job may have.
 
 use evenkeel_core::Span;
+use evenkeel_core::dedup::LONGEST_WINDOW;
 use evenkeel_core::schedule::Periodic;
 
 /// Characters in a name.
@@ -52,6 +53,8 @@ pub const BULK_IDS_MAX: usize = 10_000;
 pub const BULK_JOBS_MAX: usize = 10_000;
 /// Keys of metadata in a filter.
 pub const FILTER_LABELS_MAX: usize = 10;
+/// The longest time in which a key counts.
+pub const DEDUP_WINDOW_SECONDS_MAX: u64 = LONGEST_WINDOW.as_micros() / 1_000_000;
 /// Runs after which a job may stop.
 pub const RUNS_MAX: u64 = 1_000_000_000_000;
 

@@ -2,6 +2,7 @@
 
 mod about;
 mod bulk;
+mod dedup;
 mod executor;
 mod expression;
 mod fields;
@@ -68,6 +69,7 @@ pub fn read_job(
     about.schedule_time = former_cron(&mut fields, timing.as_ref());
     let payload = executor::payload(&mut fields);
     let executor = executor::read(&mut fields, tenant, &about, &payload, executors);
+    about.dedup = dedup::read(&mut fields, &about, executor.as_ref());
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
     let policies = policy::read(&mut fields, by_deadline);
     let dont_run_on_nodes = nodes::read(&mut fields);

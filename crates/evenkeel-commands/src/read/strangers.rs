@@ -1,7 +1,7 @@
 //! Fields that are known somewhere, and why they are not taken here.
 
 /// What the server says about a job, and a job can't say about itself.
-const SET_BY_THE_SERVER: [&str; 35] = [
+const SET_BY_THE_SERVER: [&str; 36] = [
     "average_duration_ms",
     "average_good_duration",
     "cancelled_at",
@@ -12,6 +12,7 @@ const SET_BY_THE_SERVER: [&str; 35] = [
     "created_at",
     "created_by",
     "current_retry_count",
+    "deduplicated",
     "duration_deviation_ms",
     "effective_priority",
     "error_message",
@@ -41,7 +42,7 @@ const SET_BY_THE_SERVER: [&str; 35] = [
 
 /// What a job will be able to say one day. A version that took it and did nothing about it would
 /// break a promise without a word.
-const NOT_YET: [(&str, &str); 2] = [("dedup_key", "leave it out"), ("enabled", "leave it out")];
+const NOT_YET: [(&str, &str); 1] = [("enabled", "leave it out")];
 
 /// Is it something that the server says about a job?
 pub(crate) fn is_set_by_the_server(field: &str) -> bool {

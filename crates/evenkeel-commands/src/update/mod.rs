@@ -87,13 +87,7 @@ fn redefined(job: &Job, spec: JobSpec, changed: &Map<String, Value>, now: Timest
         old.schedule.clone()
     };
     let retry = retried(&old.retry, new.retry.clone(), &speaks_of);
-    Definition {
-        schedule,
-        retry,
-        // No document can say this yet.
-        dedup_key: old.dedup_key.clone(),
-        ..new
-    }
+    Definition { schedule, retry, ..new }
 }
 
 /// When a failed run is tried again, from what was and what was read.

@@ -58,6 +58,7 @@ pub(super) fn overlay(
     if changed.get("concurrency_key").is_some_and(Value::is_null) {
         base.remove("concurrency_limit");
     }
+    make_room_for_keys(&mut base, &changed);
     // What is not spoken of stays, whatever a document could say of it.
     if !RETRY_FIELDS.iter().any(|field| changed.contains_key(*field)) {
         RETRY_FIELDS.iter().for_each(|field| drop(base.remove(*field)));
@@ -94,6 +95,25 @@ fn make_room_for_retries(base: &mut Map<String, Value>, changed: &Map<String, Va
         && (kind == "none" || base.get("retry_jitter_percent") == Some(&Value::from(0)))
     {
         base.remove("retry_jitter_percent");
+    }
+}
+
+/// Takes away what would contradict what is said about the key: whoever wants none wants none of its
+/// fields, and a scope that is no window has no length.
+fn make_room_for_keys(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
+    let unique = changed.get("unique");
+    let is_chosen = !base.contains_key("unique") && unique.is_none();
+    let is_taken_away = match unique {
+        Some(unique) => *unique != Value::Bool(true),
+        None => is_chosen && changed.get("dedup_key").is_some_and(Value::is_null),
+    };
+    if is_taken_away {
+        for field in ["unique", "dedup_key", "dedup_scope", "dedup_window_seconds"] {
+            base.remove(field);
+        }
+    }
+    if changed.get("dedup_scope").is_some_and(|scope| scope != "window") {
+        base.remove("dedup_window_seconds");
     }
 }
 

@@ -9,6 +9,7 @@ mod plan;
 mod purge;
 mod read;
 mod register;
+mod register_keyed;
 mod trigger;
 
 use async_trait::async_trait;

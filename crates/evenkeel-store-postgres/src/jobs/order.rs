@@ -7,11 +7,12 @@
 use std::collections::{HashMap, HashSet};
 
 use evenkeel_core::balance::Load;
+use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::status::{Command, Effect};
 use evenkeel_core::{JobId, JobNo, Origin, RunKey, Timestamp};
 use evenkeel_store::{
-    Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError,
+    Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError, Wanted,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -22,6 +23,7 @@ use super::read::get_jobs;
 use super::trigger::free_keys;
 use crate::PostgresStore;
 use crate::columns::{get, key, micros, name_list};
+use crate::dedup::{Keys, column};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 use crate::withdraw::{Chains, close, withdraw};
@@ -57,13 +59,16 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
     let now = read_clock(connection, args.now).await?;
     let jobs = get_jobs(connection, &ids, args.tenant).await?;
     let jobs: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
+    let mut keys = lock_keys(connection, args, &jobs, now).await?;
     let holders = find_holders(connection, args).await?;
     let mut names = HashMap::new();
     let (mut answers, mut plans) = (Vec::with_capacity(ids.len()), Vec::new());
     for order in &args.orders {
         let decided = match jobs.get(&order.id) {
             None => Err(Obeyed::NotFound),
-            Some(job) => decide(order, job, &holders, &mut names).map(|effect| (job, effect)),
+            Some(job) => decide(order, job, &holders, &mut names)
+                .and_then(|effect| take_key(order, job, keys.as_mut(), now).map(|()| effect))
+                .map(|effect| (job, effect)),
         };
         match decided {
             Err(answer) => answers.push(Some(answer)),
@@ -75,6 +80,10 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
     }
     begin(connection, &mut plans, now).await?;
     let loads: Vec<Option<Load>> = plans.iter().map(Plan::load).collect();
+    if let Some(keys) = keys {
+        keys.write(connection).await?;
+        mark_keys(connection, &plans).await?;
+    }
     super::plan::write(connection, &plans, &loads, args.tenant, now).await?;
     let withdrawn = end(connection, &plans, &mut chains, args.tenant, now).await?;
     let mut attempts = Attempts { running: find_running(connection, &plans).await?, withdrawn };
@@ -195,6 +204,61 @@ fn decide(
         }
     }
     Ok(effect)
+}
+
+/// Locks the keys that orders take or let go, if there are any: before names are taken, since those
+/// who register jobs hold keys while they wait for names.
+async fn lock_keys(
+    connection: &Connection,
+    args: &Args,
+    jobs: &HashMap<JobId, Job>,
+    now: i64,
+) -> Tried<Option<Keys>> {
+    let mut wanted: Vec<(DedupKey, JobId)> = Vec::new();
+    for order in &args.orders {
+        let Some(job) = jobs.get(&order.id) else { continue };
+        let new = Wanted::by_order(order, job, Timestamp::from_micros(now)).map(|it| it.key);
+        let keys = new.into_iter().chain(Wanted::let_go(order, job));
+        wanted.extend(keys.map(|key| (key, job.id)));
+    }
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    Keys::lock(connection, args.tenant, wanted.into_iter(), Some(now)).await.map(Some)
+}
+
+/// Gives a job the key it wants, and takes the one it has no more.
+fn take_key(order: &Order, job: &Job, keys: Option<&mut Keys>, now: i64) -> Result<(), Obeyed> {
+    let Some(keys) = keys else { return Ok(()) };
+    let now = Timestamp::from_micros(now);
+    let wanted = Wanted::by_order(order, job, now);
+    if let Some(held) = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now)) {
+        return Err(Obeyed::Duplicate(held.job));
+    }
+    if let Some(old) = Wanted::let_go(order, job) {
+        keys.let_go(old, job.id);
+    }
+    if let Some(wanted) = &wanted {
+        keys.take(wanted);
+    }
+    Ok(())
+}
+
+/// Notes which jobs have another key.
+async fn mark_keys(connection: &Connection, plans: &[Plan<'_>]) -> Tried<()> {
+    let (mut numbers, mut keys) = (Vec::new(), Vec::new());
+    for plan in plans {
+        let Action::Change(change) = &plan.order.action else { continue };
+        let about = change.about.as_ref().unwrap_or(&plan.job.about);
+        let definition = change.definition.as_ref().unwrap_or(&plan.job.definition);
+        numbers.push(plan.job.no.0);
+        keys.push(DedupKey::of_job(about, definition).map(column));
+    }
+    if !numbers.is_empty() {
+        let sql = include_str!("../../queries/order_mark_dedup.sql");
+        connection.change(sql, &[&numbers, &keys]).await?;
+    }
+    Ok(())
 }
 
 /// Finds free keys for the runs that begin.

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 
 use evenkeel_core::balance::Load;
+use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::{JobId, JobNo};
 use evenkeel_store::{NewJob, Now, Registered, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
 use super::labels::Labels;
+use super::register_keyed::{Fates, Name, Names, are_keyed, decide, kept_out, name_of};
 use crate::PostgresStore;
 use crate::balance::{Counts, LoadColumns};
 use crate::columns::{get, micros, slot};
+use crate::dedup::column;
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
@@ -40,6 +43,7 @@ struct Columns {
     lane: Vec<i16>,
     target: Vec<Option<i64>>,
     loads: Vec<Option<Load>>,
+    dedup_key: Vec<Option<Uuid>>,
 }
 
 pub(super) async fn register(
@@ -50,6 +54,9 @@ pub(super) async fn register(
 ) -> Result<Vec<Registered>, StoreError> {
     if jobs.is_empty() {
         return Ok(Vec::new());
+    }
+    if are_keyed(&jobs) {
+        return register_keyed(store, scope, jobs, now).await;
     }
     let namesakes = namesakes(&jobs);
     let mut columns = Columns::default();
@@ -70,6 +77,93 @@ pub(super) async fn register(
         .await
 }
 
+/// The same where keys decide as well: which are made is known before they are.
+async fn register_keyed(
+    store: &PostgresStore,
+    scope: &Scope,
+    jobs: Vec<NewJob>,
+    now: Now,
+) -> Result<Vec<Registered>, StoreError> {
+    let args = (scope.tenant.0, jobs, micros(now.literal()));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, jobs, now) = &*args;
+            let fates = kept_out(&connection, *tenant, jobs, *now).await?;
+            let left = left(jobs, &fates);
+            let mut answers = Vec::new();
+            if !left.is_empty() {
+                let run = run_keyed(&connection, *tenant, &left, *now);
+                answers = connection.transaction(run).await?;
+            }
+            let mut answers = answers.into_iter();
+            let answer = |fate: Option<_>| fate.or_else(|| answers.next()).ok_or(Failure::Again);
+            fates.into_iter().map(answer).collect()
+        })
+        .await
+}
+
+/// Those of which it is not known yet what they will be answered.
+fn left(jobs: &[NewJob], fates: &Fates) -> Vec<NewJob> {
+    let is_left = |(job, fate): (&NewJob, &Option<Registered>)| fate.is_none().then(|| job.clone());
+    jobs.iter().zip(fates).filter_map(is_left).collect()
+}
+
+async fn run_keyed(
+    connection: &Connection,
+    tenant: i32,
+    jobs: &[NewJob],
+    now: Option<i64>,
+) -> Tried<Vec<Registered>> {
+    let (fates, keys) = decide(connection, tenant, jobs, now).await?;
+    let jobs = left(jobs, &fates);
+    let mut columns = Columns::default();
+    let mut before = None;
+    for job in &jobs {
+        columns.push(job, before)?;
+        before = Some(job);
+    }
+    let mut made = Vec::new().into_iter();
+    if !jobs.is_empty() {
+        let namesakes = vec![None; jobs.len()];
+        let args = Args { tenant, now, jobs, namesakes, columns };
+        made = run(connection, &args).await?.into_iter();
+    }
+    keys.write(connection).await?;
+    fates
+        .into_iter()
+        .map(|fate| match fate {
+            Some(answer) => Ok(answer),
+            None => match made.next() {
+                Some(created @ Registered::Created { .. }) => Ok(created),
+                // A name was taken after we had looked: what follows from that is decided anew.
+                Some(_) | None => Err(Failure::Again),
+            },
+        })
+        .collect()
+}
+
+/// Who has the names of these jobs?
+pub(super) async fn find_names<'a>(
+    connection: &Connection,
+    tenant: i32,
+    jobs: &'a [NewJob],
+) -> Tried<Names<'a>> {
+    let wanted: Vec<Name<'a>> = jobs.iter().filter_map(name_of).collect();
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (names, configurations): (Vec<&str>, Vec<&str>) = wanted.iter().copied().unzip();
+    let sql = include_str!("../../queries/register_find_names.sql");
+    let mut found = HashMap::new();
+    for row in connection.rows(sql, &[&tenant, &names, &configurations]).await? {
+        let nth = usize::try_from(get::<i64>(&row, 0)? - 1).unwrap_or(usize::MAX);
+        let holder = JobId(get(&row, 1)?);
+        found.extend(wanted.get(nth).map(|name| (*name, holder)));
+    }
+    Ok(found)
+}
+
 async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     let made = insert(connection, args).await?;
     let mut labels = Labels::default();
@@ -88,7 +182,7 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Registered>> {
     for (job, namesake) in args.jobs.iter().zip(&args.namesakes) {
         let answer = match namesake.map(|first| (answers[first], args.jobs[first].id)) {
             Some((Registered::Created { .. }, first)) => Registered::NameTaken(first),
-            Some((taken @ Registered::NameTaken(_), _)) => taken,
+            Some((taken @ (Registered::NameTaken(_) | Registered::Duplicate(_)), _)) => taken,
             None => match (made.get(&job.id), holders.get(&job.id)) {
                 (Some((no, number)), _) => Registered::Created { no: *no, number: *number },
                 (None, Some(holder)) => Registered::NameTaken(*holder),
@@ -135,6 +229,7 @@ async fn insert(connection: &Connection, args: &Args) -> Tried<Made> {
                 &loads.cost_us,
                 &loads.cost_stated,
                 &columns.target,
+                &columns.dedup_key,
             ],
         )
         .await?;
@@ -202,6 +297,8 @@ impl Columns {
         self.executor.push(job.definition.executor.kind.clone());
         self.lane.push(job.definition.lane as i16);
         self.target.push(about.target);
+        let key = DedupKey::of_job(about, &job.definition);
+        self.dedup_key.push(key.map(column));
         self.loads.push(job.next_at.and_then(|at| Load::of(&job.definition, None, at)));
         Ok(())
     }

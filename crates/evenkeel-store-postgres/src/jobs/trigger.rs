@@ -2,15 +2,17 @@
 
 use std::collections::HashSet;
 
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::status::Command;
 use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Sequence, Timestamp};
-use evenkeel_store::{Job, Now, Scope, StoreError, Trigger, Triggered};
+use evenkeel_store::{Job, Now, Scope, StoreError, Trigger, Triggered, Wanted};
 use uuid::Uuid;
 
 use super::order::read_clock;
 use super::read::get_job;
 use crate::PostgresStore;
 use crate::columns::{get, micros, priority, sequence};
+use crate::dedup::{Held, Keys, run_instead};
 use crate::error::{Failure, Tried};
 use crate::pool::Connection;
 
@@ -43,7 +45,7 @@ pub(super) async fn trigger(
 }
 
 /// One round trip, and no more, on the way from a trigger to its start. `None` if the job is not
-/// there, not active or not idle, or the number is taken: then it takes a closer look.
+/// there, not active or not idle, or has a key, or the number is taken: then it takes a closer look.
 async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<RunKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = include_str!("../../queries/trigger.sql");
@@ -75,7 +77,13 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     if let Err(refusal) = job.facts().obey(Command::Trigger) {
         return Ok(Triggered::NotAllowed(refusal));
     }
-    if !job.definition.overlap.may_start(job.live) {
+    let is_busy = !job.definition.overlap.may_start(job.live);
+    if let Some(wanted) = Wanted::by_run(&job, Wish::Run, Timestamp::from_micros(now))
+        && let Some(held) = take_key(connection, args, &wanted, is_busy).await?
+    {
+        return instead(connection, args, held).await;
+    }
+    if is_busy {
         return Ok(Triggered::Busy);
     }
     let keys = free_keys(connection, Origin::Trigger, &[(&job, args.n)], now).await?;
@@ -84,6 +92,39 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     let (at, number) = (key.scheduled_at.as_micros(), sequence(key.sequence));
     connection.change(sql, &[&job.no.0, &at, &number, &args.priority]).await?;
     Ok(Triggered::Accepted(key))
+}
+
+/// Takes the key of a run, unless somebody keeps it out: then says who. One that can't be anyway
+/// takes none.
+async fn take_key(
+    connection: &Connection,
+    args: &Args,
+    wanted: &Wanted,
+    is_busy: bool,
+) -> Tried<Option<Held>> {
+    let now = wanted.after.taken_at;
+    if is_busy {
+        let keys = Keys::look(connection, args.tenant, [wanted.key].into_iter()).await?;
+        return Ok(keys.kept_out_by(wanted, now));
+    }
+    let key = [(wanted.key, wanted.job)].into_iter();
+    let mut keys = Keys::lock(connection, args.tenant, key, args.now).await?;
+    let held = keys.kept_out_by(wanted, now);
+    if held.is_none() {
+        keys.take(wanted);
+        keys.write(connection).await?;
+    }
+    Ok(held)
+}
+
+/// What there is in place of a run that is not to be.
+async fn instead(connection: &Connection, args: &Args, held: Held) -> Tried<Triggered> {
+    let job = get_job(connection, held.job.0, args.tenant).await?;
+    let run = match job {
+        Some(job) => run_instead(connection, job.no, job.running).await?,
+        None => None,
+    };
+    Ok(Triggered::Duplicate { job: held.job, run })
 }
 
 /// Keys of runs that begin now, one for each job: with its number, or the next one that nobody has.

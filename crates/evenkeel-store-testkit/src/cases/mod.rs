@@ -27,8 +27,7 @@
 //! a job that is over ends its chain; so does a `requeue`, which records the attempt as cancelled and
 //! answers `true`.
 //!
-//! **Finish.** History is counted in the order of the batch. A key for deduplication
-//! is carried, but no verb judges it yet. Signals come from `announce` and from letters that say
+//! **Finish.** History is counted in the order of the batch. Signals come from `announce` and from letters that say
 //! `Settled` as far as the suite can tell: it asks for none from other verbs, and minds none.
 //! What becomes of an attempt's notes and checkpoint is part of its end: a refused finish, or one
 //! that had been recorded before, changes neither.
@@ -39,6 +38,10 @@
 //!
 //! **Trigger.** The key's time is now, its sequence `Sequence::new(Trigger, n)` or the next free
 //! one. `OverlapPolicy::may_start` judges, on all live chains. A paused job may be triggered.
+//!
+//! **Keys.** Who holds a key is told by the last who took it: by being registered, triggered, tried again,
+//! taken up, resumed or changed. A job that holds its key and is resumed or changed took it when it did
+//! before. Whether a trigger is a duplicate is told before whether the job is busy.
 //!
 //! **Changed jobs.** `register` and `order` tell a job to its scheduler if it has a next time in
 //! the slot of now, the one after, or an earlier one; a job that is over is not told.
@@ -113,6 +116,9 @@ pub mod cancel;
 pub mod checkpoints;
 pub mod claim;
 pub mod dead;
+pub mod dedup;
+pub mod dedup_races;
+pub mod dedup_runs;
 pub mod delete;
 pub mod events;
 pub mod failing;

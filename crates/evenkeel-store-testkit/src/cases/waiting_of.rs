@@ -145,7 +145,7 @@ pub async fn ones_own_are_found_among_the_first_ten_thousand(opened: Opened) {
     let registered = rig.store.register(&neighbour, theirs, now(0)).await.unwrap();
     let theirs = registered.into_iter().map(|answer| match answer {
         Registered::Created { no, .. } => no,
-        Registered::NameTaken(by) => panic!("name taken by {by}"),
+        Registered::NameTaken(by) | Registered::Duplicate(by) => panic!("it is {by}"),
     });
     queue_all(&rig, theirs.collect()).await;
     let ours = (0..3).map(|_| unnamed_job().priority(1).build()).collect();

@@ -66,6 +66,7 @@ pub(super) struct Data {
     pub failing: BTreeMap<JobNo, super::dead::Failing>,
     /// Who runs under a limit.
     pub places: BTreeSet<(LimitKey, RunKey)>,
+    pub keys: super::dedup::Keys,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
 use evenkeel_core::{Attempt, JobNo, Origin, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
-    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger,
+    LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger, Wanted,
 };
 
 use super::ModelStore;
@@ -128,12 +129,18 @@ impl Data {
         let Some(job) = self.find(no).filter(|job| !job.is_deleted()) else {
             return Redriven::JobGone;
         };
-        if let Err(refusal) = self.view(job).facts().obey(Command::Trigger) {
+        let view = self.view(job);
+        if let Err(refusal) = view.facts().obey(Command::Trigger) {
             return Redriven::NotAllowed(refusal);
+        }
+        let wanted = Wanted::by_run(&view, Wish::RunAgain, now);
+        if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
+            return Redriven::Duplicate(holder);
         }
         if !job.definition.overlap.may_start(job.live) {
             return Redriven::Busy;
         }
+        self.take_key(scope.tenant, wanted.as_ref(), no, now);
         let key = self.begin_run(no, Origin::Redrive, Trigger { n: 0, priority: None }, now);
         self.touch(no);
         let letter = self.letters_of_dead.get_mut(&run.with_attempt(Attempt::FIRST));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
@@ -11,7 +12,7 @@ use evenkeel_core::{
 };
 use evenkeel_store::{
     Cause, Job, LAST_ERROR_MAX, NewJob, Registered, Results, Scope, Standing, StoreError, Trigger,
-    Triggered,
+    Triggered, Wanted,
 };
 
 use super::data::{Data, JobRow, RunRow, Waiting, attempts_of, count};
@@ -37,12 +38,17 @@ impl Data {
         now: Timestamp,
     ) -> Registered {
         let no = JobNo(count(self.jobs.len()) as i64 + 1);
+        let wanted = Wanted::by_new(&new, now);
+        if let Some(other) = self.kept_out_by(tenant, wanted.as_ref(), now) {
+            return Registered::Duplicate(other);
+        }
         if let Some(name) = name_key(tenant, &new.about) {
             if let Some(taken) = self.names.get(&name).copied() {
                 return Registered::NameTaken(self.job(taken).id);
             }
             self.names.insert(name, no);
         }
+        self.take_key(tenant, wanted.as_ref(), no, now);
         self.ids.insert(new.id, no);
         let of_tenant = (tenant, 0)..=(tenant, i64::MAX);
         let number = self.numbers.range(of_tenant).next_back().map_or(1, |((_, last), _)| last + 1);
@@ -188,12 +194,19 @@ impl Data {
     pub fn trigger(&mut self, scope: &Scope, id: JobId, ask: Trigger, now: Timestamp) -> Triggered {
         let Some(no) = self.seen(scope, id) else { return Triggered::NotFound };
         let job = &self.jobs[(no.0 - 1) as usize];
-        if let Err(refusal) = self.view(job).facts().obey(Command::Trigger) {
+        let view = self.view(job);
+        if let Err(refusal) = view.facts().obey(Command::Trigger) {
             return Triggered::NotAllowed(refusal);
+        }
+        let wanted = Wanted::by_run(&view, Wish::Run, now);
+        if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
+            let run = self.ids.get(&holder).and_then(|no| self.run_instead(*no));
+            return Triggered::Duplicate { job: holder, run };
         }
         if !job.definition.overlap.may_start(job.live) {
             return Triggered::Busy;
         }
+        self.take_key(scope.tenant, wanted.as_ref(), no, now);
         let key = self.begin_run(no, Origin::Trigger, ask, now);
         self.touch(no);
         Triggered::Accepted(key)

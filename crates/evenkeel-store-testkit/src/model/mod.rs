@@ -10,6 +10,7 @@ mod balance;
 mod cancel;
 mod data;
 mod dead;
+mod dedup;
 mod depths;
 mod ends;
 mod events;

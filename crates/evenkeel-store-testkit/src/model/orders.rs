@@ -3,7 +3,7 @@
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Shard, Timestamp};
 use evenkeel_store::{
-    Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError, Trigger,
+    Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError, Trigger, Wanted,
 };
 
 use super::data::{Data, attempts_of, count};
@@ -37,6 +37,17 @@ impl Data {
         if is_other || too_early {
             return Ok(Obeyed::Stale(Box::new(job)));
         }
+        if let Action::Change(change) = &order.action
+            && let Some(other) = self.namesake(scope, no, change)
+        {
+            return Ok(Obeyed::NameTaken(other));
+        }
+        let wanted = Wanted::by_order(&order, &job, now);
+        if let Some(other) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
+            return Ok(Obeyed::Duplicate(other));
+        }
+        self.let_go(scope.tenant, Wanted::let_go(&order, &job), no);
+        self.take_key(scope.tenant, wanted.as_ref(), no, now);
         let mut run = None;
         if effect.standing != job.standing {
             self.job(no).note = order.action.note().map(Into::into);
@@ -62,11 +73,7 @@ impl Data {
                 let ask = Trigger { n, priority: None };
                 run = Some(self.begin_run(no, Origin::Trigger, ask, now));
             }
-            Action::Change(change) => {
-                if let Some(other) = self.change(scope, no, *change, now)? {
-                    return Ok(Obeyed::NameTaken(other));
-                }
-            }
+            Action::Change(change) => self.change(scope, no, *change, now)?,
         }
         let job = self.job(no);
         job.generation += 1;
@@ -110,22 +117,24 @@ impl Data {
         name.map(|name| self.names.remove(&name));
     }
 
-    /// Says which job has the name already, if one has.
+    /// Another job that has the name that a change wants.
+    fn namesake(&self, scope: &Scope, no: JobNo, change: &JobChange) -> Option<JobId> {
+        let name = name_key(scope.tenant, change.about.as_ref()?)?;
+        let other = self.names.get(&name).filter(|other| **other != no)?;
+        self.find(*other).map(|job| job.id)
+    }
+
     fn change(
         &mut self,
         scope: &Scope,
         no: JobNo,
         change: JobChange,
         now: Timestamp,
-    ) -> Result<Option<JobId>, StoreError> {
+    ) -> Result<(), StoreError> {
         let text = change.definition.as_ref().map(stored).transpose()?;
         if let Some(about) = change.about {
             let old = name_key(scope.tenant, &self.job(no).about);
             let new = name_key(scope.tenant, &about);
-            let taken = new.as_ref().and_then(|name| self.names.get(name)).copied();
-            if let Some(other) = taken.filter(|other| *other != no) {
-                return Ok(Some(self.job(other).id));
-            }
             old.map(|name| self.names.remove(&name));
             new.map(|name| self.names.insert(name, no));
             self.job(no).about = about;
@@ -140,7 +149,7 @@ impl Data {
             job.text = text;
             self.open_anew(no, now);
         }
-        Ok(None)
+        Ok(())
     }
 
     pub fn purge(&mut self, scope: &Scope, id: JobId, limit: u32) -> u64 {

@@ -85,6 +85,7 @@ fn describe() {
         ("evenkeel_retries_total", "Attempts after which another one follows"),
         ("evenkeel_runs_succeeded_after_retry_total", "Runs that ended well after they had failed"),
         ("evenkeel_dead_letters_total", "Runs put on the dead-letter list, by reason"),
+        ("evenkeel_deduplicated_total", "Jobs and runs that were there already when asked for"),
         ("evenkeel_dead_letters_forgotten_total", "Dead letters that retention removed"),
         ("evenkeel_jobs_paused_by_failures_total", "Jobs paused because runs failed in a row"),
         ("evenkeel_deadlines_missed_total", "Starts after the moment the promise named"),

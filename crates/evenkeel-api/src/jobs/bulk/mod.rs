@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use evenkeel_commands::limits::BULK_JOBS_MAX;
-use evenkeel_commands::{BULK_BATCH, CommandError, JobSpec};
+use evenkeel_commands::{BULK_BATCH, CommandError, JobSpec, Registration};
 use evenkeel_core::JobId;
 use evenkeel_store::{Scope, StoreError};
 use serde::{Deserialize, Serialize};
@@ -42,16 +42,19 @@ pub struct BulkDocument {
 pub struct BulkResultView {
     /// Which one, counted from 1: its place in `jobs`, or its line.
     pub line: u64,
-    /// As if it had been created alone: 201, 400, 409, 413, 422, or 503 if that is unknown. 408 if a
+    /// As if it had been created alone: 201, 200 if it was there already, 400, 409, 413, 422, or 503 if that is unknown. 408 if a
     /// stream did not go on: neither this line nor any after it was created.
     pub status: u16,
-    /// The job that was created.
+    /// The job that was created, or was there already.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub id: Option<JobId>,
     /// Why it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
+    /// Of a job that is not to be there twice: was it there already?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deduplicated: Option<bool>,
 }
 
 /// What became of many jobs.
@@ -59,7 +62,9 @@ pub struct BulkResultView {
 pub struct BulkView {
     /// How many were created.
     pub created: u64,
-    /// How many were not.
+    /// How many were there already, and are not to be there twice.
+    pub deduplicated: u64,
+    /// How many were neither created nor there.
     pub refused: u64,
     /// Each of them, in order.
     pub results: Vec<BulkResultView>,
@@ -141,6 +146,7 @@ struct Documents {
 #[derive(Default, Serialize)]
 struct Answers {
     created: u64,
+    deduplicated: u64,
     refused: u64,
     results: Vec<Box<RawValue>>,
     /// Some may be others when they are asked for again.
@@ -163,7 +169,8 @@ impl Answers {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let Told { status } = serde_json::from_slice(line)?;
             self.created += u64::from(status == 201);
-            self.refused += u64::from(status != 201);
+            self.deduplicated += u64::from(status == 200);
+            self.refused += u64::from(!matches!(status, 200 | 201));
             self.is_unsettled |= status == 503;
             self.results.push(serde_json::from_slice(line)?);
         }
@@ -175,7 +182,7 @@ impl Answers {
             return Json(self).into_response();
         }
         let marked = Extension(keyed::Unsettled);
-        if self.created > 0 {
+        if self.created + self.deduplicated > 0 {
             return (marked, Json(self)).into_response();
         }
         let problem = self.halt.unwrap_or_else(|| {
@@ -280,7 +287,11 @@ fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
 }
 
 /// Creates what could be read, and answers for all in order, each with its status.
-async fn create(app: &App, scope: Scope, reads: Vec<Read>) -> Vec<(u16, Result<JobId, Problem>)> {
+async fn create(
+    app: &App,
+    scope: Scope,
+    reads: Vec<Read>,
+) -> Vec<(u16, Result<Registration, Problem>)> {
     let mut specs = Vec::with_capacity(reads.len());
     let mut answers: Vec<Result<(), Problem>> = Vec::with_capacity(reads.len());
     for read in reads {
@@ -302,14 +313,19 @@ async fn create(app: &App, scope: Scope, reads: Vec<Read>) -> Vec<(u16, Result<J
     });
     answers
         .map(|answer| match answer {
-            Ok(id) => (201, Ok(id)),
+            Ok(made) => (status_of(made), Ok(made)),
             Err(problem) => (problem.status, Err(problem)),
         })
         .collect()
 }
 
+/// As if it had been created alone.
+fn status_of(made: Registration) -> u16 {
+    if made.deduplicated == Some(true) { 200 } else { 201 }
+}
+
 /// The store failed for all of a batch: none of them knows whether it was created.
-fn unknown(error: StoreError, count: usize) -> Vec<Result<JobId, CommandError>> {
+fn unknown(error: StoreError, count: usize) -> Vec<Result<Registration, CommandError>> {
     let is_outage = error.is_outage();
     tracing::warn!(error = &error as &dyn std::error::Error, "a batch of new jobs failed");
     let again = || {
@@ -321,12 +337,17 @@ fn unknown(error: StoreError, count: usize) -> Vec<Result<JobId, CommandError>> 
 }
 
 impl BulkResultView {
-    fn new(line: u64, status: u16, answer: Result<JobId, Problem>) -> Self {
-        let (id, error) = match answer {
-            Ok(id) => (Some(id), None),
-            Err(problem) => (None, Some(problem)),
-        };
-        Self { line, status, id, error }
+    fn new(line: u64, answer: Result<Registration, Problem>) -> Self {
+        match answer {
+            Ok(made) => {
+                let Registration { id, deduplicated } = made;
+                Self { line, status: status_of(made), id: Some(id), error: None, deduplicated }
+            }
+            Err(problem) => {
+                let status = problem.status;
+                Self { line, status, id: None, error: Some(problem), deduplicated: None }
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use evenkeel_core::JobId;
+use evenkeel_commands::Registration;
 use evenkeel_store::Scope;
 use futures::stream;
 use tokio::sync::mpsc;
@@ -125,7 +125,7 @@ impl Stream {
         let answers = create(&self.app, self.scope, reads).await;
         let any = |is: fn(u16) -> bool| answers.iter().any(|(status, _)| is(*status));
         let is_out = any(|status| status == 503);
-        let is_void = any(|status| status >= 500) && !any(|status| status == 201);
+        let is_void = any(|status| status >= 500) && !any(|status| matches!(status, 200 | 201));
         let lines = batch.lines.iter().zip(answers.into_iter().map(|(_, answer)| answer));
         Stored { bytes: written(lines), is_out, is_void }
     }
@@ -167,11 +167,10 @@ async fn prepare(
 }
 
 /// Answers as lines.
-fn written<'a>(answers: impl Iterator<Item = (&'a Line, Result<JobId, Problem>)>) -> Bytes {
+fn written<'a>(answers: impl Iterator<Item = (&'a Line, Result<Registration, Problem>)>) -> Bytes {
     let mut text = Vec::new();
     for (line, answer) in answers {
-        let status = answer.as_ref().err().map_or(201, |problem| problem.status);
-        let view = BulkResultView::new(line.number, status, answer);
+        let view = BulkResultView::new(line.number, answer);
         // It is made of plain texts and numbers, which can always be written.
         if serde_json::to_writer(&mut text, &view).is_ok() {
             text.push(b'\n');

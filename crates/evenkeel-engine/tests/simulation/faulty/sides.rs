@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
@@ -85,6 +86,10 @@ straight!(DeadStore {
     forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
     list_failing(limit: u32) -> Vec<FailingJob>;
     forget_failing(jobs: &[JobNo]) -> ();
+});
+
+straight!(DedupStore {
+    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
 straight!(AccessStore {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::super::Context;
 use super::super::next::point_at;
 use super::super::run::moment;
+use super::dedup::DedupArgs;
 use super::retries::RetryArgs;
 use super::show::schedule;
 use super::when::WhenArgs;
@@ -27,6 +28,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job create --name backup --schedule '@every 24h' --shell -- tar -czf /tmp/b.tgz /etc
   evenkeel job create --name later --at +10m --http https://example.com/hook --payload '{\"a\": 1}'
   evenkeel job create --name board --every 6h --target 1
+  evenkeel job create --now --crawl https://example.com/ --unique --dedup-scope pending_or_running
   evenkeel job create --file job.json
   evenkeel job create --file jobs.ndjson
   echo '{\"name\": \"x\", \"executor_type\": \"noop\"}' | evenkeel job create --file -";
@@ -128,6 +130,8 @@ pub(super) struct CreateArgs {
     /// How many of them [default: 1]
     #[arg(long, value_name = "N", requires = "concurrency_key", help_heading = "How")]
     concurrency_limit: Option<u32>,
+    #[command(flatten)]
+    dedup: DedupArgs,
     /// Never run it on the node with this name; repeatable
     #[arg(long, value_name = "NODE", conflicts_with = "file", help_heading = "How")]
     dont_run_on: Vec<String>,
@@ -176,6 +180,7 @@ impl CreateArgs {
         put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
         put("average_duration_override", self.average_duration.map(|span| json!(span)));
         self.retries.add_to(&mut job)?;
+        self.dedup.add_to(&mut job)?;
         self.when.add_to(&mut job, now)?;
         Ok(Value::Object(job))
     }
@@ -269,6 +274,7 @@ pub(super) async fn run(
         return context.output.line(&answer.text);
     }
     let job = &answer.value;
+    let did = if job["deduplicated"] == true { "There is already" } else { "Created" };
     let id = answer.text_of("id");
     let name = job["name"].as_str();
     let handle = name.unwrap_or(id);
@@ -276,7 +282,7 @@ pub(super) async fn run(
     let next = moment(&job["next_run_at"])
         .map_or_else(String::new, |at| format!(", first run {}", ago(at, context.now())));
     let text = format!(
-        "Created job{called} ({id}).\n  runs:   {}{next}\n  see it: evenkeel run list --job {}",
+        "{did} job{called} ({id}).\n  runs:   {}{next}\n  see it: evenkeel run list --job {}",
         schedule(&job["schedule"]),
         quoted(handle),
     );

@@ -31,6 +31,8 @@ const TOLD_MAX: usize = 20;
 #[derive(Default)]
 struct Tally {
     created: u64,
+    /// There already.
+    found: u64,
     refused: u64,
     told: Vec<String>,
 }
@@ -135,7 +137,9 @@ impl Tally {
                 context.output.line(&answer.to_string())?;
             }
             if answer["id"].is_string() {
-                self.created += 1;
+                let is_new = answer["deduplicated"] != true;
+                self.created += u64::from(is_new);
+                self.found += u64::from(!is_new);
                 continue;
             }
             if !is_settled(&answer) {
@@ -175,7 +179,11 @@ impl Tally {
 
     fn finish(self, context: &Context) -> Result<(), Failure> {
         if !context.output.is_json() {
-            context.output.line(&format!("Created {} jobs.", self.created))?;
+            let there = match self.found {
+                0 => String::new(),
+                found => format!(" {found} were there already."),
+            };
+            context.output.line(&format!("Created {} jobs.{there}", self.created))?;
         }
         if self.refused == 0 {
             return Ok(());
@@ -254,7 +262,7 @@ mod tests {
     #[test]
     fn who_is_left_without_an_answer_is_told_from_where_on() {
         let told = vec!["  line 2: no".into()];
-        let failure = Tally { created: 7, refused: 3, told }.broken_off(5001);
+        let failure = Tally { created: 7, found: 0, refused: 3, told }.broken_off(5001);
         for words in ["line 5001 and what follows", "after 7 created", "line 2: no", "and 2 more"] {
             assert!(failure.what.contains(words), "{words}: {}", failure.what);
         }

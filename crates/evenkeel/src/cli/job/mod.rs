@@ -3,6 +3,7 @@
 mod conditions;
 mod control;
 mod create;
+mod dedup;
 mod filter;
 mod lines;
 mod many;
@@ -222,9 +223,25 @@ async fn trigger(
         return context.output.line(&answer.text);
     }
     let run = answer.text_of("run_id");
+    if answer.value["deduplicated"] == true {
+        return context.output.line(&there_already(&answer.value));
+    }
     context.output.line(&format!(
         "Run {run} will start as soon as there is room.\n  see it: evenkeel run show {run}"
     ))
+}
+
+/// What is said in place of a run that is not to be there twice.
+fn there_already(answer: &Value) -> String {
+    match answer["run_id"].as_str() {
+        Some(run) => format!(
+            "There is run {run} already, so nothing was begun.\n  see it: evenkeel run show {run}"
+        ),
+        None => format!(
+            "The job {} has the same key and is in the way, so nothing was begun.",
+            answer["job_id"].as_str().unwrap_or_default()
+        ),
+    }
 }
 
 /// The id of the job that is called so; an id is one already.

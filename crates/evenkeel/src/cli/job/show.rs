@@ -1,7 +1,7 @@
 //! Jobs for people to see.
 
 use clap::Args;
-use evenkeel_core::Timestamp;
+use evenkeel_core::{Span, Timestamp};
 use serde_json::Value;
 
 use super::super::Context;
@@ -198,6 +198,14 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     line("pool", string("pool").filter(|pool| pool != "default"));
     let at_once = |key| format!("{} at once with key {key}", job["concurrency_limit"]);
     line("limited", string("concurrency_key").map(at_once));
+    let key = string("dedup_key").map(|key| {
+        let scope = job["dedup_scope"].as_str().unwrap_or_default();
+        match job["dedup_window_seconds"].as_u64() {
+            Some(seconds) => format!("{key} (within {})", Span::from_secs(seconds)),
+            None => format!("{key} (while {})", scope.replace('_', " ")),
+        }
+    });
+    line("unique", key);
     line("created", time("created_at"));
     text
 }

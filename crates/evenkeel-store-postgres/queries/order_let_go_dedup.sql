@@ -1,0 +1,1 @@
+DELETE FROM dedup WHERE tenant_no = $1 AND key = ANY ($2::uuid[]);

@@ -1,0 +1,216 @@
+//! Keys that jobs hold so that they are not there twice.
+//!
+//! Rows are locked in the order of their keys, after those of jobs and their states, and before any
+//! name is taken. What holds a key is looked at by a statement of its own after that: it sees what
+//! those have committed that were waited for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use async_trait::async_trait;
+use evenkeel_core::dedup::{DedupKey, Holder};
+use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_store::{
+    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, run_key_from_columns,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::PostgresStore;
+use crate::columns::{count, get, maybe_time, time};
+use crate::error::Tried;
+use crate::pool::Connection;
+
+/// A job that has a key.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) job: JobId,
+    holder: Holder,
+}
+
+/// Keys, who has them, and what is to be written about that.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    tenant: i32,
+    held: HashMap<DedupKey, Held>,
+    /// Those that were put in to lock them, and for whom.
+    fresh: BTreeMap<DedupKey, JobId>,
+    taken: BTreeSet<DedupKey>,
+    gone: BTreeSet<DedupKey>,
+}
+
+pub(crate) fn column(key: DedupKey) -> Uuid {
+    Uuid::from_bytes(key.to_bytes())
+}
+
+impl Keys {
+    /// What is so, with nothing locked: enough to know that somebody is kept out.
+    pub(crate) async fn look(
+        connection: &Connection,
+        tenant: i32,
+        keys: impl Iterator<Item = DedupKey>,
+    ) -> Tried<Self> {
+        let keys: BTreeSet<DedupKey> = keys.collect();
+        let held = find(connection, tenant, keys.into_iter()).await?;
+        let (fresh, taken, gone) = Default::default();
+        Ok(Self { tenant, held, fresh, taken, gone })
+    }
+
+    /// Locks keys: nobody takes one of them until this transaction is over. Each comes with a job
+    /// that wants it or lets it go.
+    pub(crate) async fn lock(
+        connection: &Connection,
+        tenant: i32,
+        wanted: impl Iterator<Item = (DedupKey, JobId)>,
+        now: Option<i64>,
+    ) -> Tried<Self> {
+        let mut first: BTreeMap<DedupKey, JobId> = BTreeMap::new();
+        for (key, job) in wanted {
+            first.entry(key).or_insert(job);
+        }
+        let keys: Vec<Uuid> = first.keys().map(|key| column(*key)).collect();
+        let jobs: Vec<Uuid> = first.values().map(|job| job.0).collect();
+        let sql = include_str!("../queries/register_lock_dedup.sql");
+        let mut fresh = BTreeMap::new();
+        for row in connection.rows(sql, &[&tenant, &keys, &jobs, &now]).await? {
+            let key = DedupKey::from_bytes(get::<Uuid>(&row, 0)?.into_bytes());
+            fresh.extend(first.remove(&key).map(|job| (key, job)));
+        }
+        let held = find(connection, tenant, first.into_keys()).await?;
+        let (taken, gone) = Default::default();
+        Ok(Self { tenant, held, fresh, taken, gone })
+    }
+
+    /// Who keeps a job from what it wants.
+    pub(crate) fn kept_out_by(&self, wanted: &Wanted, now: Timestamp) -> Option<Held> {
+        let held = self.held.get(&wanted.key)?;
+        wanted.is_kept_out(held.job, &held.holder, now).then_some(*held)
+    }
+
+    /// The job has the key it wanted from here on.
+    pub(crate) fn take(&mut self, wanted: &Wanted) {
+        self.gone.remove(&wanted.key);
+        if !self.held.get(&wanted.key).is_some_and(|held| wanted.keeps(held.job)) {
+            let held = Held { job: wanted.job, holder: wanted.after };
+            self.held.insert(wanted.key, held);
+            self.taken.insert(wanted.key);
+        }
+    }
+
+    /// The job has the key no more, if it had it.
+    pub(crate) fn let_go(&mut self, key: DedupKey, job: JobId) {
+        if self.held.get(&key).is_some_and(|held| held.job == job) {
+            self.held.remove(&key);
+            self.taken.remove(&key);
+            self.gone.insert(key);
+        }
+    }
+
+    /// Writes what became of the keys.
+    pub(crate) async fn write(&self, connection: &Connection) -> Tried<()> {
+        let is_written =
+            |key: &DedupKey| self.fresh.get(key) == self.held.get(key).map(|it| &it.job);
+        let taken: Vec<(Uuid, &Held)> = self
+            .taken
+            .iter()
+            .filter(|key| !is_written(key))
+            .filter_map(|key| Some((column(*key), self.held.get(key)?)))
+            .collect();
+        if !taken.is_empty() {
+            let keys: Vec<Uuid> = taken.iter().map(|(key, _)| *key).collect();
+            let jobs: Vec<Uuid> = taken.iter().map(|(_, held)| held.job.0).collect();
+            let at: Vec<i64> =
+                taken.iter().map(|(_, held)| held.holder.taken_at.as_micros()).collect();
+            let sql = include_str!("../queries/register_take_dedup.sql");
+            connection.change(sql, &[&self.tenant, &keys, &jobs, &at]).await?;
+        }
+        // What was put in only to lock it goes again if nobody took it.
+        let unused = self.fresh.keys().filter(|key| !self.taken.contains(key));
+        let gone: BTreeSet<&DedupKey> = self.gone.iter().chain(unused).collect();
+        let gone: Vec<Uuid> = gone.into_iter().map(|key| column(*key)).collect();
+        if !gone.is_empty() {
+            let sql = include_str!("../queries/order_let_go_dedup.sql");
+            connection.change(sql, &[&self.tenant, &gone]).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn find(
+    connection: &Connection,
+    tenant: i32,
+    keys: impl Iterator<Item = DedupKey>,
+) -> Tried<HashMap<DedupKey, Held>> {
+    let keys: Vec<Uuid> = keys.map(column).collect();
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = include_str!("../queries/register_look_dedup.sql");
+    connection.rows(sql, &[&tenant, &keys]).await?.iter().map(held).collect()
+}
+
+fn held(row: &Row) -> Tried<(DedupKey, Held)> {
+    let job = JobId(get(row, 1)?);
+    let standing = usize::try_from(get::<i16>(row, 3)?).unwrap_or(usize::MAX);
+    let standing = *Standing::ALL
+        .get(standing)
+        .ok_or_else(|| StoreError::corrupt(format_args!("job {job}"), "standing", "unknown"))?;
+    let holder = Holder {
+        standing,
+        recurs: get(row, 6)?,
+        next_at: maybe_time(row, 4)?,
+        waits: get(row, 7)?,
+        live: get::<i32>(row, 5)?.max(0).cast_unsigned(),
+        taken_at: time(row, 2)?,
+    };
+    let key = DedupKey::from_bytes(get::<Uuid>(row, 0)?.into_bytes());
+    Ok((key, Held { job, holder }))
+}
+
+/// What there is of a job in place of a run that is not to be: what waits, what runs, its next time,
+/// or its last run.
+pub(crate) async fn run_instead(
+    connection: &Connection,
+    no: JobNo,
+    running: Option<RunKey>,
+) -> Tried<Option<RunKey>> {
+    let sql = include_str!("../queries/trigger_run_instead.sql");
+    let Some(row) = connection.maybe_row(sql, &[&no.0]).await? else { return Ok(None) };
+    let run_at = |first: usize| match (get(&row, first)?, get(&row, first + 1)?) {
+        (Some(at), Some(sequence)) => run_key_from_columns(at, no.0, sequence, 0).map(Some),
+        _ => Ok(None),
+    };
+    let next = maybe_time(&row, 0)?.map(|next_at| RunKey::regular(no, next_at));
+    let run = run_at(1)?.or(running).or(next).or(run_at(3)?);
+    Ok(run.map(|run| run.with_attempt(Attempt::FIRST)))
+}
+
+#[async_trait]
+impl DedupStore for PostgresStore {
+    async fn forget_dedup(
+        &self,
+        before: Timestamp,
+        after: Option<(TenantNo, DedupKey)>,
+        limit: u32,
+    ) -> Result<ForgottenDedup, StoreError> {
+        let (tenant, key) =
+            after.map_or((i32::MIN, Uuid::nil()), |(tenant, key)| (tenant.0, column(key)));
+        self.api
+            .run(
+                (tenant, key, i64::from(limit), before.as_micros()),
+                |connection, args| async move {
+                    let (tenant, key, limit, before) = &*args;
+                    let sql = include_str!("../queries/forget_dedup.sql");
+                    let row = connection.row(sql, &[tenant, key, limit, before]).await?;
+                    let is_last = get::<i64>(&row, 1)? < *limit;
+                    let last = match (get::<Option<i32>>(&row, 2)?, get::<Option<Uuid>>(&row, 3)?) {
+                        (Some(tenant), Some(key)) if !is_last => {
+                            Some((TenantNo(tenant), DedupKey::from_bytes(key.into_bytes())))
+                        }
+                        _ => None,
+                    };
+                    Ok(ForgottenDedup { forgotten: count(&row, 0)?, next: last })
+                },
+            )
+            .await
+    }
+}

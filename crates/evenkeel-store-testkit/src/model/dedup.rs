@@ -1,0 +1,113 @@
+//! Keys that jobs hold so that they are not there twice.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use evenkeel_core::dedup::{DedupKey, Holder};
+use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_store::{DedupStore, ForgottenDedup, Standing, StoreError, Wanted};
+
+use super::ModelStore;
+use super::data::{Data, JobRow, count};
+
+/// Who took each key last, and when.
+pub(super) type Keys = BTreeMap<(TenantNo, DedupKey), (JobNo, Timestamp)>;
+
+impl Data {
+    /// Who keeps a job from what it wants the key for.
+    pub fn kept_out_by(
+        &self,
+        tenant: TenantNo,
+        wanted: Option<&Wanted>,
+        now: Timestamp,
+    ) -> Option<JobId> {
+        let wanted = wanted?;
+        let (no, taken_at) = *self.keys.get(&(tenant, wanted.key))?;
+        let job = self.find(no)?;
+        let holder = Holder {
+            standing: job.standing,
+            recurs: job.definition.schedule.recurs(),
+            next_at: job.next_at,
+            waits: self.waiting_of(no).next().is_some(),
+            live: job.live,
+            taken_at,
+        };
+        wanted.is_kept_out(job.id, &holder, now).then_some(job.id)
+    }
+
+    /// The job has the key it wanted from here on.
+    pub fn take_key(
+        &mut self,
+        tenant: TenantNo,
+        wanted: Option<&Wanted>,
+        no: JobNo,
+        now: Timestamp,
+    ) {
+        let Some(wanted) = wanted else { return };
+        let holder =
+            self.keys.get(&(tenant, wanted.key)).and_then(|(holder, _)| self.find(*holder));
+        if !holder.is_some_and(|job| wanted.keeps(job.id)) {
+            self.keys.insert((tenant, wanted.key), (no, now));
+        }
+    }
+
+    /// The job has the key no more, if it had it.
+    pub fn let_go(&mut self, tenant: TenantNo, key: Option<DedupKey>, no: JobNo) {
+        let Some(key) = key.map(|key| (tenant, key)) else { return };
+        if self.keys.get(&key).is_some_and(|(holder, _)| *holder == no) {
+            self.keys.remove(&key);
+        }
+    }
+
+    /// What there is of a job in place of a run that is not to be: what waits, what runs, its next
+    /// time, or its last run.
+    pub fn run_instead(&self, no: JobNo) -> Option<RunKey> {
+        let job = self.find(no)?;
+        let waiting = self.waiting_of(no).map(|(key, _)| key).max();
+        let running = self.newest_running(job).map(|(key, _)| key);
+        let next = job.next_at.map(|next_at| RunKey::regular(no, next_at));
+        let last = job.chains.last().map(|link| RunKey {
+            sequence: link.sequence,
+            ..RunKey::regular(no, link.scheduled_at)
+        });
+        let run = waiting.or(running).or(next).or(last)?;
+        Some(run.with_attempt(Attempt::FIRST))
+    }
+
+    fn forget_dedup(
+        &mut self,
+        before: Timestamp,
+        after: Option<(TenantNo, DedupKey)>,
+        limit: u32,
+    ) -> ForgottenDedup {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = after.map_or(Unbounded, Excluded);
+        let looked: Vec<_> =
+            self.keys.range((from, Unbounded)).take(limit as usize).map(|(key, _)| *key).collect();
+        let is_left = self.keys.len();
+        for key in &looked {
+            let (no, taken_at) = self.keys[key];
+            let is_done = |job: &JobRow| {
+                let is_idle = job.next_at.is_none() && job.live == 0;
+                taken_at < before && is_idle && job.standing != Standing::Paused
+            };
+            if self.find(no).is_none_or(|job| job.is_deleted() || is_done(job)) {
+                self.keys.remove(key);
+            }
+        }
+        let next = looked.last().copied().filter(|_| looked.len() == limit as usize);
+        ForgottenDedup { forgotten: count(is_left - self.keys.len()), next }
+    }
+}
+
+#[async_trait]
+impl DedupStore for ModelStore {
+    async fn forget_dedup(
+        &self,
+        before: Timestamp,
+        after: Option<(TenantNo, DedupKey)>,
+        limit: u32,
+    ) -> Result<ForgottenDedup, StoreError> {
+        Ok(self.lock().forget_dedup(before, after, limit))
+    }
+}

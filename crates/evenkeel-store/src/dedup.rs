@@ -1,0 +1,149 @@
+//! Keys that jobs hold so that they are not there twice.
+
+use async_trait::async_trait;
+use evenkeel_core::dedup::{DedupKey, DedupScope, Holder, Wish};
+use evenkeel_core::{JobId, TenantNo, Timestamp};
+
+use crate::{Action, Job, NewJob, Order, Standing, StoreError};
+
+/// A key that a job wants.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// Which one.
+    pub key: DedupKey,
+    /// Who keeps the job out.
+    pub scope: DedupScope,
+    /// The job.
+    pub job: JobId,
+    /// What for.
+    pub wish: Wish,
+    /// What it is like as soon as it has the key.
+    pub after: Holder,
+}
+
+impl Wanted {
+    /// By a job that is about to be registered at `now`.
+    pub fn by_new(job: &NewJob, now: Timestamp) -> Option<Self> {
+        Some(Self {
+            key: DedupKey::of_job(&job.about, &job.definition)?,
+            scope: job.about.dedup.as_ref()?.scope,
+            job: job.id,
+            wish: Wish::Be,
+            after: Holder::new(&job.definition.schedule, job.next_at, now),
+        })
+    }
+
+    /// By a run of a job that somebody asks for.
+    pub fn by_run(job: &Job, wish: Wish, now: Timestamp) -> Option<Self> {
+        let after = Holder {
+            standing: job.standing,
+            waits: true,
+            live: job.live + 1,
+            ..Holder::new(&job.definition.schedule, job.next_at, now)
+        };
+        Some(Self {
+            key: DedupKey::of_job(&job.about, &job.definition)?,
+            scope: job.about.dedup.as_ref()?.scope,
+            job: job.id,
+            wish,
+            after,
+        })
+    }
+
+    /// By an order that the job's state allows: if it begins something, lets the job go on or gives
+    /// it another key.
+    pub fn by_order(order: &Order, job: &Job, now: Timestamp) -> Option<Self> {
+        let (about, definition, next_at) = match &order.action {
+            Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
+                return None;
+            }
+            Action::Retry { .. } => return Self::by_run(job, Wish::RunAgain, now),
+            Action::Resume { next_at } => (&job.about, &job.definition, *next_at),
+            Action::Change(change) => {
+                let is_active = job.standing == Standing::Active;
+                let about = change.about.as_ref().unwrap_or(&job.about);
+                let definition = change.definition.as_ref().unwrap_or(&job.definition);
+                let next_at = change.next_at.unwrap_or(job.next_at).filter(|_| is_active);
+                let is_placed = change.next_at.flatten().is_some_and(|_| is_active);
+                if Self::let_go(order, job).is_none()
+                    && DedupKey::of_job(&job.about, &job.definition).is_some()
+                    && !is_placed
+                {
+                    return None;
+                }
+                (about, definition, next_at)
+            }
+        };
+        let standing = match order.action {
+            Action::Resume { .. } => Standing::Active,
+            _ => job.standing,
+        };
+        let after = Holder {
+            standing,
+            waits: job.waiting > 0,
+            live: job.live,
+            ..Holder::new(&definition.schedule, next_at, now)
+        };
+        Some(Self {
+            key: DedupKey::of_job(about, definition)?,
+            scope: about.dedup.as_ref()?.scope,
+            job: job.id,
+            wish: Wish::Be,
+            after,
+        })
+    }
+
+    /// The key that a job has no more once it has obeyed an order.
+    pub fn let_go(order: &Order, job: &Job) -> Option<DedupKey> {
+        let old = DedupKey::of_job(&job.about, &job.definition)?;
+        match &order.action {
+            Action::Delete => Some(old),
+            Action::Change(change) => {
+                let about = change.about.as_ref().unwrap_or(&job.about);
+                let definition = change.definition.as_ref().unwrap_or(&job.definition);
+                (DedupKey::of_job(about, definition) != Some(old)).then_some(old)
+            }
+            _ => None,
+        }
+    }
+
+    /// Does the holder of the key keep the job out?
+    pub fn is_kept_out(&self, by: JobId, holder: &Holder, now: Timestamp) -> bool {
+        if by == self.job {
+            self.scope.keeps_itself_out(holder, self.wish, now)
+        } else {
+            self.scope.keeps_out(holder, now)
+        }
+    }
+
+    /// A job that holds its key and goes on to be there took it when it did.
+    pub fn keeps(&self, by: JobId) -> bool {
+        by == self.job && self.wish == Wish::Be
+    }
+}
+
+/// What was found by looking at some keys.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ForgottenDedup {
+    /// So many were forgotten.
+    pub forgotten: u64,
+    /// Where the next look goes on; `None` when the end was reached.
+    pub next: Option<(TenantNo, DedupKey)>,
+}
+
+/// What is done with keys that jobs hold, beside what the verbs on jobs do.
+///
+/// Whether a holder counts is looked at when somebody else wants its key. Claims and ends of runs
+/// write nothing.
+#[async_trait]
+pub trait DedupStore: Send + Sync {
+    /// Looks at up to `limit` keys of all tenants, by tenant and key, after `after`, and forgets those
+    /// that keep nobody out any more: of jobs that were deleted, and those taken before `before` by jobs
+    /// of which nothing is to come, waits or runs, and which are not paused.
+    async fn forget_dedup(
+        &self,
+        before: Timestamp,
+        after: Option<(TenantNo, DedupKey)>,
+        limit: u32,
+    ) -> Result<ForgottenDedup, StoreError>;
+}
