@@ -191,6 +191,10 @@ metered!(DeadStore {
     forget_failing(jobs: &[JobNo]) -> ();
 });
 
+metered!(SettleStore {
+    settle(scope: &Scope, settle: Settle) -> bool;
+});
+
 metered!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

@@ -22,6 +22,7 @@ mod list_events;
 mod list_lists;
 mod list_promises;
 mod list_queue;
+mod list_settle;
 mod list_targets;
 pub mod model;
 pub mod orders;

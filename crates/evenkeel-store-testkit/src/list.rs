@@ -422,6 +422,7 @@ macro_rules! store_conformance {
         $crate::__queue_conformance! { $open }
         $crate::__target_conformance! { $open }
         $crate::__dead_conformance! { $open }
+        $crate::__settle_conformance! { $open }
     };
 }
 

@@ -29,6 +29,7 @@ mod row;
 mod runs;
 mod schedules;
 mod scope;
+mod settle;
 mod signal;
 mod tally;
 mod targets;
@@ -89,6 +90,7 @@ pub use schedules::{
     ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
+pub use settle::{SETTLED_ALPHA, Seen, Settle, SettleStore, Verdict};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
 pub use targets::{
@@ -143,6 +145,7 @@ pub trait Store:
     + QueueStore
     + TargetStore
     + DeadStore
+    + SettleStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

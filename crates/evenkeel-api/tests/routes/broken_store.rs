@@ -203,6 +203,10 @@ broken!(DeadStore {
     forget_failing(jobs: &[JobNo]) -> ();
 });
 
+broken!(SettleStore {
+    settle(scope: &Scope, settle: Settle) -> bool;
+});
+
 broken!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

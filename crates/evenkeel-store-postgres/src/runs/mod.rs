@@ -10,6 +10,7 @@ pub(crate) mod owned;
 mod prune;
 mod read;
 mod requeue;
+mod settle;
 mod traces;
 mod waiting;
 

@@ -79,6 +79,10 @@ straight!(DeadStore {
     forget_failing(jobs: &[JobNo]) -> ();
 });
 
+straight!(SettleStore {
+    settle(scope: &Scope, settle: Settle) -> bool;
+});
+
 straight!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;
