@@ -112,4 +112,15 @@ pub enum Conflict {
     /// The run has ended.
     #[error("this run has ended; there is nothing to cancel")]
     Over,
+    /// The latest run of the job cannot be said to be there.
+    #[error(
+        "the latest run of this job is {is}, and nothing of it waits or runs: it cannot be set to \
+         {wanted}; only a worker makes it crawling, and only a run that is not over can be ended"
+    )]
+    NotSo {
+        /// What it is.
+        is: &'static str,
+        /// What it was to be.
+        wanted: &'static str,
+    },
 }
