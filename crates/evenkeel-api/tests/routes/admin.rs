@@ -3,7 +3,7 @@
 use axum::http::{Method, header};
 use evenkeel_core::run::Outcome;
 use evenkeel_store::{FinishResult, Role};
-use evenkeel_store_testkit::fixtures::Begin;
+use evenkeel_store_testkit::fixtures::{Begin, new_job};
 use evenkeel_store_testkit::rig::{Known, OVER};
 use serde_json::{Value, json};
 
@@ -210,16 +210,19 @@ async fn a_priority_is_set_and_raised_to_a_hundred_at_most() {
 #[tokio::test]
 async fn waiting_raises_what_is_shown() {
     let world = World::new().await;
-    let (id, known) = job(&world, "a").await;
-    world.pass(60);
-    world.rig.queue(known, 60).await;
-    world.pass(7200);
-    let path = format!("{JOBS}/{id}/priority");
-    let shown = put(&world, &path, json!({"priority": 5})).await.expect(200);
-    assert_eq!(shown["priority"], 5);
-    assert!(shown["effective_priority"].as_u64().unwrap() > 5, "{shown}");
+    let (due, waits) = (new_job("due").first_at(-7200), new_job("waits").first_at(-7200));
+    world.rig.add(due.priority(5).build()).await;
+    let waits = world.rig.add(waits.priority(5).build()).await;
+    world.rig.queue(waits, -7140).await;
     let list = world.get(&format!("{JOBS}?status=queued")).await.expect(200);
-    assert_eq!(list["jobs"][0]["effective_priority"], shown["effective_priority"]);
+    for job in list["jobs"].as_array().unwrap() {
+        assert_eq!(job["priority"], 5);
+        assert!(job["effective_priority"].as_u64().unwrap() > 50, "{job}");
+    }
+    let lowered = put(&world, &format!("{JOBS}/2/priority"), json!({"priority": 0})).await;
+    let lowered = lowered.expect(200);
+    assert_eq!(lowered["priority"], 0);
+    assert!(lowered["effective_priority"].as_u64().unwrap() > 50, "{lowered}");
 }
 
 #[tokio::test]
@@ -317,7 +320,7 @@ async fn who_did_what_is_in_the_audit_log() {
         entries.iter().find(|entry| entry["action"] == operation).unwrap_or_else(|| panic!("{log}"))
     };
     let one = find("admin_set_job_status");
-    assert_eq!((&one["actor"], &one["target"]), (&json!("tester"), &json!(id.to_string())));
+    assert_eq!((&one["subject"], &one["target"]), (&json!("tester"), &json!(id.to_string())));
     let many = find("admin_set_status_of_jobs");
     assert_eq!(many["detail"], "set to queued: 1 of 1");
 }

@@ -92,7 +92,7 @@ async fn a_job_that_is_made_disabled_never_fires() {
     let made = make(&world, document.clone()).await.expect(201);
     assert_eq!((&made["enabled"], &made["next_run_at"]), (&json!(false), &Value::Null));
     make(&world, document).await.problem(409, "name-taken");
-    world.pass(3600);
+    world.pass(3000);
     let stats = world.get("/api/admin/jobs/stats").await.expect(200);
     assert_eq!(stats["queued"], 0);
     let on = put(&world, 1, json!({"enabled": true})).await.expect(200);
