@@ -114,8 +114,8 @@ pub enum Conflict {
     Over,
     /// The latest run of the job cannot be said to be there.
     #[error(
-        "the latest run of this job is {is}, and nothing of it waits or runs: it cannot be set to \
-         {wanted}; only a worker makes it crawling, and only a run that is not over can be ended"
+        "the status of this job is {is}: it cannot be set to {wanted}; only a worker makes a job \
+         crawling, and only what waits or runs can be said to have ended"
     )]
     NotSo {
         /// What it is.

@@ -6,7 +6,7 @@
 //! counts that say they are estimates.
 
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{JobNo, Timestamp};
+use evenkeel_core::{JobNo, Span, Timestamp};
 use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, Scope};
 
 use super::{AdminJob, AdminStatus, ScheduledJob};
@@ -14,6 +14,9 @@ use crate::{CommandError, Jobs};
 
 /// Jobs that are read at once.
 const STEP: u32 = 1000;
+
+/// So often, for one page.
+const STEPS: u32 = 10;
 
 /// A part of a list.
 #[derive(Clone, PartialEq, Debug)]
@@ -176,19 +179,11 @@ impl Jobs {
         (looked_at, all): (u64, u64),
         now: Timestamp,
     ) -> Result<AdminStats, CommandError> {
-        let counts = self.store.job_counts(scope).await?;
-        let one = PageRequest { limit: 1, offset: 0, after: None };
-        let due =
-            self.store.list_jobs(scope, &Way::Due.filter(now), JobSort::default(), one).await?;
-        let scaled = |count: u64| {
-            let scaled = u128::from(count) * u128::from(all.max(looked_at));
-            u64::try_from(scaled / u128::from(looked_at.max(1))).unwrap_or(u64::MAX)
-        };
         Ok(AdminStats {
-            queued: counts.pending.saturating_add(due.total),
-            running: counts.running,
-            failed: scaled(seen.failed),
-            completed: scaled(seen.completed),
+            queued: self.count(scope, Way::Pending, now).await?,
+            running: self.count(scope, Way::Running, now).await?,
+            failed: scaled(seen.failed, all, looked_at),
+            completed: scaled(seen.completed, all, looked_at),
             is_estimate: true,
         })
     }
@@ -258,16 +253,17 @@ impl Jobs {
         (all, now): (u64, Timestamp),
     ) -> Result<AdminPage<Job>, CommandError> {
         let (mut items, mut skipped) = (Vec::new(), 0);
-        let (mut looked_at, mut passed) = (0_u64, 0_u64);
+        let (mut looked_at, mut passed, mut steps) = (0_u64, 0_u64, 0);
+        let first_way = way;
         let mut after = page.after.map(|place| JobCursor { at: 0, no: place.after });
         let next = 'walk: loop {
             let step = PageRequest { limit: STEP, offset: 0, after };
             let filter = way.filter(now);
             let found = self.store.list_jobs(scope, &filter, JobSort::default(), step).await?;
-            // A step that finds little has looked at many all the same.
-            looked_at += found.items.len().max(1) as u64;
+            steps += 1;
             for job in found.items {
                 let no = job.no;
+                looked_at += 1;
                 if passes(&job) {
                     passed += 1;
                     if skipped < page.offset {
@@ -281,7 +277,8 @@ impl Jobs {
                 }
             }
             match (found.next, way.next()) {
-                (Some(cursor), _) if looked_at >= u64::from(LOOKED_AT_MAX) => {
+                // A step that finds little has looked at many all the same.
+                (Some(cursor), _) if looked_at >= u64::from(LOOKED_AT_MAX) || steps >= STEPS => {
                     break Some(way.place(cursor.no));
                 }
                 (Some(cursor), _) => after = Some(cursor),
@@ -289,9 +286,31 @@ impl Jobs {
                 (None, None) => break None,
             }
         };
-        let scaled = u128::from(passed) * u128::from(all) / u128::from(looked_at.max(1));
-        let whole = page.after.is_none() && next.is_none();
-        let total = if whole { passed } else { u64::try_from(scaled).unwrap_or(u64::MAX) };
-        Ok(AdminPage { items, total, total_is_estimate: !whole, next })
+        let is_whole = page.after.is_none() && next.is_none();
+        let total = match first_way {
+            _ if is_whole => passed,
+            Way::All => scaled(passed, all, looked_at),
+            way => self.count(scope, way, now).await?,
+        };
+        Ok(AdminPage { items, total, total_is_estimate: !is_whole, next })
     }
+
+    /// About how many jobs are along a way, and those that follow it.
+    async fn count(&self, scope: &Scope, way: Way, now: Timestamp) -> Result<u64, CommandError> {
+        let (mut way, mut total) = (Some(way), 0_u64);
+        let one = PageRequest { limit: 1, offset: 0, after: None };
+        while let Some(along) = way {
+            let filter = along.filter(now);
+            let found = self.store.list_jobs(scope, &filter, JobSort::default(), one).await?;
+            total = total.saturating_add(found.total);
+            way = along.next();
+        }
+        Ok(total)
+    }
+}
+
+/// As many of all as of those that were looked at.
+fn scaled(count: u64, all: u64, looked_at: u64) -> u64 {
+    let scaled = u128::from(count) * u128::from(all.max(looked_at)) / u128::from(looked_at.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }

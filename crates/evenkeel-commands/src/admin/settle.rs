@@ -1,6 +1,6 @@
 //! Saying where the latest run of a job is to be.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::chain::{Again, Ended, after_end};
@@ -65,7 +65,7 @@ impl Jobs {
                     other => other?,
                 },
                 AdminStatus::Crawling | AdminStatus::Success | AdminStatus::Failed => {
-                    let is = status.map_or("no run yet", AdminStatus::as_str);
+                    let is = status.map_or("none", AdminStatus::as_str);
                     let conflict = Conflict::NotSo { is, wanted: wanted.as_str() };
                     return Err(CommandError::Conflict(conflict));
                 }
@@ -95,15 +95,28 @@ impl Jobs {
         wanted: AdminStatus,
     ) -> Result<EachJob, CommandError> {
         let ids = self.ids_of(scope, asked).await?;
-        let each = ids.into_iter().map(|id| async move {
+        let set = |id: Option<JobId>| async move {
             match id {
                 Some(id) => self.set_status(scope, id, wanted).await,
                 None => Err(CommandError::NotFound),
             }
-        });
-        let each: Vec<_> = each.collect();
-        // One job may be there twice: then one waits for the other's generation, and both are told.
-        Ok(stream::iter(each).buffered(SIDE_BY_SIDE).collect().await)
+        };
+        let mut known = HashSet::new();
+        let is_first: Vec<bool> =
+            ids.iter().map(|id| id.is_none_or(|id| known.insert(id))).collect();
+        let first = ids.iter().zip(&is_first).filter(|(_, is_first)| **is_first);
+        let first: Vec<_> = first.map(|(id, _)| set(*id)).collect();
+        let first: EachJob = stream::iter(first).buffered(SIDE_BY_SIDE).collect().await;
+        let mut first = first.into_iter();
+        let mut each = Vec::with_capacity(ids.len());
+        for (id, is_first) in ids.into_iter().zip(is_first) {
+            // Who is named again is told what it is by then.
+            each.push(match is_first.then(|| first.next()).flatten() {
+                Some(answer) => answer,
+                None => set(id).await,
+            });
+        }
+        Ok(each)
     }
 
     /// Tries the latest runs of many jobs again, each on its own, in their order.
