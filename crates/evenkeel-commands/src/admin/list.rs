@@ -103,9 +103,11 @@ impl Way {
             Self::All => none,
             Self::Pending => JobFilter { status: Some(JobStatus::Pending), ..none },
             Self::Running => JobFilter { status: Some(JobStatus::Running), ..none },
-            Self::Due => {
-                JobFilter { status: Some(JobStatus::Scheduled), next_before: Some(now), ..none }
-            }
+            Self::Due => JobFilter {
+                status: Some(JobStatus::Scheduled),
+                next_before: Some(now.saturating_add(Span::from_micros(1))),
+                ..none
+            },
         }
     }
 
