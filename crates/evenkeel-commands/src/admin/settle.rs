@@ -57,12 +57,18 @@ impl Jobs {
                     }
                 }
                 AdminStatus::Queued if status == Some(AdminStatus::Crawling) => {
-                    self.settle(scope, &job, wanted, now).await?;
+                    if self.settle(scope, &job, wanted, now).await? {
+                        return self.admin_job(scope, id).await;
+                    }
                 }
                 AdminStatus::Queued => match self.run_again(scope, &job).await {
                     // It began by itself: look again.
                     Err(CommandError::Conflict(Conflict::Busy)) => {}
-                    other => other?,
+                    // Wherever it is by now: a worker may be quick, and once was meant.
+                    begun => {
+                        begun?;
+                        return self.admin_job(scope, id).await;
+                    }
                 },
                 AdminStatus::Crawling | AdminStatus::Success | AdminStatus::Failed => {
                     let is = status.map_or("none", AdminStatus::as_str);
