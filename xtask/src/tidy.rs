@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 121] = [
+const VERBS: [&str; 122] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -118,6 +118,7 @@ const VERBS: [&str; 121] = [
     "see_pages",
     "send_letter",
     "setting",
+    "settle",
     "slot_loads",
     "stale_targets",
     "steal",

@@ -3,6 +3,7 @@
 //! One file per endpoint. [`router`] is all of it; it can be tested without a socket. Every
 //! refusal is a [`Problem`] of a closed list of types.
 
+mod admin;
 mod api_keys;
 mod audit;
 mod auth;
@@ -36,6 +37,11 @@ mod state;
 mod streams;
 mod targets;
 
+pub use admin::{
+    AdminJobList, AdminJobView, AdminResultView, AdminResultsView, AdminStatsView, BoostDocument,
+    BulkRetryDocument, BulkStatusDocument, DeletedScheduledView, EnabledDocument, PriorityDocument,
+    ScheduledDocument, ScheduledJobList, ScheduledJobView, StatusDocument,
+};
 pub use api_keys::{ApiKeyDocument, ApiKeyList, ApiKeyView, MadeApiKeyView, RevokedApiKeyView};
 pub use audit::{AuditEntryView, AuditList};
 pub use auth::Caller;

@@ -49,6 +49,7 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
         (name = "events", description = "What happens, as it happens"),
         (name = "pages", description = "What crawls have kept"),
         (name = "callbacks", description = "For those who were called and answered 202"),
+        (name = "admin", description = "The admin API of a crawl queue, on the same jobs"),
         (name = "access", description = "API keys, and who did what"),
         (name = "operations", description = "For those who run the server"),
     ),

@@ -35,6 +35,11 @@ pub(crate) struct PageQuery {
 impl PageQuery {
     /// Takes the parameters of a page.
     pub(crate) fn take<C: CursorKey>(params: &mut Params) -> PageRequest<C> {
+        Self::take_by(params, LIMIT_DEFAULT)
+    }
+
+    /// The same, with so many on a page unless the request says.
+    pub(crate) fn take_by<C: CursorKey>(params: &mut Params, by_default: u32) -> PageRequest<C> {
         let query = Self {
             limit: params.number("limit", 1..=LIMIT_MAX),
             offset: params.number("offset", 0..=OFFSET_MAX),
@@ -52,7 +57,7 @@ impl PageQuery {
             params.fault("offset", "goes with no cursor; leave one of them out");
         }
         PageRequest {
-            limit: query.limit.unwrap_or(LIMIT_DEFAULT),
+            limit: query.limit.unwrap_or(by_default),
             offset: query.offset.unwrap_or(0),
             after,
         }

@@ -448,7 +448,9 @@ impl From<CommandError> for Problem {
             CommandError::Conflict(Conflict::Redriven { .. }) => {
                 Self::new(ProblemType::LetterRedriven, detail)
             }
-            CommandError::Conflict(Conflict::JobGone) => Self::new(ProblemType::JobState, detail),
+            CommandError::Conflict(Conflict::JobGone | Conflict::NotSo { .. }) => {
+                Self::new(ProblemType::JobState, detail)
+            }
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }

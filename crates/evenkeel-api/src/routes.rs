@@ -16,8 +16,9 @@ use crate::oversight::Guarded;
 use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
-    api_keys, audit, auth, conditions, dead_letters, events, executions, failures, guard, health,
-    jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler, schedules, targets,
+    admin, api_keys, audit, auth, conditions, dead_letters, events, executions, failures, guard,
+    health, jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler, schedules,
+    targets,
 };
 
 /// All of the HTTP interface.
@@ -109,6 +110,17 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(pages::get))
         .routes(routes!(targets::list, targets::create))
         .routes(routes!(targets::get, targets::put, targets::patch, targets::delete))
+        .routes(routes!(admin::list))
+        .routes(routes!(admin::stats))
+        .routes(routes!(admin::set_status))
+        .routes(routes!(admin::set_priority))
+        .routes(routes!(admin::boost))
+        .routes(routes!(admin::retry))
+        .routes(routes!(admin::set_status_of_many))
+        .routes(routes!(admin::retry_many))
+        .routes(routes!(admin::list_scheduled, admin::create_scheduled))
+        .routes(routes!(admin::get_scheduled, admin::update_scheduled, admin::delete_scheduled))
+        .routes(routes!(admin::toggle_scheduled))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
         .routes(routes!(audit::list));

@@ -121,4 +121,15 @@ pub enum Conflict {
     /// The run has ended.
     #[error("this run has ended; there is nothing to cancel")]
     Over,
+    /// The latest run of the job cannot be said to be there.
+    #[error(
+        "the status of this job is {is}: it cannot be set to {wanted}; only a worker makes a job \
+         crawling, and only what waits or runs can be said to have ended"
+    )]
+    NotSo {
+        /// What it is.
+        is: &'static str,
+        /// What it was to be.
+        wanted: &'static str,
+    },
 }

@@ -3,6 +3,7 @@
 //! A use case reads a document into domain types, asks the store once, wakes whoever waits for the
 //! change, and answers in domain types. HTTP, pages and the command line only translate.
 
+mod admin;
 mod balance;
 mod callbacks;
 mod dead;
@@ -27,6 +28,11 @@ mod starts;
 mod update;
 mod words;
 
+pub use admin::{
+    AdminJob, AdminPage, AdminPlace, AdminStats, AdminStatus, BulkStatus, EachJob, JobRef,
+    ScheduledJob, cron_words, read_boost, read_bulk_retry, read_bulk_status, read_enabled,
+    read_new_priority, read_status,
+};
 pub use balance::{
     Balance, Balancing, ChangedJob, Distribution, Known, LISTED_MAX, MoveShown, MovesPage, Outlook,
     PlanOptions, Previewed, RebalanceConflict, RebalanceOrder, Rebalanced, Running, SCORES_MAX,

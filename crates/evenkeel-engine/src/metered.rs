@@ -204,6 +204,10 @@ metered!(DedupStore {
     forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
+metered!(SettleStore {
+    settle(scope: &Scope, settle: Settle) -> bool;
+});
+
 metered!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

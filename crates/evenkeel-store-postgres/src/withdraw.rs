@@ -16,8 +16,8 @@ pub(crate) struct Withdrawn {
     pub(crate) prev: Link,
     was_wake: bool,
     tenant: i32,
-    fence: i32,
-    crashes: i16,
+    pub(crate) fence: i32,
+    pub(crate) crashes: i16,
 }
 
 /// Points at a chain, if there is one.

@@ -174,7 +174,7 @@ fn find_running(connection: &Connection, key: RunKey) -> Answer<Option<Running>>
     Ok(Some(Running { node: NodeNo(row.get("node_no")?), attempt: owned_from(row)? }))
 }
 
-fn send_letter(connection: &Connection, node: NodeNo, letter: Letter) -> Answer<()> {
+pub(crate) fn send_letter(connection: &Connection, node: NodeNo, letter: Letter) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(letter.key);
     connection.prepare_cached(include_str!("../queries/send_letter.sql"))?.execute(params![
         node.0,

@@ -24,6 +24,7 @@ mod list_limits;
 mod list_lists;
 mod list_promises;
 mod list_queue;
+mod list_settle;
 mod list_targets;
 pub mod model;
 pub mod orders;

@@ -424,6 +424,7 @@ macro_rules! store_conformance {
         $crate::__dead_conformance! { $open }
         $crate::__limit_conformance! { $open }
         $crate::__dedup_conformance! { $open }
+        $crate::__settle_conformance! { $open }
     };
 }
 

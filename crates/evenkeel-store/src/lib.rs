@@ -32,6 +32,7 @@ mod row;
 mod runs;
 mod schedules;
 mod scope;
+mod settle;
 mod signal;
 mod tally;
 mod targets;
@@ -95,6 +96,7 @@ pub use schedules::{
     ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
+pub use settle::{SETTLED_ALPHA, Seen, Settle, SettleStore, Verdict};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
 pub use targets::{
@@ -151,6 +153,7 @@ pub trait Store:
     + DeadStore
     + LimitStore
     + DedupStore
+    + SettleStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

@@ -119,7 +119,7 @@ async fn update(
 }
 
 /// What people see of a job.
-fn shown(job: &Job, now: Timestamp) -> Map<String, Value> {
+pub(crate) fn shown(job: &Job, now: Timestamp) -> Map<String, Value> {
     match serde_json::to_value(JobView::new(job.clone(), now)) {
         Ok(Value::Object(shown)) => shown,
         _ => Map::new(),

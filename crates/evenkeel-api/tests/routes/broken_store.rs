@@ -216,6 +216,10 @@ broken!(DedupStore {
     forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
+broken!(SettleStore {
+    settle(scope: &Scope, settle: Settle) -> bool;
+});
+
 broken!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

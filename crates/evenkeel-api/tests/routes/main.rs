@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod access;
+mod admin;
 mod audit;
 mod auth;
 mod balance;
@@ -25,6 +26,7 @@ mod lists;
 mod logs;
 mod operations;
 mod pages;
+mod scheduled;
 mod schedules;
 mod spec;
 mod streams;

@@ -141,7 +141,7 @@ impl Jobs {
         }
     }
 
-    pub(super) async fn announce(&self, signal: Signal) {
+    pub(crate) async fn announce(&self, signal: Signal) {
         announce(&*self.store, signal).await;
     }
 }

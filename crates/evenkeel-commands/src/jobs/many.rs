@@ -249,7 +249,7 @@ impl Jobs {
 }
 
 /// What was read of a job holds only as long as it is that.
-fn weighing(job: &Job, priority: Priority) -> Order {
+pub(crate) fn weighing(job: &Job, priority: Priority) -> Order {
     let definition = Definition { priority, ..job.definition.clone() };
     let change = JobChange { definition: Some(definition), ..JobChange::default() };
     Order {

@@ -24,7 +24,9 @@ use evenkeel_store::Store;
 use crate::{Balance, ExecutorCheck};
 use create::Creator;
 #[cfg(test)]
-pub(crate) use create::{new_job, settled};
+pub(crate) use create::new_job;
+pub(crate) use create::settled;
+pub(crate) use many::weighing;
 
 pub use bulk::{BULK_BATCH, Registration};
 pub use change::{Accepted, Asked, Created};
@@ -46,7 +48,7 @@ pub struct Jobs {
     executors: Arc<dyn ExecutorCheck>,
     balance: Arc<Balance>,
     creator: Arc<Creator>,
-    aging: Aging,
+    pub(crate) aging: Aging,
 }
 
 impl Jobs {
@@ -73,7 +75,7 @@ impl Jobs {
         &*self.executors
     }
 
-    fn fresh_id(&self, now: evenkeel_core::Timestamp) -> JobId {
+    pub(crate) fn fresh_id(&self, now: evenkeel_core::Timestamp) -> JobId {
         JobId::new(now, self.chance.ten_bytes())
     }
 }

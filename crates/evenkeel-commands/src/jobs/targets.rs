@@ -125,7 +125,7 @@ impl Jobs {
     }
 
     /// Those targets that these jobs name.
-    pub(super) async fn targets_of<'a>(
+    pub(crate) async fn targets_of<'a>(
         &self,
         scope: &Scope,
         abouts: impl IntoIterator<Item = &'a About>,
@@ -141,7 +141,7 @@ impl Jobs {
     }
 
     /// Lets a job that has no executor of its own crawl the address of its target.
-    pub(super) fn aim(
+    pub(crate) fn aim(
         &self,
         scope: &Scope,
         about: &mut About,

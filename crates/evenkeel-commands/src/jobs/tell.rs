@@ -8,7 +8,7 @@ use super::Jobs;
 impl Jobs {
     /// Tells what was done to some jobs. Costs the look at a flag while nobody listens, and nothing
     /// that goes wrong with it is a failure of the command.
-    pub(super) async fn tell(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
+    pub(crate) async fn tell(&self, scope: &Scope, kind: EventKind, jobs: &[JobId]) {
         if let Some(at) = self.listened_at().await {
             tell_at(&*self.store, scope, kind, jobs.iter().copied(), at);
         }

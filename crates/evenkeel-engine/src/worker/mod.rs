@@ -113,7 +113,13 @@ impl Worker {
         if let Some(known) = all.get(&key)
             && known.stage != Stage::Abandoned
         {
-            error!(run.id = %key.execution_id(), "an attempt was to start that is open already");
+            if known.fence < fence {
+                // It went back into the queue by somebody's word, and its old body is not gone yet:
+                // as soon as that is, the attempt is found to be nobody's and goes back once more.
+                self.doubt.store(true, Ordering::Release);
+            } else {
+                error!(run.id = %key.execution_id(), "an attempt was to start that is open already");
+            }
             return self.slots.give(1);
         }
         if self.lease.remaining() == Some(Duration::ZERO) {

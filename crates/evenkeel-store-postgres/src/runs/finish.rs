@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use evenkeel_core::NodeNo;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Finish, FinishResult, Hook, Results, StoreError, Then, Traces};
+use evenkeel_store::{
+    Finish, FinishResult, Hook, Results, SETTLED_ALPHA, StoreError, Then, Traces,
+};
 use tokio_postgres::Row;
 
 use super::{hooks, traces};
@@ -42,6 +44,17 @@ pub(super) async fn finish(
             }
         })
         .await
+}
+
+/// Ends one attempt, in the caller's transaction. What is averaged stays.
+pub(super) async fn finish_one(
+    connection: &Connection,
+    node: i32,
+    finish: Finish,
+) -> Tried<FinishResult> {
+    let args = Args { node, alpha: SETTLED_ALPHA, batch: vec![finish] };
+    let results = run(connection, &args, &[vec![0]]).await?;
+    Ok(results.first().copied().unwrap_or(FinishResult::LeaseLost))
 }
 
 async fn run(

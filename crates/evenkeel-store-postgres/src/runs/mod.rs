@@ -11,6 +11,7 @@ pub(crate) mod owned;
 mod prune;
 mod read;
 mod requeue;
+mod settle;
 mod traces;
 mod waiting;
 

@@ -9,3 +9,4 @@ pub(crate) mod list;
 pub(crate) mod owned;
 pub(crate) mod prune;
 pub(crate) mod requeue;
+mod settle;

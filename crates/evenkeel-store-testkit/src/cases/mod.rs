@@ -159,6 +159,7 @@ pub mod requests;
 pub mod requeue;
 pub mod retry;
 pub mod runs;
+pub mod settle;
 pub mod shown;
 pub mod steal;
 pub mod stop;

@@ -91,7 +91,7 @@ impl Data {
         Some(Running { node: run.node?, attempt })
     }
 
-    fn send_letter(&mut self, node: NodeNo, letter: Letter) {
+    pub fn send_letter(&mut self, node: NodeNo, letter: Letter) {
         if self.is_gone(node) {
             return;
         }

@@ -8,13 +8,13 @@ use crate::stores::on_both_stores;
 use crate::support::{Server, request, wait_for};
 
 /// A server, and somebody who may do everything on it.
-struct Typist {
-    server: Server,
+pub(crate) struct Typist {
+    pub(crate) server: Server,
     header: String,
 }
 
 impl Typist {
-    fn new(database: &Database) -> Self {
+    pub(crate) fn new(database: &Database) -> Self {
         let server = database.serve(&["--allow-network", "127.0.0.0/8"]);
         let token = [&["token", "create", "--role", "operator"], &database.args()[..]].concat();
         let said = server.run(&token);
@@ -23,14 +23,14 @@ impl Typist {
     }
 
     /// Sends a request that must be answered with this status.
-    fn ask(&self, method: &str, path: &str, body: &Value, status: u16) -> Value {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value, status: u16) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let (found, answer) = request(&self.server.url(), method, path, &self.header, &body);
         assert_eq!(found, status, "{method} {path}: {answer}");
         serde_json::from_str(&answer).unwrap()
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         self.ask("GET", path, &Value::Null, 200)
     }
 
@@ -38,7 +38,7 @@ impl Typist {
         self.ask("POST", path, &Value::Null, 200)
     }
 
-    fn create(&self, job: &Value) -> Value {
+    pub(crate) fn create(&self, job: &Value) -> Value {
         self.ask("POST", "/api/v1/jobs", job, 201)
     }
 

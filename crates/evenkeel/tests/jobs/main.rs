@@ -1,8 +1,9 @@
-//! What users of interval jobs type, as it is written down for them, against the real program on
-//! both stores; and several instances of it at once.
+//! What users of interval jobs and of the crawl queue's admin API type, as it is written down for
+//! them, against the real program on both stores; and several instances of it at once.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
+mod admin;
 mod cluster;
 #[path = "../executors/database.rs"]
 mod database;

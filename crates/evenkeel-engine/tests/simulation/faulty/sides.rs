@@ -92,6 +92,10 @@ straight!(DedupStore {
     forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
 });
 
+straight!(SettleStore {
+    settle(scope: &Scope, settle: Settle) -> bool;
+});
+
 straight!(AccessStore {
     make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;

@@ -1,0 +1,164 @@
+//! `PUT /api/admin/jobs/bulk/status` and `POST /api/admin/jobs/bulk/retry`
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use evenkeel_commands::{
+    AdminStatus, BulkStatus, EachJob, JobRef, read_bulk_retry, read_bulk_status,
+};
+use evenkeel_core::JobId;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::wrong;
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::oversight::Deed;
+use crate::params::Params;
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+/// Which jobs, and where their latest runs are to be.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"}))]
+pub struct BulkStatusDocument {
+    /// Their numbers or UUIDs, at most 10,000.
+    #[schema(value_type = Vec<Object>, max_items = 10_000)]
+    pub job_ids: Vec<serde_json::Value>,
+    /// `queued`, `crawling`, `success` or `failed`.
+    #[schema(pattern = "^(queued|crawling|success|failed)$")]
+    pub status: String,
+}
+
+/// Which jobs.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"job_ids": [1, 2, 3, 4, 5]}))]
+pub struct BulkRetryDocument {
+    /// Their numbers or UUIDs, at most 10,000.
+    #[schema(value_type = Vec<Object>, max_items = 10_000)]
+    pub job_ids: Vec<serde_json::Value>,
+}
+
+/// What became of one job of many.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct AdminResultView {
+    /// Its number, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
+    /// Its UUID, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<uuid::Uuid>)]
+    pub uuid: Option<JobId>,
+    /// Was it done?
+    pub ok: bool,
+    /// Where its latest run is now, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub status: Option<&'static str>,
+    /// Why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Problem>,
+}
+
+/// What became of many jobs.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct AdminResultsView {
+    /// Each of them, in the order in which they were named, as often as they were.
+    pub results: Vec<AdminResultView>,
+    /// With how many it was done.
+    pub updated: u64,
+    /// With how many it was not.
+    pub failed: u64,
+}
+
+/// What became of jobs, and what of that is written into the audit log.
+type Answer = (Extension<Deed>, Json<AdminResultsView>);
+
+fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
+    let results: Vec<AdminResultView> = asked
+        .iter()
+        .zip(each)
+        .map(|(asked, became)| match became {
+            Ok(seen) => AdminResultView {
+                id: Some(seen.job.number),
+                uuid: Some(seen.job.id),
+                ok: true,
+                status: seen.status.map(AdminStatus::as_str),
+                error: None,
+            },
+            Err(error) => {
+                let problem = match Problem::from(error) {
+                    problem if problem.kind == ProblemType::NotFound => {
+                        Problem::new(ProblemType::NotFound, "there is no such job")
+                    }
+                    problem => problem,
+                };
+                let (id, uuid) = match asked {
+                    JobRef::Number(number) => (Some(*number), None),
+                    JobRef::Id(id) => (None, Some(*id)),
+                };
+                AdminResultView { id, uuid, ok: false, status: None, error: Some(problem) }
+            }
+        })
+        .collect();
+    let updated = results.iter().filter(|result| result.ok).count() as u64;
+    let failed = results.len() as u64 - updated;
+    let deed = format!("{deed}: {updated} of {}", results.len());
+    (Extension(Deed(deed)), Json(AdminResultsView { results, updated, failed }))
+}
+
+/// Says where the latest runs of many jobs are, of each on its own. See the same for one job.
+#[utoipa::path(
+    put,
+    path = "/api/admin/jobs/bulk/status",
+    operation_id = "admin_set_status_of_jobs",
+    tag = "admin",
+    request_body(content = BulkStatusDocument,
+        example = json!({"job_ids": [1, 2, 3, 4, 5], "status": "queued"})),
+    responses(
+        (status = 200, description = "What became of each", body = AdminResultsView),
+        (status = 422, description = "The document is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn set_status_of_many(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    JsonBody(document): JsonBody,
+) -> Result<Answer, Problem> {
+    params.finish()?;
+    let BulkStatus { jobs, status } = read_bulk_status(&document).map_err(wrong)?;
+    let each = app.jobs.set_status_of_many(&caller.scope, &jobs, status).await?;
+    Ok(answer(&jobs, each, &format!("set to {}", status.as_str())))
+}
+
+/// Puts jobs whose latest runs failed back into the queue, each on its own.
+#[utoipa::path(
+    post,
+    path = "/api/admin/jobs/bulk/retry",
+    operation_id = "admin_retry_jobs",
+    tag = "admin",
+    request_body(content = BulkRetryDocument, example = json!({"job_ids": [1, 2, 3, 4, 5]})),
+    responses(
+        (status = 200, description = "What became of each", body = AdminResultsView),
+        (status = 422, description = "The document is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("operator"))),
+)]
+pub(crate) async fn retry_many(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    JsonBody(document): JsonBody,
+) -> Result<Answer, Problem> {
+    params.finish()?;
+    let jobs = read_bulk_retry(&document).map_err(wrong)?;
+    let each = app.jobs.admin_retry_many(&caller.scope, &jobs).await?;
+    Ok(answer(&jobs, each, "tried again"))
+}

@@ -1,0 +1,45 @@
+//! `/api/admin…`: the admin API of a crawl queue, in its own words and with its integer ids. It holds
+//! nothing of its own: its jobs are the jobs of `/api/v1`.
+
+mod bulk;
+mod jobs;
+mod page;
+mod priority;
+mod scheduled;
+mod scheduled_change;
+mod status;
+mod view;
+
+use evenkeel_commands::{Fault, JobRef};
+use evenkeel_core::JobId;
+
+use crate::auth::Caller;
+use crate::problem::{Problem, ProblemType};
+use crate::state::App;
+
+pub use bulk::{AdminResultView, AdminResultsView, BulkRetryDocument, BulkStatusDocument};
+pub use jobs::{AdminJobList, AdminStatsView};
+pub use priority::{BoostDocument, PriorityDocument};
+pub use scheduled::ScheduledJobList;
+pub use scheduled_change::{DeletedScheduledView, EnabledDocument, ScheduledDocument};
+pub use status::StatusDocument;
+pub use view::{AdminJobView, ScheduledJobView};
+
+pub(crate) use bulk::*;
+pub(crate) use jobs::*;
+pub(crate) use priority::*;
+pub(crate) use scheduled::*;
+pub(crate) use scheduled_change::*;
+pub(crate) use status::*;
+
+/// The job that a path means, by its number or its id.
+async fn meant(app: &App, caller: &Caller, text: &str) -> Result<JobId, Problem> {
+    let missing = || Problem::new(ProblemType::NotFound, "there is no such job");
+    let asked = JobRef::from_text(text).ok_or_else(missing)?;
+    Ok(app.jobs.id_of(&caller.scope, asked).await?)
+}
+
+/// A document that is wrong.
+fn wrong(faults: Vec<Fault>) -> Problem {
+    Problem::of_fields(ProblemType::InvalidParameter, faults)
+}

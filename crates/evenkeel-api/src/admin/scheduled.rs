@@ -1,0 +1,95 @@
+//! `GET /api/admin/scheduled-jobs` and `GET /api/admin/scheduled-jobs/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::page::AdminPageQuery;
+use super::{ScheduledJobView, meant};
+use crate::auth::Caller;
+use crate::page::encode;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A part of the list of scheduled jobs.
+#[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct ScheduledJobList {
+    /// What is on it.
+    pub scheduled_jobs: Vec<ScheduledJobView>,
+    /// How many there are on all pages.
+    pub total: u64,
+    /// Is that only roughly right?
+    pub total_is_estimate: bool,
+    /// How many were asked for.
+    #[schema(example = 100)]
+    pub limit: u32,
+    /// How many were left out first.
+    pub offset: u32,
+    /// The `cursor` of the next page, if there is one.
+    pub next_cursor: Option<String>,
+}
+
+/// The jobs that run by a cron expression or at an interval, in the order of their creation. Of more
+/// than 10,000 jobs `total` is an estimate, and a page may have fewer than were asked for and still
+/// a `next_cursor`.
+#[utoipa::path(
+    get,
+    path = "/api/admin/scheduled-jobs",
+    operation_id = "admin_list_scheduled_jobs",
+    tag = "admin",
+    params(AdminPageQuery),
+    responses(
+        (status = 200, description = "A part of the list", body = ScheduledJobList),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn list_scheduled(
+    State(app): State<App>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<ScheduledJobList>, Problem> {
+    let request = AdminPageQuery::take(&mut params);
+    params.finish()?;
+    let page = app.jobs.list_scheduled(&caller.scope, request).await?;
+    Ok(Json(ScheduledJobList {
+        scheduled_jobs: page.items.into_iter().map(ScheduledJobView::from).collect(),
+        total: page.total,
+        total_is_estimate: page.total_is_estimate,
+        limit: request.limit,
+        offset: request.offset,
+        next_cursor: page.next.map(encode),
+    }))
+}
+
+/// One scheduled job.
+#[utoipa::path(
+    get,
+    path = "/api/admin/scheduled-jobs/{id}",
+    operation_id = "admin_get_scheduled_job",
+    tag = "admin",
+    params(("id" = String, Path, description = "The number of the job, or its UUID", example = "1")),
+    responses(
+        (status = 200, description = "The job", body = ScheduledJobView),
+        (status = 404, description = "There is no such scheduled job", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn get_scheduled(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(id): PathId,
+    params: Params,
+) -> Result<Json<ScheduledJobView>, Problem> {
+    params.finish()?;
+    let id = meant(&app, &caller, &id).await?;
+    Ok(Json(app.jobs.get_scheduled(&caller.scope, id).await?.into()))
+}

@@ -1,0 +1,155 @@
+//! Scheduled jobs of the admin API.
+
+use axum::http::{Method, header};
+use evenkeel_store::Role;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World};
+
+const SCHEDULED: &str = "/api/admin/scheduled-jobs";
+
+fn daily() -> Value {
+    json!({"name": "daily-askreddit", "description": "Daily crawl of AskReddit", "subreddit_id": 1,
+        "cron_expression": "@daily", "enabled": true, "priority": 10})
+}
+
+async fn make(world: &World, document: Value) -> Answer {
+    world.post(SCHEDULED, Some(document)).await
+}
+
+async fn put(world: &World, id: i64, body: Value) -> Answer {
+    world.ask_as(Role::Operator, Method::PUT, &format!("{SCHEDULED}/{id}"), Some(body)).await
+}
+
+async fn toggle(world: &World, id: i64, enabled: bool) -> Answer {
+    world.post(&format!("{SCHEDULED}/{id}/toggle"), Some(json!({"enabled": enabled}))).await
+}
+
+#[tokio::test]
+async fn a_scheduled_job_is_made_shown_changed_toggled_and_deleted() {
+    let world = World::new().await;
+    let answer = make(&world, daily()).await;
+    let made = answer.expect(201);
+    assert_eq!(answer.header(header::LOCATION), Some("/api/admin/scheduled-jobs/1"));
+    for (name, value) in daily().as_object().unwrap() {
+        assert_eq!(&made[name], value, "{name}");
+    }
+    assert_eq!((&made["id"], &made["created_by"]), (&json!(1), &json!("tester")));
+    assert!(made["next_run_at"].is_string());
+    assert_eq!(world.get(&format!("{SCHEDULED}/1")).await.expect(200), made);
+    let by_id = format!("{SCHEDULED}/{}", made["uuid"].as_str().unwrap());
+    assert_eq!(world.get(&by_id).await.expect(200), made);
+    // The target was made, and has no address: such runs fail, and say why.
+    let target = world.get("/api/v1/targets/1").await.expect(200);
+    assert_eq!((&target["jobs"], &target["url"]), (&json!(1), &Value::Null));
+    let changed = json!({"name": "hourly-worldnews", "description": "Hourly crawl of WorldNews",
+        "cron_expression": "@hourly", "enabled": true, "priority": 20});
+    let hourly = put(&world, 1, changed.clone()).await.expect(200);
+    for (name, value) in changed.as_object().unwrap() {
+        assert_eq!(&hourly[name], value, "{name}");
+    }
+    assert_eq!((&hourly["subreddit_id"], &hourly["id"]), (&json!(1), &json!(1)));
+    assert_ne!(hourly["next_run_at"], made["next_run_at"]);
+    let off = toggle(&world, 1, false).await.expect(200);
+    assert_eq!((&off["enabled"], &off["next_run_at"]), (&json!(false), &Value::Null));
+    assert_eq!(toggle(&world, 1, false).await.expect(200), off);
+    let v1 = world.get(&format!("/api/v1/jobs/{}", made["uuid"].as_str().unwrap())).await;
+    assert_eq!(v1.expect(200)["status"], "paused");
+    assert_eq!(toggle(&world, 1, true).await.expect(200)["enabled"], true);
+    let gone = world.delete(&format!("{SCHEDULED}/1")).await.expect(200);
+    let uuid = &made["uuid"];
+    assert_eq!(gone, json!({"id": 1, "uuid": uuid, "deleted": true, "still_running": []}));
+    world.get(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
+    world.delete(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
+    // A number does not come back.
+    assert_eq!(make(&world, daily()).await.expect(201)["id"], 2);
+}
+
+#[tokio::test]
+async fn what_is_shown_can_be_sent_back() {
+    let world = World::new().await;
+    let mut document = daily();
+    document["cron_expression"] = json!("@every 90s");
+    let made = make(&world, document).await.expect(201);
+    assert_eq!(made["cron_expression"], "@every 1m30s");
+    assert_eq!(put(&world, 1, made.clone()).await.expect(200), made);
+    let mut edited = made.clone();
+    edited["priority"] = json!(77);
+    let after = put(&world, 1, edited).await.expect(200);
+    assert_eq!((&after["priority"], &after["next_run_at"]), (&json!(77), &made["next_run_at"]));
+    // Another target is made, too; null takes it away.
+    let other = put(&world, 1, json!({"subreddit_id": 5})).await.expect(200);
+    assert_eq!(other["subreddit_id"], 5);
+    world.get("/api/v1/targets/5").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_job_that_is_made_disabled_never_fires() {
+    let world = World::new().await;
+    let mut document = daily();
+    document["enabled"] = json!(false);
+    document["cron_expression"] = json!("@every 1m");
+    let made = make(&world, document.clone()).await.expect(201);
+    assert_eq!((&made["enabled"], &made["next_run_at"]), (&json!(false), &Value::Null));
+    make(&world, document).await.problem(409, "name-taken");
+    world.pass(3000);
+    let stats = world.get("/api/admin/jobs/stats").await.expect(200);
+    assert_eq!(stats["queued"], 0);
+    let on = put(&world, 1, json!({"enabled": true})).await.expect(200);
+    assert!(on["next_run_at"].is_string(), "{on}");
+}
+
+#[tokio::test]
+async fn only_jobs_that_recur_by_cron_or_interval_are_listed() {
+    let world = World::new().await;
+    world.create(json!({"name": "once", "schedule_enabled": false})).await;
+    for n in 0..3 {
+        let mut document = daily();
+        document["name"] = json!(format!("job {n}"));
+        make(&world, document).await.expect(201);
+    }
+    world.create(json!({"name": "interval", "interval_minutes": 30})).await;
+    let list = world.get(&format!("{SCHEDULED}?limit=100&offset=0")).await.expect(200);
+    let ids: Vec<&Value> =
+        list["scheduled_jobs"].as_array().unwrap().iter().map(|job| &job["id"]).collect();
+    assert_eq!(ids, [2, 3, 4, 5]);
+    assert_eq!((&list["total"], &list["limit"]), (&json!(4), &json!(100)));
+    assert_eq!(list["scheduled_jobs"][3]["cron_expression"], "@every 30m");
+    let page = world.get(&format!("{SCHEDULED}?limit=2&offset=1")).await.expect(200);
+    assert_eq!(page["scheduled_jobs"][0]["id"], 3);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("{SCHEDULED}?cursor={cursor}")).await.expect(200);
+    assert_eq!((&rest["scheduled_jobs"][0]["id"], &rest["next_cursor"]), (&json!(5), &Value::Null));
+    world.get(&format!("{SCHEDULED}/1")).await.problem(404, "not-found");
+    toggle(&world, 1, false).await.problem(404, "not-found");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_scheduled_job_is_said_by_its_field() {
+    let world = World::new().await;
+    for (field, value) in [
+        ("name", Value::Null),
+        ("cron_expression", Value::Null),
+        ("cron_expression", json!("every day")),
+        ("subreddit_id", json!(0)),
+        ("subreddit_id", json!("one")),
+        ("enabled", json!("yes")),
+        ("priority", json!(101)),
+        ("colour", json!("red")),
+    ] {
+        let mut document = daily();
+        document[field] = value.clone();
+        let problem = make(&world, document).await.problem(422, "invalid-job");
+        assert_eq!(problem["field"], field, "{value}");
+    }
+    let mut both = daily();
+    both["target"] = json!(2);
+    assert_eq!(make(&world, both).await.problem(422, "invalid-job")["field"], "target");
+    // Nothing was made for them.
+    world.get("/api/v1/targets/1").await.problem(404, "not-found");
+    make(&world, daily()).await.expect(201);
+    put(&world, 1, json!({"cron_expression": "nonsense"})).await.problem(422, "invalid-job");
+    put(&world, 1, json!([])).await.problem(422, "invalid-job");
+    let path = format!("{SCHEDULED}/1/toggle");
+    world.post(&path, Some(json!({}))).await.problem(422, "invalid-parameter");
+}

@@ -1,0 +1,342 @@
+//! Runs that somebody says the end of.
+
+use evenkeel_core::RunKey;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_store::{
+    Action, DeadFilter, FinishResult, FireResult, Letter, Note, PageRequest, Seen, Settle, Then,
+    Verdict, Word,
+};
+
+use super::races::at_once;
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now, ticket_of};
+use crate::orders::Orders;
+use crate::rig::{ALPHA, Held, Known, OVER, Rig, next_attempt};
+
+fn ended(key: RunKey, seen: Seen, outcome: Outcome, secs: i64) -> Settle {
+    let error = outcome.is_failure().then(|| "somebody says so".to_owned());
+    Settle { key, seen, at: at(secs), verdict: Verdict::Ended { outcome, error, then: OVER } }
+}
+
+fn runs(held: Held) -> Seen {
+    Seen::Running { fence: held.fence, started_at: held.key.scheduled_at }
+}
+
+async fn settle(rig: &Rig, settle: Settle) -> bool {
+    rig.store.settle(&rig.scope, settle).await.expect("a run can be settled")
+}
+
+async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> Settle {
+    let ticket = ticket_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
+    let verdict = Verdict::Queued(Box::new(ticket));
+    Settle { key: held.key, seen: runs(held), at: at(secs), verdict }
+}
+
+async fn letters(rig: &Rig) -> Vec<Letter> {
+    rig.store.take_letters(rig.node, 99).await.expect("letters can be taken")
+}
+
+pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (name, outcome) in [("good", Outcome::Completed), ("bad", Outcome::Failed)] {
+        let job = rig.add(new_job(name).build()).await;
+        let held = rig.start(job, 60).await;
+        assert!(settle(&rig, ended(held.key, runs(held), outcome, 70)).await);
+        let run = rig.run(held.key).await;
+        assert_eq!((run.status, run.fence), (outcome.into(), held.fence.next()));
+        assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(70))));
+        assert_eq!(run.results.error.is_some(), outcome.is_failure());
+        assert_eq!(run.node.as_ref().map(|(node, _)| *node), Some(rig.node));
+        for end in [rig.good_end(held), rig.retry(held, at(90))] {
+            assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
+        }
+        assert_eq!(rig.run(held.key).await, run);
+        let shown = rig.job(job).await;
+        assert_eq!((shown.live, shown.last_outcome), (0, Some(outcome)));
+        assert_eq!((shown.next_at, shown.executions), (Some(at(120)), 1));
+        let (good, bad) = (u64::from(outcome.is_good()), u64::from(outcome.is_failure()));
+        assert_eq!((shown.good_runs, shown.bad_runs), (good, bad));
+        assert_eq!(shown.history.last_end_at, Some(at(70)));
+    }
+    assert_eq!(rig.owned(rig.node).await, []);
+    assert_eq!(rig.wakes(1_000).await, []);
+}
+
+pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = [rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await];
+    let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
+    assert!(settle(&rig, ended(first.key, runs(first), Outcome::Completed, 70)).await);
+    let told = |held: Held| Letter { key: held.key, fence: held.fence, word: Word::Settled };
+    assert_eq!(letters(&rig).await, [told(first)]);
+    let again = back(&rig, second, jobs[1], 70).await;
+    assert!(settle(&rig, again).await);
+    assert_eq!(letters(&rig).await, [told(second)]);
+}
+
+pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.queue(job, 60).await;
+    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 70)).await);
+    let run = rig.run(key).await;
+    assert_eq!((run.status, run.node.clone()), (RunStatus::Completed, None));
+    assert_eq!((run.started_at, run.finished_at), (None, Some(at(70))));
+    assert_eq!(rig.claim(10, 71).await, []);
+    let census = rig.census().await;
+    assert_eq!((census.ready, census.live, census.running, census.runs), (0, 0, 0, 1));
+    let shown = rig.job(job).await;
+    assert_eq!((shown.last_outcome, shown.good_runs), (Some(Outcome::Completed), 1));
+    assert_eq!(shown.history.last_good_end_at, Some(at(70)));
+    assert_eq!(shown.executions, 0, "nobody ran it");
+    assert_eq!(letters(&rig).await, []);
+    // The job goes on.
+    rig.run_well(job, 120).await;
+    assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
+}
+
+pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.finish(rig.retry(held, at(90))).await;
+    // Whichever attempt is named.
+    assert!(settle(&rig, ended(held.key, Seen::Waiting, Outcome::Failed, 70)).await);
+    assert_eq!(rig.wakes(1_000).await, []);
+    let run = rig.run(next_attempt(held.key)).await;
+    assert_eq!((run.status, run.finished_at), (RunStatus::Failed, Some(at(70))));
+    assert_eq!(run.results.error.as_deref(), Some("somebody says so"));
+    let census = rig.census().await;
+    assert_eq!((census.wakes, census.live), (0, 0));
+    assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
+    assert_eq!(rig.job(job).await.history.consecutive_failures, 2);
+}
+
+pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    let key = rig.trigger(job, 0, 70).await;
+    let told = rig.wakes(70).await;
+    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 71)).await);
+    assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
+    assert_eq!(rig.run(key).await.status, RunStatus::Completed);
+    assert_eq!(rig.census().await.live, 0);
+    assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
+    rig.run_well(job, 120).await;
+    assert_eq!(rig.times_of(job).await, [(120, 0), (70, 0), (60, 0)]);
+}
+
+pub async fn an_attempt_back_in_the_queue_ends_as_said(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let requeue = rig.requeue_of(held, job, true).await;
+    assert!(rig.requeue(requeue, 65).await);
+    assert!(settle(&rig, ended(held.key, Seen::Waiting, Outcome::Failed, 70)).await);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 1));
+    assert_eq!(run.fence, held.fence.next().next());
+    assert_eq!(run.node.map(|(node, _)| node), Some(rig.node));
+    assert_eq!(rig.claim(10, 71).await, []);
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
+}
+
+pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.queue(job, 60).await;
+    let held = rig.claim_one(61).await;
+    let other = Held { fence: held.fence.next(), ..held };
+    for wrong in [
+        ended(key, Seen::Waiting, Outcome::Completed, 70),
+        ended(key, runs(other), Outcome::Completed, 70),
+        ended(next_attempt(key), runs(held), Outcome::Completed, 70),
+        back(&rig, other, job, 70).await,
+    ] {
+        assert!(!settle(&rig, wrong.clone()).await, "{wrong:?}");
+    }
+    let run = rig.run(key).await;
+    assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+    assert_eq!(letters(&rig).await, []);
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    for late in [ended(key, runs(held), Outcome::Failed, 80), back(&rig, held, job, 80).await] {
+        assert!(!settle(&rig, late).await);
+    }
+    assert_eq!(rig.run(key).await.status, RunStatus::Completed);
+}
+
+pub async fn what_goes_back_is_claimed_anew(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let again = back(&rig, held, job, 70).await;
+    assert!(settle(&rig, again.clone()).await);
+    assert!(!settle(&rig, again).await);
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Pending, 0));
+    let second = rig.claim_one(71).await;
+    assert_eq!((second.key, second.fence), (held.key, held.fence.next().next()));
+    assert_eq!(rig.finish(rig.good_end(second)).await, FinishResult::Done);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn what_waits_need_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.queue(job, 60).await;
+    let ticket = ticket_of(&rig.due(job).await, at(60), at(70));
+    let verdict = Verdict::Queued(Box::new(ticket));
+    let again = Settle { key, seen: Seen::Waiting, at: at(70), verdict };
+    assert!(!settle(&rig, again).await);
+    assert_eq!(rig.claim_one(71).await.key, key);
+}
+
+pub async fn a_run_of_a_stopped_job_does_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let again = back(&rig, held, job, 70).await;
+    rig.store.act(&rig.scope, job.id, Action::Cancel, now(65)).await.unwrap();
+    assert!(settle(&rig, again).await);
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.claim(10, 71).await, []);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let mut failed = ended(held.key, runs(held), Outcome::Failed, 70);
+    if let Verdict::Ended { then, .. } = &mut failed.verdict {
+        *then = Then::Retry { due: at(80) };
+    }
+    assert!(settle(&rig, failed).await);
+    assert_eq!(rig.wakes(1_000).await, []);
+    assert_eq!(rig.job(job).await.live, 0);
+    let filter = DeadFilter::default();
+    let dead = rig.store.list_dead(&rig.scope, filter, PageRequest::first(9)).await.unwrap();
+    assert_eq!(dead.items, []);
+}
+
+pub async fn an_average_stays_as_it_was(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    rig.run_well(job, 60).await;
+    let before = rig.job(job).await.history;
+    let held = rig.start(job, 120).await;
+    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
+    let key = rig.queue(job, 180).await;
+    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 181)).await);
+    let after = rig.job(job).await.history;
+    assert_eq!(after.average_good_duration, before.average_good_duration);
+    assert_eq!(after.duration_deviation(), before.duration_deviation());
+    assert_eq!(after.last_good_end_at, Some(at(181)));
+}
+
+pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").periodic(600, 60).build()).await;
+    let key = rig.queue(job, 60).await;
+    let mut end = ended(key, Seen::Waiting, Outcome::Completed, 70);
+    if let Verdict::Ended { then, .. } = &mut end.verdict {
+        *then = Then::EndChain { stop_job: false, next_at: Some(at(130)) };
+    }
+    rig.look(0, 100).await;
+    assert!(settle(&rig, end).await);
+    assert_eq!(rig.job(job).await.next_at, Some(at(130)));
+    let told: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
+    assert_eq!(told, [job.no]);
+}
+
+pub async fn the_scheduler_is_told(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    rig.look(0, 100).await;
+    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 70)).await);
+    let told: Vec<_> = rig.look(0, 100).await.changed.iter().map(|job| job.no).collect();
+    assert_eq!(told, [job.no]);
+}
+
+pub async fn what_it_said_while_it_ran_is_forgotten(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let Held { key, fence } = held;
+    let log = Some("half".to_owned());
+    let note = Note { key, fence, progress: None, log, checkpoint: Some(vec![7]) };
+    assert_eq!(rig.store.note(rig.node, vec![note], now(61)).await.unwrap(), [true]);
+    assert!(settle(&rig, ended(key, runs(held), Outcome::Failed, 70)).await);
+    assert_eq!(rig.run(key).await.log, None);
+}
+
+pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let (ours, queued) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
+    let held = rig.start(ours, 60).await;
+    let key = rig.queue(queued, 60).await;
+    for wrong in [
+        ended(held.key, runs(held), Outcome::Completed, 70),
+        back(&rig, held, ours, 70).await,
+        ended(key, Seen::Waiting, Outcome::Completed, 70),
+    ] {
+        assert!(!rig.store.settle(&other, wrong).await.unwrap());
+    }
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(rig.claim_one(71).await.key, key);
+}
+
+pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let held = rig.start(job, 60).await;
+        let (node, scope) = (rig.node, rig.scope);
+        let end = rig.good_end(held);
+        let said = ended(held.key, runs(held), Outcome::Failed, 70);
+        let counted = at_once(&rig, 4, |n, store| {
+            let (end, said) = (end.clone(), said.clone());
+            async move {
+                if n % 2 == 0 {
+                    store.settle(&scope, said).await.unwrap()
+                } else {
+                    let results = store.finish(node, vec![end], ALPHA).await.unwrap();
+                    results == [FinishResult::Done]
+                }
+            }
+        })
+        .await;
+        assert_eq!(counted.iter().filter(|counted| **counted).count(), 1, "{counted:?}");
+        let shown = rig.job(job).await;
+        assert_eq!((shown.live, shown.good_runs + shown.bad_runs), (0, 1));
+    }
+}
+
+pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let key = rig.queue(job, 60).await;
+        let (node, scope) = (rig.node, rig.scope);
+        let said = ended(key, Seen::Waiting, Outcome::Completed, 70);
+        let got = at_once(&rig, 4, |n, store| {
+            let said = said.clone();
+            async move {
+                if n % 2 == 0 {
+                    store.settle(&scope, said).await.unwrap()
+                } else {
+                    let claim = crate::rig::claim_of(node, 10);
+                    !store.claim(&claim, now(70)).await.unwrap().attempts.is_empty()
+                }
+            }
+        })
+        .await;
+        assert_eq!(got.iter().filter(|got| **got).count(), 1, "{got:?}");
+        assert_eq!(rig.census().await.ready, 0);
+        assert_eq!(rig.job(job).await.live, u32::from(!(got[0] || got[2])));
+    }
+}

@@ -1,0 +1,116 @@
+//! A verb of people who know better how a run went than whoever runs it.
+
+use async_trait::async_trait;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::run::Outcome;
+use evenkeel_core::{RunKey, TenantNo, Timestamp};
+
+use crate::{
+    CheckpointFate, Finish, Hook, Requeue, Results, Scope, StoreError, Then, Ticket, Traces,
+};
+
+/// A run that somebody says the end of, or that is to be done once more.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settle {
+    /// An attempt of it; if it waits, whichever.
+    pub key: RunKey,
+    /// Where it was when that was decided.
+    pub seen: Seen,
+    /// When that was.
+    pub at: Timestamp,
+    /// What becomes of it.
+    pub verdict: Verdict,
+}
+
+/// Where a run is that has not ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// It waits for a worker, for the time of its retry, or as a trigger.
+    Waiting,
+    /// Its attempt runs.
+    Running {
+        /// Under this fence.
+        fence: Fence,
+        /// Since then.
+        started_at: Timestamp,
+    },
+}
+
+/// What becomes of a run by somebody's word.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// It is over, and ended like this.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// What people read about it.
+        error: Option<String>,
+        /// What follows for its job; no retry does.
+        then: Then,
+    },
+    /// The attempt that runs goes back into the queue.
+    Queued(Box<Ticket>),
+}
+
+/// What is said about a run tells nothing about how long one takes: an average that there is stays.
+pub const SETTLED_ALPHA: f64 = 0.0;
+
+impl Settle {
+    /// The end that is recorded under a new fence, if there is one.
+    pub fn finish(&self, tenant: TenantNo, key: RunKey, fence: Fence) -> Option<Finish> {
+        let Verdict::Ended { outcome, error, then } = &self.verdict else { return None };
+        let then = match then {
+            Then::EndChain { .. } => *then,
+            Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
+        };
+        let started_at = match self.seen {
+            Seen::Waiting => self.at,
+            Seen::Running { started_at, .. } => started_at,
+        };
+        Some(Finish {
+            key,
+            fence,
+            tenant,
+            outcome: *outcome,
+            started_at,
+            finished_at: self.at.max(started_at),
+            results: Results { error: error.clone(), ..Results::default() },
+            then,
+            priority: None,
+            traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
+            watch: true,
+            // Somebody wanted it so: that is no failure to make a fuss about.
+            hook: Hook::None,
+        })
+    }
+
+    /// The way back into the queue, if it is to take that.
+    pub fn requeue(&self, tenant: TenantNo) -> Option<Requeue> {
+        match (&self.verdict, self.seen) {
+            (Verdict::Queued(ticket), Seen::Running { fence, .. }) => Some(Requeue {
+                key: self.key,
+                fence,
+                tenant,
+                crashed: false,
+                ticket: Ticket::clone(ticket),
+            }),
+            (Verdict::Queued(_), Seen::Waiting) | (Verdict::Ended { .. }, _) => None,
+        }
+    }
+}
+
+/// What people say about runs.
+#[async_trait]
+pub trait SettleStore: Send + Sync {
+    /// Ends a run of the scope as somebody says, or puts the attempt that runs back into the queue,
+    /// if it is still where it was seen. Says whether it was; if not, nothing was changed.
+    ///
+    /// The attempt has a new fence from there on: whatever its worker says later is
+    /// [refused](crate::FinishResult::LeaseLost). The node that ran it gets a
+    /// [letter](crate::Word::Settled) in the same transaction, so that the body is let go. The end is
+    /// a [`finish`](crate::RunStore::finish) like any other, of an attempt that nobody ran if it
+    /// waited, but no retry and no hook follows it, and a duration that is averaged already stays.
+    /// An attempt goes back as by [`requeue`](crate::RunStore::requeue); one that waits is in the
+    /// queue already, so that nothing is changed. The scheduler is told as of a changed job.
+    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<bool, StoreError>;
+}
