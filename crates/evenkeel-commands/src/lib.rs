@@ -44,8 +44,8 @@ pub use figures::{Figures, RunSearch};
 pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
     Accepted, Ask, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit, Foreseen,
-    Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, REFUSALS_TOLD_MAX, Refusal,
-    SlotLoad, Waits, Which, condition_of,
+    Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, Led, REFUSALS_TOLD_MAX,
+    Refusal, SlotLoad, Waits, Which, condition_of,
 };
 pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;

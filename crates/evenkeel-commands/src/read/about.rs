@@ -21,6 +21,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> About {
         // Known only once the schedule has been read.
         schedule_time: None,
         metadata: object(fields, "metadata", METADATA_BYTES_MAX),
+        // Known only once the executor has been read.
+        follows_target: false,
     }
 }
 
