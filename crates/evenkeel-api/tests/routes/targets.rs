@@ -185,8 +185,8 @@ async fn who_names_a_url_or_an_executor_follows_no_more() {
     let world = World::new().await;
     let url = "https://example.com/a";
     make(&world, json!({"url": url})).await;
-    let followers = [json!({"url": "https://example.org/"}), json!({"executor_type": "noop"})];
-    for own in followers {
+    let owns = [json!({"url": "https://example.org/"}), json!({"executor_type": "noop"})];
+    for (others, own) in owns.into_iter().enumerate() {
         let made = job_of(&world, json!({"target": 1})).await.expect(201);
         let id = &made["id"];
         // What it is shown as, or something else, lets it follow on.
@@ -195,7 +195,7 @@ async fn who_names_a_url_or_an_executor_follows_no_more() {
         }
         patch(&world, id, own.clone()).await.expect(200);
         let again = json!({"url": "https://example.com/b"});
-        assert_eq!(change(&world, 1, again).await.expect(200)["followed_jobs"], 0);
+        assert_eq!(change(&world, 1, again).await.expect(200)["followed_jobs"], others);
         let now = job(&world, id).await;
         for (field, value) in own.as_object().unwrap() {
             assert_eq!(now[field], *value);
@@ -230,6 +230,10 @@ async fn whoever_was_interrupted_asks_again() {
     assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
     let again = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!(again["followed_jobs"], 0);
+    // Who does not go with it is counted, and keeps what it had.
+    let refused = change(&world, 1, json!({"url": "https://forbidden.example/"})).await.expect(200);
+    assert_eq!((&refused["followed_jobs"], &refused["refused_jobs"]), (&json!(0), &json!(1)));
+    assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
 }
 
 #[tokio::test]
@@ -237,7 +241,7 @@ async fn very_many_followers_are_told_beyond_the_answer() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;
     let jobs: Vec<Value> = (0..650).map(|_| json!({"target": 1})).collect();
-    world.post("/api/v1/jobs/bulk", Some(json!({"jobs": jobs}))).await.expect(201);
+    world.post("/api/v1/jobs/bulk", Some(json!({"jobs": jobs}))).await.expect(200);
     let changed = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
     assert_eq!((&changed["followed_jobs"], &changed["goes_on"]), (&json!(500), &json!(true)));
     let left = async || {
