@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 122] = [
+const VERBS: [&str; 123] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -126,6 +126,7 @@ const VERBS: [&str; 122] = [
     "take_letters",
     "tallied",
     "tally",
+    "target_urls",
     "tenant",
     "to_judge",
     "trigger",

@@ -84,4 +84,6 @@ pub use scheduler::{
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
 pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};
-pub use targets::{DeletedTargetView, TargetDocument, TargetList, TargetView};
+pub use targets::{
+    ChangedTargetView, DeletedTargetView, TargetChange, TargetDocument, TargetList, TargetView,
+};

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{JobNo, RunId, RunKey, Timestamp};
+use evenkeel_core::{JobNo, NodeNo, RunId, RunKey, Timestamp};
 use evenkeel_store::{
     AuditPlace, DeadPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
 };
@@ -136,6 +136,18 @@ impl CursorKey for i64 {
 
     fn from_bits(bits: u128) -> Option<Self> {
         Self::try_from(bits).ok()
+    }
+}
+
+impl CursorKey for NodeNo {
+    const TAG: u8 = b'n';
+
+    fn bits(self) -> u128 {
+        self.0.unsigned_abs().into()
+    }
+
+    fn from_bits(bits: u128) -> Option<Self> {
+        i32::try_from(bits).ok().map(Self)
     }
 }
 

@@ -7,10 +7,12 @@ use evenkeel_core::{About, Definition, Schedule, Span};
 use serde_json::{Map, Value, json};
 
 use crate::dedup_words::DedupWords;
+use crate::read::CRAWL;
 use crate::retry_words::RetryWords;
 
 /// The document of a job: read by [`read_job`](crate::read_job), it is this job again. What is as
-/// by default, or follows from something else, is left out, so that it goes on to follow.
+/// by default, or follows from something else, is left out, so that it goes on to follow: what a job
+/// has from its target as well.
 pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -23,7 +25,8 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("description", json!(about.description));
     put("source_id", json!(about.source_id));
     put("source_name", json!(about.source_name));
-    put("url", json!(about.url));
+    let own = |value: Value| if about.is_follower() { Value::Null } else { value };
+    put("url", own(json!(about.url)));
     put("target", json!(about.target));
     put("metadata", about.metadata.clone());
     for (field, value) in DedupWords::fields(about.dedup.as_ref()) {
@@ -50,7 +53,7 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     put("prefer_window", definition.prefer_window.as_ref().map_or(Value::Null, hours));
     put("cost", json!(definition.cost));
     put("dont_run_on_nodes", json!(definition.dont_run_on_nodes));
-    put("executor_type", definition.executor.kind.clone().into());
+    put("executor_type", own(definition.executor.kind.clone().into()));
     put("executor_config", executor_config(about, definition));
     put("payload", definition.payload.clone());
     for (field, value) in RetryWords::of(&definition.retry).fields() {
@@ -118,13 +121,19 @@ fn schedule_document(schedule: &Schedule) -> Value {
 }
 
 /// A crawl that starts at what the job is about goes on to do so.
-fn executor_config(about: &About, definition: &Definition) -> Value {
-    let mut config = definition.executor.config.clone();
-    if definition.executor.kind == "crawl"
-        && let Some(fields) = config.as_object_mut()
-    {
-        let url = fields.get("url").and_then(Value::as_str);
-        if url.is_some() && url == about.url.as_deref() && !fields.contains_key("start_urls") {
+pub(crate) fn executor_config(about: &About, definition: &Definition) -> Value {
+    let config = definition.executor.config.clone();
+    match &definition.executor.kind[..] {
+        CRAWL => without_start(config, about.url.as_deref()),
+        _ => without_start(config, None),
+    }
+}
+
+/// The configuration of a crawl, without the start that it has from `url`; `Null` if nothing is left.
+pub(crate) fn without_start(mut config: Value, url: Option<&str>) -> Value {
+    if let Some(fields) = config.as_object_mut() {
+        let start = fields.get("url").and_then(Value::as_str);
+        if start.is_some() && start == url && !fields.contains_key("start_urls") {
             fields.remove("url");
         }
     }

@@ -9,7 +9,7 @@ use evenkeel_store::{JobFilter, JobSort, LABEL_BYTES_MAX, LABELS_MAX, SortBy};
 use crate::Fault;
 
 /// What jobs can be filtered by, beside `metadata.KEY`.
-pub const FILTER_NAMES: [&str; 9] = [
+pub const FILTER_NAMES: [&str; 10] = [
     "status",
     "condition",
     "executor",
@@ -19,6 +19,7 @@ pub const FILTER_NAMES: [&str; 9] = [
     "source_prefix",
     "next_run_after",
     "next_run_before",
+    "target",
 ];
 
 /// Begins the names of filters by metadata.
@@ -60,6 +61,11 @@ pub fn read_filter(filter: &mut JobFilter, name: &str, value: &str) -> Result<()
                 ("batch", Lane::Batch),
             ];
             filter.lane = Some(read_word(&words, value).map_err(fault)?);
+        }
+        "target" => {
+            let number = value.parse().ok().filter(|number| *number > 0);
+            let message = || fault(format!("{value:?} is not the number of a target"));
+            filter.target = Some(number.ok_or_else(message)?);
         }
         "next_run_after" => filter.next_from = Some(read_time(value).map_err(fault)?),
         "next_run_before" => filter.next_before = Some(read_time(value).map_err(fault)?),
@@ -142,6 +148,7 @@ mod tests {
             ("next_run_after", "2026-12-01T09:00:00Z"),
             ("next_run_before", "2026-12-01T10:00:00+01:00"),
             ("metadata.a.b", "1"),
+            ("target", "40"),
             ("something", "else"),
         ]);
         let nine: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
@@ -156,6 +163,7 @@ mod tests {
             next_from: Some(nine),
             next_before: Some(nine),
             metadata: vec![("a.b".into(), "1".into())],
+            target: Some(40),
         };
         assert_eq!(filter, Ok(expected));
     }
@@ -168,6 +176,8 @@ mod tests {
             ("status", ""),
             ("condition", "fine"),
             ("lane", "fast"),
+            ("target", "0"),
+            ("target", "site"),
             ("next_run_after", "tomorrow"),
             ("next_run_before", "2026-12-01"),
             ("metadata.", "x"),

@@ -52,7 +52,7 @@ pub use figures::{Figures, RunSearch};
 pub use filter::{FILTER_NAMES, METADATA_PREFIX, SORT_NAMES, read_filter, read_sort, read_time};
 pub use jobs::{
     Accepted, Ask, Asked, BULK_BATCH, BulkAction, BulkCommand, BulkOutcome, Created, Edit,
-    Foreseen, Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, Made,
+    Foreseen, Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, Led, Made,
     REFUSALS_TOLD_MAX, Refusal, Registration, SlotLoad, Waits, Which, condition_of,
 };
 pub use new_lines::{NewLines, NewText};

@@ -142,7 +142,7 @@ pub fn why_words(why: &Why, zone: &Zone, now: Timestamp) -> String {
              give the job another pool."
         ),
         Why::NoExecutor => {
-            "It has no executor: its target has no url. Its runs fail until the target \
+            "It names no executor and no target with a url. Its runs fail until the target \
              gets a url, or the job an executor_type."
                 .into()
         }

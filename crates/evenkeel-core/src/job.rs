@@ -50,6 +50,17 @@ pub struct About {
     /// keys alone go on to share a definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup: Option<Dedup>,
+    /// It has its address and its executor from its target; see [`is_follower`](Self::is_follower).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follows_target: bool,
+}
+
+impl About {
+    /// Does it run whatever its target says? A target that goes away leaves what it said last, as
+    /// the job's own.
+    pub const fn is_follower(&self) -> bool {
+        self.follows_target && self.target.is_some()
+    }
 }
 
 /// All that firing and running a job takes. Equal definitions are shared in memory, so it holds

@@ -1,5 +1,6 @@
 //! A store that measures how long its verbs take.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -149,6 +150,7 @@ metered!(RequestStore {
 metered!(TargetStore {
     make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
     get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
+    target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
     list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
     change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
         now: Now) -> ChangedTarget;

@@ -1,12 +1,14 @@
 //! Runs jobs for targets that have had no success for long, at times, on one node of all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
-use evenkeel_core::{JobId, TenantNo, Timestamp};
+use evenkeel_core::{JobId, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
-    Now, Role, Scope, Signal, StaleTarget, Store, StoreError, Trigger, Triggered,
+    EventJob, EventKind, NewEvent, Now, Role, Scope, Signal, StaleTarget, Store, StoreError,
+    Trigger, Triggered,
 };
 use tracing::{debug, info, warn};
 
@@ -15,6 +17,8 @@ use crate::settings::Staleness;
 
 /// Targets that are looked at in one go.
 const STEP: u32 = 500;
+/// Runs that are asked for in one pass are at most so many times those of one tenant.
+const TENANTS_SERVED: u32 = 10;
 /// The clock is looked at this often, at least: it may be set.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
@@ -29,7 +33,8 @@ pub struct StalePass {
     pub busy: u32,
     /// So many have no active job that could run.
     pub without_job: u32,
-    /// It ended because it had asked for as many runs as it may; the next one goes on from there.
+    /// It left some out because it had asked for as many runs as it may, in all or of a tenant; the
+    /// next one goes on from there.
     pub is_cut: bool,
 }
 
@@ -40,12 +45,14 @@ pub struct StaleChecker {
     settings: Staleness,
     /// Where the last pass was cut.
     at: Option<(TenantNo, i64)>,
+    /// Tenants that have more than a pass asks for, and where the next one goes on with theirs.
+    cut: BTreeMap<TenantNo, i64>,
 }
 
 impl StaleChecker {
     /// Of the targets of a store.
     pub fn new(store: Arc<dyn Store>, chance: Arc<dyn Chance>, settings: Staleness) -> Self {
-        Self { store, chance, settings, at: None }
+        Self { store, chance, settings, at: None, cut: BTreeMap::new() }
     }
 
     /// Looks at all targets at `now`, from where the last pass was cut, and asks for a run for each
@@ -72,10 +79,31 @@ impl StaleChecker {
         before: Timestamp,
         pass: &mut StalePass,
     ) -> Result<(), StoreError> {
-        loop {
+        let in_all = self.settings.batch.saturating_mul(TENANTS_SERVED);
+        // Who is served, from where on, and how many runs were asked for.
+        let mut tenant: Option<(TenantNo, i64, u32)> = None;
+        'step: loop {
             let found = self.store.stale_targets(before, self.at, STEP).await?;
             for target in found.targets {
-                if pass.triggered >= self.settings.batch {
+                let (of, number) = (target.tenant, target.number);
+                let (from, asked) = match &mut tenant {
+                    Some((served, from, asked)) if *served == of => (*from, asked),
+                    other => {
+                        let from = self.cut.remove(&of).unwrap_or(0);
+                        (from, &mut other.insert((of, from, 0)).2)
+                    }
+                };
+                if number <= from {
+                    self.at = Some((of, from));
+                    continue 'step;
+                }
+                if *asked >= self.settings.batch {
+                    pass.is_cut = true;
+                    self.cut.insert(of, number - 1);
+                    self.at = Some((of, i64::MAX));
+                    continue 'step;
+                }
+                if pass.triggered >= in_all {
                     pass.is_cut = true;
                     return Ok(());
                 }
@@ -85,13 +113,17 @@ impl StaleChecker {
                     _ if target.is_live || is_due => pass.busy += 1,
                     None => pass.without_job += 1,
                     Some(job) => match self.trigger(&target, job, now).await? {
-                        Triggered::Accepted(_) => pass.triggered += 1,
+                        Triggered::Accepted(key) => {
+                            pass.triggered += 1;
+                            *asked += 1;
+                            self.tell_requested(of, job, key);
+                        }
                         // Somebody was quicker, or the job was stopped meanwhile.
                         Triggered::Busy | Triggered::Duplicate { .. } => pass.busy += 1,
                         Triggered::NotFound | Triggered::NotAllowed(_) => pass.without_job += 1,
                     },
                 }
-                self.at = Some((target.tenant, target.number));
+                self.at = Some((of, number));
             }
             self.at = found.next;
             if self.at.is_none() {
@@ -113,6 +145,15 @@ impl StaleChecker {
         self.store.trigger(&scope, job, ask, Now::At(now)).await
     }
 
+    /// Tells those who listen, as of any run that somebody asks for.
+    fn tell_requested(&self, tenant: TenantNo, job: JobId, run: RunKey) {
+        let events = self.store.events();
+        if events.are_listened() {
+            let (kind, job, at) = (EventKind::RunRequested, EventJob::Id(job), run.scheduled_at);
+            events.tell([NewEvent { kind, tenant, job, run: Some(run), at, data: "{}".into() }]);
+        }
+    }
+
     /// Runs until the node stops. Passes are at whole multiples of the interval since 1970: neither a
     /// restart nor another node that keeps house makes them more or fewer.
     pub async fn run(mut self, life: Arc<Incarnation>) {
@@ -126,6 +167,10 @@ impl StaleChecker {
                 return;
             }
             let now = life.db_now();
+            if !life.keeps_house() {
+                // Whoever does says how many there are.
+                metrics::gauge!("evenkeel_stale_targets").set(0);
+            }
             if turn_of(now) <= done {
                 continue;
             }

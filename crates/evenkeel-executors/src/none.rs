@@ -24,7 +24,7 @@ impl Executor for NoExecutor {
 
     async fn run(&self, _invocation: Invocation) -> Report {
         let error = format!(
-            "{}: the job's target has no url; give it one, or the job an executor_type",
+            "{}: the job names no executor_type and no target with a url; give it one of them",
             ExecutorSpec::NO_EXECUTOR
         );
         Report { again: Again::Never, ..Report::failed(error) }

@@ -18,7 +18,7 @@ CREATE TABLE numbering (
 INSERT INTO numbering (tenant_no, next_job) SELECT tenant_no, max(number) + 1 FROM job GROUP BY tenant_no;
 
 -- What jobs are about, known by a number within the tenant. When it was last run well is told by the
--- jobs that name it, deleted ones as well: ends of runs write nothing here.
+-- jobs that name it: ends of runs write nothing here. Jobs that name it no more leave theirs behind.
 CREATE TABLE target (
     tenant_no   int4 NOT NULL,
     number      int8 NOT NULL,
@@ -28,8 +28,11 @@ CREATE TABLE target (
     generation  int4 NOT NULL DEFAULT 1,
     created_at  int8 NOT NULL,
     updated_at  int8 NOT NULL,
+    last_success_at int8,
     PRIMARY KEY (tenant_no, number)
 );
 CREATE UNIQUE INDEX target_source ON target (tenant_no, source_id) WHERE source_id IS NOT NULL;
 ALTER TABLE job ADD COLUMN target_no int8;
+-- Since when, if it did not from the start: what ended before belongs to another.
+ALTER TABLE job ADD COLUMN target_since int8;
 CREATE INDEX job_target ON job (tenant_no, target_no, job_no) WHERE target_no IS NOT NULL;

@@ -6,4 +6,5 @@ WITH clock AS MATERIALIZED (
         ON CONFLICT DO NOTHING
  RETURNING tenant_no
 )
-UPDATE numbering n SET targets = targets + 1 FROM made WHERE n.tenant_no = made.tenant_no;
+UPDATE numbering n SET targets = targets + 1, next_target = coalesce($7::int8, next_target)
+  FROM made WHERE n.tenant_no = made.tenant_no;

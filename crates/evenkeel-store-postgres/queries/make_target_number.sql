@@ -1,5 +1,4 @@
-INSERT INTO numbering (tenant_no, next_target) VALUES ($1, coalesce($2::int8, 1) + 1)
-    ON CONFLICT (tenant_no) DO UPDATE
-   SET next_target = greatest(numbering.next_target,
-                              coalesce($2::int8, numbering.next_target) + 1)
-RETURNING coalesce($2::int8, next_target - 1);
+-- Locks the tenant's numbers: whoever makes a target or registers jobs does this first.
+INSERT INTO numbering (tenant_no) VALUES ($1)
+    ON CONFLICT (tenant_no) DO UPDATE SET next_target = numbering.next_target
+RETURNING next_target;

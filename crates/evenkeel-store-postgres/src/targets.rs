@@ -46,6 +46,21 @@ impl TargetStore for PostgresStore {
             .await
     }
 
+    async fn target_urls(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<HashMap<i64, Option<String>>, StoreError> {
+        self.api
+            .run((scope.tenant.0, numbers.to_vec()), |connection, args| async move {
+                let (tenant, numbers) = &*args;
+                let sql = include_str!("../queries/target_urls.sql");
+                let rows = connection.rows(sql, &[tenant, numbers]).await?;
+                rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
+            })
+            .await
+    }
+
     async fn list_targets(
         &self,
         scope: &Scope,
@@ -145,9 +160,18 @@ async fn make(
 ) -> Tried<MadeTarget> {
     let TargetFields { source_id, name, url } = &new.fields;
     let sql = include_str!("../queries/make_target_number.sql");
-    let number: i64 = get(&connection.row(sql, &[&tenant, &new.number]).await?, 0)?;
+    let next: i64 = get(&connection.row(sql, &[&tenant]).await?, 0)?;
+    let (number, after) = match new.number {
+        Some(chosen) => (chosen, None),
+        None => {
+            let sql = include_str!("../queries/make_target_free.sql");
+            let free: i64 = get(&connection.row(sql, &[&tenant, &next]).await?, 0)?;
+            (free, Some(free + 1))
+        }
+    };
     let sql = include_str!("../queries/make_target.sql");
-    let made = connection.change(sql, &[&now, &tenant, &number, source_id, name, url]).await?;
+    let made =
+        connection.change(sql, &[&now, &tenant, &number, source_id, name, url, &after]).await?;
     if made > 0 {
         return Ok(MadeTarget::Created(known(connection, tenant, number).await?));
     }

@@ -11,7 +11,7 @@ UPDATE tenant SET next_job = coalesce(
     (SELECT max(number) + 1 FROM job WHERE job.tenant_no = tenant.tenant_no), 1);
 
 -- What jobs are about, known by a number within the tenant. When it was last run well is told by the
--- jobs that name it, deleted ones as well: ends of runs write nothing here.
+-- jobs that name it: ends of runs write nothing here. Jobs that name it no more leave theirs behind.
 CREATE TABLE target (
     tenant_no   INTEGER NOT NULL,
     number      INTEGER NOT NULL,
@@ -21,10 +21,13 @@ CREATE TABLE target (
     generation  INTEGER NOT NULL DEFAULT 1,
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
+    last_success_at INTEGER,
     PRIMARY KEY (tenant_no, number)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX target_source ON target (tenant_no, source_id) WHERE source_id IS NOT NULL;
 ALTER TABLE tenant ADD COLUMN next_target INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE tenant ADD COLUMN targets INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN target_no INTEGER;
+-- Since when, if it did not from the start: what ended before belongs to another.
+ALTER TABLE job ADD COLUMN target_since INTEGER;
 CREATE INDEX job_target ON job (tenant_no, target_no, job_no) WHERE target_no IS NOT NULL;

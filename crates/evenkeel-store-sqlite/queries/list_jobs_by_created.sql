@@ -1,3 +1,3 @@
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing <> 3 AND job_no > ?14
-ORDER BY job_no ASC LIMIT ?17 OFFSET ?18
+WHERE tenant_no = ?1 AND standing <> 3 AND job_no > ?15
+ORDER BY job_no ASC LIMIT ?18 OFFSET ?19

@@ -1,1 +1,1 @@
-UPDATE tenant SET targets = targets + 1, next_target = max(next_target, ?2 + 1) WHERE tenant_no = ?1
+UPDATE tenant SET targets = targets + 1, next_target = coalesce(?2, next_target) WHERE tenant_no = ?1

@@ -72,7 +72,7 @@ pub(crate) fn kept_count(connection: &Connection, tenant: TenantNo) -> Answer<u6
     Ok(count.unwrap_or(0).unsigned_abs())
 }
 
-/// Parameters 1 to 12 of all statements that ask what passes.
+/// Parameters 1 to 13 of all statements that ask what passes.
 fn filter_params(tenant: TenantNo, filter: &JobFilter, sort: JobSort) -> Answer<Vec<Value>> {
     let text = |text: &Option<String>| text.clone().into();
     let number = |number: Option<i64>| number.into();
@@ -91,6 +91,7 @@ fn filter_params(tenant: TenantNo, filter: &JobFilter, sort: JobSort) -> Answer<
         number(micros(filter.next_from)),
         number(micros(filter.next_before)),
         Value::Integer(sort.by as i64),
+        number(filter.target),
     ])
 }
 
@@ -195,7 +196,7 @@ impl List<'_> {
         Ok(rows.next()?.map_or(Ok(0), |row| row.get(0))?)
     }
 
-    /// The statement with the filter's parameters and `more` from the 13th on.
+    /// The statement with the filter's parameters and `more` from the 14th on.
     fn prepare(&self, sql: &str, more: &[Value]) -> Answer<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let wanted = statement.parameter_count();
@@ -277,7 +278,7 @@ impl List<'_> {
         }
     }
 
-    /// Parameters 13 to 18: where a walk goes on, and how far.
+    /// Parameters 14 to 19: where a walk goes on, and how far.
     fn start(&self, after: Option<&Place>, limit: i64, offset: i64) -> [Value; 6] {
         let last = if self.sort.descending { i64::MAX } else { i64::MIN };
         let (at, no) = after.map_or((last, last), |place| (place.at, place.no.0));
@@ -403,6 +404,7 @@ fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
         Route::AtRisk => (include_str!("../queries/list_jobs_from_at_risk.sql"), None),
         Route::Label => (include_str!("../queries/list_jobs_from_label.sql"), None),
         Route::Source => (include_str!("../queries/list_jobs_from_source.sql"), None),
+        Route::Target => (include_str!("../queries/list_jobs_from_target.sql"), None),
         Route::Paused => (include_str!("../queries/list_jobs_from_paused.sql"), None),
         Route::Ended => (include_str!("../queries/list_jobs_from_ended.sql"), None),
         Route::Name => (include_str!("../queries/list_jobs_from_name.sql"), None),
@@ -416,6 +418,7 @@ fn walked(by: SortBy, route: Option<Route>) -> &'static str {
     match (by, route) {
         (_, Some(Route::Label)) => include_str!("../queries/list_jobs_by_label.sql"),
         (_, Some(Route::Source)) => include_str!("../queries/list_jobs_by_source.sql"),
+        (_, Some(Route::Target)) => include_str!("../queries/list_jobs_by_target.sql"),
         (_, Some(Route::Paused)) => include_str!("../queries/list_jobs_by_paused.sql"),
         (SortBy::Updated, _) => include_str!("../queries/list_jobs_by_updated.sql"),
         (SortBy::Name, _) => include_str!("../queries/list_jobs_by_name.sql"),

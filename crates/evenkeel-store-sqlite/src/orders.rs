@@ -13,7 +13,7 @@ use crate::ends::{ask_to_end, find_running, withdraw};
 use crate::error::Answer;
 use crate::jobs::{find_namesake, get, tell_scheduler};
 use crate::rows::{json, micros};
-use crate::{dead, dedup, labels, openings, trigger, watch};
+use crate::{dead, dedup, labels, openings, targets, trigger, watch};
 
 /// By how much the tenant's counts change.
 #[derive(Default)]
@@ -141,7 +141,10 @@ fn act(
 ) -> Answer<Option<RunKey>> {
     match action {
         Action::Pause | Action::Suspend { .. } | Action::Cancel => {}
-        Action::Delete => labels::forget(connection, job.no)?,
+        Action::Delete => {
+            labels::forget(connection, job.no)?;
+            targets::leave(connection, job, None, now)?;
+        }
         Action::Resume { next_at: Some(next_at) } => place(connection, job, Some(*next_at), now)?,
         // One that has no time left has none already, and nothing was decided anew.
         Action::Resume { next_at: None } => {}
@@ -184,9 +187,11 @@ fn change(connection: &Connection, job: &Job, change: &JobChange, now: Timestamp
             about.source_id,
             json(about)?,
             json(definition)?,
-            about.target,
         ],
     )?;
+    if about.target != job.about.target {
+        targets::leave(connection, job, about.target, now)?;
+    }
     labels::write_anew(connection, job.tenant, job.no, about, definition)?;
     if let Some(next_at) = change.next_at {
         // One that is paused gets its next time when it is resumed.

@@ -1,9 +1,11 @@
 //! Targets: what jobs are about.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    ChangedTarget, DeletedTarget, Job, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
     StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -38,6 +40,28 @@ impl TargetStore for SqliteStore {
         let (tenant, numbers) = (scope.tenant, numbers.to_vec());
         self.readers
             .read(move |db| numbers.iter().map(|number| find(db, tenant, *number)).collect())
+            .await
+    }
+
+    async fn target_urls(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<HashMap<i64, Option<String>>, StoreError> {
+        let (tenant, numbers) = (scope.tenant, numbers.to_vec());
+        self.readers
+            .read(move |db| {
+                let mut statement =
+                    db.prepare_cached(include_str!("../queries/target_urls.sql"))?;
+                let mut urls = HashMap::new();
+                for number in numbers {
+                    let mut rows = statement.query(params![tenant.0, number])?;
+                    if let Some(row) = rows.next()? {
+                        urls.insert(number, row.get(0)?);
+                    }
+                }
+                Ok(urls)
+            })
             .await
     }
 
@@ -119,7 +143,12 @@ fn make(
     let next: i64 = connection
         .prepare_cached(include_str!("../queries/make_target_number.sql"))?
         .query_row([tenant.0], |row| row.get(0))?;
-    let number = new.number.unwrap_or(next);
+    let number = match new.number {
+        Some(chosen) => chosen,
+        None => connection
+            .prepare_cached(include_str!("../queries/make_target_free.sql"))?
+            .query_row(params![tenant.0, next], |row| row.get(0))?,
+    };
     let TargetFields { source_id, name, url } = &new.fields;
     let there: Option<i64> = connection
         .prepare_cached(include_str!("../queries/make_target_find.sql"))?
@@ -138,7 +167,7 @@ fn make(
     ])?;
     connection
         .prepare_cached(include_str!("../queries/make_target_count.sql"))?
-        .execute(params![tenant.0, number])?;
+        .execute(params![tenant.0, new.number.is_none().then_some(number + 1)])?;
     Ok(MadeTarget::Created(known(connection, tenant, number)?))
 }
 
@@ -237,15 +266,41 @@ fn delete(
         return Ok(DeletedTarget::InUse(target.jobs));
     }
     let which = params![tenant.0, number];
-    // Deleted jobs as well: one that is made anew with the number has nothing to do with them.
-    connection
-        .prepare_cached(include_str!("../queries/delete_target_detach.sql"))?
-        .execute(which)?;
-    connection.prepare_cached(include_str!("../queries/delete_target.sql"))?.execute(which)?;
+    for sql in [
+        // Whoever shows one of them to somebody shows another version from then on, and their
+        // schedulers are told, who hold the old one.
+        include_str!("../queries/delete_target_raise.sql"),
+        include_str!("../queries/delete_target_tell.sql"),
+        include_str!("../queries/delete_target_detach.sql"),
+        include_str!("../queries/delete_target.sql"),
+    ] {
+        connection.prepare_cached(sql)?.execute(which)?;
+    }
     connection
         .prepare_cached(include_str!("../queries/delete_target_count.sql"))?
         .execute([tenant.0])?;
     Ok(DeletedTarget::Done { detached: target.jobs })
+}
+
+/// A job names another target from now on, or none. What it ended well for the one before stays
+/// with that.
+pub(crate) fn leave(
+    connection: &Connection,
+    job: &Job,
+    target: Option<i64>,
+    now: Timestamp,
+) -> Answer<()> {
+    if job.about.target.is_some() {
+        connection
+            .prepare_cached(include_str!("../queries/order_leave_target.sql"))?
+            .execute([job.no.0])?;
+    }
+    if job.about.target.is_some() || target.is_some() {
+        connection
+            .prepare_cached(include_str!("../queries/order_name_target.sql"))?
+            .execute(params![job.no.0, target, now.as_micros()])?;
+    }
+    Ok(())
 }
 
 fn stale(

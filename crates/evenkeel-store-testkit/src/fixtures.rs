@@ -116,6 +116,13 @@ impl JobBuilder {
         self
     }
 
+    /// Naming this target.
+    #[must_use]
+    pub fn target(mut self, number: i64) -> Self {
+        self.about.target = Some(number);
+        self
+    }
+
     /// With this rule for overlaps.
     #[must_use]
     pub fn overlap(mut self, overlap: OverlapPolicy) -> Self {

@@ -143,6 +143,7 @@ macro_rules! store_conformance {
             an_offset_leaves_out_the_first,
             a_prefix_is_taken_letter_by_letter,
             jobs_of_a_source_can_be_listed,
+            jobs_of_a_target_can_be_listed,
             a_filtered_list_is_paged_as_well,
             a_deleted_job_leaves_no_gap_in_a_page,
         }

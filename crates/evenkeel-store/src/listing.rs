@@ -48,6 +48,8 @@ pub enum Route {
     Label,
     /// Those about the source.
     Source,
+    /// Those that name the target.
+    Target,
     /// Those that are paused.
     Paused,
     /// Those without a next time, and those that somebody ended.
@@ -69,8 +71,9 @@ impl JobFilter {
     /// An index that leads to jobs that pass in the order of the list.
     pub fn ordered_route(&self, sort: JobSort) -> Option<Route> {
         let routes = self.routes().into_iter();
-        let mut ordered =
-            routes.filter(|route| matches!(route, Route::Label | Route::Source | Route::Paused));
+        let mut ordered = routes.filter(|route| {
+            matches!(route, Route::Label | Route::Source | Route::Target | Route::Paused)
+        });
         ordered.next().filter(|_| sort.by == SortBy::Created)
     }
 
@@ -85,6 +88,7 @@ impl JobFilter {
         match route {
             Route::Label if rest.metadata.len() == 1 => rest.metadata.clear(),
             Route::Source => rest.source_id = None,
+            Route::Target => rest.target = None,
             Route::Paused => rest.status = None,
             _ => {}
         }
@@ -113,6 +117,7 @@ impl JobFilter {
             by_status,
             at_risk.then_some(Route::AtRisk),
             (!self.metadata.is_empty()).then_some(Route::Label),
+            self.target.is_some().then_some(Route::Target),
             self.source_id.is_some().then_some(Route::Source),
             in_range.then_some(Route::NextTimes),
             self.name_prefix.is_some().then_some(Route::Name),

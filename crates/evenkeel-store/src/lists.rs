@@ -36,6 +36,8 @@ pub struct JobFilter {
     pub next_from: Option<Timestamp>,
     /// Those whose next time is before this.
     pub next_before: Option<Timestamp>,
+    /// Those that name the target with this number.
+    pub target: Option<i64>,
 }
 
 /// What a list of jobs is ordered by.

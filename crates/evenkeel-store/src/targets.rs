@@ -1,5 +1,7 @@
 //! Verbs on targets: what jobs are about, whoever runs them.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 
@@ -32,7 +34,7 @@ pub struct Target {
     pub number: i64,
     /// What is said of it.
     pub fields: TargetFields,
-    /// When a job that names it last ended well; deleted jobs count as well.
+    /// When a job last ended well that named it then; jobs that are gone count as well.
     pub last_success_at: Option<Timestamp>,
     /// So many jobs name it.
     pub jobs: u64,
@@ -89,9 +91,9 @@ pub struct StaleTarget {
     pub number: i64,
     /// Its last success.
     pub last_success_at: Option<Timestamp>,
-    /// The oldest active job that names it: the one to be run for it.
+    /// The oldest active job that names it and has an executor: the one to be run for it.
     pub job: Option<JobId>,
-    /// The earliest next time of an active job that names it.
+    /// The earliest next time of such a job.
     pub next_at: Option<Timestamp>,
     /// Does something of a job that names it wait or run?
     pub is_live: bool,
@@ -123,7 +125,8 @@ pub fn is_stale(
 #[async_trait]
 pub trait TargetStore: Send + Sync {
     /// Makes a target, unless there is one with its number or its source's id. Numbers count from 1
-    /// within the tenant; one that nobody chose is above all that have been there.
+    /// within the tenant; one that nobody chose is the lowest free one above all others that nobody
+    /// chose, so that no choice uses the numbers up.
     async fn make_target(
         &self,
         scope: &Scope,
@@ -138,6 +141,14 @@ pub trait TargetStore: Send + Sync {
         scope: &Scope,
         numbers: &[i64],
     ) -> Result<Vec<Option<Target>>, StoreError>;
+
+    /// The addresses of those of the scope's targets with these numbers that are there. Looks at
+    /// nothing else, so that its cost does not grow with the jobs that name them.
+    async fn target_urls(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<HashMap<i64, Option<String>>, StoreError>;
 
     /// The scope's targets by number.
     async fn list_targets(
@@ -156,7 +167,8 @@ pub trait TargetStore: Send + Sync {
         now: Now,
     ) -> Result<ChangedTarget, StoreError>;
 
-    /// Deletes a target that no job names; with `detach`, jobs that name it name none from then on.
+    /// Deletes a target that no job names; with `detach`, jobs that name it name none from then on, and
+    /// have another generation.
     async fn delete_target(
         &self,
         scope: &Scope,

@@ -49,6 +49,9 @@ pub struct FilterDocument {
     pub source_id: Option<String>,
     /// Those about a source whose id starts with this.
     pub source_prefix: Option<String>,
+    /// Those that name the target with this number.
+    #[schema(minimum = 1)]
+    pub target: Option<i64>,
     /// Those in this state.
     #[schema(
         pattern = "^(pending|scheduled|running|paused|completed|failed|cancelled)$",

@@ -61,6 +61,9 @@ pub(crate) struct JobQuery {
     /// Those about a source whose id starts with this.
     #[param(example = "news-")]
     source_prefix: Option<String>,
+    /// Those that name the target with this number.
+    #[param(minimum = 1, example = 40)]
+    target: Option<i64>,
     /// Those whose metadata have this value at the key `KEY`, for any key at their top: a text as
     /// it is, a number or truth value as JSON writes it. May be given for several keys.
     #[param(rename = "metadata.KEY", max_length = 255, example = "high")]

@@ -45,7 +45,7 @@ pub struct JobView {
     /// Its id.
     #[schema(value_type = uuid::Uuid)]
     pub id: JobId,
-    /// What it may be called instead: the jobs of a tenant are counted from 1.
+    /// Its number within its tenant, counted from 1 and never given again. Paths take the `id`.
     pub number: i64,
     /// Its name; that of its source if it has none of its own.
     pub name: Option<String>,

@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_core::Timestamp;
-use evenkeel_store::{Member, NodeState};
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{Member, NodeState, PageRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::auth::Caller;
+use crate::page::{PageQuery, encode};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::state::App;
@@ -62,8 +63,18 @@ impl From<Member> for NodeView {
 /// The processes of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct NodeList {
-    /// All of them, in the order in which they joined; those that have left are not there.
+    /// In the order in which they joined; those that have left are not there.
     pub nodes: Vec<NodeView>,
+    /// How many there are on all pages.
+    pub total: u64,
+    /// Is that only roughly right?
+    pub total_is_estimate: bool,
+    /// How many were asked for.
+    pub limit: u32,
+    /// How many were left out first.
+    pub offset: u32,
+    /// The `cursor` of the next page, if there is one.
+    pub next_cursor: Option<String>,
     /// As of this moment.
     #[schema(value_type = String, format = DateTime)]
     pub as_of: Timestamp,
@@ -75,8 +86,9 @@ pub struct NodeList {
     path = "/api/v1/nodes",
     operation_id = "list_nodes",
     tag = "operations",
+    params(PageQuery),
     responses(
-        (status = 200, description = "All nodes", body = NodeList),
+        (status = 200, description = "A part of the list", body = NodeList),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),
     ),
@@ -87,9 +99,26 @@ pub(crate) async fn list(
     State(app): State<App>,
     // Names of nodes are no secret: runs show them, and jobs name those they stay away from.
     _: Caller,
-    params: Params,
+    mut params: Params,
 ) -> Result<Json<NodeList>, Problem> {
+    let page: PageRequest<NodeNo> = PageQuery::take(&mut params);
     params.finish()?;
-    let (as_of, members) = app.jobs.nodes().await?;
-    Ok(Json(NodeList { nodes: members.into_iter().map(Into::into).collect(), as_of }))
+    let (as_of, mut members) = app.jobs.nodes().await?;
+    let total = members.len() as u64;
+    // Each that joins gets the next number.
+    members.sort_by_key(|member| member.node);
+    members.retain(|member| page.after.is_none_or(|after| member.node > after));
+    let (offset, limit) = (page.offset as usize, page.limit as usize);
+    let mut rest = members.into_iter().skip(offset);
+    let nodes: Vec<NodeView> = rest.by_ref().take(limit).map(Into::into).collect();
+    let last = nodes.last().map(|node| NodeNo(node.number));
+    Ok(Json(NodeList {
+        total,
+        total_is_estimate: false,
+        limit: page.limit,
+        offset: page.offset,
+        next_cursor: last.filter(|_| rest.next().is_some()).map(encode),
+        nodes,
+        as_of,
+    }))
 }

@@ -15,6 +15,7 @@ use crate::problem::{Problem, ProblemType};
 
 pub use delete::DeletedTargetView;
 pub use list::TargetList;
+pub use update::ChangedTargetView;
 
 pub(crate) use create::*;
 pub(crate) use delete::*;
@@ -24,11 +25,27 @@ pub(crate) use update::*;
 
 /// A target to be made. What is left out is not known.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "AskReddit", "url": "https://example.com/r/AskReddit"}))]
 pub struct TargetDocument {
     /// Its number; the tenant's next one if it is left out.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     pub number: Option<i64>,
+    /// What others call it; no two targets have the same.
+    #[schema(max_length = 255)]
+    pub source_id: Option<String>,
+    /// For people.
+    #[schema(max_length = 255)]
+    pub name: Option<String>,
+    /// Its address, http or https.
+    #[schema(max_length = 2048)]
+    pub url: Option<String>,
+}
+
+/// What is to be changed of a target. What is left out stays, null takes away.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
+#[schema(example = json!({"url": "https://example.com/r/worldnews"}))]
+pub struct TargetChange {
     /// What others call it; no two targets have the same.
     #[schema(max_length = 255)]
     pub source_id: Option<String>,
@@ -49,9 +66,9 @@ pub struct TargetView {
     pub source_id: Option<String>,
     /// For people.
     pub name: Option<String>,
-    /// Its address. Jobs that name it and have no executor of their own crawl it.
+    /// Its address. Jobs that name it, and neither a url nor an executor, crawl it.
     pub url: Option<String>,
-    /// When a job that names it last ended well; deleted jobs count as well.
+    /// When a job last ended well that named it then; jobs that are gone count as well.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_success_at: Option<Timestamp>,
     /// How many jobs name it.

@@ -1,5 +1,6 @@
 //! A store that fails, at everything but knowing tenants or at what a test says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -161,6 +162,7 @@ broken!(RequestStore {
 broken!(TargetStore {
     make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
     get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
+    target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
     list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
     change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
         now: Now) -> ChangedTarget;

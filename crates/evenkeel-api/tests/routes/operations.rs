@@ -36,11 +36,39 @@ async fn nodes_say_what_they_do_and_which_pools_they_serve() {
     assert_eq!((&node["name"], &node["state"]), (&json!("node-1"), &json!("live")));
     assert_eq!(node["roles"], json!(["api", "scheduler", "worker"]));
     assert_eq!(node["pools"], json!(["default"]));
-    world.get("/api/v1/nodes?limit=3").await.problem(422, "invalid-parameter");
+    assert_eq!((&list["total"], &list["total_is_estimate"]), (&json!(1), &json!(false)));
     world
         .send(request(Method::GET, "/api/v1/nodes", None, None))
         .await
         .problem(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn nodes_are_listed_as_everything_is() {
+    let world = World::new().await;
+    for name in ["node-2", "node-3"] {
+        world.rig.join(name, 1).await;
+    }
+    let names = |page: &serde_json::Value| -> Vec<String> {
+        let nodes = page["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = world.get("/api/v1/nodes?limit=2").await.expect(200);
+    assert_eq!(names(&first), ["node-1", "node-2"]);
+    assert_eq!(
+        (&first["total"], &first["limit"], &first["offset"]),
+        (&json!(3), &json!(2), &json!(0))
+    );
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let rest = world.get(&format!("/api/v1/nodes?limit=2&cursor={cursor}")).await.expect(200);
+    assert_eq!((names(&rest), &rest["next_cursor"]), (vec!["node-3".to_owned()], &json!(null)));
+    assert_eq!(rest["total"], 3);
+    let middle = world.get("/api/v1/nodes?limit=1&offset=1").await.expect(200);
+    assert_eq!(names(&middle), ["node-2"]);
+    for wrong in ["limit=0", "cursor=abc", "offset=-1"] {
+        let answer = world.get(&format!("/api/v1/nodes?{wrong}")).await;
+        answer.problem(422, "invalid-parameter");
+    }
 }
 
 #[tokio::test]

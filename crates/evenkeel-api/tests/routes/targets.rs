@@ -64,10 +64,18 @@ async fn a_target_is_made_shown_listed_changed_and_deleted() {
         (&changed["url"], &changed["generation"]),
         (&json!("https://example.com/b"), &json!(2))
     );
-    // As it is shown, nothing changes.
-    let same =
-        world.ask_as(Role::Operator, Method::PUT, "/api/v1/targets/1", Some(changed.clone()));
+    // As it is shown, nothing changes; a patch says only what it changes.
+    let mut shown = world.get("/api/v1/targets/1").await.expect(200);
+    change(&world, 1, shown.clone()).await.expect(200);
+    shown["number"] = json!(5);
+    let same = world.ask_as(Role::Operator, Method::PUT, "/api/v1/targets/1", Some(shown));
     assert_eq!(same.await.expect(200), changed);
+    for sent in [json!({"number": 5}), json!({"jobs": 3, "name": "x"})] {
+        let field = sent.as_object().unwrap().keys().next().unwrap().clone();
+        let problem = change(&world, 1, sent).await.problem(422, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["field"], field);
+    }
+    assert_eq!(world.get("/api/v1/targets/5").await.json()["status"], 404);
     let gone = world.delete("/api/v1/targets/1").await.expect(200);
     assert_eq!(gone, json!({"number": 1, "deleted": true, "detached_jobs": 0}));
     world.get("/api/v1/targets/1").await.problem(404, "not-found");
@@ -127,6 +135,178 @@ async fn a_target_that_jobs_name_is_deleted_only_by_force() {
     assert_eq!(gone["detached_jobs"], 1);
     let left = job(&world, &made["id"]).await;
     assert_eq!((&left["target"], &left["executor_type"]), (&Value::Null, &json!("crawl")));
+    assert_eq!(left["url"], "https://example.com/");
+    assert_eq!(left["generation"], 2);
+    // What it ran is its own: another target changes nothing of it.
+    make(&world, json!({"url": "https://example.com/b"})).await;
+    let own = patch(&world, &made["id"], json!({"target": 2})).await.expect(200);
+    assert_eq!(own["url"], "https://example.com/");
+}
+
+async fn patch(world: &World, id: &Value, sent: Value) -> Answer {
+    let path = format!("/api/v1/jobs/{}", id.as_str().unwrap());
+    world.ask_as(Role::Operator, Method::PATCH, &path, Some(sent)).await
+}
+
+#[tokio::test]
+async fn a_job_that_moves_to_another_target_follows_that_one() {
+    let world = World::new().await;
+    for url in ["https://example.com/a", "https://example.com/b"] {
+        make(&world, json!({"url": url})).await;
+    }
+    make(&world, json!({"name": "without"})).await;
+    let made = job_of(&world, json!({"target": 1})).await.expect(201);
+    let id = &made["id"];
+    let at_start = |job: &Value| {
+        let fields = ["url", "executor_type", "target"].map(|field| job[field].clone());
+        (fields, job["executor_config"]["url"].clone())
+    };
+    let crawls = |target: i64, url: &str| ([json!(url), json!("crawl"), json!(target)], json!(url));
+    let moved = patch(&world, id, json!({"target": 2})).await.expect(200);
+    assert_eq!(at_start(&moved), crawls(2, "https://example.com/b"));
+    // It has nothing to do with the first one any more.
+    let changed = change(&world, 1, json!({"url": "https://example.com/a2"})).await.expect(200);
+    assert_eq!(changed["followed_jobs"], 0);
+    let changed = change(&world, 2, json!({"url": "https://example.com/b2"})).await.expect(200);
+    assert_eq!((&changed["followed_jobs"], &changed["refused_jobs"]), (&json!(1), &json!(0)));
+    assert_eq!(at_start(&job(&world, id).await), crawls(2, "https://example.com/b2"));
+    // Another configuration with the move: what was shown of the old url does not stay.
+    let sent = json!({"target": 1, "executor_config": {"max_pages": 7}});
+    let moved = patch(&world, id, sent).await.expect(200);
+    assert_eq!(at_start(&moved), crawls(1, "https://example.com/a2"));
+    assert_eq!(moved["executor_config"]["max_pages"], 7);
+    let moved = patch(&world, id, json!({"target": 3})).await.expect(200);
+    assert_eq!((&moved["executor_type"], &moved["url"]), (&json!("none"), &Value::Null));
+    assert_eq!(moved["executor_config"]["max_pages"], 7);
+}
+
+#[tokio::test]
+async fn who_names_a_url_or_an_executor_follows_no_more() {
+    let world = World::new().await;
+    let url = "https://example.com/a";
+    make(&world, json!({"url": url})).await;
+    let owns = [json!({"url": "https://example.org/"}), json!({"executor_type": "noop"})];
+    for (others, own) in owns.into_iter().enumerate() {
+        let made = job_of(&world, json!({"target": 1})).await.expect(201);
+        let id = &made["id"];
+        // What it is shown as, or something else, lets it follow on.
+        for same in [json!({"url": url}), json!({"url": null}), json!({"priority": 7})] {
+            assert_eq!(patch(&world, id, same).await.expect(200)["url"], url);
+        }
+        patch(&world, id, own.clone()).await.expect(200);
+        let again = json!({"url": "https://example.com/b"});
+        assert_eq!(change(&world, 1, again).await.expect(200)["followed_jobs"], others);
+        let now = job(&world, id).await;
+        for (field, value) in own.as_object().unwrap() {
+            assert_eq!(now[field], *value);
+        }
+        change(&world, 1, json!({"url": url})).await.expect(200);
+        // And back: without its own, it follows again.
+        let back = json!({"url": null, "executor_type": null, "executor_config": null});
+        let back = patch(&world, id, back).await.expect(200);
+        assert_eq!((&back["url"], &back["executor_type"]), (&json!(url), &json!("crawl")));
+    }
+    // An address of its own that happens to be the same is its own all the same.
+    let own = job_of(&world, json!({"target": 1, "url": url})).await.expect(201);
+    change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
+    assert_eq!(job(&world, &own["id"]).await["url"], url);
+}
+
+#[tokio::test]
+async fn whoever_was_interrupted_asks_again() {
+    let world = World::new().await;
+    make(&world, json!({"url": "https://example.com/a"})).await;
+    let made = job_of(&world, json!({"target": 1})).await.expect(201);
+    // The target is changed, and whoever did it dies before the jobs are told.
+    let fields = evenkeel_store::TargetFields {
+        url: Some("https://example.com/b".into()),
+        ..evenkeel_store::TargetFields::default()
+    };
+    let (store, scope) = (&world.rig.store, &world.rig.scope);
+    store.change_target(scope, 1, None, fields, evenkeel_store::Now::Database).await.unwrap();
+    assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/a");
+    let again = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
+    assert_eq!((&again["followed_jobs"], &again["generation"]), (&json!(1), &json!(2)));
+    assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
+    let again = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
+    assert_eq!(again["followed_jobs"], 0);
+    // Who does not go with it is counted, and keeps what it had.
+    let refused = change(&world, 1, json!({"url": "https://forbidden.example/"})).await.expect(200);
+    assert_eq!((&refused["followed_jobs"], &refused["refused_jobs"]), (&json!(0), &json!(1)));
+    assert_eq!(job(&world, &made["id"]).await["url"], "https://example.com/b");
+}
+
+#[tokio::test]
+async fn very_many_followers_are_told_beyond_the_answer() {
+    let world = World::new().await;
+    make(&world, json!({"url": "https://example.com/a"})).await;
+    let jobs: Vec<Value> = (0..650).map(|_| json!({"target": 1})).collect();
+    world.post("/api/v1/jobs/bulk", Some(json!({"jobs": jobs}))).await.expect(200);
+    let changed = change(&world, 1, json!({"url": "https://example.com/b"})).await.expect(200);
+    assert_eq!((&changed["followed_jobs"], &changed["goes_on"]), (&json!(500), &json!(true)));
+    let left = async || {
+        let page = world.get("/api/v1/jobs?target=1&limit=1000").await.expect(200);
+        assert_eq!(page["total"], 650);
+        let jobs = page["jobs"].as_array().unwrap();
+        jobs.iter().filter(|job| job["url"] != "https://example.com/b").count()
+    };
+    while left().await > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_could_never_crawl_is_refused_before_there_is_a_url() {
+    let world = World::new().await;
+    make(&world, json!({})).await;
+    let bogus = json!({"target": 1, "executor_config": {"bogus": 1}});
+    let problem = job_of(&world, bogus.clone()).await.problem(422, "invalid-job");
+    assert_eq!(problem["errors"][0]["field"], "executor_config.bogus");
+    let made = job_of(&world, json!({"target": 1})).await.expect(201);
+    let sent = json!({"executor_config": {"bogus": 1}});
+    patch(&world, &made["id"], sent).await.problem(422, "invalid-job");
+    let bulk = world.post("/api/v1/jobs/bulk", Some(json!({"jobs": [bogus]}))).await;
+    assert_eq!(bulk.json()["results"][0]["status"], 422);
+}
+
+#[tokio::test]
+async fn a_job_that_leaves_its_target_keeps_what_it_had_from_it_if_that_is_anything() {
+    let world = World::new().await;
+    make(&world, json!({"url": "https://example.com/a"})).await;
+    make(&world, json!({})).await;
+    let made = job_of(&world, json!({"target": 1})).await.expect(201);
+    let left = patch(&world, &made["id"], json!({"target": null})).await.expect(200);
+    assert_eq!((&left["target"], &left["url"]), (&Value::Null, &json!("https://example.com/a")));
+    assert_eq!(left["executor_type"], "crawl");
+    let none = job_of(&world, json!({"target": 2})).await.expect(201);
+    for sent in [json!({"target": null}), json!({"target": null, "executor_type": "none"})] {
+        let problem = patch(&world, &none["id"], sent).await.problem(422, "invalid-job");
+        assert_eq!(problem["errors"][0]["field"], "executor_type");
+    }
+    let given = json!({"target": null, "executor_type": "noop"});
+    assert_eq!(patch(&world, &none["id"], given).await.expect(200)["executor_type"], "noop");
+    // One whose target goes away says that it has nothing to run, and can be changed.
+    let none = job_of(&world, json!({"target": 2})).await.expect(201);
+    world.delete("/api/v1/targets/2?force=true").await.expect(200);
+    let renamed = patch(&world, &none["id"], json!({"name": "board"})).await.expect(200);
+    assert_eq!((&renamed["target"], &renamed["executor_type"]), (&Value::Null, &json!("none")));
+    let path = format!("/api/v1/jobs/{}/explain", none["id"].as_str().unwrap());
+    let why = world.get(&path).await.expect(200);
+    assert_eq!(why["reasons"][0]["code"], "no_executor");
+    let given = patch(&world, &none["id"], json!({"target": 1})).await.expect(200);
+    assert_eq!(given["url"], "https://example.com/a");
+}
+
+#[tokio::test]
+async fn the_jobs_of_a_target_are_listed() {
+    let world = World::new().await;
+    make(&world, json!({"url": "https://example.com/a"})).await;
+    let made = job_of(&world, json!({"target": 1})).await.expect(201);
+    world.create(json!({"name": "other"})).await;
+    let list = world.get("/api/v1/jobs?target=1").await.expect(200);
+    assert_eq!((&list["total"], &list["jobs"][0]["id"]), (&json!(1), &made["id"]));
+    let problem = world.get("/api/v1/jobs?target=site").await.problem(422, "invalid-parameter");
+    assert_eq!(problem["errors"][0]["field"], "target");
 }
 
 #[tokio::test]

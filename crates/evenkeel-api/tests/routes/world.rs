@@ -56,6 +56,13 @@ impl ExecutorCheck for Executors {
         if kind == "http" && config.get("url").is_none() {
             return Err(("executor_config.url".into(), "is missing".into()));
         }
+        if kind == "crawl" && config.get("bogus").is_some() {
+            return Err(("executor_config.bogus".into(), "is not known".into()));
+        }
+        let url = config.get("url").and_then(Value::as_str);
+        if kind == "crawl" && url.is_some_and(|url| url.starts_with("https://forbidden.")) {
+            return Err(("executor_config.url".into(), "is forbidden".into()));
+        }
         Ok(())
     }
 

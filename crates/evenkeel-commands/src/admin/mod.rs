@@ -11,7 +11,7 @@ mod weigh;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Job, ORDERS_MAX, Scope, Standing, WaitsFor};
+use evenkeel_store::{Job, Now, ORDERS_MAX, Scope, Standing, WaitsFor};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{CommandError, Jobs};
@@ -151,7 +151,7 @@ impl Jobs {
         if seen.job.live == 0 {
             return Ok(seen);
         }
-        for waiting in self.store.waiting_of(scope, seen.job.id).await? {
+        for waiting in self.store.waiting_of(scope, seen.job.id, self.aging, Now::Database).await? {
             let priority = waiting.priority.unwrap_or(seen.job.definition.priority);
             let (visible_at, effective) = match waiting.waits_for {
                 WaitsFor::Time(due) => {
@@ -160,6 +160,9 @@ impl Jobs {
                         seen.next_retry_at = if earlier { Some(due) } else { seen.next_retry_at };
                     }
                     (due, self.aging.effective(priority, due, now))
+                }
+                WaitsFor::Place { since, .. } => {
+                    (since, self.aging.effective(priority, since, now))
                 }
                 WaitsFor::Worker { since, opening, .. } => {
                     let effective = self.aging.effective(priority, since, now);

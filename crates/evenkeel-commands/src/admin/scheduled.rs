@@ -158,6 +158,7 @@ impl Jobs {
         new.next_at = None;
         match self.store.register(scope, vec![new], Now::At(now)).await?.pop() {
             Some(Registered::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
+            Some(Registered::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
             Some(Registered::Created { .. }) | None => {}
         }
         self.tell(scope, EventKind::JobCreated, &[id]).await;

@@ -154,6 +154,7 @@ impl Jobs {
                     Err(CommandError::Stale { generation: job.generation })
                 }
                 Some((_, Obeyed::NameTaken(id))) => Err(CommandError::NameTaken { id: *id }),
+                Some((_, Obeyed::Duplicate(id))) => Err(CommandError::Duplicate { id: *id }),
                 // Some that did not fail to a job did to the admin API.
                 Some((id, Obeyed::NotAllowed(_))) => self.admin_retry(scope, id).await,
             });
@@ -274,7 +275,7 @@ impl Jobs {
         scope: &Scope,
         job: &Job,
     ) -> Result<Vec<(RunKey, Seen)>, CommandError> {
-        let waiting = self.store.waiting_of(scope, job.id).await?;
+        let waiting = self.store.waiting_of(scope, job.id, self.aging, Now::Database).await?;
         let mut found: Vec<(RunKey, Seen)> =
             waiting.into_iter().map(|waiting| (waiting.key, Seen::Waiting)).collect();
         let filter = RunFilter { job: Some(job.id) };

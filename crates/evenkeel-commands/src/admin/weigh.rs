@@ -49,6 +49,7 @@ impl Jobs {
                 Some(Obeyed::Stale(present)) => job = *present,
                 Some(Obeyed::NotAllowed(refusal)) => return Err(CommandError::NotAllowed(refusal)),
                 Some(Obeyed::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
+                Some(Obeyed::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
                 Some(Obeyed::NotFound) | None => return Err(CommandError::NotFound),
             }
         }

@@ -1,26 +1,31 @@
-//! Targets: what jobs are about. A job that names one and has no executor of its own crawls its
-//! address, and follows it when that changes.
+//! Targets: what jobs are about.
 
-use std::collections::{BTreeSet, HashMap};
-
-use evenkeel_core::job::ExecutorSpec;
-use evenkeel_core::{About, Definition, JobId, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, Job, JobChange, MadeTarget, NewTarget, Now, ORDERS_MAX, Page,
-    PageRequest, Scope, StoreError, Target, TargetFields,
+    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope, StoreError,
+    Target, TargetFields,
 };
 use serde_json::{Map, Value, json};
 
-use super::{Edit, Jobs};
+use super::{Jobs, Led};
 use crate::fault::{Faults, shown};
 use crate::read::limits::NUMBER_MAX;
-use crate::read::{CRAWL, Fields, label, url, with_start};
-use crate::{CommandError, Fault, Manner, document_of};
+use crate::read::{Fields, label, url};
+use crate::{CommandError, Fault, Manner};
 
+/// What the server says about a target, and nobody else can.
+const SET_BY_THE_SERVER: [&str; 9] = [
+    "number",
+    "generation",
+    "jobs",
+    "last_success_at",
+    "created_at",
+    "updated_at",
+    "followed_jobs",
+    "refused_jobs",
+    "goes_on",
+];
 /// So often a change is made anew because somebody else changed the target meanwhile.
 const TRIES: usize = 8;
-/// Jobs that are told of another address in one go.
-const FOLLOWERS: u32 = 100;
 
 impl Jobs {
     /// Makes the target that `document` describes.
@@ -69,30 +74,29 @@ impl Jobs {
         Ok(self.store.list_targets(scope, page).await?)
     }
 
-    /// Changes a target: what is left out of `sent` stays, null takes away. Jobs that crawl its
-    /// address because they name it crawl the new one from then on; without any, their runs fail.
+    /// Changes a target: what is left out of `sent` stays, null takes away. Jobs that follow it are
+    /// told what it is now, even if nothing is changed: whoever was interrupted asks again.
     pub async fn update_target(
         &self,
         scope: &Scope,
         number: i64,
-        sent: &Value,
+        (sent, manner): (&Value, Manner),
         if_generation: Option<&[i32]>,
-    ) -> Result<Target, CommandError> {
+    ) -> Result<(Target, Led), CommandError> {
         for _ in 0..TRIES {
             let before = self.get_target(scope, number).await?;
             if if_generation.is_some_and(|wanted| !wanted.contains(&before.generation)) {
                 return Err(CommandError::TargetStale { generation: before.generation });
             }
-            let fields = read_change(&before, sent).map_err(CommandError::InvalidTarget)?;
+            let fields = read_change(&before, sent, manner).map_err(CommandError::InvalidTarget)?;
             if fields == before.fields {
-                return Ok(before);
+                return Ok((before, self.lead_followers(scope, number).await?));
             }
             let expected = Some(before.generation);
             let changed = self.store.change_target(scope, number, expected, fields, Now::Database);
             match changed.await? {
                 ChangedTarget::Done(target) => {
-                    self.lead_followers(scope, &before, &target).await?;
-                    return Ok(target);
+                    return Ok((target, self.lead_followers(scope, number).await?));
                 }
                 ChangedTarget::NotFound => return Err(CommandError::NoTarget),
                 ChangedTarget::SourceTaken(number) => {
@@ -123,122 +127,6 @@ impl Jobs {
     async fn find_target(&self, scope: &Scope, number: i64) -> Result<Option<Target>, StoreError> {
         Ok(self.store.get_targets(scope, &[number]).await?.pop().flatten())
     }
-
-    /// Those targets that these jobs name.
-    pub(crate) async fn targets_of<'a>(
-        &self,
-        scope: &Scope,
-        abouts: impl IntoIterator<Item = &'a About>,
-    ) -> Result<HashMap<i64, Target>, StoreError> {
-        let numbers: BTreeSet<i64> = abouts.into_iter().filter_map(|about| about.target).collect();
-        let numbers: Vec<i64> = numbers.into_iter().collect();
-        let mut found = HashMap::new();
-        for some in numbers.chunks(ORDERS_MAX) {
-            let targets = self.store.get_targets(scope, some).await?;
-            found.extend(targets.into_iter().flatten().map(|target| (target.number, target)));
-        }
-        Ok(found)
-    }
-
-    /// Lets a job that has no executor of its own crawl the address of its target.
-    pub(crate) fn aim(
-        &self,
-        scope: &Scope,
-        about: &mut About,
-        definition: &mut Definition,
-        targets: &HashMap<i64, Target>,
-    ) -> Result<(), CommandError> {
-        let Some(number) = about.target else { return Ok(()) };
-        let of = |field: &str, message: String| {
-            Err(CommandError::Invalid(vec![Fault::new(field, message)]))
-        };
-        let Some(target) = targets.get(&number) else {
-            let message = format!("there is no target {number}; POST /api/v1/targets makes one");
-            return of("target", message);
-        };
-        let Some(url) = target.fields.url.as_ref().filter(|_| definition.executor.is_none()) else {
-            return Ok(());
-        };
-        let config = with_start(definition.executor.config.clone(), Some(url));
-        let checked = self.executors.check(scope.tenant, CRAWL, &config, &definition.payload);
-        if let Err((field, message)) = checked {
-            return of(&field, message);
-        }
-        definition.executor = ExecutorSpec { kind: CRAWL.into(), config };
-        about.url = Some(url.clone());
-        Ok(())
-    }
-
-    /// The same for a job that is changed.
-    pub(super) async fn aim_change(
-        &self,
-        scope: &Scope,
-        job: &Job,
-        change: &mut JobChange,
-    ) -> Result<(), CommandError> {
-        let about = change.about.as_ref().unwrap_or(&job.about);
-        // What is named already need not be there any more.
-        if about.target.is_none() || about.target == job.about.target {
-            return Ok(());
-        }
-        let targets = self.targets_of(scope, [about]).await?;
-        let mut about = about.clone();
-        let mut definition = change.definition.clone().unwrap_or_else(|| job.definition.clone());
-        self.aim(scope, &mut about, &mut definition, &targets)?;
-        change.definition = (definition != job.definition).then_some(definition);
-        change.about = Some(about);
-        Ok(())
-    }
-
-    /// Tells the jobs that follow a target of its new address.
-    async fn lead_followers(
-        &self,
-        scope: &Scope,
-        before: &Target,
-        target: &Target,
-    ) -> Result<(), CommandError> {
-        let (old, new) = (&before.fields.url, &target.fields.url);
-        if old == new {
-            return Ok(());
-        }
-        let mut after = None;
-        loop {
-            let some = self.store.jobs_of_target(scope, target.number, after, FOLLOWERS).await?;
-            let Some((last, _)) = some.last() else { return Ok(()) };
-            after = Some(*last);
-            let ids: Vec<JobId> = some.iter().map(|(_, id)| *id).collect();
-            for job in self.store.get_jobs(scope, &ids).await? {
-                let follows = job.definition.executor.is_none()
-                    || job.definition.executor.kind == CRAWL && job.about.url == *old;
-                if follows {
-                    self.lead(scope, job.id, new.as_deref()).await?;
-                }
-            }
-        }
-    }
-
-    async fn lead(&self, scope: &Scope, id: JobId, url: Option<&str>) -> Result<(), CommandError> {
-        let sent = match url {
-            Some(url) => json!({"url": url}),
-            None => json!({"url": null, "executor_type": ExecutorSpec::NONE}),
-        };
-        let edit = Edit { sent, manner: Manner::Patch, if_generation: None };
-        let show = |job: &Job, _: Timestamp| -> Map<String, Value> {
-            document_of(&job.about, &job.definition)
-        };
-        match self.update(scope, id, &edit, &show).await {
-            Ok(_) => Ok(()),
-            // One that is gone or over needs no address; one that does not take this one keeps its
-            // own.
-            Err(
-                CommandError::NotFound
-                | CommandError::NotAllowed(_)
-                | CommandError::Duplicate { .. }
-                | CommandError::Invalid(_),
-            ) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 fn read_new(document: &Value) -> Result<NewTarget, Vec<Fault>> {
@@ -249,20 +137,34 @@ fn read_new(document: &Value) -> Result<NewTarget, Vec<Fault>> {
 }
 
 /// What a target is to be, if `sent` is laid over it.
-fn read_change(before: &Target, sent: &Value) -> Result<TargetFields, Vec<Fault>> {
-    let mut whole = Map::new();
+fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFields, Vec<Fault>> {
     let TargetFields { source_id, name, url } = &before.fields;
-    for (field, value) in [("source_id", source_id), ("name", name), ("url", url)] {
-        whole.insert(field.into(), json!(value));
+    let own = [("source_id", json!(source_id)), ("name", json!(name)), ("url", json!(url))];
+    let mut whole: Map<String, Value> =
+        own.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
+    let Some(sent) = sent.as_object() else { return read(sent, said) };
+    let shown = json!({
+        "number": before.number,
+        "generation": before.generation,
+        "jobs": before.jobs,
+        "last_success_at": before.last_success_at,
+        "created_at": before.created_at,
+        "updated_at": before.updated_at,
+    });
+    let mut faults = Vec::new();
+    for (field, value) in sent {
+        match (SET_BY_THE_SERVER.contains(&field.as_str()), manner) {
+            (false, _) => drop(whole.insert(field.clone(), value.clone())),
+            // As it was shown, they are there; they change nothing.
+            (true, Manner::Put) => {}
+            (true, Manner::Patch) if shown.get(field) == Some(value) => {}
+            (true, Manner::Patch) => {
+                let message = "is set by the server and can't be changed; leave it out";
+                faults.push(Fault::new(field, message));
+            }
+        }
     }
-    if let Some(sent) = sent.as_object() {
-        // As it was shown, the server's own fields are there; they change nothing.
-        let shown = ["number", "generation", "jobs", "last_success_at", "created_at", "updated_at"];
-        let own = sent.iter().filter(|(field, _)| !shown.contains(&field.as_str()));
-        whole.extend(own.map(|(field, value)| (field.clone(), value.clone())));
-        return read(&Value::Object(whole), said);
-    }
-    read(sent, said)
+    if faults.is_empty() { read(&Value::Object(whole), said) } else { Err(faults) }
 }
 
 fn said(fields: &mut Fields<'_>) -> TargetFields {

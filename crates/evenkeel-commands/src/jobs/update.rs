@@ -53,8 +53,8 @@ impl Jobs {
             let seen = show(&job, now);
             let read = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
                 .map_err(CommandError::Invalid)?;
-            let Some(Read { mut change, to_place }) = read else { return Ok((job, now)) };
-            self.aim_change(scope, &job, &mut change).await?;
+            let Some(Read { mut change, to_place, to_aim }) = read else { return Ok((job, now)) };
+            self.aim_change(scope, &job, &mut change, to_aim).await?;
             let mut placing = None;
             if let Some(new) = to_place {
                 let placing =

@@ -23,6 +23,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> About {
         metadata: object(fields, "metadata", METADATA_BYTES_MAX),
         // Known only once it is known what the job is about.
         dedup: None,
+        // Known only once the executor has been read.
+        follows_target: false,
     }
 }
 

@@ -10,7 +10,7 @@ use evenkeel_store::{JobCursor, JobFilter};
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX};
+use super::limits::{BULK_IDS_MAX, FILTER_LABELS_MAX, NUMBER_MAX};
 use crate::fault::{Faults, shown};
 use crate::{BulkAction, BulkCommand, Fault, Which};
 
@@ -144,6 +144,7 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
         metadata: labels(&mut inner),
         next_from: inner.moment("next_run_after"),
         next_before: inner.moment("next_run_before"),
+        target: inner.number("target", 1..=NUMBER_MAX).map(u64::cast_signed),
     };
     fields.faults = inner.finish(|_| None);
     (fields.faults.count() == faults_before).then_some(filter)

@@ -21,6 +21,7 @@ mod strangers;
 mod timing;
 mod trigger;
 
+use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::{About, Definition, Schedule, TenantNo};
 use serde_json::Value;
 
@@ -70,6 +71,8 @@ pub fn read_job(
     let payload = executor::payload(&mut fields);
     let executor = executor::read(&mut fields, tenant, &about, &payload, executors);
     about.dedup = dedup::read(&mut fields, &about, executor.as_ref());
+    about.follows_target =
+        about.target.is_some() && executor.as_ref().is_some_and(ExecutorSpec::is_none);
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
     let policies = policy::read(&mut fields, by_deadline);
     let dont_run_on_nodes = nodes::read(&mut fields);

@@ -8,12 +8,13 @@ mod difference;
 mod overlay;
 mod place;
 
+use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::retry::RetryPolicy;
 use evenkeel_core::{Definition, TenantNo, Timestamp};
 use evenkeel_store::{Job, JobChange};
 use serde_json::{Map, Value};
 
-use crate::document::document_of;
+use crate::document::{document_of, executor_config, without_start};
 use crate::fault::shown;
 use crate::read::JobSpec;
 use crate::{ExecutorCheck, Fault, read_job};
@@ -38,6 +39,8 @@ pub(crate) struct Read {
     pub change: JobChange,
     /// What the job is afterwards, if it needs another next time for that: see [`placed`].
     pub to_place: Option<Definition>,
+    /// Does it follow a target of which it is not known yet what it says?
+    pub to_aim: bool,
 }
 
 /// What is to be changed of `job`, which is shown to people as `seen`, at `now`; `None` if nothing
@@ -58,9 +61,18 @@ pub(crate) fn read_change(
     if changed.is_empty() {
         return Ok(None);
     }
-    let document = overlay::overlay(document_of(&job.about, &job.definition), &changed, seen)?;
+    let mut document = overlay::overlay(base_of(job, &changed), &changed, seen)?;
+    if job.about.is_follower() && !document.contains_key("url") {
+        // Shown, it has the start that the target said.
+        let config = document.remove("executor_config").unwrap_or_default();
+        let config = without_start(config, job.about.url.as_deref());
+        if !config.is_null() {
+            document.insert("executor_config".into(), config);
+        }
+    }
     let as_before = AsBefore { job, executors };
-    let spec = read_job(&Value::Object(document), job.tenant, &as_before)?;
+    let mut spec = read_job(&Value::Object(document), job.tenant, &as_before)?;
+    let to_aim = spec.about.is_follower() && !follows_on(job, &mut spec);
     let about = spec.about.clone();
     let definition = redefined(job, spec, &changed, now);
     let moves = place::moves(job, &definition);
@@ -72,7 +84,31 @@ pub(crate) fn read_change(
     }
     let next_at = (moves == Moves::WhenResumed).then_some(None);
     let change = JobChange { about, definition, next_at };
-    Ok(Some(Read { change, to_place }))
+    Ok(Some(Read { change, to_place, to_aim }))
+}
+
+/// The document that would make the job as it is. One that is taken from its target keeps what it
+/// has from that, as its own, if that is anything.
+fn base_of(job: &Job, changed: &Map<String, Value>) -> Map<String, Value> {
+    let is_left = changed.get("target").is_some_and(Value::is_null);
+    let mut about = job.about.clone();
+    about.follows_target &= !is_left || job.definition.executor.is_none();
+    document_of(&about, &job.definition)
+}
+
+/// A job that follows the same target as before, in the same way, has from it what it had. Says
+/// whether this is one.
+fn follows_on(job: &Job, spec: &mut JobSpec) -> bool {
+    let (old, new) = (&job.definition, &mut spec.definition);
+    let follows_on = job.about.is_follower()
+        && spec.about.target == job.about.target
+        && new.executor.config == executor_config(&job.about, old)
+        && new.payload == old.payload;
+    if follows_on {
+        spec.about.url.clone_from(&job.about.url);
+        new.executor.clone_from(&old.executor);
+    }
+    follows_on
 }
 
 /// What was read, but that what was not spoken of stays as it is, also where no document could have
@@ -133,7 +169,9 @@ impl ExecutorCheck for AsBefore<'_> {
     fn kinds(&self) -> Vec<String> {
         let mut kinds = self.executors.kinds();
         let kind = &self.job.definition.executor.kind;
-        if !kinds.contains(kind) {
+        // One that has none has it for the target's sake, or has lost its target already.
+        let is_kept = *kind != ExecutorSpec::NONE || self.job.about.target.is_none();
+        if is_kept && !kinds.contains(kind) {
             kinds.push(kind.clone());
         }
         kinds

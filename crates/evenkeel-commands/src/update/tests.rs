@@ -94,7 +94,7 @@ fn later() -> Timestamp {
 
 fn change(job: &Job, manner: Manner, sent: Value) -> Result<Option<JobChange>, Vec<Fault>> {
     let read = read_change(job, &seen(job), &sent, manner, later(), &Executors)?;
-    let Some(Read { mut change, to_place }) = read else { return Ok(None) };
+    let Some(Read { mut change, to_place, .. }) = read else { return Ok(None) };
     if let Some(new) = to_place {
         let choose = |after| new.timetable().first_after(after);
         change.next_at = Some(placed(job, &new, later(), choose)?);

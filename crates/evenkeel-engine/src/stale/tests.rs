@@ -132,6 +132,48 @@ async fn a_pass_asks_for_no_more_than_it_may_and_the_next_goes_on_from_there() {
 }
 
 #[tokio::test]
+async fn a_tenant_with_many_stale_targets_leaves_runs_for_the_others() {
+    let mut world = World::new(2).await;
+    for n in 0..5 {
+        let target = world.target().await;
+        world.job(n, target, 300).await;
+    }
+    let other = world.store.tenant("other").await.unwrap();
+    let first = std::mem::replace(&mut world.scope.tenant, other);
+    let target = world.target().await;
+    let theirs = world.job(9, target, 300).await;
+    let pass = world.pass(31).await;
+    assert_eq!((pass.triggered, pass.is_cut), (3, true));
+    assert_eq!(world.waiting(theirs).await, 1);
+    assert_eq!(world.checker.cut, BTreeMap::from([(first, 2)]));
+    let pass = world.pass(32).await;
+    assert_eq!((pass.triggered, pass.is_cut), (2, true));
+    let pass = world.pass(33).await;
+    assert_eq!((pass.triggered, pass.is_cut), (1, false));
+    assert_eq!(world.checker.cut, BTreeMap::new());
+}
+
+#[tokio::test]
+async fn a_job_without_executor_is_not_run_again_and_again() {
+    let mut world = World::new(500).await;
+    let target = world.target().await;
+    let job = world.job(1, target, 300).await;
+    let mut definition = world.store.get(&world.scope, job).await.unwrap().unwrap().definition;
+    definition.executor.kind = evenkeel_core::job::ExecutorSpec::NONE.into();
+    let change = evenkeel_store::JobChange { definition: Some(definition), ..Default::default() };
+    let order = Order {
+        id: job,
+        if_generation: None,
+        if_fired: None,
+        action: Action::Change(Box::new(change)),
+    };
+    world.store.order(&world.scope, vec![order], Now::At(START)).await.unwrap();
+    let pass = world.pass(31).await;
+    assert_eq!(pass, StalePass { stale: 1, without_job: 1, ..StalePass::default() });
+    assert_eq!(world.waiting(job).await, 0);
+}
+
+#[tokio::test]
 async fn many_targets_are_walked_in_steps() {
     let mut world = World::new(5_000).await;
     for _ in 0..STEP * 2 + 1 {

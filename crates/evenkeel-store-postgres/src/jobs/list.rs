@@ -82,7 +82,7 @@ async fn kept_count(connection: &Connection, tenant: i32) -> Tried<u64> {
     Ok(row.map(|row| count(&row, 0)).transpose()?.unwrap_or(0))
 }
 
-/// A filter and an order, as parameters 1 to 13 of all statements that ask what passes.
+/// A filter and an order, as parameters 1 to 14 of all statements that ask what passes.
 struct List {
     filter: JobFilter,
     sort: JobSort,
@@ -130,6 +130,7 @@ impl List {
             &self.next_from,
             &self.next_before,
             &self.by,
+            &self.filter.target,
         ];
         params.extend(more);
         params

@@ -45,6 +45,7 @@ pub(super) fn walked(by: SortBy, route: Option<Route>) -> &'static str {
     match (by, route) {
         (_, Some(Route::Label)) => include_str!("../../queries/list_jobs_by_label.sql"),
         (_, Some(Route::Source)) => include_str!("../../queries/list_jobs_by_source.sql"),
+        (_, Some(Route::Target)) => include_str!("../../queries/list_jobs_by_target.sql"),
         (_, Some(Route::Paused)) => include_str!("../../queries/list_jobs_by_paused.sql"),
         (SortBy::Updated, _) => include_str!("../../queries/list_jobs_by_updated.sql"),
         (SortBy::Name, _) => include_str!("../../queries/list_jobs_by_name.sql"),
@@ -82,6 +83,7 @@ fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
         Route::AtRisk => (include_str!("../../queries/list_jobs_from_at_risk.sql"), None),
         Route::Label => (include_str!("../../queries/list_jobs_from_label.sql"), None),
         Route::Source => (include_str!("../../queries/list_jobs_from_source.sql"), None),
+        Route::Target => (include_str!("../../queries/list_jobs_from_target.sql"), None),
         Route::Paused => (include_str!("../../queries/list_jobs_from_paused.sql"), None),
         Route::Ended => (include_str!("../../queries/list_jobs_from_ended.sql"), None),
         Route::Name => (include_str!("../../queries/list_jobs_from_name.sql"), None),

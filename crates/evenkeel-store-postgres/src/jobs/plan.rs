@@ -48,6 +48,19 @@ impl Plan<'_> {
         }
     }
 
+    /// Does it take the job from its target?
+    fn leaves_target(&self) -> bool {
+        let target = self.job.about.target;
+        target.is_some()
+            && match &self.order.action {
+                Action::Delete => true,
+                Action::Change(change) => {
+                    change.about.as_ref().is_some_and(|about| about.target != target)
+                }
+                _ => false,
+            }
+    }
+
     /// The definition it gives the job, if it does.
     fn definition(&self) -> Option<&Definition> {
         match &self.order.action {
@@ -78,6 +91,12 @@ pub(super) async fn write(
     }
     let numbers: Vec<i64> = plans.iter().map(|plan| plan.job.no.0).collect();
     let standings: Vec<i16> = plans.iter().map(|plan| plan.effect.standing as i16).collect();
+    let left = plans.iter().filter(|plan| plan.leaves_target());
+    let left: Vec<i64> = left.map(|plan| plan.job.no.0).collect();
+    if !left.is_empty() {
+        let sql = include_str!("../../queries/order_leave_targets.sql");
+        connection.change(sql, &[&tenant, &left]).await?;
+    }
     write_jobs(connection, plans, &numbers, &standings, now).await?;
     write_states(connection, plans, loads, &numbers, &standings, now).await?;
     let begun: KeyColumns = plans.iter().filter_map(|plan| plan.run).collect();

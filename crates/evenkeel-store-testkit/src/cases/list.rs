@@ -113,6 +113,24 @@ pub async fn jobs_of_a_source_can_be_listed(opened: Opened) {
     assert_eq!(names(&rig, of("s-")).await, Vec::<String>::new());
 }
 
+pub async fn jobs_of_a_target_can_be_listed(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = rig
+        .add_all(vec![
+            new_job("a").target(1).build(),
+            new_job("b").target(2).build(),
+            new_job("ab").target(1).build(),
+            new_job("c").build(),
+            new_job("gone").target(1).build(),
+        ])
+        .await;
+    rig.store.delete(&rig.scope, jobs[4].id, now(1)).await.unwrap();
+    let of = |target| JobFilter { target: Some(target), ..JobFilter::default() };
+    assert_eq!(names(&rig, of(1)).await, ["a", "ab"]);
+    assert_eq!(names(&rig, JobFilter { target: Some(1), ..starting("ab") }).await, ["ab"]);
+    assert_eq!(names(&rig, of(3)).await, Vec::<String>::new());
+}
+
 pub async fn a_filtered_list_is_paged_as_well(opened: Opened) {
     let rig = Rig::new(opened).await;
     let name = |n: i32| if n % 2 == 0 { format!("even {n}") } else { format!("odd {n}") };

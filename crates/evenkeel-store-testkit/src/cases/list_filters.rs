@@ -32,6 +32,10 @@ fn some_jobs(dice: &mut Dice) -> Vec<NewJob> {
             1 => job.metadata(json!({"team": dice.one(&["red", "blue"]), "tier": dice.throw(2)})),
             _ => job.metadata(json!({"beta": dice.throw(2) == 0, "deep": {"team": "red"}})),
         };
+        let job = match dice.throw(3) {
+            0 => job,
+            n => job.target(n as i64),
+        };
         match dice.throw(8) {
             0 => job.never(),
             1 => job.once_at(60),
@@ -118,6 +122,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
     let status = dice.one(&JobStatus::ALL);
     let level = dice.one(&Level::ALL);
     let (executor, lane) = (dice.one(&["http", "noop", "java"]), dice.one(&Lane::ALL));
+    let target = dice.one(&[1, 2, 9]);
     let from = at(450 * dice.throw(40) as i64);
     let before = at(60 + 450 * dice.throw(40) as i64);
     let (one, two) = (dice.one(&labels), dice.one(&labels));
@@ -133,6 +138,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
         metadata,
         next_from: dice.maybe(from),
         next_before: dice.maybe(before),
+        target: dice.maybe(target),
     }
 }
 

@@ -32,6 +32,7 @@ pub async fn a_long_list_is_walked_in_its_order(opened: Opened) {
     let executor = |n: u32| if n.is_multiple_of(3) { "http" } else { "noop" };
     let jobs = many(|n, job| {
         let job = job.executor(executor(n)).source(&format!("s-{}", n % 2));
+        let job = job.target(i64::from(n % 3));
         let job = job.metadata(json!({"tier": n % 4, "tail": n > 9_000}));
         job.first_at(60 + i64::from(n.wrapping_mul(31) % 40_000))
     });
@@ -43,6 +44,7 @@ pub async fn a_long_list_is_walked_in_its_order(opened: Opened) {
         JobFilter { name_prefix: Some("job".into()), ..JobFilter::default() },
         JobFilter { source_id: Some("s-1".into()), ..JobFilter::default() },
         JobFilter { metadata: vec![("tier".into(), "2".into())], ..JobFilter::default() },
+        JobFilter { target: Some(2), ..JobFilter::default() },
         JobFilter {
             metadata: vec![("tail".into(), "true".into()), ("tier".into(), "1".into())],
             source_id: Some("s-1".into()),

@@ -1,6 +1,6 @@
 //! Targets: what jobs are about.
 
-use evenkeel_core::TenantNo;
+use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
     ChangedTarget, DeletedTarget, JobChange, MadeTarget, NewJob, NewTarget, PageRequest, Scope,
     StaleTarget, Target, TargetFields,
@@ -81,11 +81,39 @@ pub async fn targets_are_counted_from_one(opened: Opened) {
     assert!(make(&rig, NewTarget::default()).await.number > 3);
 }
 
-pub async fn a_number_that_was_chosen_is_not_given_again(opened: Opened) {
+pub async fn a_number_that_was_chosen_is_passed_over(opened: Opened) {
     let rig = Rig::new(opened).await;
-    assert_eq!(make(&rig, numbered(40)).await.number, 40);
-    assert_eq!(make(&rig, numbered(2)).await.number, 2);
-    assert_eq!(make(&rig, NewTarget::default()).await.number, 41);
+    for chosen in [40, 2, 3, 5] {
+        assert_eq!(make(&rig, numbered(chosen)).await.number, chosen);
+    }
+    let mut given = Vec::new();
+    for _ in 0..4 {
+        given.push(make(&rig, NewTarget::default()).await.number);
+    }
+    assert_eq!(given, [1, 4, 6, 7]);
+}
+
+pub async fn no_choice_uses_the_numbers_up(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for chosen in [9_007_199_254_740_991, i64::MAX - 1] {
+        assert_eq!(make(&rig, numbered(chosen)).await.number, chosen);
+    }
+    assert_eq!(make(&rig, NewTarget::default()).await.number, 1);
+    let there = NewTarget { number: None, fields: fields("a") };
+    make(&rig, there.clone()).await;
+    let again = rig.store.make_target(&rig.scope, there, now(0)).await.unwrap();
+    assert!(matches!(again, MadeTarget::Exists(_)));
+    assert_eq!(make(&rig, NewTarget::default()).await.number, 3);
+}
+
+pub async fn addresses_are_told_alone(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, NewTarget { number: None, fields: fields("a") }).await;
+    make(&rig, numbered(2)).await;
+    let other = rig.tenant("other").await;
+    let urls = rig.store.target_urls(&rig.scope, &[1, 2, 7, 1]).await.unwrap();
+    assert_eq!(urls, [(1, fields("a").url), (2, None)].into());
+    assert_eq!(rig.store.target_urls(&other, &[1, 2]).await.unwrap().len(), 0);
 }
 
 pub async fn a_number_or_source_that_is_there_is_told(opened: Opened) {
@@ -215,10 +243,15 @@ pub async fn jobs_are_detached_if_that_is_wanted(opened: Opened) {
     let gone = rig.store.delete_target(&rig.scope, 1, true).await.unwrap();
     assert_eq!(gone, DeletedTarget::Done { detached: 2 });
     let mut named = Vec::new();
-    for job in jobs {
+    for job in jobs.iter().copied() {
         named.push(rig.job(job).await.about.target);
     }
     assert_eq!(named, [None, None, Some(2)]);
+    let mut generations = Vec::new();
+    for job in jobs {
+        generations.push(rig.job(job).await.generation);
+    }
+    assert_eq!(generations, [2, 2, 1]);
     let left = rig.store.list_targets(&rig.scope, PageRequest::first(9)).await.unwrap();
     assert_eq!((left.total, left.items.len()), (1, 1));
     make(&rig, numbered(1)).await;
@@ -262,6 +295,58 @@ pub async fn the_success_of_a_deleted_job_counts(opened: Opened) {
     }
     let after = find(&rig, 1).await.unwrap();
     assert_eq!((after.last_success_at, after.jobs), (before, 0));
+}
+
+async fn aim(rig: &Rig, job: Known, target: Option<i64>, secs: i64) {
+    let mut about = rig.job(job).await.about;
+    about.target = target;
+    let change = JobChange { about: Some(about), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
+}
+
+async fn successes(rig: &Rig) -> [Option<Timestamp>; 2] {
+    let of = async |number| find(rig, number).await.unwrap().last_success_at;
+    [of(1).await, of(2).await]
+}
+
+pub async fn a_success_stays_with_the_target_it_was_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    make(&rig, numbered(2)).await;
+    let job = rig.add(about("a", 1)).await;
+    rig.run_well(job, 60).await;
+    let first = rig.job(job).await.history.last_good_end_at;
+    assert!(first.is_some());
+    aim(&rig, job, Some(2), 100).await;
+    assert_eq!(successes(&rig).await, [first, None]);
+    let stale: Vec<i64> = stale_since(&rig, 10_000).await.iter().map(|it| it.number).collect();
+    assert_eq!(stale, [1, 2]);
+    rig.run_well(job, 120).await;
+    let second = rig.job(job).await.history.last_good_end_at;
+    assert!(second > first);
+    assert_eq!(successes(&rig).await, [first, second]);
+    // Back again: what was ended for the other stays there.
+    aim(&rig, job, Some(1), 130).await;
+    assert_eq!(successes(&rig).await, [first, second]);
+    aim(&rig, job, None, 140).await;
+    assert_eq!(successes(&rig).await, [first, second]);
+    // A change that names no other target changes nothing.
+    let later = JobChange { next_at: Some(Some(at(900))), ..JobChange::default() };
+    rig.store.update(&rig.scope, job.id, later, now(150)).await.unwrap();
+    assert_eq!(successes(&rig).await, [first, second]);
+}
+
+pub async fn a_job_without_executor_runs_for_no_target(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    make(&rig, numbered(1)).await;
+    let none = new_job("none").executor("none").target(1).first_at(300).build();
+    let able = new_job("able").target(1).first_at(500).build();
+    let jobs = rig.add_all(vec![none, able]).await;
+    let found = stale_since(&rig, 1_000).await[0];
+    assert_eq!((found.job, found.next_at), (Some(jobs[1].id), Some(at(500))));
+    rig.store.delete(&rig.scope, jobs[1].id, now(20)).await.unwrap();
+    let found = stale_since(&rig, 1_000).await[0];
+    assert_eq!((found.job, found.next_at), (None, None));
 }
 
 pub async fn the_jobs_of_a_target_come_in_pages(opened: Opened) {

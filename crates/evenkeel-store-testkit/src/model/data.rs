@@ -136,6 +136,8 @@ pub(super) struct JobRow {
     pub newest_failed: Option<RunKey>,
     /// What it counts for, while it has a next time.
     pub counted: Option<super::rhythms::Counted>,
+    /// Since when it names its target, if it did not from the start.
+    pub target_since: Option<Timestamp>,
 }
 
 pub(super) struct RunRow {

@@ -70,6 +70,7 @@ impl Data {
             && is(&filter.executor, Some(&job.definition.executor.kind))
             && filter.lane.is_none_or(|lane| lane == job.definition.lane)
             && filter.metadata.iter().all(|label| labels.contains(label))
+            && (filter.target.is_none() || filter.target == about.target)
             && filter.next_from.is_none_or(|from| job.next_at.is_some_and(|at| at >= from))
             && filter.next_before.is_none_or(|before| job.next_at.is_some_and(|at| at < before))
     }

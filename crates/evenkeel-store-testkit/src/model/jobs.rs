@@ -82,6 +82,7 @@ impl Data {
             newest_good: None,
             newest_failed: None,
             counted: None,
+            target_since: None,
         });
         self.place(no);
         self.recount(no);

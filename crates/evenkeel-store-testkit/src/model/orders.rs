@@ -54,8 +54,12 @@ impl Data {
             self.failing.remove(&no);
         }
         match order.action {
-            Action::Pause | Action::Suspend { .. } | Action::Cancel | Action::Delete => {
+            Action::Pause | Action::Suspend { .. } | Action::Cancel => {
                 self.stop(no, effect.standing, now);
+            }
+            Action::Delete => {
+                self.stop(no, effect.standing, now);
+                self.leave_target(no, None, now);
             }
             Action::Resume { next_at } => {
                 let job = self.job(no);
@@ -137,6 +141,9 @@ impl Data {
             let new = name_key(scope.tenant, &about);
             old.map(|name| self.names.remove(&name));
             new.map(|name| self.names.insert(name, no));
+            if self.job(no).about.target != about.target {
+                self.leave_target(no, about.target, now);
+            }
             self.job(no).about = about;
         }
         let job = self.job(no);

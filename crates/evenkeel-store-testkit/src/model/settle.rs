@@ -70,6 +70,7 @@ impl Data {
             crashes,
             node: None,
             number: None,
+            priority: None,
             started_at: None,
             finished_at: None,
             results: Results::default(),

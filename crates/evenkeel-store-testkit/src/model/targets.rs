@@ -1,9 +1,9 @@
 //! Targets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_core::{JobId, JobNo, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
     ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
     StaleTarget, StaleTargets, Standing, StoreError, Target, TargetFields, TargetStore, is_stale,
@@ -21,16 +21,37 @@ pub(super) struct TargetRow {
     generation: i32,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// Of jobs that name it no more.
+    last_success_at: Option<Timestamp>,
+}
+
+impl JobRow {
+    /// When it last ended well while it named the target that it names.
+    fn success_for_target(&self) -> Option<Timestamp> {
+        self.history.last_good_end_at.filter(|at| self.target_since.is_none_or(|since| *at > since))
+    }
 }
 
 impl Data {
-    /// All jobs that name a target, deleted ones as well.
+    /// A job names another target from now on, or none. What it ended well for the one before stays
+    /// with that.
+    pub(super) fn leave_target(&mut self, no: JobNo, target: Option<i64>, now: Timestamp) {
+        let job = self.job(no);
+        let (tenant, left, success) = (job.tenant, job.about.target, job.success_for_target());
+        (job.about.target, job.target_since) = (target, Some(now));
+        if let Some(row) = left.and_then(|number| self.targets.get_mut(&(tenant, number))) {
+            row.last_success_at = row.last_success_at.max(success);
+        }
+    }
+
+    /// All jobs that name a target.
     fn naming(&self, tenant: TenantNo, number: i64) -> impl Iterator<Item = &JobRow> {
         self.jobs.iter().filter(move |job| job.tenant == tenant && job.about.target == Some(number))
     }
 
     fn last_success_of(&self, tenant: TenantNo, number: i64) -> Option<Timestamp> {
-        self.naming(tenant, number).filter_map(|job| job.history.last_good_end_at).max()
+        let left = self.targets.get(&(tenant, number)).and_then(|row| row.last_success_at);
+        left.max(self.naming(tenant, number).filter_map(JobRow::success_for_target).max())
     }
 
     fn target(&self, tenant: TenantNo, number: i64) -> Option<Target> {
@@ -39,7 +60,7 @@ impl Data {
             number,
             fields: row.fields.clone(),
             last_success_at: self.last_success_of(tenant, number),
-            jobs: count(self.naming(tenant, number).filter(|job| !job.is_deleted()).count()),
+            jobs: count(self.naming(tenant, number).count()),
             generation: row.generation,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -56,14 +77,23 @@ impl Data {
     fn make_target(&mut self, scope: &Scope, new: NewTarget, now: Timestamp) -> MadeTarget {
         let tenant = scope.tenant;
         let next = self.next_targets.get(&tenant).copied().unwrap_or(1);
-        let number = new.number.unwrap_or(next);
+        let free = |number: &i64| !self.targets.contains_key(&(tenant, *number));
+        let number = new.number.or_else(|| (next..).find(free)).unwrap_or(next);
         let there = self.targets.contains_key(&(tenant, number)).then_some(number);
         let there = there.or_else(|| self.holder(tenant, new.fields.source_id.as_ref()));
         if let Some(target) = there.and_then(|number| self.target(tenant, number)) {
             return MadeTarget::Exists(target);
         }
-        self.next_targets.insert(tenant, next.max(number + 1));
-        let row = TargetRow { fields: new.fields, generation: 1, created_at: now, updated_at: now };
+        if new.number.is_none() {
+            self.next_targets.insert(tenant, number + 1);
+        }
+        let row = TargetRow {
+            fields: new.fields,
+            generation: 1,
+            created_at: now,
+            updated_at: now,
+            last_success_at: None,
+        };
         self.targets.insert((tenant, number), row);
         let made = self.target(tenant, number).expect("it was put there");
         MadeTarget::Created(made)
@@ -102,9 +132,13 @@ impl Data {
         if target.jobs > 0 && !detach {
             return DeletedTarget::InUse(target.jobs);
         }
-        for job in &mut self.jobs {
-            if job.tenant == scope.tenant && job.about.target == Some(number) {
-                job.about.target = None;
+        let named: Vec<JobNo> = self.naming(scope.tenant, number).map(|job| job.no).collect();
+        for no in named {
+            let job = self.job(no);
+            (job.about.target, job.target_since) = (None, None);
+            job.generation += 1;
+            if job.next_at.is_some() {
+                self.changed.insert((Shard::of(no), no));
             }
         }
         self.targets.remove(&(scope.tenant, number));
@@ -112,8 +146,10 @@ impl Data {
     }
 
     fn stale_target(&self, (tenant, number): (TenantNo, i64)) -> StaleTarget {
-        let naming = || self.naming(tenant, number).filter(|job| !job.is_deleted());
-        let active = || naming().filter(|job| job.standing == Standing::Active);
+        let naming = || self.naming(tenant, number);
+        let runs =
+            |job: &&JobRow| job.standing == Standing::Active && !job.definition.executor.is_none();
+        let active = || naming().filter(runs);
         StaleTarget {
             tenant,
             number,
@@ -143,6 +179,18 @@ impl TargetStore for ModelStore {
     ) -> Result<Vec<Option<Target>>, StoreError> {
         let data = self.lock();
         Ok(numbers.iter().map(|number| data.target(scope.tenant, *number)).collect())
+    }
+
+    async fn target_urls(
+        &self,
+        scope: &Scope,
+        numbers: &[i64],
+    ) -> Result<HashMap<i64, Option<String>>, StoreError> {
+        let data = self.lock();
+        let url = |number: &i64| {
+            Some((*number, data.targets.get(&(scope.tenant, *number))?.fields.url.clone()))
+        };
+        Ok(numbers.iter().filter_map(url).collect())
     }
 
     async fn list_targets(
@@ -186,7 +234,7 @@ impl TargetStore for ModelStore {
         limit: u32,
     ) -> Result<Vec<(JobNo, JobId)>, StoreError> {
         let data = self.lock();
-        let naming = data.naming(scope.tenant, number).filter(|job| !job.is_deleted());
+        let naming = data.naming(scope.tenant, number);
         let rest = naming.filter(|job| after.is_none_or(|after| job.no > after));
         Ok(rest.take(limit as usize).map(|job| (job.no, job.id)).collect())
     }

@@ -140,6 +140,34 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// One that does takes the other's place: what is said for one is heard as the other.
+    #[test]
+    fn no_argument_hides_one_of_all_commands() {
+        let faults = hidden(&Args::command(), &mut Vec::new());
+        assert!(faults.is_empty(), "these stand in the way of global ones: {faults:?}");
+    }
+
+    fn hidden(command: &clap::Command, above: &mut Vec<[String; 2]>) -> Vec<String> {
+        let called = |argument: &clap::Arg| {
+            let long = argument.get_long().unwrap_or_default();
+            [argument.get_id().to_string(), long.to_owned()]
+        };
+        let hides = |argument: &&clap::Arg| {
+            let [id, long] = called(argument);
+            above.iter().any(|other| other[0] == id || !long.is_empty() && other[1] == long)
+        };
+        let place = |argument: &clap::Arg| format!("{} {}", command.get_name(), argument.get_id());
+        let mut faults: Vec<String> = command.get_arguments().filter(hides).map(place).collect();
+        let before = above.len();
+        let global = command.get_arguments().filter(|argument| argument.is_global_set());
+        above.extend(global.map(called));
+        for inner in command.get_subcommands() {
+            faults.extend(hidden(inner, above));
+        }
+        above.truncate(before);
+        faults
+    }
+
     #[test]
     fn every_setting_of_a_server_has_its_environment_variable() {
         let command = Args::command();

@@ -24,7 +24,7 @@ pub struct NodesArgs {
 pub(super) fn run(context: &Context, args: NodesArgs) -> Result<(), Failure> {
     let client = context.client(args.client)?;
     context.runtime()?.block_on(async {
-        let answer = client.get(&["nodes"], &[]).await?;
+        let answer = client.get(&["nodes"], &[("limit", "1000")]).await?;
         if context.output.is_json() {
             return context.output.line(&answer.text);
         }

@@ -47,7 +47,7 @@ enum TargetsCommand {
     /// Nothing runs for it until a job names it: `evenkeel job create --target N` makes one that
     /// crawls its url.
     #[command(after_help = "Examples:
-  evenkeel targets create --name AskReddit --url https://example.com/r/AskReddit
+  evenkeel targets create --name AskReddit --address https://example.com/r/AskReddit
   evenkeel targets create --number 7 --source-id t5_2qh1i")]
     Create {
         /// Its number [default: the next one]
@@ -58,7 +58,7 @@ enum TargetsCommand {
     },
     /// Change a target; its jobs that crawl its url follow it
     #[command(after_help = "Examples:
-  evenkeel targets update 1 --url https://example.com/r/worldnews
+  evenkeel targets update 1 --address https://example.com/r/worldnews
   evenkeel targets update 1 --name \"\"")]
     Update {
         /// Its number
@@ -88,14 +88,14 @@ struct FieldArgs {
     /// For people
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Its address
+    /// Its url, which its jobs crawl; --url says where the server is
     #[arg(long, value_name = "URL")]
-    url: Option<String>,
+    address: Option<String>,
 }
 
 impl FieldArgs {
     fn document(self) -> Map<String, Value> {
-        let said = [("source_id", self.source_id), ("name", self.name), ("url", self.url)];
+        let said = [("source_id", self.source_id), ("name", self.name), ("url", self.address)];
         let said = said.into_iter().filter_map(|(field, text)| Some((field, text?)));
         let value = |text: String| if text.is_empty() { Value::Null } else { text.into() };
         said.map(|(field, text)| (field.to_owned(), value(text))).collect()
@@ -122,7 +122,8 @@ pub(super) fn run(context: &Context, args: TargetsArgs) -> Result<(), Failure> {
             TargetsCommand::Update { number, fields } => {
                 let (number, change) = (number.to_string(), Value::Object(fields.document()));
                 let answer = client.patch(&["targets", &number], &change, None).await?;
-                show(context, &answer.text, &answer.value, "Changed ")
+                show(context, &answer.text, &answer.value, "Changed ")?;
+                told(context, &answer.value)
             }
             TargetsCommand::Delete { number, force } => {
                 delete(context, &client, number, force).await
@@ -147,7 +148,7 @@ async fn list(
     let targets = answer.list_of("targets");
     if targets.is_empty() {
         return context.output.line(
-            "There are no targets. Make one: evenkeel targets create --url https://example.com/",
+            "There are no targets. Make one: evenkeel targets create --address https://example.com/",
         );
     }
     let headings = ["TARGET", "NAME", "SOURCE", "URL", "JOBS", "LAST SUCCESS"];
@@ -192,6 +193,29 @@ fn show(context: &Context, text: &str, target: &Value, done: &str) -> Result<(),
     shown.push_str(&format!("\n  {:<14}{}", "jobs", target["jobs"]));
     shown.push_str(&format!("\n  {:<14}{}", "last success", last_success(target, context.now())));
     context.output.line(&shown)
+}
+
+/// What became of the jobs that follow a target.
+fn told(context: &Context, changed: &Value) -> Result<(), Failure> {
+    if context.output.is_json() {
+        return Ok(());
+    }
+    let count = |field: &str| changed[field].as_u64().unwrap_or(0);
+    let mut lines = Vec::new();
+    match count("followed_jobs") {
+        0 => {}
+        1 => lines.push("1 job follows it".to_owned()),
+        many => lines.push(format!("{many} jobs follow it")),
+    }
+    match count("refused_jobs") {
+        0 => {}
+        1 => lines.push("1 job does not take the url, and keeps the one it had".to_owned()),
+        many => lines.push(format!("{many} jobs do not take the url, and keep the one they had")),
+    }
+    if changed["goes_on"] == true {
+        lines.push("the others are being told".to_owned());
+    }
+    if lines.is_empty() { Ok(()) } else { context.output.line(&lines.join("; ")) }
 }
 
 async fn delete(

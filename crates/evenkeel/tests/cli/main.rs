@@ -13,3 +13,4 @@ mod offline;
 mod shell;
 mod stub;
 mod support;
+mod targets;

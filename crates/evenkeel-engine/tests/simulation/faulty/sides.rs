@@ -1,5 +1,7 @@
 //! What users reach and the simulation does not: straight to the model.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
@@ -37,6 +39,7 @@ straight!(RequestStore {
 straight!(TargetStore {
     make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
     get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
+    target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
     list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
     change_target(scope: &Scope, number: i64, if_generation: Option<i32>, fields: TargetFields,
         now: Now) -> ChangedTarget;

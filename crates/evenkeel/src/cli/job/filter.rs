@@ -32,6 +32,9 @@ pub(super) struct FilterArgs {
     /// Only those about a source whose id starts with this
     #[arg(long, value_name = "TEXT")]
     source_prefix: Option<String>,
+    /// Only those that name this target
+    #[arg(long, value_name = "N")]
+    target: Option<String>,
     /// Only those whose metadata have this value at this key; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     metadata: Vec<(String, String)>,
@@ -75,7 +78,7 @@ impl FilterArgs {
         self.query().is_empty()
     }
 
-    fn single(&self) -> [(&'static str, &Option<String>); 9] {
+    fn single(&self) -> [(&'static str, &Option<String>); 10] {
         [
             ("status", &self.status),
             ("condition", &self.condition),
@@ -84,6 +87,7 @@ impl FilterArgs {
             ("name_prefix", &self.name_prefix),
             ("source_id", &self.source_id),
             ("source_prefix", &self.source_prefix),
+            ("target", &self.target),
             ("next_run_after", &self.next_run_after),
             ("next_run_before", &self.next_run_before),
         ]

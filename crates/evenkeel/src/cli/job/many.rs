@@ -44,6 +44,9 @@ pub(super) struct ManyArgs {
     /// Those about a source whose id starts with this
     #[arg(long, value_name = "PREFIX", requires = "all", help_heading = "Filters")]
     source_prefix: Option<String>,
+    /// Those that name this target
+    #[arg(long, value_name = "N", requires = "all", help_heading = "Filters")]
+    target: Option<u64>,
     /// Those whose metadata hold this; repeatable
     #[arg(long, value_name = "KEY=VALUE", requires = "all", help_heading = "Filters")]
     metadata: Vec<String>,
@@ -94,6 +97,9 @@ impl ManyArgs {
             if let Some(text) = text {
                 filter.insert(field.into(), text.as_str().into());
             }
+        }
+        if let Some(target) = self.target {
+            filter.insert("target".into(), target.into());
         }
         if let Some(level) = &self.condition {
             filter.insert("condition".into(), level.to_uppercase().into());

@@ -46,6 +46,7 @@ enum JobCommand {
   evenkeel job list --name-prefix news- -n 200
   evenkeel job list --status failed --sort -updated_at
   evenkeel job list --metadata team=red --condition error
+  evenkeel job list --target 1
   evenkeel job list --next-run-before 2026-12-01T10:00:00Z --sort next_run_at
   evenkeel job list --json | jq '.jobs[].next_run_at'")]
     List(Box<show::ListArgs>),

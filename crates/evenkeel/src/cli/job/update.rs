@@ -22,6 +22,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel job update news --max-retries 5 --retry-backoff 2m
   evenkeel job update news --priority 50 --set metadata.owner='\"ann\"'
   evenkeel job update news --unset description --unset end_at
+  evenkeel job update news --target 2
   evenkeel job update news --file change.json
   evenkeel job update news --lane batch --if-match g7";
 
@@ -36,6 +37,9 @@ pub(super) struct UpdateArgs {
     /// What it is for
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     description: Option<String>,
+    /// The number of the target it is about; one without a url and executor of its own crawls it
+    #[arg(long, value_name = "N", conflicts_with = "file")]
+    target: Option<u64>,
     /// Any field, with a JSON value or a plain text; FIELD.KEY goes inside; repeatable
     #[arg(long, value_name = "FIELD=VALUE", conflicts_with = "file")]
     set: Vec<String>,
@@ -92,6 +96,7 @@ impl UpdateArgs {
         };
         put("name", self.name.clone().map(Value::from));
         put("description", self.description.clone().map(Value::from));
+        put("target", self.target.map(Value::from));
         put("timeout_sec", whole_seconds("--timeout", self.timeout)?);
         put("max_allowed_duration", self.max_allowed_duration.map(|span| json!(span)));
         put("overlap", self.overlap.clone().map(Value::from));
