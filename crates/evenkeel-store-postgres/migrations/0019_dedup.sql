@@ -12,3 +12,4 @@ CREATE TABLE dedup (
 
 -- The key of a job that has one: whoever asks for a run of any other need not look for it.
 ALTER TABLE job ADD COLUMN dedup_key uuid;
+ALTER TABLE ready DROP COLUMN dedup_key;

@@ -18,12 +18,12 @@ WITH clock AS MATERIALIZED (
            counted = s.counted AND d.next_at IS NOT NULL
       FROM unnest($3::int8[], $4::int4[], $5::int8[], $6::int8[], $7::int4[], $8::int8[],
                   $9::int4[], $10::bool[], $11::int8[], $12::int8[], $13::int8[], $14::int8[],
-                  $15::int2[], $16::text[], $17::int2[], $18::int2[], $19::int8[], $20::text[],
-                  $21::bytea[], $22::int8[], $23::int8[], $24::text[], $25::bool[],
-                  $26::int8[], $27::int8[], $28::int4[])
+                  $15::int2[], $16::text[], $17::int2[], $18::int2[], $19::int8[],
+                  $20::bytea[], $21::int8[], $22::int8[], $23::text[], $24::bool[],
+                  $25::int8[], $26::int8[], $27::int4[])
            AS d(job_no, generation, due, head_at, head_sequence, next_at, slot, idle_only,
                 start_at, skip_from, skip_to, skip_count, skip_reason, pool, lane, priority,
-                should_start_by, dedup_key, limit_key, open_from, open_until, forbidden_nodes,
+                should_start_by, limit_key, open_from, open_until, forbidden_nodes,
                 own_priority, since, rise, limit_max)
      WHERE s.job_no = d.job_no AND s.next_at = d.due AND s.generation = d.generation AND s.active
        AND s.head_at IS NOT DISTINCT FROM d.head_at
@@ -51,10 +51,10 @@ WITH clock AS MATERIALIZED (
       FROM fired WHERE skip_from IS NOT NULL
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
-                       sequence, attempt, tenant_no, prev_at, prev_sequence, dedup_key,
+                       sequence, attempt, tenant_no, prev_at, prev_sequence,
                        limit_key, open_from, open_until, forbidden_nodes, own_priority, rise, limit_max)
     SELECT pool, lane, priority, should_start_by, since, start_at, job_no, 0, 0,
-           tenant_no, before_at, before_sequence, dedup_key, limit_key, open_from, open_until,
+           tenant_no, before_at, before_sequence, limit_key, open_from, open_until,
            forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM fired WHERE start_at IS NOT NULL AND pool IS NOT NULL
 ), started AS (

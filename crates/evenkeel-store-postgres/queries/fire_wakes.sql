@@ -7,10 +7,10 @@ WITH clock AS MATERIALIZED (
 ), gone AS (
     DELETE FROM wake w
      USING unnest($3::int8[], $4::int8[], $5::int8[], $6::int4[], $7::int2[], $8::text[],
-                  $9::int2[], $10::int2[], $11::int8[], $12::text[], $13::bytea[], $14::int8[],
-                  $15::int8[], $16::text[], $17::bool[], $18::int8[], $19::int8[], $20::int4[])
+                  $9::int2[], $10::int2[], $11::int8[], $12::bytea[], $13::int8[],
+                  $14::int8[], $15::text[], $16::bool[], $17::int8[], $18::int8[], $19::int4[])
            AS d(job_no, due, scheduled_at, sequence, attempt, pool, lane, priority,
-                should_start_by, dedup_key, limit_key, open_from, open_until, forbidden_nodes,
+                should_start_by, limit_key, open_from, open_until, forbidden_nodes,
                 own_priority, since, rise, limit_max)
      WHERE w.shard = (d.job_no & 255)::int2 AND w.due = d.due AND w.scheduled_at = d.scheduled_at
        AND w.job_no = d.job_no AND w.sequence = d.sequence AND w.attempt = d.attempt
@@ -29,11 +29,11 @@ WITH clock AS MATERIALIZED (
      WHERE s.job_no = l.job_no AND (l.attempt = 0 OR l.pool IS NULL)
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
-                       sequence, attempt, tenant_no, prev_at, prev_sequence, dedup_key,
+                       sequence, attempt, tenant_no, prev_at, prev_sequence,
                        limit_key, open_from, open_until, forbidden_nodes, own_priority, rise, limit_max)
     SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no,
            sequence, attempt, tenant_no, CASE WHEN attempt = 0 THEN head_at END,
-           CASE WHEN attempt = 0 THEN head_sequence END, dedup_key, limit_key, open_from,
+           CASE WHEN attempt = 0 THEN head_sequence END, limit_key, open_from,
            open_until, forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM locked WHERE pool IS NOT NULL
 ), started AS (

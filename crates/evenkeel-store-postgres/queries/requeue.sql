@@ -6,10 +6,10 @@ WITH clock AS MATERIALIZED (
 ), locked AS MATERIALIZED (
     SELECT d.*, coalesce(d.scheduled_at <= s.stopped_at, false) AS stopped
       FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::bool[],
-                  $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::text[], $14::bytea[],
-                  $15::int8[], $16::int8[], $17::text[], $18::bool[], $19::int8[], $20::int8[], $21::int4[])
+                  $9::text[], $10::int2[], $11::int2[], $12::int8[], $13::bytea[],
+                  $14::int8[], $15::int8[], $16::text[], $17::bool[], $18::int8[], $19::int8[], $20::int4[])
            AS d(job_no, scheduled_at, sequence, attempt, fence, crashed, pool, lane, priority,
-                should_start_by, dedup_key, limit_key, open_from, open_until, forbidden_nodes,
+                should_start_by, limit_key, open_from, open_until, forbidden_nodes,
                 own_priority, since, rise, limit_max)
       JOIN job_state s USING (job_no)
        FOR NO KEY UPDATE OF s
@@ -27,10 +27,10 @@ WITH clock AS MATERIALIZED (
 ), queued AS (
     INSERT INTO ready (pool, lane, priority, should_start_by, since, scheduled_at, job_no,
                        sequence, attempt, tenant_no, fence, crashes, prev_at, prev_sequence,
-                       dedup_key, limit_key, open_from, open_until, forbidden_nodes,
+                       limit_key, open_from, open_until, forbidden_nodes,
                        own_priority, rise, limit_max)
     SELECT pool, lane, priority, should_start_by, since, scheduled_at, job_no,
-           sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence, dedup_key,
+           sequence, attempt, tenant_no, new_fence, crashes, prev_at, prev_sequence,
            limit_key, open_from, open_until, forbidden_nodes::jsonb, own_priority, rise, limit_max
       FROM taken WHERE NOT is_over
 ), unsaid AS (

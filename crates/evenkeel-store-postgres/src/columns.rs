@@ -113,7 +113,6 @@ pub(crate) struct TicketColumns {
     pub(crate) since: Vec<Option<i64>>,
     pub(crate) rise: Vec<Option<i64>>,
     pub(crate) should_start_by: Vec<Option<i64>>,
-    pub(crate) dedup_key: Vec<Option<String>>,
     pub(crate) limit_key: Vec<Option<Vec<u8>>>,
     pub(crate) limit_max: Vec<Option<i32>>,
     pub(crate) open_from: Vec<Option<i64>>,
@@ -130,7 +129,6 @@ impl TicketColumns {
         self.since.push(ticket.map(|ticket| ticket.since.as_micros()));
         self.rise.push(ticket.map(|ticket| ticket.rise.0));
         self.should_start_by.push(ticket.map(|ticket| ticket.should_start_by.as_micros()));
-        self.dedup_key.push(ticket.and_then(|ticket| ticket.dedup_key.clone()));
         let limit = ticket.and_then(|ticket| ticket.limit);
         self.limit_key.push(limit.map(|limit| limit.digest.as_bytes().to_vec()));
         self.limit_max.push(limit.map(|limit| limit.most.cast_signed()));

@@ -8,3 +8,4 @@ CREATE TABLE dedup (
     taken_at     INTEGER NOT NULL,
     PRIMARY KEY (tenant_no, key)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE ready DROP COLUMN dedup_key;

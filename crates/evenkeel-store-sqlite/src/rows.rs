@@ -316,7 +316,6 @@ impl ReadyRow<'_> {
             self.crashes,
             prev_at,
             prev_sequence,
-            self.ticket.dedup_key,
             self.ticket.limit.as_ref().map(|limit| limit.digest.as_bytes()),
             micros(self.ticket.open_from),
             micros(self.ticket.open_until),

@@ -91,8 +91,6 @@ pub struct Ticket {
     pub rise: Rise,
     /// Its deadline.
     pub should_start_by: Timestamp,
-    /// Only one such may wait.
-    pub dedup_key: Option<String>,
     /// Only so many such may run.
     pub limit: Option<KeyLimit>,
     /// Nobody may claim it before.
@@ -138,7 +136,6 @@ impl Ticket {
             lane: definition.lane,
             priority,
             should_start_by,
-            dedup_key: None,
             limit: definition.key_limit(),
         }
     }

@@ -45,17 +45,17 @@ async fn a_limit_of_nothing_is_refused() {
 #[tokio::test]
 async fn who_waits_for_a_place_is_told_of_which_limit() {
     let world = World::new().await;
-    let every = json!({"kind": "interval", "every": "1h"});
+    let every = json!({"kind": "interval", "every": "15m"});
     let job =
         |name: &str| json!({"name": name, "schedule": every, "concurrency_key": "example.com"});
     let runs = world.create(job("runs")).await;
     let waits = world.create(job("waits")).await;
     for job in [&runs, &waits] {
         let known = world.known(job).await;
-        world.rig.queue(known, 3_600).await;
+        world.rig.queue(known, 900).await;
     }
-    assert_eq!(world.rig.claim(9, 3_600).await.len(), 1);
-    world.pass(3_600);
+    assert_eq!(world.rig.claim(9, 900).await.len(), 1);
+    world.pass(900);
     let mut limited = Vec::new();
     for job in [&runs, &waits] {
         let path = format!("/api/v1/jobs/{}/explain", job["id"].as_str().unwrap());

@@ -48,6 +48,7 @@ async fn a_created_job_is_shown_with_all_its_fields() {
             "last_good_end_at": null, "last_scheduled_at": null, "consecutive_failures": 0,
             "average_duration_ms": null, "execution_count": 0, "is_paused": false,
             "generation": job["generation"], "created_at": at(0), "updated_at": at(0),
+            "effective_priority": 10, "concurrency_key": null, "concurrency_limit": null,
             "unique": false, "dedup_key": null, "dedup_scope": null, "dedup_window_seconds": null,
             "metadata": {"category": "news"}, "cron_expression": null, "cron_schedule": null,
             "schedule_time": null, "cron_max_schedule_duration": null, "scheduling_period": null,

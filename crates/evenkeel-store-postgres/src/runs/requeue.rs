@@ -56,7 +56,6 @@ pub(super) async fn run(
                 &tickets.lane,
                 &tickets.priority,
                 &tickets.should_start_by,
-                &tickets.dedup_key,
                 &tickets.limit_key,
                 &tickets.open_from,
                 &tickets.open_until,

@@ -169,7 +169,6 @@ impl FireColumns {
                     &tickets.lane,
                     &tickets.priority,
                     &tickets.should_start_by,
-                    &tickets.dedup_key,
                     &tickets.limit_key,
                     &tickets.open_from,
                     &tickets.open_until,

@@ -83,7 +83,6 @@ async fn fire_round(
                 &tickets.lane,
                 &tickets.priority,
                 &tickets.should_start_by,
-                &tickets.dedup_key,
                 &tickets.limit_key,
                 &tickets.open_from,
                 &tickets.open_until,
