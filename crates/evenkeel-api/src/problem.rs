@@ -1,7 +1,7 @@
 //! Refusals, as RFC 9457 problem details.
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use evenkeel_commands::{CommandError, Conflict, Fault, RebalanceConflict, state_word};
 use evenkeel_core::JobId;
