@@ -95,3 +95,19 @@ fn copy(connection: &Connection) -> i32 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_copies_what_the_writer_wrote() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = SqliteOptions::new(directory.path().join("store"));
+        let writer = crate::open::writer(&options).expect("tables");
+        let copier = crate::open::log_copier(&options).expect("a connection");
+        writer.execute_batch("CREATE TABLE something (x)").expect("a change");
+        assert!(copy(&copier) > 0, "nothing of the log was copied");
+        assert_eq!(copy(&copier), copy(&writer));
+    }
+}

@@ -63,7 +63,11 @@ pub(crate) fn reader(options: &SqliteOptions) -> Result<Connection, OpenError> {
 
 /// A connection that copies the log into the file.
 pub(crate) fn log_copier(options: &SqliteOptions) -> Result<Connection, OpenError> {
-    connect(options)
+    let connection = connect(options)?;
+    // A connection that has read nothing yet does not know that there is a log: it would copy nothing
+    // of it, and say that all went well.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(connection)
 }
 
 fn connect(options: &SqliteOptions) -> Result<Connection, OpenError> {

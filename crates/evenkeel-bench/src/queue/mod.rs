@@ -68,7 +68,10 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         limits: amounts.limits,
         dedup: amounts.dedup,
     };
-    let mut jobs = filling.register(amounts.jobs).await?.into_iter();
+    let mut jobs = filling.register(amounts.jobs).await?;
+    // Neighbours in the queue are no neighbours in the tables, whatever the depth.
+    shuffle(&mut jobs, &*chance);
+    let mut jobs = jobs.into_iter();
     let pending = usize::try_from(amounts.pending)?;
     filling.queue(jobs.by_ref().take(pending).collect()).await?;
     let now = store.now().await?;
@@ -109,6 +112,12 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         kept: None,
         dedup: amounts.dedup,
     })
+}
+
+fn shuffle<T>(items: &mut [T], chance: &dyn Chance) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, (chance.bits() % (last as u64 + 1)) as usize);
+    }
 }
 
 /// Those that claim.
