@@ -89,6 +89,9 @@ impl PostgresOptions {
             format!("statement_timeout={}", if purpose == Purpose::Migrate { 0 } else { timeout }),
             format!("lock_timeout={}", if purpose == Purpose::Migrate { 60_000 } else { timeout }),
             "jit=off".into(),
+            // Whoever has waited for a lock must see what was committed meanwhile; a database or role
+            // may have another default.
+            "default_transaction_isolation=read\\ committed".into(),
         ];
         if let Some(schema) = &self.schema {
             settings.push(format!("search_path={schema}"));

@@ -46,8 +46,7 @@ impl<'a> Admission<'a> {
     }
 
     fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
-        let (tenant, lane) = owner_and_lane(candidate);
-        self.limits.on(tenant, lane, candidate.limit)
+        candidate.limits_under(self.limits)
     }
 
     /// Those that find places of all their limits, in this order; the others are parked.
@@ -175,16 +174,25 @@ impl<'a> Admission<'a> {
     }
 }
 
+impl Candidate {
+    /// The limits that it is under if these hold, the narrowest first.
+    pub(crate) fn limits_under(&self, limits: &Limits) -> Vec<Limit> {
+        let (tenant, lane) = owner_and_lane(self);
+        limits.on(tenant, lane, self.limit)
+    }
+}
+
 fn owner_and_lane(candidate: &Candidate) -> (TenantNo, Lane) {
     let lane = usize::try_from(candidate.lane).ok().and_then(|lane| Lane::ALL.get(lane).copied());
     (TenantNo(candidate.tenant), lane.unwrap_or_default())
 }
 
-fn key_bytes(keys: &[LimitKey]) -> Vec<&[u8]> {
+/// As they are stored.
+pub(crate) fn key_bytes(keys: &[LimitKey]) -> Vec<&[u8]> {
     keys.iter().map(LimitKey::as_bytes).collect()
 }
 
 /// The one with this number, counted from 1.
-fn nth(keys: &[LimitKey], number: i64) -> Option<LimitKey> {
+pub(crate) fn nth(keys: &[LimitKey], number: i64) -> Option<LimitKey> {
     keys.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }

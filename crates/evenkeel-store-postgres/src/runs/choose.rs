@@ -31,7 +31,7 @@ const CLEARED: i64 = 1_000;
 /// A row of the queue, locked.
 pub(crate) struct Candidate {
     place: String,
-    pub(super) lane: i16,
+    pub(crate) lane: i16,
     priority: Priority,
     rank: Rank,
     should_start_by: i64,
@@ -46,7 +46,6 @@ pub(crate) struct Candidate {
     pub(super) prev_sequence: Option<i32>,
     /// What its job says about how many may run.
     pub(super) limit: Option<KeyLimit>,
-    parked_max: Option<u32>,
     /// The limits of which it has a place.
     pub(super) places: Vec<LimitKey>,
 }
@@ -55,11 +54,6 @@ impl Candidate {
     /// The priority that its run was given, if it was.
     pub(super) fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.priority)
-    }
-
-    /// The limit that it was turned away by.
-    pub(crate) fn parked_under(&self) -> u32 {
-        self.parked_max.unwrap_or_default()
     }
 
     /// The lesser one goes first.
@@ -300,7 +294,7 @@ impl Look<'_> {
 }
 
 impl Candidate {
-    /// The row of the queue in the first 19 columns.
+    /// The row of the queue in the first 18 columns.
     pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
         let key = key(row, 6)?;
         let priority = maybe_priority(row, 2)?
@@ -322,7 +316,6 @@ impl Candidate {
             prev_at: get(row, 14)?,
             prev_sequence: get(row, 15)?,
             limit: digest.zip(most).map(|(digest, most)| KeyLimit { digest, most }),
-            parked_max: get::<Option<i32>>(row, 18)?.map(i32::cast_unsigned),
             places: Vec::new(),
         })
     }
