@@ -154,4 +154,15 @@ mod tests {
         assert!(text.starts_with("-c work_mem=8MB -c idle"), "{text}");
         assert!(text.contains("enable_hashjoin=off"));
     }
+
+    #[test]
+    fn whoever_waited_for_a_lock_sees_what_was_committed_whatever_the_defaults() {
+        let strict =
+            "postgres://localhost?options=-c%20default_transaction_isolation%3Dserializable";
+        let config = PostgresOptions::new(strict).config(Purpose::Hot).unwrap();
+        let text = config.get_options().unwrap();
+        // Of several, the last one holds.
+        let last = text.rsplit("default_transaction_isolation=").next().unwrap();
+        assert!(last.starts_with("read\\ committed"), "{text}");
+    }
 }

@@ -111,7 +111,7 @@ pub(crate) fn first_of_lanes(
     Lane::ALL.into_iter().map(|lane| look.first_of_lane(lane, count)).collect()
 }
 
-/// The first of each lane, as many as one would like to see.
+/// The first of each lane by either order, as many as one would like to see.
 pub(super) fn front(
     connection: &Connection,
     claim: &Claim,
@@ -122,7 +122,10 @@ pub(super) fn front(
     let mut found = Vec::new();
     for lane in Lane::ALL {
         found.extend(look.first_by_priority(lane, count)?);
+        found.extend(look.aged(lane, count, Rise(i64::MAX))?);
     }
+    let mut seen = HashSet::with_capacity(found.len());
+    found.retain(|candidate| seen.insert(candidate.key));
     Ok(found)
 }
 
