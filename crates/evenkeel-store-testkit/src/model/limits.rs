@@ -216,6 +216,20 @@ impl Data {
     }
 }
 
+impl ModelStore {
+    /// What waits for places although there are some of each limit that it is under, if these hold.
+    pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<RunKey> {
+        let (data, now) = (self.lock(), self.resolve(Now::Database));
+        let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_room(pool));
+        let waiting = rooms.flat_map(|room| data.in_room(room, Aging::default(), now));
+        let has_places = |key: &RunKey| {
+            let limits = data.limits_on(*key, limits);
+            limits.iter().all(|limit| data.running_under(limit.key) < limit.most)
+        };
+        waiting.filter(has_places).collect()
+    }
+}
+
 #[async_trait]
 impl LimitStore for ModelStore {
     async fn unpark(
