@@ -4,6 +4,8 @@
 //! finds none free is parked: it leaves the queue for the waiting room of that limit, where it is in
 //! nobody's way, until there is a place again.
 
+mod usher;
+
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
@@ -13,6 +15,8 @@ use sha2::{Digest, Sha256};
 use crate::ids::TenantNo;
 use crate::job::Definition;
 use crate::order::Lane;
+
+pub use usher::{Leaving, Own, Usher};
 
 /// Characters in a key.
 pub const KEY_CHARS_MAX: usize = 255;
@@ -120,20 +124,25 @@ impl LimitKey {
     }
 
     /// Of a tenant.
-    pub fn of_tenant(tenant: TenantNo) -> Self {
+    pub const fn of_tenant(tenant: TenantNo) -> Self {
         Self(Self::of(Self::TENANT, tenant.0))
     }
 
     /// Of a lane.
-    pub fn of_lane(lane: Lane) -> Self {
+    pub const fn of_lane(lane: Lane) -> Self {
         Self(Self::of(Self::LANE, lane as i32))
     }
 
-    fn of(scope: u8, number: i32) -> [u8; Self::BYTES] {
+    const fn of(scope: u8, number: i32) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        bytes[0] = scope;
-        bytes[1..5].copy_from_slice(&number.to_be_bytes());
+        let [a, b, c, d] = number.to_be_bytes();
+        (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]) = (scope, a, b, c, d);
         bytes
+    }
+
+    /// The number of the tenant, or of the lane.
+    const fn number(self) -> i32 {
+        i32::from_be_bytes([self.0[1], self.0[2], self.0[3], self.0[4]])
     }
 
     /// What it is for.
@@ -226,6 +235,26 @@ impl Limits {
         [of_key, of_tenant, of_lane].into_iter().flatten().collect()
     }
 
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.tenant.is_none()
+            && self.tenants.is_empty()
+            && self.lanes.iter().all(|lane| lane.is_none())
+    }
+
+    /// The highest limit that holds for those in the waiting room of `key`, who were turned away by at
+    /// most `parked`; `None`: nothing holds them up any more. What jobs say of their keys reaches them
+    /// wherever they wait, what operators say of tenants and lanes is here.
+    pub fn in_room(&self, key: LimitKey, parked: u32) -> Option<u32> {
+        match key.scope() {
+            LimitScope::Key => Some(parked),
+            LimitScope::Tenant => self.of_tenant(TenantNo(key.number())),
+            LimitScope::Lane => {
+                *usize::try_from(key.number()).ok().and_then(|lane| self.lanes.get(lane))?
+            }
+        }
+    }
+
     /// Is a run of this tenant in this lane under one of these limits?
     pub fn bind(&self, tenant: TenantNo, lane: Lane) -> bool {
         self.of_tenant(tenant).is_some() || self.lanes[lane as usize].is_some()
@@ -285,17 +314,6 @@ impl Ledger {
         }
         Verdict::Start
     }
-}
-
-/// Of those in a waiting room, given by their limits in the order of dispatch, who could start while
-/// `running` others do. Mostly they agree on the limit, and it is the first ones.
-pub fn who_fits(most: impl IntoIterator<Item = u32>, running: u32) -> impl Iterator<Item = bool> {
-    let mut taken = running;
-    most.into_iter().map(move |most| {
-        let fits = taken < most;
-        taken = taken.saturating_add(u32::from(fits));
-        fits
-    })
 }
 
 #[cfg(test)]
@@ -369,6 +387,22 @@ mod tests {
         assert!(limits.bind(ONE, Lane::Critical));
         assert!(!Limits::default().bind(ONE, Lane::Batch));
         assert_eq!(Limits::default().on(ONE, Lane::Batch, None), []);
+        assert!(Limits::default().is_empty() && !limits.is_empty());
+    }
+
+    #[test]
+    fn what_holds_in_a_waiting_room_is_todays_limit() {
+        let limits = Limits {
+            tenant: Some(9),
+            tenants: [(TenantNo(2), 5)].into(),
+            lanes: [None, None, Some(3)],
+        };
+        assert_eq!(limits.in_room(key("a"), 7), Some(7));
+        assert_eq!(limits.in_room(LimitKey::of_tenant(ONE), 7), Some(9));
+        assert_eq!(limits.in_room(LimitKey::of_tenant(TenantNo(2)), 7), Some(5));
+        assert_eq!(limits.in_room(LimitKey::of_lane(Lane::Batch), 7), Some(3));
+        assert_eq!(limits.in_room(LimitKey::of_lane(Lane::Critical), 7), None);
+        assert_eq!(Limits::default().in_room(LimitKey::of_tenant(ONE), 7), None);
     }
 
     #[test]
@@ -383,13 +417,6 @@ mod tests {
         ledger.note(tenant.key, None);
         assert_eq!(ledger.admit(&[a, tenant]), Verdict::Leave);
         assert_eq!(ledger.admit(&[]), Verdict::Start);
-    }
-
-    #[test]
-    fn whoever_may_have_more_company_fits_behind_who_may_not() {
-        let fits: Vec<bool> = who_fits([1, 5, 1, 5], 1).collect();
-        assert_eq!(fits, [false, true, false, true]);
-        assert_eq!(who_fits([3, 3, 3], 1).collect::<Vec<_>>(), [true, true, false]);
     }
 
     proptest! {

@@ -40,7 +40,7 @@ use crate::stale::StaleChecker;
 use crate::surveyor::{DueHere, Surveyor};
 use crate::suspects::Suspects;
 use crate::tallier::Tallier;
-use crate::unparker::Unparker;
+use crate::unparker::{RoomKeeper, Unparker};
 use crate::weigher::Weigher;
 use crate::worker::Worker;
 
@@ -144,6 +144,7 @@ impl Life {
         until_stop.spawn(Surveyor::new(share()).run());
         until_stop.spawn(Pauser::new(share()).run());
         until_stop.spawn(Unparker::new(share()).run());
+        until_stop.spawn(RoomKeeper::new(share()).run());
         if life.settings.roles.scheduler {
             for index in 0..side_by_side {
                 until_stop.spawn(Scheduler::new(share(), index, side_by_side).run());

@@ -1,7 +1,8 @@
 //! Brings runs back into the queue that waited for a place under a limit.
 //!
 //! The node on which a limited run ended does that at once. The one that keeps house looks into all
-//! waiting rooms every second, so that nothing is lost with a node, a signal or an answer.
+//! waiting rooms every second, so that nothing is lost with a node, a signal or an answer. Neither
+//! waits for the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +10,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::RunKey;
 use evenkeel_core::limit::LimitKey;
-use evenkeel_store::{LimitPlace, Rooms, Signal, StoreError};
+use evenkeel_store::{LimitPlace, Rooms, Signal, StoreError, Terms, Unparked};
 use tokio::sync::Notify;
 use tracing::debug;
 
 use crate::incarnation::Incarnation;
 
-/// Waiting rooms that are looked into in one step.
+/// Waiting rooms that are looked into in one step,
 const ROOMS: u32 = 500;
+/// and so many steps are made in one pass: the next one goes on from there.
+const STEPS: usize = 40;
+/// In one of so many passes those of a key go where their tenant or lane lets them wait. Whoever ends
+/// sees to that already, so only those are left that somebody forgot.
+const TO_WIDER: u64 = 30;
 /// Places of ended runs that are looked for in one pass.
 const PLACES: u32 = 1_000;
 
@@ -68,17 +74,42 @@ impl Places {
     }
 }
 
-/// Looks after waiting rooms.
+/// By what those in waiting rooms are judged.
+fn terms(life: &Incarnation) -> Terms {
+    Terms { aging: life.settings.aging, limits: life.settings.limits.clone() }
+}
+
+/// Tells workers, here and elsewhere, if some are back in the queue.
+fn tell(life: &Incarnation, moved: u64) {
+    if moved == 0 {
+        return;
+    }
+    if life.settings.roles.worker {
+        life.worker.note_queued();
+    }
+    let store = Arc::clone(&life.store);
+    tokio::spawn(async move {
+        // A lost wake-up costs one poll.
+        let _ = store.announce(Signal::Ready).await;
+    });
+}
+
+fn note(passed: Result<u64, StoreError>) {
+    if let Err(error) = passed {
+        // Others say it louder; the next look finds what this one did not bring back.
+        debug!(error = &error as &dyn std::error::Error, "waiting rooms wait for the store");
+    }
+}
+
+/// Brings others back for those that have ended on this node.
 pub struct Unparker {
     life: Arc<Incarnation>,
-    /// Where the search for places of ended runs goes on.
-    at: Option<LimitPlace>,
 }
 
 impl Unparker {
     /// An unparker of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, at: None }
+        Self { life }
     }
 
     /// Sends back as many as have ended on this node since the last time. Says how many.
@@ -87,70 +118,86 @@ impl Unparker {
         let ended = life.worker.places.take_ended();
         let mut moved = 0;
         for ended in ended.chunks(life.store.appetite().batch) {
-            moved += life.store.unpark(ended, life.settings.aging, Incarnation::NOW).await?;
+            moved += life.store.unpark(ended, &terms(life), Incarnation::NOW).await?;
         }
-        self.tell(moved);
+        tell(life, moved);
         Ok(moved)
     }
 
-    /// Sends back from all rooms whatever could start, and forgets places that nobody has. Says how
-    /// many were sent.
-    pub async fn keep_house(&mut self) -> Result<u64, StoreError> {
-        let (store, aging) = (Arc::clone(&self.life.store), self.life.settings.aging);
-        let (mut moved, mut after) = (0, None);
-        loop {
-            let rooms = Rooms { after, limit: ROOMS, aging };
-            let step = store.unpark_all(rooms, Incarnation::NOW).await?;
+    /// Runs until the node stops.
+    pub async fn run(self) {
+        let life = Arc::clone(&self.life);
+        let mut stopping = life.stopping.subscribe();
+        while !*stopping.borrow_and_update() {
+            tokio::select! {
+                biased;
+                _ = stopping.changed() => {}
+                () = life.worker.places.vacated.notified() => note(self.run_once().await),
+            }
+        }
+    }
+}
+
+/// Looks into all waiting rooms, if this node keeps house.
+pub struct RoomKeeper {
+    life: Arc<Incarnation>,
+    walk: Walk,
+    passes: u64,
+    /// Where the search for places of ended runs goes on.
+    at: Option<LimitPlace>,
+}
+
+/// How far one has come on the way through all rooms.
+#[derive(Debug, Default)]
+struct Walk {
+    /// The last one that was looked into; `None` at the beginning.
+    after: Option<LimitKey>,
+    /// In some of the rooms since the beginning there is more to do.
+    again: bool,
+}
+
+impl Walk {
+    /// A step was made. Is that enough?
+    fn stops_after(&mut self, step: Unparked) -> bool {
+        self.again |= step.again;
+        self.after = step.next;
+        self.after.is_none() && !std::mem::take(&mut self.again)
+    }
+}
+
+impl RoomKeeper {
+    /// One of this incarnation.
+    pub fn new(life: Arc<Incarnation>) -> Self {
+        Self { life, walk: Walk::default(), passes: 0, at: None }
+    }
+
+    /// Sends back from all rooms whatever could start, and forgets places that nobody has. If there
+    /// is very much to do, the next pass goes on with it. Says how many were sent.
+    pub async fn run_once(&mut self) -> Result<u64, StoreError> {
+        let (life, terms) = (Arc::clone(&self.life), terms(&self.life));
+        let to_wider = self.passes.is_multiple_of(TO_WIDER);
+        self.passes += 1;
+        let mut moved = 0;
+        for _ in 0..STEPS {
+            let (after, terms) = (self.walk.after, terms.clone());
+            let rooms = Rooms { after, limit: ROOMS, terms, to_wider };
+            let step = life.store.unpark_all(rooms, Incarnation::NOW).await?;
+            tell(&life, step.moved);
             moved += step.moved;
-            after = step.next;
-            if after.is_none() {
+            if self.walk.stops_after(step) {
                 break;
             }
         }
-        self.tell(moved);
-        self.at = store.forget_places(self.at, PLACES).await?;
+        self.at = life.store.forget_places(self.at, PLACES).await?;
         Ok(moved)
-    }
-
-    /// Tells workers, here and elsewhere.
-    fn tell(&self, moved: u64) {
-        if moved == 0 {
-            return;
-        }
-        if self.life.settings.roles.worker {
-            self.life.worker.note_queued();
-        }
-        let store = Arc::clone(&self.life.store);
-        tokio::spawn(async move {
-            // A lost wake-up costs one poll.
-            let _ = store.announce(Signal::Ready).await;
-        });
     }
 
     /// Runs until the node stops.
     pub async fn run(mut self) {
         let life = Arc::clone(&self.life);
-        let mut stopping = life.stopping.subscribe();
-        let mut look = tokio::time::interval(life.settings.poll);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        while !*stopping.borrow_and_update() {
-            let passed = tokio::select! {
-                biased;
-                _ = stopping.changed() => continue,
-                () = life.worker.places.vacated.notified() => self.run_once().await,
-                _ = look.tick() => {
-                    if !life.keeps_house() {
-                        continue;
-                    }
-                    self.keep_house().await
-                }
-            };
-            if let Err(error) = passed {
-                // Others say it louder; the next look finds what this one did not bring back.
-                debug!(
-                    error = &error as &dyn std::error::Error,
-                    "waiting rooms wait for the store"
-                );
+        while life.pause(life.settings.poll).await {
+            if life.keeps_house() {
+                note(self.run_once().await);
             }
         }
     }
@@ -174,5 +221,19 @@ mod tests {
         places.vacate([run(1)]);
         assert_eq!(places.take_ended(), [LimitPlace { limit, run: run(1) }]);
         assert_eq!(places.take_ended(), []);
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_it_stopped_and_round_again_while_there_is_more() {
+        let (first, second) = (LimitKey::of_tenant(TenantNo(1)), LimitKey::of_tenant(TenantNo(2)));
+        let step = |next, again| Unparked { moved: 0, next, again };
+        let mut walk = Walk::default();
+        assert!(!walk.stops_after(step(Some(first), true)));
+        assert_eq!(walk.after, Some(first));
+        assert!(!walk.stops_after(step(Some(second), false)));
+        // One of the rooms wants another look: all have their turn again.
+        assert!(!walk.stops_after(step(None, false)));
+        assert_eq!(walk.after, None);
+        assert!(walk.stops_after(step(None, false)));
     }
 }

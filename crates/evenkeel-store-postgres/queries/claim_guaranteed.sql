@@ -6,7 +6,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT c.ctid::text, c.lane, c.priority, c.rise, c.should_start_by, c.since, c.scheduled_at,
        c.job_no, c.sequence, c.attempt, c.own_priority, c.tenant_no, c.fence, c.crashes, c.prev_at,
-       c.prev_sequence, c.limit_key, c.limit_max, c.parked_max
+       c.prev_sequence, c.limit_key, c.limit_max
   FROM unnest($2::int2[], $3::int8[]) AS l(lane, places)
  CROSS JOIN unnest($1::text[]) AS p(pool)
  CROSS JOIN LATERAL (SELECT ctid, * FROM ready

@@ -1,5 +1,5 @@
 -- The next waiting rooms, one step along their index for each; the lowest and the highest limit in
--- them, and how many run.
+-- them, and how many have places, be it that some have ended.
 WITH RECURSIVE rooms AS (
     (SELECT pool, 1 AS nth FROM ready WHERE home_pool IS NOT NULL AND pool > $1
       ORDER BY pool LIMIT 1)
@@ -14,9 +14,5 @@ WITH RECURSIVE rooms AS (
 SELECT r.pool,
        (SELECT min(q.parked_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
        (SELECT max(q.parked_max) FROM ready q WHERE q.home_pool IS NOT NULL AND q.pool = r.pool),
-       (SELECT count(*) FROM place p
-         WHERE p.key = decode(substr(r.pool, 2), 'hex')
-           AND (SELECT e.status FROM run e
-                 WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
-                   AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1)
+       (SELECT count(*) FROM place p WHERE p.key = decode(substr(r.pool, 2), 'hex'))
   FROM rooms r ORDER BY r.nth;

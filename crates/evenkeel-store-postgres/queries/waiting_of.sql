@@ -46,6 +46,16 @@ WITH a AS MATERIALIZED (
             WHERE f.tenant_no = $2
             ORDER BY f.lane, f.rank DESC, f.should_start_by, f.since, f.job_no
             LIMIT 1000) AS o
+), rooms AS MATERIALIZED (
+    -- How many run in a lane is nobody's business: they are all tenants'.
+    SELECT d.pool,
+           (SELECT count(*) FROM place p
+             WHERE p.key = decode(substr(d.pool, 2), 'hex')
+               AND (SELECT e.status FROM run e
+                     WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
+                       AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1) AS running
+      FROM (SELECT DISTINCT pool FROM a
+             WHERE parked_max IS NOT NULL AND substr(pool, 2, 2) <> '03') AS d
 )
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
        a.open_until,
@@ -55,12 +65,6 @@ SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_f
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
                    < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
        END AS ahead, a.own, a.pool, a.parked_max,
-       CASE WHEN a.parked_max IS NOT NULL THEN
-           (SELECT count(*) FROM place p
-             WHERE p.key = decode(substr(a.pool, 2), 'hex')
-               AND (SELECT e.status FROM run e
-                     WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
-                       AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1)
-       END AS running
+       coalesce((SELECT r.running FROM rooms r WHERE r.pool = a.pool), 0) AS running
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

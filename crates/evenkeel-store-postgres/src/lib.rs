@@ -38,7 +38,8 @@ pub use elsewhere::connect_elsewhere;
 pub use error::OpenError;
 pub use options::PostgresOptions;
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use async_trait::async_trait;
 use evenkeel_core::{TenantNo, Timestamp};
@@ -61,6 +62,8 @@ pub struct PostgresStore {
     untrimmed: AtomicUsize,
     announcer: Announcer,
     listener: AbortHandle,
+    /// Somebody else had the lock of a tenant's or lane's limit when this store last claimed.
+    contended: Arc<AtomicBool>,
 }
 
 /// What of a commit survives a crash of the database's machine.
@@ -108,6 +111,7 @@ impl PostgresStore {
             untrimmed: AtomicUsize::new(EVENTS_KEPT),
             announcer,
             listener,
+            contended: Arc::default(),
         })
     }
 

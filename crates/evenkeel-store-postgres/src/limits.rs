@@ -1,44 +1,41 @@
 //! Waiting rooms of limits, and the places that nobody has any more.
 
-use std::collections::{BTreeMap, HashSet};
+mod rooms;
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use evenkeel_core::RunKey;
-use evenkeel_core::aging::Aging;
-use evenkeel_core::limit::{LimitKey, who_fits};
-use evenkeel_store::{LimitPlace, LimitStore, Now, Rooms, StoreError, UNPARKED_MAX, Unparked};
+use evenkeel_core::limit::{LimitKey, LimitScope, Own};
+use evenkeel_store::{
+    LimitPlace, LimitStore, Now, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked,
+};
 
 use crate::PostgresStore;
-use crate::columns::{KeyColumns, attempt, count, get, key, micros, sequence, time};
+use crate::columns::{KeyColumns, attempt, count, get, key, micros, sequence};
 use crate::error::Tried;
 use crate::pool::Connection;
-use crate::runs::Candidate;
+use rooms::Look;
+
+/// Whoever ends looks past so many in a room that are held up by another limit as well,
+const HELD_UP: u32 = 50;
+/// and then so often at more. The next that looks into all rooms does the rest.
+const LOOKS: usize = 3;
 
 #[async_trait]
 impl LimitStore for PostgresStore {
     async fn unpark(
         &self,
         ended: &[LimitPlace],
-        aging: Aging,
+        terms: &Terms,
         now: Now,
     ) -> Result<u64, StoreError> {
-        let args = (ended.to_vec(), aging, micros(now.literal()));
+        let args = (ended.to_vec(), terms.clone(), micros(now.literal()));
         // Each statement is for itself: nobody is lost between them.
         self.hot
             .run(args, |connection, args| async move {
-                let (ended, aging, now) = &*args;
+                let (ended, terms, now) = &*args;
                 vacate(&connection, ended).await?;
-                let mut counts: BTreeMap<LimitKey, i64> = BTreeMap::new();
-                for place in ended {
-                    *counts.entry(place.limit).or_default() += 1;
-                }
-                let rooms: Vec<(String, i64)> =
-                    counts.into_iter().map(|(limit, count)| (limit.room(), count)).collect();
-                let first = first_of(&connection, &rooms, *aging, *now).await?;
-                let first = first.into_iter().zip(&rooms).flat_map(|(room, (_, count))| {
-                    room.into_iter().take(usize::try_from(*count).unwrap_or_default())
-                });
-                send_home(&connection, first.map(|candidate| candidate.key).collect()).await
+                unpark(&connection, ended, terms, *now).await
             })
             .await
     }
@@ -48,7 +45,7 @@ impl LimitStore for PostgresStore {
         self.hot
             .run(args, |connection, args| async move {
                 let (rooms, now) = &*args;
-                unpark_all(&connection, *rooms, *now).await
+                rooms::unpark_all(&connection, rooms, *now).await
             })
             .await
     }
@@ -66,76 +63,34 @@ impl LimitStore for PostgresStore {
     }
 }
 
-async fn unpark_all(connection: &Connection, rooms: Rooms, now: Option<i64>) -> Tried<Unparked> {
-    let after = rooms.after.map_or_else(|| "~".to_owned(), LimitKey::room);
-    let most = i64::from(rooms.limit);
-    let sql = include_str!("../queries/unpark_rooms.sql");
-    let rows = connection.rows(sql, &[&after, &most]).await?;
-    let (mut wanted, mut running) = (Vec::with_capacity(rows.len()), Vec::new());
-    for row in &rows {
-        let limits: (Option<i32>, Option<i32>) = (get(row, 1)?, get(row, 2)?);
-        // It may have been emptied meanwhile.
-        let (Some(lowest), Some(highest)) = limits else { continue };
-        let runs = u32::try_from(count(row, 3)?).unwrap_or(u32::MAX);
-        let free = highest.cast_unsigned().saturating_sub(runs);
-        if free > 0 {
-            // Where they do not agree on the limit, those that fit may be further behind.
-            let look = if lowest == highest { free.min(UNPARKED_MAX) } else { UNPARKED_MAX };
-            wanted.push((get::<String>(row, 0)?, i64::from(look)));
-            running.push(runs);
-        }
-    }
-    let first = first_of(connection, &wanted, rooms.aging, now).await?;
-    let mut home = Vec::new();
-    for (room, running) in first.into_iter().zip(running) {
-        let limits = room.iter().map(Candidate::parked_under);
-        let fits: Vec<bool> = who_fits(limits, running).collect();
-        let fits = room.iter().zip(fits).filter(|(_, fits)| *fits);
-        home.extend(fits.map(|(candidate, _)| candidate.key).take(UNPARKED_MAX as usize));
-    }
-    let moved = send_home(connection, home).await?;
-    let last = rows.last().filter(|_| rows.len() == rooms.limit as usize);
-    let next = last.map(|row| get::<&str>(row, 0)).transpose()?.and_then(LimitKey::of_room);
-    Ok(Unparked { moved, next })
-}
-
-/// The first of each waiting room in the order of dispatch, as many as are wanted of it.
-async fn first_of(
+/// As many leave the rooms of these limits as have ended.
+async fn unpark(
     connection: &Connection,
-    rooms: &[(String, i64)],
-    aging: Aging,
+    ended: &[LimitPlace],
+    terms: &Terms,
     now: Option<i64>,
-) -> Tried<Vec<Vec<Candidate>>> {
-    let mut first: Vec<Vec<Candidate>> = rooms.iter().map(|_| Vec::new()).collect();
-    if rooms.is_empty() {
-        return Ok(first);
+) -> Tried<u64> {
+    let mut free: BTreeMap<LimitKey, u32> = BTreeMap::new();
+    for place in ended {
+        *free.entry(place.limit).or_default() += 1;
     }
-    let pools: Vec<&str> = rooms.iter().map(|(pool, _)| pool.as_str()).collect();
-    let counts: Vec<i64> = rooms.iter().map(|(_, count)| *count).collect();
-    let sql = include_str!("../queries/unpark_look.sql");
-    let mut seen = HashSet::new();
-    for row in connection.rows(sql, &[&pools, &counts, &now]).await? {
-        let candidate = Candidate::read(&row, &aging, time(&row, 20)?)?;
-        let nth = usize::try_from(get::<i64>(&row, 19)? - 1).unwrap_or(usize::MAX);
-        if let Some(room) = first.get_mut(nth).filter(|_| seen.insert(candidate.key)) {
-            room.push(candidate);
+    let mut moved = 0;
+    for round in 0..LOOKS {
+        let look = |(key, free): (&LimitKey, &u32)| {
+            let past = if key.scope() == LimitScope::Key { 0 } else { HELD_UP };
+            let look = if round == 0 { free.saturating_add(past) } else { UNPARKED_MAX };
+            Look { key: *key, look: look.min(UNPARKED_MAX), own: Own::Free(*free) }
+        };
+        let looks = free.iter().map(look).collect();
+        let (let_out, home) = rooms::let_out(connection, looks, terms, true, now).await?;
+        moved += home;
+        let rest = free.into_iter().zip(let_out).filter(|(_, room)| room.again);
+        free = rest.map(|((key, free), room)| (key, free.saturating_sub(room.home))).collect();
+        if free.is_empty() {
+            break;
         }
     }
-    for (room, (_, count)) in first.iter_mut().zip(rooms) {
-        room.sort_unstable_by_key(Candidate::by_rank);
-        room.truncate(usize::try_from(*count).unwrap_or_default());
-    }
-    Ok(first)
-}
-
-async fn send_home(connection: &Connection, runs: Vec<RunKey>) -> Tried<u64> {
-    if runs.is_empty() {
-        return Ok(0);
-    }
-    let keys: KeyColumns = runs.into_iter().collect();
-    let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-    let sql = include_str!("../queries/unpark.sql");
-    connection.change(sql, &[scheduled_at, job_no, sequence, attempt]).await
+    Ok(moved)
 }
 
 /// Forgets the places of attempts, if those have ended.

@@ -89,6 +89,9 @@ impl PostgresOptions {
             format!("statement_timeout={}", if purpose == Purpose::Migrate { 0 } else { timeout }),
             format!("lock_timeout={}", if purpose == Purpose::Migrate { 60_000 } else { timeout }),
             "jit=off".into(),
+            // Whoever has waited for a lock must see what was committed meanwhile; a database or role
+            // may have another default.
+            "default_transaction_isolation=read\\ committed".into(),
         ];
         if let Some(schema) = &self.schema {
             settings.push(format!("search_path={schema}"));
@@ -150,5 +153,16 @@ mod tests {
         let text = config.get_options().unwrap();
         assert!(text.starts_with("-c work_mem=8MB -c idle"), "{text}");
         assert!(text.contains("enable_hashjoin=off"));
+    }
+
+    #[test]
+    fn whoever_waited_for_a_lock_sees_what_was_committed_whatever_the_defaults() {
+        let strict =
+            "postgres://localhost?options=-c%20default_transaction_isolation%3Dserializable";
+        let config = PostgresOptions::new(strict).config(Purpose::Hot).unwrap();
+        let text = config.get_options().unwrap();
+        // Of several, the last one holds.
+        let last = text.rsplit("default_transaction_isolation=").next().unwrap();
+        assert!(last.starts_with("read\\ committed"), "{text}");
     }
 }

@@ -10,13 +10,14 @@ mod rings;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::order::Priority;
-use evenkeel_store::{Action, JobChange};
+use evenkeel_store::{Action, Claim, JobChange, Scope};
 use evenkeel_store_postgres::PostgresOptions;
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{Begin, at, fire_of, now, unnamed_job};
 use evenkeel_store_testkit::orders::Orders;
-use evenkeel_store_testkit::rig::Rig;
+use evenkeel_store_testkit::rig::{Rig, claim_of};
 use tokio_postgres::Client;
 
 /// Waits until so many sessions of the store wait for locks.
@@ -98,4 +99,47 @@ async fn a_change_reaches_what_somebody_looks_at_and_does_not_take() {
     changed.unwrap();
     let row = onlooker.query_one("SELECT priority FROM ready", &[]).await.unwrap();
     assert_eq!(row.get::<_, i16>(0), 77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_cannot_give_out_places_leaves_the_queue_to_who_can() {
+    let (store, options) = rings::open().await;
+    let opened = Opened { store: Arc::new(store), guard: Box::new(()), reopen: None };
+    let rig = Rig::new(opened).await;
+    let queue = async |scope: &Scope, count: usize, priority: u8| {
+        for _ in 0..count {
+            let job = unnamed_job().every(3600).first_at(60).priority(priority).build();
+            let job = rig.add_for(scope, job).await;
+            rig.queue(job, 60).await;
+        }
+    };
+    queue(&rig.scope, 40, 50).await;
+    let holder = common::onlooker(&options.url).await;
+    let schema = options.schema.as_deref().unwrap();
+    holder.batch_execute(&format!("SET search_path = {schema}; BEGIN")).await.unwrap();
+    let limit = LimitKey::of_tenant(rig.scope.tenant);
+    let lock = format!(
+        "SELECT pg_advisory_xact_lock(hashtextextended(
+             'evenkeel place ' || current_schema() || ' {limit}', 0))"
+    );
+    holder.batch_execute(&lock).await.unwrap();
+    let limits = Limits { tenants: [(rig.scope.tenant, 30)].into(), ..Limits::default() };
+    let claim = Claim { limits, ..claim_of(rig.node, 5) };
+    // Who has locked a row has left a trace in it.
+    let touched = "SELECT count(*) FROM ready WHERE xmax::text <> '0'";
+    let touched = async || -> i64 { holder.query_one(touched, &[]).await.unwrap().get(0) };
+    let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
+    assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
+    // From now on it looks first.
+    queue(&rig.scope, 5, 90).await;
+    let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
+    assert_eq!((claimed.attempts.len(), claimed.again, touched().await), (0, true, 5));
+    // Those of others start all the same.
+    let other = rig.tenant("other").await;
+    queue(&other, 2, 10).await;
+    let claimed = rig.store.claim(&claim, now(61)).await.unwrap();
+    assert_eq!(claimed.attempts.len(), 2);
+    assert!(claimed.attempts.iter().all(|attempt| attempt.tenant == other.tenant));
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(rig.store.claim(&claim, now(61)).await.unwrap().attempts.len(), 5);
 }

@@ -1,117 +1,107 @@
 //! Waiting rooms of limits, and the places that nobody has any more.
 
+mod rooms;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use evenkeel_core::aging::Aging;
-use evenkeel_core::limit::{LimitKey, who_fits};
-use evenkeel_core::{RunKey, Timestamp};
-use evenkeel_store::{LimitPlace, LimitStore, Now, Rooms, StoreError, UNPARKED_MAX, Unparked};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use evenkeel_core::Timestamp;
+use evenkeel_core::limit::{LimitKey, LimitScope, Own};
+use evenkeel_store::{
+    LimitPlace, LimitStore, Now, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked,
+};
+use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::queue::Urgency::Batch;
 use crate::rows::{key_from, key_params};
-use crate::runs::choose::{Candidate, choose_from};
+
+pub(crate) use rooms::running_under;
+
+/// Whoever ends looks past so many in a room that are held up by another limit as well,
+const HELD_UP: u32 = 50;
+/// and then so often at more. The next that looks into all rooms does the rest.
+const LOOKS: usize = 3;
 
 #[async_trait]
 impl LimitStore for SqliteStore {
     async fn unpark(
         &self,
         ended: &[LimitPlace],
-        aging: Aging,
+        terms: &Terms,
         now: Now,
     ) -> Result<u64, StoreError> {
-        let ended = ended.to_vec();
+        let (ended, terms) = (ended.to_vec(), terms.clone());
         self.writer
             .write(Batch, ended.len(), move |session| {
-                unpark(session.connection(), &ended, aging, resolve(now))
+                unpark(session.connection(), &ended, &terms, resolve(now))
             })
             .await
     }
 
+    /// Mostly nobody leaves, and the writer has nothing to do with it.
     async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError> {
-        self.writer
-            .write(Batch, rooms.limit as usize, move |session| {
-                unpark_all(session.connection(), rooms, resolve(now))
-            })
-            .await
+        let look = move |db: &Connection| rooms::look_around(db, &rooms, resolve(now));
+        let (moves, unparked) = self.engine_readers.read(look).await?;
+        if moves.is_empty() {
+            return Ok(unparked);
+        }
+        let moved = self
+            .writer
+            .write(Batch, moves.len(), move |session| rooms::make(session.connection(), &moves))
+            .await?;
+        Ok(Unparked { moved, ..unparked })
     }
 
+    /// Mostly there are none.
     async fn forget_places(
         &self,
         after: Option<LimitPlace>,
         limit: u32,
     ) -> Result<Option<LimitPlace>, StoreError> {
-        self.writer
-            .write(Batch, limit as usize, move |session| {
-                forget_places(session.connection(), after, limit)
-            })
-            .await
+        let look = move |db: &Connection| ended_places(db, after, limit);
+        let (ended, next) = self.engine_readers.read(look).await?;
+        if !ended.is_empty() {
+            self.writer
+                .write(Batch, limit as usize, move |session| {
+                    ended.iter().try_for_each(|place| vacate(session.connection(), *place))
+                })
+                .await?;
+        }
+        Ok(next)
     }
 }
 
+/// As many leave the rooms of these limits as have ended.
 fn unpark(
     connection: &Connection,
     ended: &[LimitPlace],
-    aging: Aging,
+    terms: &Terms,
     now: Timestamp,
 ) -> Answer<u64> {
-    let mut counts: BTreeMap<LimitKey, usize> = BTreeMap::new();
+    let mut free: BTreeMap<LimitKey, u32> = BTreeMap::new();
     for place in ended {
         vacate(connection, *place)?;
-        *counts.entry(place.limit).or_default() += 1;
+        *free.entry(place.limit).or_default() += 1;
     }
     let mut moved = 0;
-    for (limit, count) in counts {
-        for candidate in choose_from(connection, limit.room(), count, aging, now)? {
-            moved += send_home(connection, candidate.key)?;
+    for (room, mut free) in free {
+        let past = if room.scope() == LimitScope::Key { 0 } else { HELD_UP };
+        let mut look = free.saturating_add(past).min(UNPARKED_MAX);
+        for _ in 0..LOOKS {
+            let own = Own::Free(free);
+            let let_out = rooms::let_out(connection, room, look, own, terms, true, now)?;
+            moved += rooms::make(connection, &let_out.moves)?;
+            if !let_out.again {
+                break;
+            }
+            free = free.saturating_sub(let_out.home);
+            look = UNPARKED_MAX;
         }
     }
     Ok(moved)
-}
-
-fn unpark_all(connection: &Connection, rooms: Rooms, now: Timestamp) -> Answer<Unparked> {
-    let mut at = rooms.after.map_or_else(|| "~".to_owned(), LimitKey::room);
-    let mut unparked = Unparked::default();
-    for _ in 0..rooms.limit {
-        let next = connection
-            .prepare_cached(include_str!("../queries/unpark_rooms.sql"))?
-            .query_row([&at], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .optional()?;
-        let Some((pool, lowest, highest)): Option<(String, u32, u32)> = next else {
-            return Ok(Unparked { next: None, ..unparked });
-        };
-        let limit = LimitKey::of_room(&pool)
-            .ok_or_else(|| StoreError::corrupt("ready", "pool", "no waiting room"))?;
-        let running: u32 = connection
-            .prepare_cached(include_str!("../queries/unpark_running.sql"))?
-            .query_row([limit.as_bytes()], |row| row.get(0))?;
-        let free = highest.saturating_sub(running);
-        // Where they do not agree on the limit, those that fit may be further behind.
-        let count = if lowest == highest || free == 0 { free } else { UNPARKED_MAX };
-        let count = count.min(UNPARKED_MAX) as usize;
-        let first = choose_from(connection, pool.clone(), count, rooms.aging, now)?;
-        let limits = first.iter().map(Candidate::parked_under);
-        let fits: Vec<bool> = who_fits(limits, running).collect();
-        for (candidate, fits) in first.iter().zip(fits) {
-            if fits {
-                unparked.moved += send_home(connection, candidate.key)?;
-            }
-        }
-        at = pool;
-        unparked.next = Some(limit);
-    }
-    Ok(unparked)
-}
-
-fn send_home(connection: &Connection, run: RunKey) -> Answer<u64> {
-    let moved = connection
-        .prepare_cached(include_str!("../queries/unpark.sql"))?
-        .execute(key_params(run))?;
-    Ok(moved as u64)
 }
 
 /// Forgets the place of an attempt, if that has ended.
@@ -127,11 +117,12 @@ fn vacate(connection: &Connection, place: LimitPlace) -> Answer<()> {
     Ok(())
 }
 
-fn forget_places(
+/// Of the next places, those of attempts that have ended, and where to go on.
+fn ended_places(
     connection: &Connection,
     after: Option<LimitPlace>,
     limit: u32,
-) -> Answer<Option<LimitPlace>> {
+) -> Answer<(Vec<LimitPlace>, Option<LimitPlace>)> {
     // Nothing comes before an empty key.
     let from = after.map_or_else(Vec::new, |place| place.limit.as_bytes().to_vec());
     let (scheduled_at, job_no, sequence, attempt) =
@@ -140,15 +131,15 @@ fn forget_places(
         connection.prepare_cached(include_str!("../queries/forget_places_look.sql"))?;
     let mut rows =
         statement.query(params![from, scheduled_at, job_no, sequence, attempt, limit])?;
-    let mut found = Vec::new();
+    let (mut ended, mut last, mut seen) = (Vec::new(), None, 0);
     while let Some(row) = rows.next()? {
         let bytes: Vec<u8> = row.get("key")?;
         let limit = LimitKey::from_bytes(&bytes)
             .ok_or_else(|| StoreError::corrupt("place", "key", "not a limit"))?;
-        found.push(LimitPlace { limit, run: key_from(row)? });
+        let place = LimitPlace { limit, run: key_from(row)? };
+        (last, seen) = (Some(place), seen + 1);
+        let has_ended: bool = row.get("has_ended")?;
+        ended.extend(has_ended.then_some(place));
     }
-    for place in &found {
-        vacate(connection, *place)?;
-    }
-    Ok(found.last().copied().filter(|_| found.len() == limit as usize))
+    Ok((ended, last.filter(|_| seen == limit)))
 }

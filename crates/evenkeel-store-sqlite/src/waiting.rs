@@ -4,13 +4,14 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::aging::Rank;
-use evenkeel_core::limit::{Limit, LimitKey};
+use evenkeel_core::limit::{Limit, LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{Opening, WaitingAttempt, WaitsFor, sql_time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
+use crate::limits::running_under;
 use crate::rows::{key_from, priority_from};
 
 /// So many places of a pool are looked at,
@@ -62,12 +63,13 @@ fn ready_of(
         connection.prepare_cached(include_str!("../queries/waiting_of_ready.sql"))?;
     let mut rows = statement.query(params![job.0, TOLD_MAX as i64])?;
     let mut fronts: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let given: bool = row.get("own_priority")?;
         let priority = priority_from(row)?.filter(|_| given);
         let pool: String = row.get("pool")?;
-        if let Some(waits_for) = waits_for_place(connection, &pool, row)? {
+        if let Some(waits_for) = waits_for_place(connection, &mut running, &pool, row)? {
             found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
             continue;
         }
@@ -92,13 +94,20 @@ fn ready_of(
     Ok(found)
 }
 
-/// What it waits for if it is in a waiting room.
-fn waits_for_place(connection: &Connection, pool: &str, row: &Row<'_>) -> Answer<Option<WaitsFor>> {
+/// What it waits for if it is in a waiting room. How many run is counted once for all of them.
+fn waits_for_place(
+    connection: &Connection,
+    running: &mut BTreeMap<LimitKey, u32>,
+    pool: &str,
+    row: &Row<'_>,
+) -> Answer<Option<WaitsFor>> {
     let Some(key) = LimitKey::of_room(pool) else { return Ok(None) };
     let most: Option<u32> = row.get("parked_max")?;
-    let running = connection
-        .prepare_cached(include_str!("../queries/unpark_running.sql"))?
-        .query_row([key.as_bytes()], |row| row.get(0))?;
+    let running = match running.entry(key) {
+        Entry::Occupied(known) => *known.get(),
+        Entry::Vacant(new) if key.scope() == LimitScope::Lane => *new.insert(0),
+        Entry::Vacant(new) => *new.insert(running_under(connection, key)?),
+    };
     let since = Timestamp::from_micros(row.get("since")?);
     let limit = Limit { key, most: most.unwrap_or_default() };
     Ok(Some(WaitsFor::Place { since, limit, running }))

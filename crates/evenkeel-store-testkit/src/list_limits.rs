@@ -38,6 +38,19 @@ macro_rules! __limit_conformance {
             it_goes_back_into_its_own_pool,
             what_may_not_be_claimed_now_stays_there,
             what_a_limit_of_the_tenant_holds_up_says_so,
+            what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run,
+        }
+        $crate::__conformance_module! { $open => limit_rooms:
+            who_waits_for_a_key_too_is_in_nobodys_way,
+            an_end_lets_whoever_can_start_go_and_not_only_the_first,
+            more_than_one_look_takes_are_in_nobodys_way_either,
+            whose_tenant_is_full_is_in_nobodys_way_in_the_room_of_a_lane,
+            whose_lane_is_full_is_in_nobodys_way_in_the_room_of_a_key,
+            who_has_a_place_of_its_key_waits_where_its_tenants_do,
+            a_raised_limit_of_a_tenant_reaches_what_waits,
+            without_their_limit_all_go_back_at_once,
+            a_step_looks_at_no_more_than_so_many,
+            those_who_have_waited_long_are_in_nobodys_way,
         }
         $crate::__conformance_module! { $open => limit_races:
             workers_at_once_never_exceed_a_limit_and_all_runs_end,

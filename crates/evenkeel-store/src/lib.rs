@@ -63,7 +63,10 @@ pub use events::{
 pub use jobs::{
     Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Trigger, Triggered,
 };
-pub use limits::{LimitStore, Place as LimitPlace, Rooms, UNPARKED_MAX, Unparked};
+pub use limits::{
+    LimitStore, Place as LimitPlace, ROOMS_LOOKED_AT_MAX, Room, Rooms, Terms, UNPARKED_MAX,
+    Unparked,
+};
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
 };

@@ -7,7 +7,7 @@
 use async_trait::async_trait;
 use evenkeel_core::RunKey;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::limit::LimitKey;
+use evenkeel_core::limit::{LimitKey, LimitScope, Limits};
 
 use crate::{Now, StoreError};
 
@@ -20,18 +20,56 @@ pub struct Place {
     pub run: RunKey,
 }
 
-/// Of one waiting room, so many go back into the queue in a step at most.
+/// Of one waiting room, so many are looked at and leave it in a step at most.
 pub const UNPARKED_MAX: u32 = 1_000;
+/// Of all waiting rooms of a step together, so many are looked at, or as many as of one room.
+pub const ROOMS_LOOKED_AT_MAX: u32 = 2_000;
+
+/// By what those in waiting rooms are judged.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Terms {
+    /// How waiting counts.
+    pub aging: Aging,
+    /// What operators say of tenants and lanes today, which may be another limit than the one that
+    /// somebody was turned away by, or none.
+    pub limits: Limits,
+}
 
 /// A step of looking into the waiting rooms.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rooms {
     /// Those after this one.
     pub after: Option<LimitKey>,
-    /// So many.
+    /// So many at most.
     pub limit: u32,
-    /// How waiting counts.
-    pub aging: Aging,
+    /// Who could start.
+    pub terms: Terms,
+    /// Do those of a key go on to the room of their tenant or lane if that is what holds them up? They
+    /// are to be among those who get the next place there; but whoever looks does not see how many
+    /// of them are there already.
+    pub to_wider: bool,
+}
+
+/// A waiting room in which somebody waits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Of this limit.
+    pub key: LimitKey,
+    /// The lowest limit that one of those in it was turned away by.
+    pub lowest: u32,
+    /// The highest.
+    pub highest: u32,
+}
+
+impl Room {
+    /// How many are to be looked at if so many places are free. They are the first of each lane, since
+    /// another limit may hold up a whole lane.
+    pub fn look(&self, free: u32) -> u32 {
+        // Where they do not agree on the limit, or are under others that differ, those that fit may
+        // be further behind.
+        let are_alike = self.key.scope() == LimitScope::Key && self.lowest == self.highest;
+        if are_alike || free == 0 { free.min(UNPARKED_MAX) } else { UNPARKED_MAX }
+    }
 }
 
 /// What became of a step.
@@ -39,8 +77,11 @@ pub struct Rooms {
 pub struct Unparked {
     /// So many went back into the queue.
     pub moved: u64,
-    /// Where the next step begins; `None` if all rooms were looked at.
+    /// The next step looks at those after this one; `None` if all rooms were looked at.
     pub next: Option<LimitKey>,
+    /// In one of the rooms there are places for those who wait behind those that were looked at. Each
+    /// look that says so has made them fewer.
+    pub again: bool,
 }
 
 /// What is done about limits beside claiming.
@@ -48,12 +89,15 @@ pub struct Unparked {
 pub trait LimitStore: Send + Sync {
     /// These attempts have ended: of each limit, as many of those that wait in its room go back into
     /// their pools as are named, the first in the order of dispatch that may be claimed now. Says how
-    /// many. Whether one of them starts is for a claim to decide, so nothing is lost if more go back
+    /// many. Who finds no place of another limit goes to that one's room instead, and the next has its
+    /// turn. Whether one of them starts is for a claim to decide, so nothing is lost if more go back
     /// than there are places. Nobody need call this: [`unpark_all`](Self::unpark_all) finds them too.
-    async fn unpark(&self, ended: &[Place], aging: Aging, now: Now) -> Result<u64, StoreError>;
+    async fn unpark(&self, ended: &[Place], terms: &Terms, now: Now) -> Result<u64, StoreError>;
 
     /// Looks into some waiting rooms, in the order of their limits. From each, those go back into
-    /// their pools, in the order of dispatch, that could start now, at most [`UNPARKED_MAX`].
+    /// their pools, in the order of dispatch, that could start now. Who is held up by another limit
+    /// that those behind it are not under goes to that one's room. Of a room, at most [`UNPARKED_MAX`]
+    /// leave it and of each lane as many are looked at, of all together about [`ROOMS_LOOKED_AT_MAX`].
     async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError>;
 
     /// Forgets places of attempts that have ended: looks at `limit` of them after `after`, in order,

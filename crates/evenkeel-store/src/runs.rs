@@ -257,7 +257,7 @@ pub enum WaitsFor {
         since: Timestamp,
         /// Of this limit.
         limit: Limit,
-        /// So many have one.
+        /// So many have one; of a lane's limit it is not counted, since those are all tenants'.
         running: u32,
     },
 }

@@ -199,7 +199,7 @@ broken!(QueueStore {
 });
 
 broken!(LimitStore {
-    unpark(ended: &[LimitPlace], aging: Aging, now: Now) -> u64;
+    unpark(ended: &[LimitPlace], terms: &Terms, now: Now) -> u64;
     unpark_all(rooms: Rooms, now: Now) -> Unparked;
     forget_places(after: Option<LimitPlace>, limit: u32) -> Option<LimitPlace>;
 });

@@ -24,7 +24,7 @@ use evenkeel_core::{Definition, JobNo, NodeNo, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_store::{
     Claim, ClaimedAttempt, Finish, FinishResult, LimitPlace, NewNode, Now, Results, Roles, Rooms,
-    Store, Then, Traces,
+    Store, Terms, Then, Traces,
 };
 use uuid::Uuid;
 
@@ -149,7 +149,8 @@ impl Work<'_> {
                     let batch = claim(&*store, node, now, tasks).await?;
                     if batch.is_empty() {
                         // What waits for places is brought back, as by whoever keeps house.
-                        let rooms = Rooms { after: None, limit: 1_000, aging: Aging::default() };
+                        let terms = Terms::default();
+                        let rooms = Rooms { after: None, limit: 1_000, terms, to_wider: true };
                         if store.unpark_all(rooms, Now::At(now)).await?.moved == 0 {
                             break;
                         }
@@ -229,7 +230,7 @@ async fn finish(
     });
     let places: Vec<LimitPlace> = places.collect();
     if !places.is_empty() {
-        store.unpark(&places, Aging::default(), Now::At(now)).await?;
+        store.unpark(&places, &Terms::default(), Now::At(now)).await?;
     }
     Ok(())
 }

@@ -74,13 +74,20 @@ fn all_faults_together_over_thousands_of_hours() {
 
 #[test]
 fn limits_hold_and_nobody_waits_for_ever_whatever_happens() {
+    // In every other life all of them together are limited, too.
+    let shared_limits = |seed: u64| seed.is_multiple_of(2).then_some((12, 10));
     let outcome = simulate(500..508, |seed| Scenario {
         limits: true,
+        shared_limits: shared_limits(seed),
         fault_every: 30,
         ..Scenario::dense(seed, Faults::ALL)
     });
     assert!(outcome.faults > 100, "{outcome:?}");
-    simulate(508..510, |seed| Scenario { limits: true, ..Scenario::dense(seed, Faults::NONE) });
+    simulate(508..512, |seed| Scenario {
+        limits: true,
+        shared_limits: shared_limits(seed),
+        ..Scenario::dense(seed, Faults::NONE)
+    });
 }
 
 #[test]

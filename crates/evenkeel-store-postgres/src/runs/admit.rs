@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use evenkeel_core::limit::{Ledger, Limit, LimitKey, Limits, Verdict};
+use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Verdict};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{RunKey, TenantNo};
 
@@ -21,10 +21,24 @@ pub(super) struct Admission<'a> {
     limits: &'a Limits,
     ledger: Ledger,
     swept: BTreeSet<LimitKey>,
+    /// Limits whose lock was got before anybody was counted.
+    locked: BTreeSet<LimitKey>,
     /// Who starts under which limit. Written at the end: until then all that is stored is others'.
     places: Vec<(LimitKey, RunKey)>,
     /// What stays where it is.
     pub(super) left: HashSet<RunKey>,
+    /// Somebody else has the lock of a tenant's or lane's limit.
+    pub(super) contended: bool,
+}
+
+/// Who found places.
+pub(super) struct Admitted {
+    pub(super) admitted: Vec<Candidate>,
+    /// So many went to waiting rooms.
+    pub(super) parked: usize,
+    /// Some stay for a key that somebody else is just giving out places of. Those behind them may be
+    /// under none; behind those of a tenant or lane there are mostly more of it.
+    pub(super) may_be_others: bool,
 }
 
 impl<'a> Admission<'a> {
@@ -34,8 +48,10 @@ impl<'a> Admission<'a> {
             limits,
             ledger: Ledger::default(),
             swept: BTreeSet::new(),
+            locked: BTreeSet::new(),
             places: Vec::new(),
             left: HashSet::new(),
+            contended: false,
         }
     }
 
@@ -46,17 +62,33 @@ impl<'a> Admission<'a> {
     }
 
     fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
-        let (tenant, lane) = owner_and_lane(candidate);
-        self.limits.on(tenant, lane, candidate.limit)
+        candidate.limits_under(self.limits)
+    }
+
+    /// Tries for the locks of the tenants and lanes of these, whose rows nobody has locked yet.
+    pub(super) async fn prepare(&mut self, first: &[Candidate]) -> Tried<()> {
+        let limits = first.iter().flat_map(|candidate| self.limits_on(candidate));
+        let shared = limits.map(|limit| limit.key).filter(|key| is_shared(*key));
+        let shared: BTreeSet<LimitKey> = shared.collect();
+        let locked = self.lock(&Vec::from_iter(shared)).await?;
+        self.locked.extend(locked);
+        Ok(())
+    }
+
+    /// Is somebody else just giving out places of its tenant or lane?
+    pub(super) fn is_for_others(&self, candidate: &Candidate) -> bool {
+        let is_lost = |key| self.ledger.knows(key) && self.ledger.running(key).is_none();
+        let limits = self.limits_on(candidate);
+        limits.iter().any(|limit| is_shared(limit.key) && is_lost(limit.key))
     }
 
     /// Those that find places of all their limits, in this order; the others are parked.
-    pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Vec<Candidate>> {
+    pub(super) async fn admit(&mut self, found: Vec<Candidate>) -> Tried<Admitted> {
         let limits: Vec<Vec<Limit>> =
             found.iter().map(|candidate| self.limits_on(candidate)).collect();
         self.count(&limits).await?;
         let mut admitted = Vec::with_capacity(found.len());
-        let mut parked = Vec::new();
+        let (mut parked, mut may_be_others) = (Vec::new(), false);
         for (mut candidate, limits) in found.into_iter().zip(limits) {
             match self.ledger.admit(&limits) {
                 Verdict::Start => {
@@ -67,12 +99,13 @@ impl<'a> Admission<'a> {
                 }
                 Verdict::Park(full) => parked.push((candidate.key, full)),
                 Verdict::Leave => {
+                    may_be_others |= !self.is_for_others(&candidate);
                     self.left.insert(candidate.key);
                 }
             }
         }
         self.park(&parked).await?;
-        Ok(admitted)
+        Ok(Admitted { admitted, parked: parked.len(), may_be_others })
     }
 
     /// Parks those of these that could not start as things are.
@@ -96,9 +129,10 @@ impl<'a> Admission<'a> {
             *demand += 1;
             *least = limit.most.min(*least);
         }
-        let new: Vec<LimitKey> =
-            wanted.keys().copied().filter(|key| !self.ledger.knows(*key)).collect();
-        let locked = self.lock(&new).await?;
+        let unknown = wanted.keys().copied().filter(|key| !self.ledger.knows(*key));
+        let (mut locked, new): (Vec<_>, Vec<_>) =
+            unknown.partition(|key| self.locked.contains(key));
+        locked.extend(self.lock(&new).await?);
         self.note(&locked).await?;
         let seems_full = |(key, (demand, least)): (&LimitKey, &(u32, u32))| {
             let running = self.ledger.running(*key)?;
@@ -127,6 +161,7 @@ impl<'a> Admission<'a> {
                 locked.push(key);
             } else {
                 self.ledger.note(key, None);
+                self.contended |= is_shared(key);
             }
         }
         Ok(locked)
@@ -175,16 +210,30 @@ impl<'a> Admission<'a> {
     }
 }
 
+/// Is it a limit of a tenant or a lane?
+fn is_shared(key: LimitKey) -> bool {
+    key.scope() != LimitScope::Key
+}
+
+impl Candidate {
+    /// The limits that it is under if these hold, the narrowest first.
+    pub(crate) fn limits_under(&self, limits: &Limits) -> Vec<Limit> {
+        let (tenant, lane) = owner_and_lane(self);
+        limits.on(tenant, lane, self.limit)
+    }
+}
+
 fn owner_and_lane(candidate: &Candidate) -> (TenantNo, Lane) {
     let lane = usize::try_from(candidate.lane).ok().and_then(|lane| Lane::ALL.get(lane).copied());
     (TenantNo(candidate.tenant), lane.unwrap_or_default())
 }
 
-fn key_bytes(keys: &[LimitKey]) -> Vec<&[u8]> {
+/// As they are stored.
+pub(crate) fn key_bytes(keys: &[LimitKey]) -> Vec<&[u8]> {
     keys.iter().map(LimitKey::as_bytes).collect()
 }
 
 /// The one with this number, counted from 1.
-fn nth(keys: &[LimitKey], number: i64) -> Option<LimitKey> {
+pub(crate) fn nth(keys: &[LimitKey], number: i64) -> Option<LimitKey> {
     keys.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
 }

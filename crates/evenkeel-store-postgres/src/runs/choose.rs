@@ -16,7 +16,7 @@ use evenkeel_store::{Claim, StoreError};
 use futures::future::try_join;
 use tokio_postgres::Row;
 
-use super::admit::Admission;
+use super::admit::{Admission, Admitted};
 use crate::columns::{get, key, maybe_priority, time};
 use crate::error::Tried;
 use crate::pool::Connection;
@@ -25,13 +25,15 @@ const TAKE: &str = include_str!("../../queries/claim_take.sql");
 const FIRST: &str = include_str!("../../queries/claim_rest.sql");
 /// So often others have their turn in the places of those that found none.
 const ROUNDS: usize = 3;
-/// So many of each pool are looked at for more that would find none.
+/// So many of each lane of each pool are looked at for more that would find none.
 const CLEARED: i64 = 1_000;
+/// So many are looked at before any is locked, if others were quicker the last time.
+const PEEKED: usize = 50;
 
 /// A row of the queue, locked.
 pub(crate) struct Candidate {
     place: String,
-    pub(super) lane: i16,
+    pub(crate) lane: i16,
     priority: Priority,
     rank: Rank,
     should_start_by: i64,
@@ -46,7 +48,6 @@ pub(crate) struct Candidate {
     pub(super) prev_sequence: Option<i32>,
     /// What its job says about how many may run.
     pub(super) limit: Option<KeyLimit>,
-    parked_max: Option<u32>,
     /// The limits of which it has a place.
     pub(super) places: Vec<LimitKey>,
 }
@@ -55,11 +56,6 @@ impl Candidate {
     /// The priority that its run was given, if it was.
     pub(super) fn own_priority(&self) -> Option<Priority> {
         self.is_own_priority.then_some(self.priority)
-    }
-
-    /// The limit that it was turned away by.
-    pub(crate) fn parked_under(&self) -> u32 {
-        self.parked_max.unwrap_or_default()
     }
 
     /// The lesser one goes first.
@@ -93,12 +89,16 @@ pub(super) struct Chosen {
     pub(super) taken: Vec<Candidate>,
     /// Limits stood in the way, and the search for others was ended.
     pub(super) again: bool,
+    /// Somebody else was just giving out places of a tenant or a lane.
+    pub(super) contended: bool,
 }
 
 /// Takes out of the queue what a worker gets: of each lane what it has for itself, then the first.
+/// Whoever `peeks` looks before it locks anything whether it is all for others.
 pub(super) async fn choose(
     connection: &Connection,
     claim: &Claim,
+    peeks: bool,
     literal: Option<i64>,
     now: Timestamp,
 ) -> Tried<Chosen> {
@@ -110,9 +110,13 @@ pub(super) async fn choose(
     let mut look = Look { connection, claim, pools, literal, now, admission, room, guaranteed };
     let mut taken = Vec::new();
     let mut again = false;
+    if peeks && look.is_all_for_others().await? {
+        return Ok(Chosen { taken, again: true, contended: true });
+    }
     for round in 0..ROUNDS {
         let found = look.round().await?;
         again = found.stopped > 0;
+        let goes_on = found.parked > 0 || found.may_be_others || !found.taken.is_empty();
         for candidate in &found.taken {
             let lane = usize::try_from(candidate.lane).unwrap_or_default();
             look.guaranteed[lane] = look.guaranteed[lane].saturating_sub(1);
@@ -123,20 +127,28 @@ pub(super) async fn choose(
             again = false;
             break;
         }
-        if round + 1 < ROUNDS {
+        // Whoever gives out the places is quick, and passes over what is locked here.
+        if !goes_on {
+            break;
+        }
+        if found.parked > 0 && round + 1 < ROUNDS {
             look.clear_front().await?;
         }
     }
     look.admission.write().await?;
     taken.sort_unstable_by_key(Candidate::by_rank);
-    Ok(Chosen { taken, again })
+    Ok(Chosen { taken, again, contended: look.admission.contended })
 }
 
 /// What a round has found.
 struct Round {
     taken: Vec<Candidate>,
-    /// So many found no place.
+    /// So many found no place,
     stopped: usize,
+    /// so many of them went to waiting rooms,
+    parked: usize,
+    /// and behind the others there may be some that could start.
+    may_be_others: bool,
 }
 
 impl Look<'_> {
@@ -179,23 +191,48 @@ impl Look<'_> {
     async fn admit(&mut self, mut found: Vec<Candidate>, room: usize) -> Tried<Round> {
         if !found.iter().any(|candidate| self.admission.is_limited(candidate)) {
             self.take(&found).await?;
-            return Ok(Round { taken: found, stopped: 0 });
+            return Ok(Round { taken: found, stopped: 0, parked: 0, may_be_others: false });
         }
         let asked = found.len();
         found.sort_unstable_by_key(Candidate::by_rank);
         found.truncate(room);
-        let taken = self.admission.admit(found).await?;
+        let Admitted { admitted: taken, parked, may_be_others } =
+            self.admission.admit(found).await?;
         self.take(&taken).await?;
-        Ok(Round { stopped: asked - taken.len(), taken })
+        Ok(Round { stopped: asked - taken.len(), taken, parked, may_be_others })
     }
 
     /// Many that find no places may be in front of those that could start.
     async fn clear_front(&mut self) -> Tried<()> {
-        let sql = include_str!("../../queries/claim_front.sql");
-        let Self { claim, pools, literal, .. } = &*self;
-        let rows = self.connection.rows(sql, &[pools, &CLEARED, literal, &claim.node_name]).await?;
-        let front = self.read(&rows)?;
+        let front = self.front(CLEARED).await?;
         self.admission.clear(&front).await
+    }
+
+    /// Is somebody else just giving out places to all that are first? Then nothing is locked that they
+    /// may want to take.
+    async fn is_all_for_others(&mut self) -> Tried<bool> {
+        let mut front = self.front(sql_count(PEEKED)).await?;
+        front.sort_unstable_by_key(Candidate::by_rank);
+        front.truncate(PEEKED);
+        self.admission.prepare(&front[..front.len().min(self.room)]).await?;
+        let is_for_others = |candidate: &&Candidate| self.admission.is_for_others(candidate);
+        let left: Vec<RunKey> =
+            front.iter().filter(is_for_others).map(|candidate| candidate.key).collect();
+        let all = !front.is_empty() && left.len() == front.len();
+        // The first round looks past them.
+        self.admission.left.extend(left);
+        Ok(all)
+    }
+
+    /// The first of each lane of each pool, by priority and by what they have waited.
+    async fn front(&self, count: i64) -> Tried<Vec<Candidate>> {
+        let sql = include_str!("../../queries/claim_front.sql");
+        let Self { claim, pools, literal, .. } = self;
+        let rows = self.connection.rows(sql, &[pools, &count, literal, &claim.node_name]).await?;
+        let mut front = self.read(&rows)?;
+        let mut seen = HashSet::with_capacity(front.len());
+        front.retain(|candidate| seen.insert(candidate.key));
+        Ok(front)
     }
 
     /// The places that each lane has for itself, and who gets them.
@@ -300,7 +337,7 @@ impl Look<'_> {
 }
 
 impl Candidate {
-    /// The row of the queue in the first 19 columns.
+    /// The row of the queue in the first 18 columns.
     pub(crate) fn read(row: &Row, aging: &Aging, now: Timestamp) -> Tried<Self> {
         let key = key(row, 6)?;
         let priority = maybe_priority(row, 2)?
@@ -322,7 +359,6 @@ impl Candidate {
             prev_at: get(row, 14)?,
             prev_sequence: get(row, 15)?,
             limit: digest.zip(most).map(|(digest, most)| KeyLimit { digest, most }),
-            parked_max: get::<Option<i32>>(row, 18)?.map(i32::cast_unsigned),
             places: Vec::new(),
         })
     }

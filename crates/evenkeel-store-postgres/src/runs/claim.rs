@@ -1,6 +1,8 @@
 //! Claiming: out of the queue, into the history, in one transaction.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{RunKey, TenantNo, Timestamp};
@@ -16,6 +18,7 @@ use crate::pool::Connection;
 struct Args {
     claim: Claim,
     now: Option<i64>,
+    contended: Arc<AtomicBool>,
 }
 
 pub(super) async fn claim(
@@ -23,7 +26,8 @@ pub(super) async fn claim(
     claim: &Claim,
     now: Now,
 ) -> Result<Claimed, StoreError> {
-    let args = Args { claim: claim.clone(), now: micros(now.literal()) };
+    let contended = Arc::clone(&store.contended);
+    let args = Args { claim: claim.clone(), now: micros(now.literal()), contended };
     store
         .hot
         .run(args, |connection, args| async move {
@@ -45,7 +49,10 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
     if connection.maybe_row(lock, &[&node]).await?.is_none() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new(), again: false });
     }
-    let Chosen { taken, again } = choose(connection, &args.claim, args.now, asked_at).await?;
+    let peeks = args.contended.load(Ordering::Relaxed);
+    let Chosen { taken, again, contended } =
+        choose(connection, &args.claim, peeks, args.now, asked_at).await?;
+    args.contended.store(contended, Ordering::Relaxed);
     if taken.is_empty() {
         return Ok(Claimed { now: asked_at, attempts: Vec::new(), again });
     }

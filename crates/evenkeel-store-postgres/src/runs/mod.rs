@@ -24,6 +24,7 @@ use evenkeel_store::{
     WaitingAttempt,
 };
 
+pub(crate) use self::admit::{key_bytes, nth};
 pub(crate) use self::choose::Candidate;
 use crate::PostgresStore;
 

@@ -25,7 +25,7 @@ impl<'a> Places<'a> {
 
     /// The limits that it is under, the narrowest first.
     fn limits_on(&self, candidate: &Candidate) -> Vec<Limit> {
-        self.limits.on(candidate.tenant, candidate.lane, candidate.limit)
+        candidate.limits_under(self.limits)
     }
 
     /// Gives it a place of each of its limits, or parks it. Whoever has places must be started before

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::aging::{Aging, Rank, Rise};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::limit::{KeyDigest, KeyLimit, Limits};
+use evenkeel_core::limit::{KeyDigest, KeyLimit, Limit, Limits};
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{Claim, QueuePlace, RunLink, StoreError};
@@ -35,7 +35,6 @@ pub(crate) struct Candidate {
     pub(super) prev: Option<RunLink>,
     /// What its job says about how many may run.
     pub(super) limit: Option<KeyLimit>,
-    parked_max: Option<u32>,
 }
 
 impl Candidate {
@@ -44,9 +43,9 @@ impl Candidate {
         self.is_own_priority.then_some(self.priority)
     }
 
-    /// The limit that it was turned away by.
-    pub(crate) fn parked_under(&self) -> u32 {
-        self.parked_max.unwrap_or_default()
+    /// The limits that it is under if these hold, the narrowest first.
+    pub(crate) fn limits_under(&self, limits: &Limits) -> Vec<Limit> {
+        limits.on(self.tenant, self.lane, self.limit)
     }
 
     /// The lesser one goes first, in its lane.
@@ -91,15 +90,14 @@ pub(super) fn choose(
     Ok(shared.flat_map(|(waiting, share)| waiting.into_iter().take(share)).collect())
 }
 
-/// The first of the first lane, then of the others, from one pool: whoever may be claimed now, by any
-/// node that it does not forbid.
-pub(crate) fn choose_from(
+/// The first of each lane of one pool: whoever may be claimed now, by any node that it does not forbid.
+pub(crate) fn first_of_lanes(
     connection: &Connection,
     pool: String,
     count: usize,
     aging: Aging,
     now: Timestamp,
-) -> Answer<Vec<Candidate>> {
+) -> Answer<Vec<Vec<Candidate>>> {
     let claim = Claim {
         node: NodeNo(0),
         node_name: String::new(),
@@ -109,10 +107,11 @@ pub(crate) fn choose_from(
         aging,
         limits: Limits::default(),
     };
-    choose(connection, &claim, now)
+    let look = Look { connection, claim: &claim, pools: distinct(&claim.pools), now };
+    Lane::ALL.into_iter().map(|lane| look.first_of_lane(lane, count)).collect()
 }
 
-/// The first of each lane, as many as one would like to see.
+/// The first of each lane by either order, as many as one would like to see.
 pub(super) fn front(
     connection: &Connection,
     claim: &Claim,
@@ -123,7 +122,10 @@ pub(super) fn front(
     let mut found = Vec::new();
     for lane in Lane::ALL {
         found.extend(look.first_by_priority(lane, count)?);
+        found.extend(look.aged(lane, count, Rise(i64::MAX))?);
     }
+    let mut seen = HashSet::with_capacity(found.len());
+    found.retain(|candidate| seen.insert(candidate.key));
     Ok(found)
 }
 
@@ -208,7 +210,6 @@ impl Look<'_> {
             crashes: row.get("crashes")?,
             prev: link(row.get("prev_at")?, row.get("prev_sequence")?),
             limit,
-            parked_max: row.get("parked_max")?,
         })
     }
 }

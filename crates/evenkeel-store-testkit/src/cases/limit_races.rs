@@ -1,116 +1,196 @@
 //! Many hands at once, under limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use evenkeel_core::aging::Aging;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{LimitKey, Limits};
+use evenkeel_core::run::RunStatus;
 use evenkeel_core::{JobNo, RunKey};
-use evenkeel_store::{Claim, Finish, FinishResult, LimitPlace, Store};
+use evenkeel_store::{
+    Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitPlace, PageRequest, Requeue, Rooms,
+    RunCancelled, RunFilter, Scope, Store, Terms,
+};
 
-use super::limits::all_rooms;
+use super::limits::{key_of, rooms_within};
 use super::races::at_once;
 use crate::Opened;
-use crate::fixtures::{Begin, at, fire_of, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, new_job, now, ticket_of};
 use crate::rig::{ALPHA, Held, Rig, claim_of};
+
+const RUNS: usize = 300;
+const KEYS: usize = 5;
+const OF_TENANT: u32 = 12;
+
+/// What all workers know.
+struct Race {
+    scope: Scope,
+    limits: BTreeMap<LimitKey, u32>,
+    jobs: BTreeMap<JobNo, (DueJob, Option<LimitKey>)>,
+    good_end: Finish,
+    terms: Terms,
+    watch: Mutex<Watch>,
+}
 
 /// Who runs under which limit, as far as workers know: each of them enters it after the claim and
 /// leaves before the end.
 #[derive(Default)]
 struct Watch {
     running: BTreeMap<LimitKey, u32>,
-    most: BTreeMap<LimitKey, u32>,
     done: usize,
 }
 
-const RUNS: usize = 300;
-const KEYS: usize = 5;
+impl Race {
+    fn is_over(&self) -> bool {
+        self.watch.lock().unwrap().done >= RUNS
+    }
 
-async fn work(store: Arc<dyn Store>, claim: Claim, watch: Arc<Mutex<Watch>>, good_end: Finish) {
-    let mut idle = 0;
-    while watch.lock().unwrap().done < RUNS {
-        let claimed = store.claim(&claim, now(100)).await.unwrap().attempts;
-        idle = if claimed.is_empty() { idle + 1 } else { 0 };
-        assert!(idle < 20_000, "nothing goes on");
-        if claimed.is_empty() {
-            // As whoever keeps house does.
-            store.unpark_all(all_rooms(), now(100)).await.unwrap();
-            tokio::task::yield_now().await;
-            continue;
+    fn enter(&self, claimed: &[ClaimedAttempt]) {
+        let mut watch = self.watch.lock().unwrap();
+        for limit in claimed.iter().flat_map(|attempt| &attempt.places) {
+            let running = watch.running.entry(*limit).or_default();
+            *running += 1;
+            assert!(*running <= self.limits[limit], "{running} of {limit:?} were claimed");
         }
-        {
-            let mut watch = watch.lock().unwrap();
-            for limit in claimed.iter().flat_map(|attempt| &attempt.places) {
-                let running = watch.running.entry(*limit).or_default();
-                *running += 1;
-                let running = *running;
-                let most = watch.most.entry(*limit).or_default();
-                *most = running.max(*most);
+    }
+
+    fn leave(&self, ended: &[ClaimedAttempt]) {
+        let mut watch = self.watch.lock().unwrap();
+        for limit in ended.iter().flat_map(|attempt| &attempt.places) {
+            *watch.running.entry(*limit).or_default() -= 1;
+        }
+    }
+
+    /// What the store says at one moment.
+    async fn look(&self, store: &dyn Store) {
+        let page = PageRequest::first(10_000);
+        let runs = store.list_runs(&self.scope, RunFilter::default(), page).await.unwrap().items;
+        let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.status == RunStatus::Running) {
+            let of_tenant = LimitKey::of_tenant(self.scope.tenant);
+            for limit in self.jobs[&run.key.job_no].1.into_iter().chain([of_tenant]) {
+                *running.entry(limit).or_default() += 1;
             }
         }
-        tokio::task::yield_now().await;
-        {
-            let mut watch = watch.lock().unwrap();
-            for limit in claimed.iter().flat_map(|attempt| &attempt.places) {
-                *watch.running.entry(*limit).or_default() -= 1;
-            }
+        for (limit, running) in running {
+            assert!(running <= self.limits[&limit], "{running} of {limit:?} run");
         }
-        let ends: Vec<_> = claimed
-            .iter()
-            .map(|attempt| Finish {
-                key: attempt.key,
-                fence: attempt.fence,
-                started_at: attempt.key.scheduled_at,
-                ..good_end.clone()
-            })
-            .collect();
-        let count = ends.len();
-        let results = store.finish(claim.node, ends, ALPHA).await.unwrap();
+    }
+
+    /// Some are given back when they first ran, as by a node that leaves or is lost.
+    fn is_given_back(attempt: &ClaimedAttempt) -> bool {
+        attempt.key.job_no.0 % 5 == 0 && attempt.fence == Fence(1)
+    }
+
+    async fn end(&self, store: &dyn Store, claim: &Claim, ended: &[ClaimedAttempt]) {
+        self.leave(ended);
+        let (back, over): (Vec<_>, Vec<_>) =
+            ended.iter().partition(|attempt| Self::is_given_back(attempt));
+        let back = back.into_iter().map(|attempt| Requeue {
+            key: attempt.key,
+            fence: attempt.fence,
+            tenant: attempt.tenant,
+            crashed: attempt.key.job_no.0 % 2 == 0,
+            ticket: ticket_of(&self.jobs[&attempt.key.job_no].0, at(120), at(60)),
+        });
+        store.requeue(claim.node, back.collect(), now(100)).await.unwrap();
+        let ends = over.iter().map(|attempt| Finish {
+            key: attempt.key,
+            fence: attempt.fence,
+            started_at: attempt.key.scheduled_at,
+            ..self.good_end.clone()
+        });
+        let results = store.finish(claim.node, ends.collect(), ALPHA).await.unwrap();
         assert!(results.iter().all(|result| *result == FinishResult::Done));
-        let places = claimed.iter().flat_map(|attempt| {
+        let places = ended.iter().flat_map(|attempt| {
             attempt.places.iter().map(|limit| LimitPlace { limit: *limit, run: attempt.key })
         });
         let places: Vec<LimitPlace> = places.collect();
-        store.unpark(&places, Aging::default(), now(100)).await.unwrap();
-        watch.lock().unwrap().done += count;
+        store.unpark(&places, &self.terms, now(100)).await.unwrap();
+        self.watch.lock().unwrap().done += over.len();
+    }
+
+    /// Half of what a worker has goes on while it claims the next.
+    async fn work(self: Arc<Self>, store: Arc<dyn Store>, claim: Claim) {
+        let mut held: VecDeque<ClaimedAttempt> = VecDeque::new();
+        let mut idle = 0;
+        while !self.is_over() {
+            let claimed = store.claim(&claim, now(100)).await.unwrap().attempts;
+            self.enter(&claimed);
+            self.look(&*store).await;
+            let found_none = claimed.is_empty();
+            held.extend(claimed);
+            let keeps = if found_none { 0 } else { held.len().div_ceil(2) };
+            let ended: Vec<ClaimedAttempt> = held.drain(..held.len() - keeps).collect();
+            self.end(&*store, &claim, &ended).await;
+            if found_none && ended.is_empty() {
+                idle += 1;
+                assert!(idle < 20_000, "nothing goes on");
+                // As whoever keeps house does.
+                let rooms = Rooms { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };
+                store.unpark_all(rooms, now(100)).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        }
+        self.end(&*store, &claim, &Vec::from(held)).await;
+    }
+
+    /// Meanwhile somebody thinks better of some of them.
+    async fn cancel(self: Arc<Self>, store: Arc<dyn Store>) {
+        for no in self.jobs.keys().step_by(17) {
+            let run = RunKey::regular(*no, at(60));
+            let cancelled = store.cancel_run(&self.scope, run, now(100)).await.unwrap();
+            if matches!(cancelled, RunCancelled::Withdrawn(_)) {
+                self.watch.lock().unwrap().done += 1;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 
 pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opened) {
     let rig = Rig::new(opened).await;
+    let key = |n: usize| (n % (KEYS + 1) < KEYS).then_some(n % (KEYS + 1));
     let jobs = (0..RUNS).map(|n| {
         let job = new_job(&format!("job {n}")).priority((n % 90) as u8);
         // Some have no key, and are under the tenant's limit alone.
-        match n % (KEYS + 1) {
-            KEYS => job.build(),
-            key => job.limited(&key.to_string(), 1 + key as u32).build(),
-        }
+        key(n).map_or(job.clone(), |key| job.limited(&key.to_string(), 1 + key as u32)).build()
     });
     let jobs = rig.add_all(jobs.collect()).await;
     let numbers: Vec<JobNo> = jobs.iter().map(|job| job.no).collect();
     let due = rig.store.load_jobs(&numbers).await.unwrap();
     let fires = due.iter().map(|job| fire_of(job, at(60), Begin::Queued)).collect();
     rig.fire(fires, 60).await;
-    let nodes = [rig.node, rig.join("node-2", 0).await];
-    let watch = Arc::new(Mutex::new(Watch::default()));
+    let limit_of = |key: usize| key_of(&rig, &key.to_string());
+    let mut limits: BTreeMap<LimitKey, u32> =
+        (0..KEYS).map(|key| (limit_of(key), 1 + key as u32)).collect();
+    limits.insert(LimitKey::of_tenant(rig.scope.tenant), OF_TENANT);
+    let keys: BTreeMap<JobNo, Option<usize>> =
+        numbers.iter().enumerate().map(|(n, no)| (*no, key(n))).collect();
+    let jobs = due.into_iter().map(|job| (job.no, (job.clone(), keys[&job.no].map(limit_of))));
     let some = RunKey::regular(numbers[0], at(60));
-    let good_end = rig.good_end(Held { key: some, fence: Fence::NONE });
-    let limits = Limits { tenant: Some(12), ..Limits::default() };
-    at_once(&rig, 8, |n, store| {
-        let room = 1 + 3 * (n % 3);
-        let claim = Claim { limits: limits.clone(), ..claim_of(nodes[n % 2], room) };
-        work(store, claim, Arc::clone(&watch), good_end.clone())
+    let of_tenant = Limits { tenant: Some(OF_TENANT), ..Limits::default() };
+    let race = Arc::new(Race {
+        scope: rig.scope.clone(),
+        limits,
+        jobs: jobs.collect(),
+        good_end: rig.good_end(Held { key: some, fence: Fence::NONE }),
+        terms: rooms_within(&of_tenant).terms,
+        watch: Mutex::default(),
+    });
+    let nodes = [rig.node, rig.join("node-2", 0).await];
+    at_once(&rig, 9, |n, store| {
+        let race = Arc::clone(&race);
+        let claim = Claim { limits: of_tenant.clone(), ..claim_of(nodes[n % 2], 1 + 3 * (n % 3)) };
+        async move {
+            match n {
+                8 => race.cancel(store).await,
+                _ => race.work(store, claim).await,
+            }
+        }
     })
     .await;
-    let watch = std::mem::take(&mut *watch.lock().unwrap());
-    assert_eq!(watch.done, RUNS);
-    let tenant = LimitKey::of_tenant(rig.scope.tenant);
-    assert!(watch.most[&tenant] <= 12, "{:?}", watch.most);
-    for key in 0..KEYS {
-        let limit = super::limits::key_of(&rig, &key.to_string());
-        assert!(watch.most[&limit] <= 1 + key as u32, "key {key}: {:?}", watch.most);
-    }
+    assert_eq!(race.watch.lock().unwrap().done, RUNS);
     let census = rig.census().await;
     assert_eq!((census.ready, census.running, census.live), (0, 0, 0));
 }

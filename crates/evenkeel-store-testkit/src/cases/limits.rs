@@ -1,11 +1,12 @@
 //! How many run at once: of a key, of a tenant, in a lane.
 
 use evenkeel_core::RunKey;
-use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{KeyDigest, LimitKey, Limits};
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
-use evenkeel_store::{Claim, ClaimedAttempt, FinishResult, LimitPlace, Requeue, Rooms, Scope};
+use evenkeel_store::{
+    Claim, ClaimedAttempt, FinishResult, LimitPlace, Requeue, Rooms, Scope, Terms,
+};
 
 use crate::Opened;
 use crate::fixtures::{JobBuilder, at, new_job, now};
@@ -13,7 +14,12 @@ use crate::rig::{Held, Known, OVER, Rig, claim_of, wake_fire_of};
 
 /// All waiting rooms.
 pub(super) fn all_rooms() -> Rooms {
-    Rooms { after: None, limit: 1_000, aging: Aging::default() }
+    Rooms { after: None, limit: 1_000, terms: Terms::default(), to_wider: false }
+}
+
+/// All of them, while these hold for tenants and lanes.
+pub(super) fn rooms_within(limits: &Limits) -> Rooms {
+    Rooms { terms: Terms { limits: limits.clone(), ..Terms::default() }, ..all_rooms() }
 }
 
 /// The limit of a key of the first tenant.
@@ -46,7 +52,13 @@ pub(super) fn held(claimed: &ClaimedAttempt) -> Held {
 
 /// What goes back into the queue by itself.
 pub(super) async fn unpark_all(rig: &Rig, secs: i64) -> u64 {
-    rig.store.unpark_all(all_rooms(), now(secs)).await.expect("rooms can be looked into").moved
+    unpark_within(rig, &Limits::default(), secs).await
+}
+
+/// The same, while these hold for tenants and lanes.
+pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
+    let rooms = rooms_within(limits);
+    rig.store.unpark_all(rooms, now(secs)).await.expect("rooms can be looked into").moved
 }
 
 pub(super) async fn claim_within(
@@ -109,13 +121,13 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
     let place =
         |attempt: &ClaimedAttempt| LimitPlace { limit: attempt.places[0], run: attempt.key };
     let ended: Vec<LimitPlace> = claimed.iter().map(place).collect();
-    let unparked = rig.store.unpark(&ended, Aging::default(), now(101)).await.unwrap();
+    let unparked = rig.store.unpark(&ended, &Terms::default(), now(101)).await.unwrap();
     assert_eq!(unparked, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
     // More go back than there are places: a claim decides.
-    assert_eq!(rig.store.unpark(&ended, Aging::default(), now(102)).await.unwrap(), 3);
+    assert_eq!(rig.store.unpark(&ended, &Terms::default(), now(102)).await.unwrap(), 3);
     assert_eq!(rig.claim(20, 102).await.len(), 0);
-    assert_eq!(rig.store.unpark(&[], Aging::default(), now(102)).await.unwrap(), 0);
+    assert_eq!(rig.store.unpark(&[], &Terms::default(), now(102)).await.unwrap(), 0);
 }
 
 pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened) {
@@ -137,7 +149,7 @@ pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened
         let running = Held { key: run, fence: owned[0].fence };
         rig.finish(rig.good_end(running)).await;
         let ended = [LimitPlace { limit, run }];
-        assert_eq!(rig.store.unpark(&ended, Aging::default(), now(9_004)).await.unwrap(), 1);
+        assert_eq!(rig.store.unpark(&ended, &Terms::default(), now(9_004)).await.unwrap(), 1);
         let claimed = rig.claim(9, 9_004).await;
         assert_eq!(claimed.len(), 1);
         run = claimed[0].key;
@@ -241,7 +253,7 @@ pub async fn a_tenant_has_no_more_than_its_limit(opened: Opened) {
     let ours = claimed.iter().find(|one| one.tenant == rig.scope.tenant).unwrap();
     assert_eq!(ours.places, [LimitKey::of_tenant(rig.scope.tenant)]);
     rig.finish(rig.good_end(held(ours))).await;
-    assert_eq!(unpark_all(&rig, 101).await, 1);
+    assert_eq!(unpark_within(&rig, &limits, 101).await, 1);
     let next = claim_within(&rig, &limits, 20, 101).await;
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].tenant, rig.scope.tenant);
@@ -269,8 +281,8 @@ pub async fn a_lane_has_no_more_than_its_limit(opened: Opened) {
         end.tenant = attempt.tenant;
         rig.finish(end).await;
     }
-    assert_eq!(unpark_all(&rig, 102).await, 2);
-    assert_eq!(unpark_all(&rig, 102).await, 2);
+    assert_eq!(unpark_within(&rig, &limits, 102).await, 2);
+    assert_eq!(unpark_within(&rig, &limits, 102).await, 2);
     assert_eq!(claim_within(&rig, &Limits::default(), 20, 102).await.len(), 4);
 }
 
@@ -288,7 +300,7 @@ pub async fn who_is_under_several_limits_needs_a_place_of_each(opened: Opened) {
     assert_eq!(depths.parked, [2, 1, 0]);
     // The key is free again, and the tenant has one place for whoever comes first.
     rig.finish(rig.good_end(held(&claimed[0]))).await;
-    assert_eq!(unpark_all(&rig, 101).await, 2);
+    assert_eq!(unpark_within(&rig, &limits, 101).await, 2);
     assert_eq!(keys(&claim_within(&rig, &limits, 20, 101).await), [queued[1]]);
 }
 

@@ -127,6 +127,7 @@ pub mod fire;
 pub mod history;
 pub mod letters;
 pub mod limit_races;
+pub mod limit_rooms;
 pub mod limits;
 pub mod list;
 pub mod list_filters;

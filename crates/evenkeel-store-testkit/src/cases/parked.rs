@@ -1,10 +1,9 @@
 //! What waits for a place is seen by all who look at what waits.
 
-use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Limit, Limits};
 use evenkeel_core::run::RunStatus;
 use evenkeel_store::{
-    Action, JobChange, LimitPlace, Opening, RunCancelled, WaitingAttempt, WaitsFor,
+    Action, JobChange, LimitPlace, Opening, RunCancelled, Terms, WaitingAttempt, WaitsFor,
 };
 
 use super::limits::{claim_within, held, key_of, keys, queue, queue_many, unpark_all};
@@ -127,7 +126,7 @@ pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
     assert_eq!(rig.store.claim(&from_chrome, now(82)).await.unwrap().attempts.len(), 0);
     rig.finish(rig.good_end(held(&running[0]))).await;
     let ended = [LimitPlace { limit: key_of(&rig, "host"), run: running[0].key }];
-    assert_eq!(rig.store.unpark(&ended, Aging::default(), now(83)).await.unwrap(), 1);
+    assert_eq!(rig.store.unpark(&ended, &Terms::default(), now(83)).await.unwrap(), 1);
     assert_eq!(keys(&rig.claim(9, 84).await), []);
     let claimed = rig.store.claim(&from_chrome, now(84)).await.unwrap().attempts;
     assert_eq!(keys(&claimed), [chrome]);
@@ -159,5 +158,19 @@ pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
     let limit = evenkeel_core::limit::LimitKey::of_tenant(rig.scope.tenant);
     let limit = Limit { key: limit, most: 1 };
     let waits_for = WaitsFor::Place { since: at(61), limit, running: 1 };
+    assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
+}
+
+pub async fn what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let limits = Limits { lanes: [None, Some(1), None], ..Limits::default() };
+    queue(&rig, new_job("runs"), 60).await;
+    let (job, key) = queue(&rig, new_job("waits"), 61).await;
+    assert_eq!(claim_within(&rig, &limits, 9, 62).await.len(), 1);
+    // It may be another tenant's.
+    let limit = evenkeel_core::limit::LimitKey::of_lane(evenkeel_core::order::Lane::Standard);
+    let limit = Limit { key: limit, most: 1 };
+    let waits_for = WaitsFor::Place { since: at(61), limit, running: 0 };
+    let told = rig.waiting_of(&rig.scope, job.id).await;
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
 }

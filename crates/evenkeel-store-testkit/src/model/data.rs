@@ -316,6 +316,6 @@ pub(super) fn count(length: usize) -> u64 {
     length as u64
 }
 
-fn index(no: JobNo) -> usize {
+pub(super) fn index(no: JobNo) -> usize {
     usize::try_from(no.0 - 1).unwrap_or(usize::MAX)
 }

@@ -4,14 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Verdict, who_fits};
+use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Own, Usher, Verdict};
 use evenkeel_core::{NodeNo, RunKey, Timestamp};
 use evenkeel_store::{
-    Claim, LimitPlace, LimitStore, Now, Rooms, StoreError, UNPARKED_MAX, Unparked,
+    Claim, LimitPlace, LimitStore, Now, ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms,
+    UNPARKED_MAX, Unparked,
 };
 
 use super::ModelStore;
-use super::data::{Data, Waiting};
+use super::data::{Data, Waiting, index};
+
+/// A waiting room to look into, so far in each lane, and what is known of its limit's places.
+#[derive(Copy, Clone)]
+struct Look {
+    room: LimitKey,
+    look: u32,
+    own: Own,
+}
 
 impl Data {
     /// The limits of which it has places if it starts, or `None`: then it is parked.
@@ -77,21 +86,79 @@ impl Data {
         self.first_places(&all, now).into_iter().map(|(_, _, key)| key).collect()
     }
 
-    fn unpark(&mut self, ended: &[LimitPlace], aging: Aging, now: Timestamp) -> u64 {
-        let mut counts: BTreeMap<LimitKey, usize> = BTreeMap::new();
+    /// The limits that it is under.
+    fn limits_on(&self, key: RunKey, limits: &Limits) -> Vec<Limit> {
+        match self.waiting.get(&(key.job_no, key)) {
+            Some(Waiting::Ready(ready)) => {
+                limits.on(self.jobs[index(key.job_no)].tenant, ready.order.lane, ready.limit)
+            }
+            Some(Waiting::Wake { .. }) | None => Vec::new(),
+        }
+    }
+
+    /// Those leave a room who could start, and who would only be in the way. Says how many went home,
+    /// and whether there are places for those behind the ones that were looked at.
+    fn let_out(
+        &mut self,
+        look: Look,
+        terms: &Terms,
+        to_wider: bool,
+        now: Timestamp,
+    ) -> (u32, bool) {
+        let Look { room, look, own } = look;
+        let mut lanes = [0; 3];
+        let mut first = Vec::new();
+        let mut others = Ledger::default();
+        for key in self.in_room(room, terms.aging, now) {
+            let Some(Waiting::Ready(ready)) = self.waiting.get(&(key.job_no, key)) else {
+                continue;
+            };
+            let of_lane = &mut lanes[ready.order.lane as usize];
+            *of_lane += 1;
+            if *of_lane <= look {
+                let limits = self.limits_on(key, &terms.limits);
+                for limit in &limits {
+                    others.note(limit.key, Some(self.running_under(limit.key)));
+                }
+                first.push((key, limits));
+            }
+        }
+        let leaving =
+            Usher { room, own, others, to_wider }.go_through(first, UNPARKED_MAX as usize);
+        let is_cut = lanes.iter().any(|of_lane| *of_lane >= look)
+            || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
+        let home = leaving.home.len() as u32;
+        for key in leaving.home {
+            self.send_home(key);
+        }
+        for (key, limit) in leaving.on {
+            self.send_home(key);
+            self.move_to(key, limit.key.room(), Some(limit));
+        }
+        (home, is_cut && leaving.wants_more)
+    }
+
+    fn unpark(&mut self, ended: &[LimitPlace], terms: &Terms, now: Timestamp) -> u64 {
+        let mut counts: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for place in ended {
             *counts.entry(place.limit).or_default() += 1;
         }
         let mut moved = 0;
-        for (limit, count) in counts {
-            for key in self.in_room(limit, aging, now).into_iter().take(count) {
-                moved += u64::from(self.send_home(key));
+        for (room, mut free) in counts {
+            loop {
+                let look = Look { room, look: UNPARKED_MAX, own: Own::Free(free) };
+                let (home, again) = self.let_out(look, terms, true, now);
+                moved += u64::from(home);
+                free -= home;
+                if !again {
+                    break;
+                }
             }
         }
         moved
     }
 
-    fn unpark_all(&mut self, rooms: Rooms, now: Timestamp) -> Unparked {
+    fn unpark_all(&mut self, rooms: &Rooms, now: Timestamp) -> Unparked {
         let waiting: BTreeSet<LimitKey> = self
             .queue
             .iter()
@@ -99,17 +166,25 @@ impl Data {
             .filter_map(|(pool, _)| LimitKey::of_room(pool))
             .filter(|limit| Some(*limit) > rooms.after)
             .collect();
-        let mut unparked = Unparked::default();
-        for limit in waiting.iter().take(rooms.limit as usize) {
-            let first = self.in_room(*limit, rooms.aging, now);
-            let most: Vec<u32> = first.iter().map(|key| self.parked_under(*key)).collect();
-            let fits = who_fits(most, self.running_under(*limit));
-            let fits = first.into_iter().zip(fits).filter(|(_, fits)| *fits);
-            let fits: Vec<RunKey> = fits.map(|(key, _)| key).take(UNPARKED_MAX as usize).collect();
-            for key in fits {
-                unparked.moved += u64::from(self.send_home(key));
+        let (mut unparked, mut looked_at) = (Unparked::default(), 0);
+        for (nth, key) in waiting.iter().enumerate() {
+            let room = self.room(*key);
+            let most = rooms.terms.limits.in_room(*key, room.highest);
+            let running = self.running_under(*key);
+            let look = room.look(most.map_or(u32::MAX, |most| most.saturating_sub(running)));
+            let is_full = looked_at > 0 && looked_at + look > ROOMS_LOOKED_AT_MAX;
+            if is_full || nth == rooms.limit as usize {
+                return unparked;
             }
-            unparked.next = Some(*limit);
+            looked_at += look;
+            if look > 0 {
+                let own = Own::Running { running, highest: most.unwrap_or(u32::MAX) };
+                let look = Look { room: *key, look, own };
+                let (home, again) = self.let_out(look, &rooms.terms, rooms.to_wider, now);
+                unparked.moved += u64::from(home);
+                unparked.again |= again;
+            }
+            unparked.next = Some(*key);
         }
         if waiting.len() < rooms.limit as usize {
             unparked.next = None;
@@ -117,11 +192,16 @@ impl Data {
         unparked
     }
 
-    fn parked_under(&self, key: RunKey) -> u32 {
-        match self.waiting.get(&(key.job_no, key)) {
-            Some(Waiting::Ready(ready)) => ready.parked.as_ref().map_or(0, |(_, limit)| limit.most),
-            Some(Waiting::Wake { .. }) | None => 0,
-        }
+    /// What those in a room were turned away by.
+    fn room(&self, key: LimitKey) -> Room {
+        let turned_away = self.waiting.values().filter_map(|waiting| match waiting {
+            Waiting::Ready(ready) => ready.parked.as_ref().map(|(_, limit)| *limit),
+            Waiting::Wake { .. } => None,
+        });
+        let most = turned_away.filter(|limit| limit.key == key).map(|limit| limit.most);
+        let (lowest, highest) =
+            most.fold((u32::MAX, 0), |(low, high), most| (most.min(low), most.max(high)));
+        Room { key, lowest, highest }
     }
 
     /// What waits for places, by scope.
@@ -136,19 +216,33 @@ impl Data {
     }
 }
 
+impl ModelStore {
+    /// What waits for places although there are some of each limit that it is under, if these hold.
+    pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<RunKey> {
+        let (data, now) = (self.lock(), self.resolve(Now::Database));
+        let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_room(pool));
+        let waiting = rooms.flat_map(|room| data.in_room(room, Aging::default(), now));
+        let has_places = |key: &RunKey| {
+            let limits = data.limits_on(*key, limits);
+            limits.iter().all(|limit| data.running_under(limit.key) < limit.most)
+        };
+        waiting.filter(has_places).collect()
+    }
+}
+
 #[async_trait]
 impl LimitStore for ModelStore {
     async fn unpark(
         &self,
         ended: &[LimitPlace],
-        aging: Aging,
+        terms: &Terms,
         now: Now,
     ) -> Result<u64, StoreError> {
-        Ok(self.lock().unpark(ended, aging, self.resolve(now)))
+        Ok(self.lock().unpark(ended, terms, self.resolve(now)))
     }
 
     async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError> {
-        Ok(self.lock().unpark_all(rooms, self.resolve(now)))
+        Ok(self.lock().unpark_all(&rooms, self.resolve(now)))
     }
 
     async fn forget_places(

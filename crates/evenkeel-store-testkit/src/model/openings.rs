@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use evenkeel_core::aging::{Aging, Rank};
+use evenkeel_core::limit::LimitScope;
 use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Timestamp};
 use evenkeel_store::{ClosedAttempt, Opening, Scope, SlotLoad, WaitingAttempt, WaitsFor};
 
@@ -97,7 +98,12 @@ impl Data {
                         Some((_, limit)) => WaitsFor::Place {
                             since: ready.order.ready_at,
                             limit: *limit,
-                            running: self.running_under(limit.key),
+                            running: match limit.key.scope() {
+                                LimitScope::Key | LimitScope::Tenant => {
+                                    self.running_under(limit.key)
+                                }
+                                LimitScope::Lane => 0,
+                            },
                         },
                         None => WaitsFor::Worker {
                             since: ready.order.ready_at,

@@ -29,6 +29,7 @@ use crate::body::{Book, SimExecutor, Time};
 use crate::bounds::Bounds;
 use crate::checker;
 use crate::faulty::{FaultyStore, Link};
+use crate::limits;
 
 struct SimNode {
     identity: Uuid,
@@ -99,6 +100,12 @@ impl World {
         for index in 0..self.scenario.jobs {
             self.register(&scope, index).await;
         }
+        let idle_places = Arc::new(Mutex::new(Vec::new()));
+        let faults = self.scenario.faults;
+        if self.scenario.limits && !(faults.crashes || faults.store || faults.time) {
+            let (model, limits) = (self.model.clone(), self.scenario.limits());
+            tokio::spawn(limits::watch_places(model, limits, Arc::clone(&idle_places)));
+        }
         let end = Duration::from_secs(self.scenario.hours * 3600);
         while self.time.truth() < end {
             let wait = self.chance.bits() % (2 * self.scenario.fault_every) + 1;
@@ -109,9 +116,10 @@ impl World {
                 self.somebody_commands(&scope).await;
             }
         }
+        let idle_places = std::mem::take(&mut *idle_places.lock().unwrap());
         self.heal().await;
         let book = self.book.lock().unwrap().clone();
-        checker::check(&checker::Evidence {
+        let mut outcome = checker::check(&checker::Evidence {
             scenario: &self.scenario,
             model: &self.model,
             scope,
@@ -122,7 +130,9 @@ impl World {
             faults: self.faults
                 + self.nodes.iter().map(|n| n.link.faults.load(Ordering::Relaxed)).sum::<u64>(),
         })
-        .await
+        .await;
+        outcome.violations.extend(idle_places);
+        outcome
     }
 
     async fn start(&mut self, index: usize) {
@@ -154,6 +164,7 @@ impl World {
             metrics_interval: (self.scenario.poll * 2).max(Duration::from_secs(5)),
             retention: Retention { every: Duration::from_secs(1_000_000), ..Retention::default() },
             score_every: Duration::from_secs(3600),
+            limits: self.scenario.limits(),
             ..Settings::new(format!("node-{index}"), node.identity)
         };
         let parts = Parts {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use evenkeel_core::Span;
 use evenkeel_core::lease::LeaseTimings;
+use evenkeel_core::limit::Limits;
 
 /// What may go wrong.
 #[derive(Copy, Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Scenario {
     pub poll: Duration,
     /// Have some of the jobs keys of which only a few may run?
     pub limits: bool,
+    /// So many may run at once, and so many in the lane of them all.
+    pub shared_limits: Option<(u32, u32)>,
 }
 
 impl Scenario {
@@ -56,6 +59,7 @@ impl Scenario {
             leases: LeaseTimings::default(),
             poll: Duration::from_secs(1),
             limits: false,
+            shared_limits: None,
         }
     }
 
@@ -74,6 +78,14 @@ impl Scenario {
             poll: Duration::from_secs(20),
             ..Self::dense(seed, faults)
         }
+    }
+}
+
+impl Scenario {
+    /// What operators say of tenants and lanes.
+    pub fn limits(&self) -> Limits {
+        let (tenant, lane) = self.shared_limits.unzip();
+        Limits { tenant, lanes: [None, lane, None], ..Limits::default() }
     }
 }
 

@@ -1,0 +1,188 @@
+//! Looking into waiting rooms: who leaves them, and where to.
+
+use std::collections::HashMap;
+
+use evenkeel_core::aging::Aging;
+use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
+use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_store::{ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::error::Answer;
+use crate::rows::key_params;
+use crate::runs::choose::{Candidate, first_of_lanes};
+
+/// So many runs are looked up in a step to see whether they have their places still, or as many as
+/// there are places of one limit.
+const LOOKED_UP_MAX: u32 = 20_000;
+/// More places than these of a limit that holds up some of a room are believed to be taken.
+const BELIEVED_FROM: u32 = 10_000;
+
+/// One who leaves a waiting room.
+pub(super) struct Move {
+    run: RunKey,
+    from: LimitKey,
+    /// Home if there is none.
+    to: Option<Limit>,
+}
+
+/// What becomes of those in a room.
+pub(super) struct LetOut {
+    pub(super) moves: Vec<Move>,
+    /// So many go home.
+    pub(super) home: u32,
+    /// There are places for those behind the ones that were looked at.
+    pub(super) again: bool,
+}
+
+/// Who leaves some rooms, and how far this step has come. Nothing is written.
+pub(super) fn look_around(
+    connection: &Connection,
+    rooms: &Rooms,
+    now: Timestamp,
+) -> Answer<(Vec<Move>, Unparked)> {
+    let Rooms { after, limit, terms, to_wider } = rooms;
+    let mut moves = Vec::new();
+    let mut unparked = Unparked { next: *after, ..Unparked::default() };
+    let (mut looked_at, mut looked_up) = (0, 0);
+    for _ in 0..*limit {
+        let Some(room) = next_room(connection, unparked.next)? else {
+            unparked.next = None;
+            break;
+        };
+        let most = terms.limits.in_room(room.key, room.highest);
+        let mut running = count(connection, room.key)?;
+        let free = |running| most.map_or(u32::MAX, |most| most.saturating_sub(running));
+        // Some may have ended, which nobody has noted.
+        if running > 0 && free(running) < UNPARKED_MAX {
+            if looked_up > 0 && looked_up + running > LOOKED_UP_MAX {
+                break;
+            }
+            looked_up += running;
+            running = running_under(connection, room.key)?;
+        }
+        let look = room.look(free(running));
+        if looked_at > 0 && looked_at + look > ROOMS_LOOKED_AT_MAX {
+            break;
+        }
+        looked_at += look;
+        if look > 0 {
+            let own = Own::Running { running, highest: most.unwrap_or(u32::MAX) };
+            let let_out = let_out(connection, room.key, look, own, terms, *to_wider, now)?;
+            unparked.again |= let_out.again;
+            moves.extend(let_out.moves);
+        }
+        unparked.next = Some(room.key);
+    }
+    Ok((moves, unparked))
+}
+
+fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<Room>> {
+    let after = after.map_or_else(|| "~".to_owned(), LimitKey::room);
+    let next = connection
+        .prepare_cached(include_str!("../../queries/unpark_rooms.sql"))?
+        .query_row([&after], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((pool, lowest, highest)): Option<(String, u32, u32)> = next else { return Ok(None) };
+    let key = LimitKey::of_room(&pool)
+        .ok_or_else(|| StoreError::corrupt("ready", "pool", "no waiting room"))?;
+    Ok(Some(Room { key, lowest, highest }))
+}
+
+/// Those leave a room who could start, and who would only be in the way, of the first `look` of each
+/// lane.
+pub(super) fn let_out(
+    connection: &Connection,
+    room: LimitKey,
+    look: u32,
+    own: Own,
+    terms: &Terms,
+    to_wider: bool,
+    now: Timestamp,
+) -> Answer<LetOut> {
+    let (first, is_cut) = first_of(connection, room, look as usize, terms.aging, now)?;
+    let first: Vec<(RunKey, Vec<Limit>)> =
+        first.iter().map(|one| (one.key, one.limits_under(&terms.limits))).collect();
+    let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != room);
+    let others = count_others(connection, others)?;
+    let usher = Usher { room, own, others, to_wider };
+    let leaving = usher.go_through(first, UNPARKED_MAX as usize);
+    let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
+    let home = u32::try_from(leaving.home.len()).unwrap_or(u32::MAX);
+    let homeward = leaving.home.into_iter().map(|run| Move { run, from: room, to: None });
+    let onward = leaving.on.into_iter().map(|(run, to)| Move { run, from: room, to: Some(to) });
+    Ok(LetOut {
+        moves: homeward.chain(onward).collect(),
+        home,
+        again: is_cut && leaving.wants_more,
+    })
+}
+
+/// The first of each lane of a room, and whether there may be more of one.
+fn first_of(
+    connection: &Connection,
+    room: LimitKey,
+    look: usize,
+    aging: Aging,
+    now: Timestamp,
+) -> Answer<(Vec<Candidate>, bool)> {
+    let lanes = first_of_lanes(connection, room.room(), look, aging, now)?;
+    let is_cut = lanes.iter().any(|lane| lane.len() >= look);
+    Ok((lanes.into_iter().flatten().collect(), is_cut))
+}
+
+/// How many run under limits. Whether all of them do is looked up where it would matter.
+fn count_others<'l>(
+    connection: &Connection,
+    limits: impl Iterator<Item = &'l Limit>,
+) -> Answer<Ledger> {
+    let mut wanted: HashMap<LimitKey, (u32, u32)> = HashMap::new();
+    for limit in limits {
+        let (demand, least) = wanted.entry(limit.key).or_insert((0, u32::MAX));
+        *demand += 1;
+        *least = limit.most.min(*least);
+    }
+    let mut others = Ledger::default();
+    for (key, (demand, least)) in wanted {
+        let mut running = count(connection, key)?;
+        if (1..BELIEVED_FROM).contains(&running) && running.saturating_add(demand) > least {
+            running = running_under(connection, key)?;
+        }
+        others.note(key, Some(running));
+    }
+    Ok(others)
+}
+
+fn count(connection: &Connection, key: LimitKey) -> Answer<u32> {
+    Ok(connection
+        .prepare_cached(include_str!("../../queries/claim_place_count.sql"))?
+        .query_row([key.as_bytes()], |row| row.get(0))?)
+}
+
+/// How many of those who have places really run.
+pub(crate) fn running_under(connection: &Connection, key: LimitKey) -> Answer<u32> {
+    Ok(connection
+        .prepare_cached(include_str!("../../queries/unpark_running.sql"))?
+        .query_row([key.as_bytes()], |row| row.get(0))?)
+}
+
+/// Says how many went home. Who has left meanwhile is let be.
+pub(super) fn make(connection: &Connection, moves: &[Move]) -> Answer<u64> {
+    let mut leave = connection.prepare_cached(include_str!("../../queries/unpark.sql"))?;
+    let mut moved = 0;
+    for Move { run, from, to } in moves {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(*run);
+        let (room, most) = (to.map(|limit| limit.key.room()), to.map(|limit| limit.most));
+        let left = leave.execute(params![
+            scheduled_at,
+            job_no,
+            sequence,
+            attempt,
+            from.room(),
+            room,
+            most
+        ])?;
+        moved += if to.is_none() { left as u64 } else { 0 };
+    }
+    Ok(moved)
+}

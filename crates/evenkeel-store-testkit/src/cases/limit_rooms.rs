@@ -1,0 +1,228 @@
+//! Waiting rooms: nobody in them is in the way of others, and what holds there is today's limit.
+
+use evenkeel_core::RunKey;
+use evenkeel_core::limit::{LimitKey, Limits};
+use evenkeel_core::order::Lane;
+use evenkeel_store::{ClaimedAttempt, Finish, LimitPlace, NewJob, Rooms, Unparked};
+
+use super::limits::{
+    all_rooms, claim_within, held, key_of, keys, queue, rooms_within, unpark_all, unpark_within,
+};
+use crate::Opened;
+use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
+use crate::rig::Rig;
+
+/// Queues a run of each of these at once.
+async fn queue_all(rig: &Rig, jobs: impl IntoIterator<Item = JobBuilder>, secs: i64) {
+    let jobs: Vec<NewJob> = jobs.into_iter().map(JobBuilder::build).collect();
+    let numbers: Vec<_> = rig.add_all(jobs).await.iter().map(|job| job.no).collect();
+    let due = rig.store.load_jobs(&numbers).await.expect("jobs can be loaded");
+    let fires = due.iter().map(|job| fire_of(job, at(secs), Begin::Queued)).collect();
+    rig.fire(fires, secs).await;
+}
+
+/// So many of a key, in front of others.
+fn of_host(count: usize) -> impl Iterator<Item = JobBuilder> {
+    (0..count).map(|n| new_job(&format!("host {n}")).limited("host", 1).priority(90))
+}
+
+fn tenant(most: u32) -> Limits {
+    Limits { tenant: Some(most), ..Limits::default() }
+}
+
+fn good_end(rig: &Rig, attempt: &ClaimedAttempt) -> Finish {
+    Finish { tenant: attempt.tenant, ..rig.good_end(held(attempt)) }
+}
+
+async fn end_all(rig: &Rig, claimed: &[ClaimedAttempt]) {
+    rig.finish_all(claimed.iter().map(|attempt| good_end(rig, attempt)).collect()).await;
+}
+
+fn places_of(claimed: &[ClaimedAttempt]) -> Vec<LimitPlace> {
+    let places = claimed.iter().flat_map(|attempt| {
+        attempt.places.iter().map(|limit| LimitPlace { limit: *limit, run: attempt.key })
+    });
+    places.collect()
+}
+
+async fn step(rig: &Rig, rooms: Rooms, secs: i64) -> Unparked {
+    rig.store.unpark_all(rooms, now(secs)).await.expect("rooms can be looked into")
+}
+
+/// Two run and fill the tenant; in its room, many of a key are in front of one without.
+async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, RunKey) {
+    queue_all(rig, [new_job("first"), new_job("second")], 60).await;
+    let running = claim_within(rig, &tenant(2), 9, 61).await;
+    assert_eq!(running.len(), 2);
+    queue_all(rig, of_host(count), 62).await;
+    let (_, plain) = queue(rig, new_job("plain").priority(10), 63).await;
+    for _ in 0..10 {
+        assert_eq!(keys(&claim_within(rig, &tenant(2), 2_000, 64).await), []);
+    }
+    let parked = rig.store.queue_depths(10_000).await.unwrap().parked;
+    assert_eq!(parked, [0, count as u64 + 1, 0]);
+    (running, plain)
+}
+
+pub async fn who_waits_for_a_key_too_is_in_nobodys_way(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (running, plain) = a_full_tenant(&rig, 50).await;
+    end_all(&rig, &running).await;
+    assert_eq!(unpark_within(&rig, &tenant(2), 65).await, 2);
+    let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
+    assert_eq!((claimed.len(), claimed[1].key), (2, plain));
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [49, 0, 0]);
+}
+
+pub async fn an_end_lets_whoever_can_start_go_and_not_only_the_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (running, plain) = a_full_tenant(&rig, 60).await;
+    end_all(&rig, &running).await;
+    let terms = rooms_within(&tenant(2)).terms;
+    let unparked = rig.store.unpark(&places_of(&running), &terms, now(65)).await.unwrap();
+    assert_eq!(unparked, 2);
+    let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
+    assert_eq!((claimed.len(), claimed[1].key), (2, plain));
+}
+
+pub async fn more_than_one_look_takes_are_in_nobodys_way_either(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (running, plain) = a_full_tenant(&rig, 2_100).await;
+    end_all(&rig, &running).await;
+    for (nth, again) in [true, true, false].into_iter().enumerate() {
+        let unparked = step(&rig, rooms_within(&tenant(2)), 65).await;
+        assert_eq!((unparked.next, unparked.again), (None, again), "{nth}");
+    }
+    let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
+    assert_eq!((claimed.len(), claimed[1].key), (2, plain));
+}
+
+pub async fn whose_tenant_is_full_is_in_nobodys_way_in_the_room_of_a_lane(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let batch = |name: &str| new_job(name).lane(Lane::Batch);
+    let limits = Limits {
+        tenants: [(rig.scope.tenant, 1)].into(),
+        lanes: [None, None, Some(2)],
+        ..Limits::default()
+    };
+    for n in 0..2 {
+        let job = rig.add_for(&other, batch(&format!("theirs {n}")).build()).await;
+        rig.queue(job, 60).await;
+    }
+    let running = claim_within(&rig, &limits, 9, 61).await;
+    assert_eq!(running.len(), 2);
+    queue_all(&rig, (0..30).map(|n| batch(&format!("ours {n}")).priority(90)), 62).await;
+    let job = rig.add_for(&other, batch("their last").priority(10).build()).await;
+    let theirs = rig.queue(job, 63).await;
+    assert_eq!(keys(&claim_within(&rig, &limits, 99, 64).await), []);
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [0, 0, 31]);
+    end_all(&rig, &running).await;
+    assert_eq!(unpark_within(&rig, &limits, 65).await, 2);
+    let claimed = claim_within(&rig, &limits, 9, 65).await;
+    assert_eq!((claimed.len(), claimed[1].key), (2, theirs));
+}
+
+pub async fn whose_lane_is_full_is_in_nobodys_way_in_the_room_of_a_key(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let critical = |name: &str| new_job(name).lane(Lane::Critical);
+    let limits = Limits { lanes: [Some(1), None, None], ..Limits::default() };
+    let (_, first) = queue(&rig, new_job("first").limited("host", 1), 60).await;
+    let running = claim_within(&rig, &limits, 9, 61).await;
+    assert_eq!(keys(&running), [first]);
+    queue_all(&rig, (0..9).map(|n| critical(&format!("critical {n}")).limited("host", 1)), 62)
+        .await;
+    let (_, standard) = queue(&rig, new_job("standard").limited("host", 1), 63).await;
+    assert_eq!(keys(&claim_within(&rig, &limits, 20, 64).await), []);
+    let (_, fills) = queue(&rig, critical("fills the lane"), 65).await;
+    assert_eq!(keys(&claim_within(&rig, &limits, 20, 66).await), [fills]);
+    end_all(&rig, &running).await;
+    assert_eq!(unpark_within(&rig, &limits, 67).await, 1);
+    assert_eq!(keys(&claim_within(&rig, &limits, 20, 67).await), [standard]);
+}
+
+pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    queue_all(&rig, of_host(5), 60).await;
+    let host = claim_within(&rig, &tenant(2), 1, 61).await;
+    queue_all(&rig, (0..3).map(|n| new_job(&format!("plain {n}")).priority(10)), 62).await;
+    let plain = claim_within(&rig, &tenant(2), 9, 63).await;
+    assert_eq!((host.len(), plain.len()), (1, 1));
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
+    end_all(&rig, &host).await;
+    queue(&rig, new_job("takes its place").priority(100), 64).await;
+    assert_eq!(claim_within(&rig, &tenant(2), 1, 65).await.len(), 1);
+    // The key has a place, the tenant has none. Whoever looks every second moves nobody,
+    assert_eq!(unpark_within(&rig, &tenant(2), 66).await, 0);
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
+    // who ends brings one to where it is among those who get the next place.
+    let terms = rooms_within(&tenant(2)).terms;
+    let ended = [LimitPlace { limit: key_of(&rig, "host"), run: host[0].key }];
+    assert_eq!(rig.store.unpark(&ended, &terms, now(66)).await.unwrap(), 0);
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [3, 3, 0]);
+    let rooms = Rooms { to_wider: true, ..rooms_within(&tenant(2)) };
+    assert_eq!(step(&rig, rooms, 67).await.moved, 0);
+    assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [2, 4, 0]);
+    end_all(&rig, &plain).await;
+    assert_eq!(unpark_within(&rig, &tenant(2), 68).await, 2);
+    let next = claim_within(&rig, &tenant(2), 9, 68).await;
+    let both = [key_of(&rig, "host"), LimitKey::of_tenant(rig.scope.tenant)];
+    assert_eq!((next.len(), &next[0].places[..]), (1, &both[..]));
+}
+
+pub async fn a_raised_limit_of_a_tenant_reaches_what_waits(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    queue_all(&rig, (0..20).map(|n| new_job(&format!("job {n}"))), 60).await;
+    assert_eq!(claim_within(&rig, &tenant(2), 99, 61).await.len(), 2);
+    assert_eq!(unpark_within(&rig, &tenant(2), 62).await, 0);
+    assert_eq!(unpark_within(&rig, &tenant(10), 62).await, 8);
+    assert_eq!(claim_within(&rig, &tenant(10), 99, 62).await.len(), 8);
+    // A lowered one too: as many as run already are too many.
+    assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 0);
+    assert_eq!(rig.census().await.running, 10);
+}
+
+pub async fn without_their_limit_all_go_back_at_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = |n: usize| new_job(&format!("job {n}")).lane(Lane::Batch);
+    queue_all(&rig, (0..30).map(job), 60).await;
+    let lanes = Limits { lanes: [None, None, Some(2)], ..Limits::default() };
+    assert_eq!(claim_within(&rig, &lanes, 99, 61).await.len(), 2);
+    assert_eq!(claim_within(&rig, &tenant(5), 99, 62).await.len(), 0);
+    // Another limit holds them up now, of which there are three places: a claim sees to that.
+    assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 3);
+    assert_eq!(claim_within(&rig, &tenant(3), 99, 63).await.len(), 3);
+    assert_eq!(unpark_all(&rig, 64).await, 25);
+    assert_eq!(claim_within(&rig, &Limits::default(), 99, 64).await.len(), 25);
+}
+
+pub async fn a_step_looks_at_no_more_than_so_many(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let room = |key: &'static str| {
+        (0..3).map(move |n| new_job(&format!("{key} {n}")).limited(key, if n < 2 { 2 } else { 1 }))
+    };
+    queue_all(&rig, ["a", "b", "c"].into_iter().flat_map(room), 60).await;
+    let claimed = rig.claim(99, 61).await;
+    assert_eq!(claimed.len(), 6);
+    queue_all(&rig, ["a", "b", "c"].map(|key| new_job(key).limited(key, 2)), 62).await;
+    assert_eq!(keys(&rig.claim(99, 63).await), []);
+    end_all(&rig, &claimed).await;
+    // Those of a key differ in its limit, so that the first thousand of each are looked at.
+    let first = step(&rig, all_rooms(), 64).await;
+    assert!(first.next.is_some() && !first.again, "{first:?}");
+    let second = step(&rig, Rooms { after: first.next, ..all_rooms() }, 64).await;
+    assert_eq!((first.moved, second.moved, second.next), (4, 2, None));
+}
+
+pub async fn those_who_have_waited_long_are_in_nobodys_way(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let low = of_host(40).map(|job| job.priority(10));
+    queue_all(&rig, low, 60).await;
+    // By then they rank higher than all that come now, of which there are many.
+    let later = 20_000;
+    queue_all(&rig, (0..1_000).map(|n| new_job(&format!("plain {n}")).priority(50)), later).await;
+    let first = rig.claim(1, later).await;
+    assert_eq!(first[0].places, [key_of(&rig, "host")]);
+    let second = rig.claim(1, later).await;
+    assert_eq!((second.len(), &second[0].places[..]), (1, &[][..]));
+}
