@@ -85,7 +85,8 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
     assert_eq!(going_on(&rig, job).await, [waiting]);
     let held = rig.claim_one(11).await;
-    assert_eq!(going_on(&rig, job).await, [GoingOn { seen: runs(held), ..waiting }]);
+    let seen = Seen::Running { fence: held.fence, started_at: at(11) };
+    assert_eq!(going_on(&rig, job).await, [GoingOn { seen, ..waiting }]);
 }
 
 pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
