@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 123] = [
+const VERBS: [&str; 124] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -59,6 +59,7 @@ const VERBS: [&str; 123] = [
     "get_run",
     "get_targets",
     "get_with_now",
+    "going_on",
     "ids_of_numbers",
     "job_counts",
     "job_titles",

@@ -223,14 +223,18 @@ impl From<CommandError> for Problem {
             CommandError::Conflict(Conflict::Redriven { .. }) => {
                 Self::new(ProblemType::LetterRedriven, detail)
             }
-            CommandError::Conflict(Conflict::JobGone | Conflict::NotSo { .. }) => {
-                Self::new(ProblemType::JobState, detail)
-            }
+            CommandError::Conflict(
+                Conflict::JobGone
+                | Conflict::NotSo { .. }
+                | Conflict::GoesNoFurther
+                | Conflict::NobodyFires,
+            ) => Self::new(ProblemType::JobState, detail),
             CommandError::Conflict(Conflict::NotRunning | Conflict::TakenOver | Conflict::Over) => {
                 Self::new(ProblemType::RunOver, detail)
             }
             CommandError::Rebalance(conflict) => of_rebalance(conflict, detail),
             CommandError::BadAttemptToken => Self::new(ProblemType::Unauthorized, detail),
+            CommandError::OutOfTime => Self::new(ProblemType::Timeout, detail),
             CommandError::Store(error) => error.into(),
         }
     }

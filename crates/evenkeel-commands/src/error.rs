@@ -80,6 +80,9 @@ pub enum CommandError {
     /// The token is not one of this attempt.
     #[error("the token is not the one that came with this attempt's call")]
     BadAttemptToken,
+    /// There was no time left for it.
+    #[error("there was no time left for it, and nothing was done; send it again")]
+    OutOfTime,
     /// The store failed. Whether the command took effect is unknown if it did not answer.
     #[error("the store failed")]
     Store(#[from] StoreError),
@@ -121,6 +124,18 @@ pub enum Conflict {
     /// The run has ended.
     #[error("this run has ended; there is nothing to cancel")]
     Over,
+    /// The run cannot go back into the queue.
+    #[error(
+        "this run goes no further, so it cannot go back into the queue: its job is paused or cancelled, \
+         or the run was asked to end; resume the job first, or set it to success or failed"
+    )]
+    GoesNoFurther,
+    /// The job's time has come, and there is no run of it yet.
+    #[error(
+        "the time of this job has come, and no node of the cluster is alive to begin a run of it: there \
+         is none that could be said to have ended; try again when one is"
+    )]
+    NobodyFires,
     /// The latest run of the job cannot be said to be there.
     #[error(
         "the status of this job is {is}: it cannot be set to {wanted}; only a worker makes a job \

@@ -87,6 +87,8 @@ pub enum Wish {
     Run,
     /// To run a failed run again, because somebody asks for it.
     RunAgain,
+    /// To wait once more with a run that runs, because somebody asks for it.
+    GoBack,
 }
 
 /// What is known of the job that took a key last.
@@ -149,7 +151,8 @@ impl DedupScope {
     /// Does a job that holds its own key keep itself from what it wishes?
     pub fn keeps_itself_out(self, holder: &Holder, wish: Wish, now: Timestamp) -> bool {
         match (wish, self) {
-            (Wish::Be, _) => false,
+            // What goes back is the run that it had.
+            (Wish::Be | Wish::GoBack, _) => false,
             // What failed is made good, which is nothing new.
             (Wish::RunAgain, Self::Window(_)) => false,
             (_, Self::Pending) => holder.has_pending_run(now),

@@ -30,7 +30,8 @@ impl History {
     ///
     /// The stores do the same arithmetic inside their finish statement, because two runs of a job
     /// may end at once; the conformance suite holds them to this function. A cancelled attempt
-    /// says nothing about the job, so only its times are kept.
+    /// says nothing about the job, so only its times are kept. A duration without weight, with an
+    /// `alpha` of 0, is not averaged, even if there is no other.
     #[must_use]
     pub fn after(self, outcome: Outcome, start: Timestamp, end: Timestamp, alpha: f64) -> Self {
         let ended = Self { last_start_at: Some(start), last_end_at: Some(end), ..self };
@@ -39,12 +40,16 @@ impl History {
                 let took = end.since(start).as_micros() as f64;
                 let old = self.average_good_duration.map(|span| span.as_micros() as f64);
                 let off = old.map_or(0.0, |old| took - old);
-                let average = old.map_or(took, |old| old + alpha * off);
+                let average = match old {
+                    Some(old) => Some(old + alpha * off),
+                    None => (alpha > 0.0).then_some(took),
+                };
                 Self {
                     last_good_start_at: Some(start),
                     last_good_end_at: Some(end),
                     consecutive_failures: 0,
-                    average_good_duration: Some(Span::from_micros(average.round() as u64)),
+                    average_good_duration: average
+                        .map(|average| Span::from_micros(average.round() as u64)),
                     duration_variance: (1.0 - alpha) * (self.duration_variance + alpha * off * off),
                     ..ended
                 }

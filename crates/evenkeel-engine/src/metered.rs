@@ -207,7 +207,8 @@ metered!(DedupStore {
 });
 
 metered!(SettleStore {
-    settle(scope: &Scope, settle: Settle) -> bool;
+    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn>;
+    settle(scope: &Scope, settle: Settle) -> SettleResult;
 });
 
 metered!(AccessStore {

@@ -1,4 +1,5 @@
 //! Compares what the store says this node has with what it knows, and gives back the difference.
+//! Bodies that run here under a right that the store no longer knows of are let go.
 //!
 //! The difference comes from commits whose answer was lost, and from bodies that were ended because
 //! the store could not be reached. Nothing else would ever touch such an attempt: its node is alive,
@@ -11,7 +12,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::RunKey;
+use evenkeel_core::lease::Fence;
 use evenkeel_store::{Owned, Requeue, Signal, StoreError};
+use rustc_hash::FxHashSet;
 use tracing::{info, warn};
 
 use crate::attempt::requeue_of;
@@ -45,7 +48,10 @@ impl Reconciler {
         let life = Arc::clone(&self.life);
         // Taken before looking: whoever sets out later cannot have been seen.
         let ticket = life.bound.next_ticket();
+        // Also before: what runs was committed, so it is found, unless it is another's by now.
+        let running = life.worker.running();
         let owned = life.store.owned(life.node, LIMIT).await?;
+        self.let_go_of_lost(running, &owned).await?;
         let unknown: Vec<Owned> =
             owned.into_iter().filter(|owned| !life.worker.has(owned.key)).collect();
         let (mut given_back, mut missing) = (Vec::new(), BTreeMap::new());
@@ -78,6 +84,31 @@ impl Reconciler {
         // All that the store has of this node is known or given back: the rest is another's.
         life.worker.forget_abandoned(|key| self.missing.contains_key(&key));
         Ok(count)
+    }
+
+    /// Bodies that the store did not find under their right are looked up by themselves, and let go
+    /// if it is so: somebody said how their runs go on, and the letter about it was lost.
+    async fn let_go_of_lost(
+        &self,
+        mut running: Vec<(RunKey, Fence)>,
+        owned: &[Owned],
+    ) -> Result<(), StoreError> {
+        let rights = |owned: &[Owned]| -> FxHashSet<(RunKey, Fence)> {
+            owned.iter().map(|attempt| (attempt.key, attempt.fence)).collect()
+        };
+        let found = rights(owned);
+        running.retain(|body| !found.contains(body));
+        if running.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<RunKey> = running.iter().map(|(key, _)| *key).collect();
+        let found = rights(&self.life.store.find_owned(self.life.node, &keys).await?);
+        running.retain(|body| !found.contains(body));
+        let count = self.life.worker.let_go_of(running.into_iter());
+        if count > 0 {
+            info!(runs.count = count, "let {count} bodies go whose runs are no longer this node's");
+        }
+        Ok(())
     }
 
     /// Runs until the node stops.

@@ -141,7 +141,7 @@ impl StaleChecker {
     ) -> Result<Triggered, StoreError> {
         let scope = Scope { tenant: target.tenant, role: Role::Operator };
         let n = self.chance.bits() as u32;
-        let ask = Trigger { n, priority: Some(self.settings.priority) };
+        let ask = Trigger { n, priority: Some(self.settings.priority), idle_only: false };
         self.store.trigger(&scope, job, ask, Now::At(now)).await
     }
 

@@ -46,7 +46,7 @@ WITH ended AS (
                            ELSE s.failures END,
            -- half a microsecond is rounded up, where round() would look for an even number
            average_us = CASE WHEN NOT e.good THEN s.average_us
-                             WHEN s.average_us IS NULL THEN e.took
+                             WHEN s.average_us IS NULL AND $2::float8 > 0 THEN e.took
                              ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
            variance = CASE WHEN NOT e.good THEN s.variance
                            WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance

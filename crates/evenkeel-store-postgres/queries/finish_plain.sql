@@ -15,7 +15,7 @@ WITH ended AS (
            last_status = e.status, last_start_at = e.started_at, last_end_at = e.finished_at,
            last_good_start_at = e.started_at, last_good_end_at = e.finished_at, failures = 0,
            -- half a microsecond is rounded up, where round() would look for an even number
-           average_us = CASE WHEN s.average_us IS NULL THEN e.took
+           average_us = CASE WHEN s.average_us IS NULL AND $2::float8 > 0 THEN e.took
                              ELSE floor(s.average_us + $2::float8 * (e.took - s.average_us) + 0.5)::int8 END,
            variance = CASE WHEN s.average_us IS NULL THEN (1 - $2::float8) * s.variance
                            ELSE (1 - $2::float8) * (s.variance + $2 * (e.took - s.average_us)::float8

@@ -159,8 +159,13 @@ fn redrive(
         return Ok(Redriven::Busy);
     }
     dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
-    let key =
-        trigger::begin(connection, &job, Origin::Redrive, Trigger { n: 0, priority: None }, now)?;
+    let key = trigger::begin(
+        connection,
+        &job,
+        Origin::Redrive,
+        Trigger { n: 0, priority: None, idle_only: false },
+        now,
+    )?;
     watch::touch(connection, job.no)?;
     let (scheduled_at, job_no, sequence, _) = key_params(run);
     let (new_at, _, new_sequence, _) = key_params(key);

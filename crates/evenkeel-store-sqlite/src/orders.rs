@@ -152,7 +152,7 @@ fn act(
             if job.next_at.is_none() && next_at.is_some() {
                 place(connection, job, *next_at, now)?;
             }
-            let ask = Trigger { n: *n, priority: None };
+            let ask = Trigger { n: *n, priority: None, idle_only: false };
             return Ok(Some(trigger::begin(connection, job, Origin::Trigger, ask, now)?));
         }
         Action::Change(changed) => change(connection, job, changed, now)?,

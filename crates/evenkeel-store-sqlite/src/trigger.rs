@@ -22,6 +22,9 @@ pub(crate) fn trigger(
     if let Err(refusal) = job.facts().obey(Command::Trigger) {
         return Ok(Triggered::NotAllowed(refusal));
     }
+    if ask.idle_only && job.live > 0 {
+        return Ok(Triggered::Busy);
+    }
     let now = resolve(now);
     let wanted = Wanted::by_run(&job, Wish::Run, now);
     if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {

@@ -241,7 +241,7 @@ pub fn ticket_with(
 
 /// A run is asked for with its job's priority; `n` tells those of one moment apart.
 pub fn plain_trigger(n: u32) -> Trigger {
-    Trigger { n, priority: None }
+    Trigger { n, priority: None, idle_only: false }
 }
 
 /// The definition of a loaded job.

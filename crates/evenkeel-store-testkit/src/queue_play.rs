@@ -199,7 +199,7 @@ impl Play {
         if busy || self.waiting.contains_key(&job) {
             return;
         }
-        let ask = Trigger { n: 0, priority };
+        let ask = Trigger { n: 0, priority, idle_only: false };
         let id = self.jobs[job].id;
         let asked = self.rig.store.trigger(&self.rig.scope, id, ask, now(secs)).await;
         let Triggered::Accepted(_) = asked.expect("a run can be asked for") else {

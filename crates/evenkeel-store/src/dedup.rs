@@ -118,7 +118,7 @@ impl Wanted {
 
     /// A job that holds its key and goes on to be there took it when it did.
     pub fn keeps(&self, by: JobId) -> bool {
-        by == self.job && self.wish == Wish::Be
+        by == self.job && matches!(self.wish, Wish::Be | Wish::GoBack)
     }
 }
 

@@ -149,6 +149,9 @@ pub struct Trigger {
     pub n: u32,
     /// The priority of this run, if it is not to have its job's.
     pub priority: Option<Priority>,
+    /// Only if nothing of the job waits or runs, whatever its overlap policy allows: else it is
+    /// [busy](Triggered::Busy).
+    pub idle_only: bool,
 }
 
 /// What became of a request to run now.
@@ -158,7 +161,7 @@ pub enum Triggered {
     Accepted(RunKey),
     /// There is no such job in the scope.
     NotFound,
-    /// A run goes on and the overlap policy allows no other.
+    /// A run goes on, and the overlap policy or the request allows no other.
     Busy,
     /// The job's state does not allow it.
     NotAllowed(NotAllowed),

@@ -99,7 +99,7 @@ pub use schedules::{
     ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
-pub use settle::{SETTLED_ALPHA, Seen, Settle, SettleStore, Verdict};
+pub use settle::{GoingOn, SETTLED_ALPHA, Seen, Settle, SettleResult, SettleStore, Verdict};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
 pub use targets::{

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
+use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_core::{JobId, RunKey, TenantNo, Timestamp};
 
 use crate::{
     CheckpointFate, Finish, Hook, Requeue, Results, Scope, StoreError, Then, Ticket, Traces,
@@ -36,6 +37,32 @@ pub enum Seen {
     },
 }
 
+/// An attempt that waits or runs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct GoingOn {
+    /// Which one.
+    pub key: RunKey,
+    /// Where it is.
+    pub seen: Seen,
+    /// The priority that its run was given, whatever its job's is.
+    pub priority: Option<Priority>,
+}
+
+/// What became of what somebody said about a run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum SettleResult {
+    /// It is so.
+    Done,
+    /// It was no longer where it was seen, or is so already; nothing was changed.
+    Elsewhere,
+    /// It cannot go back into the queue, since it goes no further: its job is over or was paused
+    /// after its time, or somebody asked it to end. Nothing was changed.
+    Stopped,
+    /// It cannot go back into the queue: this other job has the key of its job by now. Nothing was
+    /// changed.
+    Duplicate(JobId),
+}
+
 /// What becomes of a run by somebody's word.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
@@ -52,7 +79,8 @@ pub enum Verdict {
     Queued(Box<Ticket>),
 }
 
-/// What is said about a run tells nothing about how long one takes: an average that there is stays.
+/// What is said about a run tells nothing about how long one takes: it has no weight in an average,
+/// and makes none where there was none.
 pub const SETTLED_ALPHA: f64 = 0.0;
 
 impl Settle {
@@ -102,15 +130,27 @@ impl Settle {
 /// What people say about runs.
 #[async_trait]
 pub trait SettleStore: Send + Sync {
+    /// What waits and runs of a job, oldest time first, at most `limit`: all of it as it was at one
+    /// moment. What runs is looked for among the latest ten thousand chains of the job, and among
+    /// what has run for long. Nothing of a job that is not in the scope.
+    async fn going_on(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<GoingOn>, StoreError>;
+
     /// Ends a run of the scope as somebody says, or puts the attempt that runs back into the queue,
-    /// if it is still where it was seen. Says whether it was; if not, nothing was changed.
+    /// if it is still where it was seen.
     ///
     /// The attempt has a new fence from there on: whatever its worker says later is
     /// [refused](crate::FinishResult::LeaseLost). The node that ran it gets a
     /// [letter](crate::Word::Settled) in the same transaction, so that the body is let go. The end is
     /// a [`finish`](crate::RunStore::finish) like any other, of an attempt that nobody ran if it
-    /// waited, but no retry and no hook follows it, and a duration that is averaged already stays.
-    /// An attempt goes back as by [`requeue`](crate::RunStore::requeue); one that waits is in the
-    /// queue already, so that nothing is changed. The scheduler is told as of a changed job.
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<bool, StoreError>;
+    /// waited, but no retry and no hook follows it, and its duration is not averaged.
+    /// An attempt goes back as by [`requeue`](crate::RunStore::requeue), but one that would be
+    /// recorded as ended instead is left alone, and so is one that
+    /// [another job keeps out](crate::Wanted::is_kept_out); else its job takes its key. One that waits
+    /// is in the queue already, so that nothing is changed. The scheduler is told as of a changed job.
+    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError>;
 }

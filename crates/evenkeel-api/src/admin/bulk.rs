@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::wrong;
 use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::jobs::has_time;
 use crate::oversight::Deed;
 use crate::params::Params;
 use crate::problem::{Problem, ProblemType};
@@ -108,7 +109,8 @@ fn answer(asked: &[JobRef], each: EachJob, deed: &str) -> Answer {
     (Extension(Deed(deed)), Json(AdminResultsView { results, updated, failed }))
 }
 
-/// Says where the latest runs of many jobs are, of each on its own. See the same for one job.
+/// Says where the latest runs of many jobs are, of each on its own. See the same for one job. It works
+/// for up to 20 seconds; with what is left then nothing is done, and its results say `timeout`.
 #[utoipa::path(
     put,
     path = "/api/admin/jobs/bulk/status",
@@ -132,11 +134,13 @@ pub(crate) async fn set_status_of_many(
 ) -> Result<Answer, Problem> {
     params.finish()?;
     let BulkStatus { jobs, status } = read_bulk_status(&document).map_err(wrong)?;
-    let each = app.jobs.set_status_of_many(&caller.scope, &jobs, status).await?;
+    let has_time = has_time(&app);
+    let each = app.jobs.set_status_of_many(&caller.scope, &jobs, status, &has_time).await?;
     Ok(answer(&jobs, each, &format!("set to {}", status.as_str())))
 }
 
-/// Puts jobs whose latest runs failed back into the queue, each on its own.
+/// Puts jobs whose latest runs failed back into the queue, each on its own. It works for up to 20
+/// seconds; with what is left then nothing is done, and its results say `timeout`.
 #[utoipa::path(
     post,
     path = "/api/admin/jobs/bulk/retry",
@@ -159,6 +163,7 @@ pub(crate) async fn retry_many(
 ) -> Result<Answer, Problem> {
     params.finish()?;
     let jobs = read_bulk_retry(&document).map_err(wrong)?;
-    let each = app.jobs.admin_retry_many(&caller.scope, &jobs).await?;
+    let has_time = has_time(&app);
+    let each = app.jobs.admin_retry_many(&caller.scope, &jobs, &has_time).await?;
     Ok(answer(&jobs, each, "tried again"))
 }

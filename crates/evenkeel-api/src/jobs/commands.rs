@@ -133,9 +133,7 @@ pub(crate) async fn commands(
     params.finish()?;
     let command = read_bulk_command(&document, decode)
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
-    let until = (app.clock)().saturating_add(working_time(app.settings.request_timeout));
-    let clock = app.clock.clone();
-    let has_time = move || clock() < until;
+    let has_time = has_time(&app);
     let outcome = app.jobs.command_many(&caller.scope, &command, &has_time).await;
     let outcome = outcome.map_err(|error: CommandError| Problem::from(error))?;
     let told = |Refusal { id, reason, detail }| RefusalView { id, reason, detail };
@@ -147,6 +145,13 @@ pub(crate) async fn commands(
         refusals: outcome.refusals.into_iter().map(told).collect(),
         next_cursor: outcome.next.map(encode),
     }))
+}
+
+/// Whether a request that begins now has time for more.
+pub(crate) fn has_time(app: &App) -> impl Fn() -> bool + Send + Sync + use<> {
+    let until = (app.clock)().saturating_add(working_time(app.settings.request_timeout));
+    let clock = app.clock.clone();
+    move || clock() < until
 }
 
 /// Two thirds of the time that a request has: the last batch must end in time.

@@ -219,7 +219,8 @@ broken!(DedupStore {
 });
 
 broken!(SettleStore {
-    settle(scope: &Scope, settle: Settle) -> bool;
+    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn>;
+    settle(scope: &Scope, settle: Settle) -> SettleResult;
 });
 
 broken!(AccessStore {

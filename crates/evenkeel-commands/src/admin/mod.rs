@@ -4,6 +4,7 @@
 //! changes by the commands that everybody uses; only saying how a run went is its own.
 
 mod list;
+mod many;
 mod read;
 mod scheduled;
 mod settle;
@@ -17,12 +18,12 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use crate::{CommandError, Jobs};
 
 pub use list::{AdminPage, AdminPlace, AdminStats};
+pub use many::EachJob;
 pub use read::{
     BulkStatus, JobRef, read_boost, read_bulk_retry, read_bulk_status, read_enabled,
     read_new_priority, read_status,
 };
 pub use scheduled::{ScheduledJob, cron_words};
-pub use settle::EachJob;
 
 /// So many jobs of a list that wait are looked at closely; of the rest is said what the list knows.
 const LOOKED_INTO_MAX: usize = 100;
@@ -70,6 +71,11 @@ impl AdminStatus {
         if job.live > 0 || is_due(job, now) {
             return Some(Self::Queued);
         }
+        Self::of_end(job)
+    }
+
+    /// How the run of a job that is over ended, if there was one.
+    fn of_end(job: &Job) -> Option<Self> {
         job.last_outcome.map(|outcome| if outcome.is_good() { Self::Success } else { Self::Failed })
     }
 }

@@ -1,30 +1,25 @@
 //! Saying where the latest run of a job is to be.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::chain::{Again, Ended, after_end};
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobId, RunKey, Span, Timestamp};
+use evenkeel_core::{JobId, RunId, RunKey, Span, Timestamp};
 use evenkeel_store::{
-    Fire, Job, NewEvent, NodeState, Now, ORDERS_MAX, Obeyed, PageRequest, RunFilter, Scope, Seen,
-    Settle, Signal, Standing, Start, Ticket, Verdict, Waited,
+    Fire, GoingOn, Job, NewEvent, NodeState, Now, Scope, Seen, Settle, SettleResult, Signal,
+    Standing, Start, Ticket, Verdict, Waited,
 };
-use futures::{StreamExt as _, stream};
 
-use super::{AdminJob, AdminStatus, JobRef, SIDE_BY_SIDE, is_due};
+use super::{AdminJob, AdminStatus, is_due};
 use crate::{Ask, CommandError, Conflict, Jobs};
 
 /// What was seen of a job and is no longer so, is looked at again so often.
 const TRIES: usize = 16;
-/// Runs of a job that are looked at for one that goes on, in one step and at most.
-const RUNS_AT_ONCE: u32 = 100;
-const RUNS_LOOKED_AT: u32 = 10_000;
+/// So many runs of a job are ended or put back at once, the oldest first.
+const GOING_ON_MAX: u32 = 10_000;
 /// The body of an attempt that goes back into the queue has so long to end before another begins.
 const LET_GO: Span = Span::from_secs(5);
-
-/// What became of one of many jobs.
-pub type EachJob = Vec<Result<AdminJob, CommandError>>;
 
 impl Jobs {
     /// Sets where the latest run of a job is.
@@ -38,131 +33,127 @@ impl Jobs {
         id: JobId,
         wanted: AdminStatus,
     ) -> Result<AdminJob, CommandError> {
-        let mut was_settled = false;
-        for _ in 0..TRIES {
-            let (job, now) = self.get_with_now(scope, id).await?;
-            let status = AdminStatus::of(&job, now);
-            let goes_on = job.live > 0 || is_due(&job, now);
-            // What came up meanwhile was not meant.
-            let is_done = was_settled && job.live == 0;
-            if is_done || status == Some(wanted) {
-                return self.look_into(scope, job, now).await;
-            }
-            match wanted {
-                AdminStatus::Success | AdminStatus::Failed if goes_on => {
-                    if job.live == 0 {
-                        self.fire_due(&job, now).await?;
-                    } else {
-                        was_settled |= self.settle(scope, &job, wanted, now).await?;
-                    }
-                }
-                AdminStatus::Queued if status == Some(AdminStatus::Crawling) => {
-                    if self.settle(scope, &job, wanted, now).await? {
-                        return self.admin_job(scope, id).await;
-                    }
-                }
-                AdminStatus::Queued => match self.run_again(scope, &job).await {
-                    // It began by itself: look again.
-                    Err(CommandError::Conflict(Conflict::Busy)) => {}
-                    // Wherever it is by now: a worker may be quick, and once was meant.
-                    begun => {
-                        begun?;
-                        return self.admin_job(scope, id).await;
-                    }
-                },
-                AdminStatus::Crawling | AdminStatus::Success | AdminStatus::Failed => {
-                    let is = status.map_or("none", AdminStatus::as_str);
-                    let conflict = Conflict::NotSo { is, wanted: wanted.as_str() };
-                    return Err(CommandError::Conflict(conflict));
+        match wanted {
+            AdminStatus::Success | AdminStatus::Failed => self.say_end(scope, id, wanted).await,
+            AdminStatus::Queued => self.queue(scope, id).await,
+            AdminStatus::Crawling => {
+                let (job, now) = self.get_with_now(scope, id).await?;
+                match AdminStatus::of(&job, now) {
+                    Some(AdminStatus::Crawling) => self.look_into(scope, job, now).await,
+                    status => Err(not_so(status, wanted)),
                 }
             }
         }
-        let generation = self.get(scope, id).await?.generation;
-        Err(CommandError::Stale { generation })
     }
 
     /// Tries the latest run of a job again, which did not end well, from its first attempt on.
     pub async fn admin_retry(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
-        if AdminStatus::of(&job, now) == Some(AdminStatus::Failed) {
-            self.run_again(scope, &job).await?;
-        } else {
+        let begun = match AdminStatus::of(&job, now) {
+            Some(AdminStatus::Failed) => self.run_again(scope, &job).await,
+            _ => Err(CommandError::Conflict(Conflict::Busy)),
+        };
+        match begun {
             // Who says why not, says what would be allowed.
-            self.ask_one(scope, id, Ask::Retry, None).await?;
+            Err(CommandError::Conflict(Conflict::Busy)) => {
+                self.ask_one(scope, id, Ask::Retry, None).await?;
+            }
+            begun => begun?,
         }
         self.admin_job(scope, id).await
     }
 
-    /// Sets where the latest runs of many jobs are, each on its own, in their order.
-    pub async fn set_status_of_many(
+    /// Ends the runs that go on when it is asked for, each of them, wherever it goes meanwhile. What
+    /// comes up after that was not meant.
+    async fn say_end(
         &self,
         scope: &Scope,
-        asked: &[JobRef],
+        id: JobId,
         wanted: AdminStatus,
-    ) -> Result<EachJob, CommandError> {
-        let ids = self.ids_of(scope, asked).await?;
-        let set = |id: Option<JobId>| async move {
-            match id {
-                Some(id) => self.set_status(scope, id, wanted).await,
-                None => Err(CommandError::NotFound),
+    ) -> Result<AdminJob, CommandError> {
+        let mut meant: BTreeSet<RunId> = BTreeSet::new();
+        let mut was_settled = false;
+        for _ in 0..TRIES {
+            let (job, now) = self.get_with_now(scope, id).await?;
+            if meant.is_empty() {
+                if AdminStatus::of(&job, now) == Some(wanted) {
+                    return self.look_into(scope, job, now).await;
+                }
+                if job.live == 0 {
+                    if !is_due(&job, now) {
+                        return Err(not_so(AdminStatus::of_end(&job), wanted));
+                    }
+                    self.fire_due(&job, now).await?;
+                    continue;
+                }
             }
-        };
-        let mut known = HashSet::new();
-        let is_first: Vec<bool> =
-            ids.iter().map(|id| id.is_none_or(|id| known.insert(id))).collect();
-        let first = ids.iter().zip(&is_first).filter(|(_, is_first)| **is_first);
-        let first: Vec<_> = first.map(|(id, _)| set(*id)).collect();
-        let first: EachJob = stream::iter(first).buffered(SIDE_BY_SIDE).collect().await;
-        let mut first = first.into_iter();
-        let mut each = Vec::with_capacity(ids.len());
-        for (id, is_first) in ids.into_iter().zip(is_first) {
-            // Who is named again is told what it is by then.
-            each.push(match is_first.then(|| first.next()).flatten() {
-                Some(answer) => answer,
-                None => set(id).await,
-            });
+            let mut left = match job.live {
+                0 => Vec::new(),
+                _ => self.store.going_on(scope, id, GOING_ON_MAX).await?,
+            };
+            if meant.is_empty() {
+                meant = left.iter().map(|one| one.key.run_id()).collect();
+            }
+            left.retain(|one| meant.contains(&one.key.run_id()));
+            if !left.is_empty() {
+                was_settled |= self.settle(scope, &job, &left, wanted, now).await?;
+            } else if was_settled || !meant.is_empty() && AdminStatus::of_end(&job) == Some(wanted)
+            {
+                return self.look_into(scope, job, now).await;
+            } else if !meant.is_empty() {
+                // All of them were quicker, and ended otherwise.
+                return Err(not_so(AdminStatus::of_end(&job), wanted));
+            }
         }
-        Ok(each)
+        Err(self.changed_too_often(scope, id).await?)
     }
 
-    /// Tries the latest runs of many jobs again, each on its own, in their order.
-    pub async fn admin_retry_many(
+    /// Puts back what runs, or begins a run if nothing goes on.
+    async fn queue(&self, scope: &Scope, id: JobId) -> Result<AdminJob, CommandError> {
+        let mut keeps_itself_out = false;
+        for _ in 0..TRIES {
+            let (job, now) = self.get_with_now(scope, id).await?;
+            match AdminStatus::of(&job, now) {
+                Some(AdminStatus::Queued) => return self.look_into(scope, job, now).await,
+                Some(AdminStatus::Crawling) => {
+                    let all = self.store.going_on(scope, id, GOING_ON_MAX).await?;
+                    if self.settle(scope, &job, &all, AdminStatus::Queued, now).await? {
+                        return self.admin_job(scope, id).await;
+                    }
+                }
+                Some(AdminStatus::Success | AdminStatus::Failed) | None => {
+                    match self.run_again(scope, &job).await {
+                        // Somebody was quicker, or it began by itself: look again.
+                        Err(CommandError::Conflict(Conflict::Busy)) => {}
+                        // Whatever of it has the key may be what was wanted: look once more.
+                        Err(CommandError::Duplicate { id: holder })
+                            if holder == id && !keeps_itself_out =>
+                        {
+                            keeps_itself_out = true;
+                        }
+                        // Wherever it is by now: a worker may be quick, and once was meant.
+                        begun => {
+                            begun?;
+                            return self.admin_job(scope, id).await;
+                        }
+                    }
+                }
+            }
+        }
+        Err(self.changed_too_often(scope, id).await?)
+    }
+
+    async fn changed_too_often(
         &self,
         scope: &Scope,
-        asked: &[JobRef],
-    ) -> Result<EachJob, CommandError> {
-        let ids = self.ids_of(scope, asked).await?;
-        let mut answers: HashMap<JobId, Obeyed> = HashMap::new();
-        let known: Vec<JobId> = ids.iter().flatten().copied().collect();
-        for some in known.chunks(ORDERS_MAX) {
-            let new: Vec<JobId> =
-                some.iter().filter(|id| !answers.contains_key(id)).copied().collect();
-            let obeyed = self.ask(scope, &new, Ask::Retry, None).await?;
-            answers.extend(new.into_iter().zip(obeyed));
-        }
-        let now = self.store.now().await?;
-        let mut each = Vec::with_capacity(ids.len());
-        for id in ids {
-            let answer = id.and_then(|id| Some((id, answers.get(&id)?)));
-            each.push(match answer {
-                None | Some((_, Obeyed::NotFound)) => Err(CommandError::NotFound),
-                Some((_, Obeyed::Done(done))) => match &done.job {
-                    Some(job) => Ok(self.glance_at(job.clone(), now)),
-                    None => Err(CommandError::NotFound),
-                },
-                Some((_, Obeyed::Stale(job))) => {
-                    Err(CommandError::Stale { generation: job.generation })
-                }
-                Some((_, Obeyed::NameTaken(id))) => Err(CommandError::NameTaken { id: *id }),
-                Some((_, Obeyed::Duplicate(id))) => Err(CommandError::Duplicate { id: *id }),
-                // Some that did not fail to a job did to the admin API.
-                Some((id, Obeyed::NotAllowed(_))) => self.admin_retry(scope, id).await,
-            });
-        }
-        Ok(each)
+        id: JobId,
+    ) -> Result<CommandError, CommandError> {
+        let generation = self.get(scope, id).await?.generation;
+        Ok(CommandError::Stale { generation })
     }
 
-    /// Begins a run of a job of which nothing goes on.
+    /// Begins a run of a job of which nothing goes on. It is [busy](Conflict::Busy) if something does
+    /// by then.
     async fn run_again(&self, scope: &Scope, job: &Job) -> Result<(), CommandError> {
         let has_failed = job.last_outcome.is_some_and(Outcome::is_failure);
         if has_failed && job.standing == Standing::Active {
@@ -173,7 +164,7 @@ impl Jobs {
                 Err(error) => return Err(error),
             }
         }
-        self.trigger(scope, job.id, None).await.map(|_| ())
+        self.trigger_idle(scope, job.id).await.map(|_| ())
     }
 
     /// Has a due job's time begin as its scheduler would, so that there is a run to speak of.
@@ -181,7 +172,10 @@ impl Jobs {
         let Some(due) = self.store.load_jobs(&[job.no]).await?.pop() else { return Ok(()) };
         let (_, members) = self.store.members().await?;
         let live = members.into_iter().find(|member| member.state == NodeState::Live);
-        let (Some(next_at), Some(node)) = (due.next_at, live) else { return Ok(()) };
+        let Some(next_at) = due.next_at else { return Ok(()) };
+        let Some(node) = live else {
+            return Err(CommandError::Conflict(Conflict::NobodyFires));
+        };
         let definition = &job.definition;
         let average = definition.average(job.history.average_good_duration);
         let time = DueTime { due: next_at, now, waited: false, average, fired: due.fired };
@@ -207,21 +201,30 @@ impl Jobs {
         Ok(())
     }
 
-    /// Settles all that goes on of a job. Says whether it was anything.
+    /// Settles what was seen to go on of a job. Says whether it was still so of any; if it was of none
+    /// because it may not be, says why.
     async fn settle(
         &self,
         scope: &Scope,
         job: &Job,
+        all: &[GoingOn],
         wanted: AdminStatus,
         now: Timestamp,
     ) -> Result<bool, CommandError> {
-        let mut was_settled = false;
-        for (key, seen) in self.going_on(scope, job).await? {
-            let Some(verdict) = self.verdict(job, key, seen, wanted, now) else { continue };
-            let settle = Settle { key, seen, at: now, verdict };
-            if self.store.settle(scope, settle.clone()).await? {
-                was_settled = true;
-                self.tell_settled(scope, &settle, key);
+        let (mut was_settled, mut refusal) = (false, None);
+        for one in all {
+            let Some(verdict) = self.verdict(job, one, wanted, now) else { continue };
+            let settle = Settle { key: one.key, seen: one.seen, at: now, verdict };
+            match self.store.settle(scope, settle.clone()).await? {
+                SettleResult::Done => {
+                    was_settled = true;
+                    self.tell_settled(scope, &settle, one.key);
+                }
+                SettleResult::Elsewhere => {}
+                SettleResult::Stopped => {
+                    refusal = Some(CommandError::Conflict(Conflict::GoesNoFurther));
+                }
+                SettleResult::Duplicate(id) => refusal = Some(CommandError::Duplicate { id }),
             }
         }
         if was_settled {
@@ -230,25 +233,28 @@ impl Jobs {
                 self.announce(Signal::Ready).await;
             }
         }
-        Ok(was_settled)
+        match refusal {
+            Some(refusal) if !was_settled => Err(refusal),
+            _ => Ok(was_settled),
+        }
     }
 
     fn verdict(
         &self,
         job: &Job,
-        key: RunKey,
-        seen: Seen,
+        one: &GoingOn,
         wanted: AdminStatus,
         now: Timestamp,
     ) -> Option<Verdict> {
-        let definition = &job.definition;
-        let (outcome, error) = match (wanted, seen) {
+        let (definition, key) = (&job.definition, one.key);
+        let (outcome, error) = match (wanted, one.seen) {
             (AdminStatus::Success, _) => (Outcome::Completed, None),
             (AdminStatus::Failed, _) => {
                 (Outcome::Failed, Some("somebody set it to failed".to_owned()))
             }
             (AdminStatus::Queued, Seen::Running { .. }) => {
-                let waited = Waited { since: key.scheduled_at, priority: None, aging: &self.aging };
+                let (since, priority) = (key.scheduled_at, one.priority);
+                let waited = Waited { since, priority, aging: &self.aging };
                 let deadline = must_start_by(job, key.scheduled_at);
                 let from = now.saturating_add(LET_GO);
                 let average = definition.average(job.history.average_good_duration);
@@ -269,34 +275,6 @@ impl Jobs {
         Some(Verdict::Ended { outcome, error, then: after_end(definition, ended, 0.0) })
     }
 
-    /// What waits and runs of a job.
-    async fn going_on(
-        &self,
-        scope: &Scope,
-        job: &Job,
-    ) -> Result<Vec<(RunKey, Seen)>, CommandError> {
-        let waiting = self.store.waiting_of(scope, job.id, self.aging, Now::Database).await?;
-        let mut found: Vec<(RunKey, Seen)> =
-            waiting.into_iter().map(|waiting| (waiting.key, Seen::Waiting)).collect();
-        let filter = RunFilter { job: Some(job.id) };
-        let (mut after, mut looked_at) = (None, 0);
-        while found.len() < job.live as usize && looked_at < RUNS_LOOKED_AT {
-            let page = PageRequest { limit: RUNS_AT_ONCE, offset: 0, after };
-            let page = self.store.list_runs(scope, filter, page).await?;
-            looked_at += RUNS_AT_ONCE;
-            let running = page.items.iter().filter(|run| run.status == RunStatus::Running);
-            found.extend(running.filter_map(|run| {
-                let started_at = run.started_at?;
-                Some((run.key, Seen::Running { fence: run.fence, started_at }))
-            }));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
     /// Counts an end, and tells it to those who listen, as whoever ran it would have.
     fn tell_settled(&self, scope: &Scope, settle: &Settle, key: RunKey) {
         let Some(end) = settle.finish(scope.tenant, key, evenkeel_core::lease::Fence::NONE) else {
@@ -315,4 +293,10 @@ fn must_start_by(job: &Job, time: Timestamp) -> Timestamp {
     let before = time.saturating_sub(Span::from_micros(1));
     let over_by = job.definition.must_be_over_by(time, before);
     over_by.saturating_sub(job.definition.average(None))
+}
+
+/// The latest run of a job cannot be said to be there.
+fn not_so(is: Option<AdminStatus>, wanted: AdminStatus) -> CommandError {
+    let is = is.map_or("none", AdminStatus::as_str);
+    CommandError::Conflict(Conflict::NotSo { is, wanted: wanted.as_str() })
 }

@@ -123,9 +123,32 @@ impl Jobs {
         id: JobId,
         priority: Option<Priority>,
     ) -> Result<Asked, CommandError> {
+        self.request_run(scope, id, priority, false).await
+    }
+
+    /// Asks for a run now of a job of which nothing waits or runs; else it is
+    /// [busy](Conflict::Busy), whatever its overlap policy allows.
+    pub(crate) async fn trigger_idle(
+        &self,
+        scope: &Scope,
+        id: JobId,
+    ) -> Result<Accepted, CommandError> {
+        match self.request_run(scope, id, None, true).await? {
+            Asked::New(accepted) => Ok(accepted),
+            Asked::There { job, .. } => Err(CommandError::Duplicate { id: job }),
+        }
+    }
+
+    async fn request_run(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        priority: Option<Priority>,
+        idle_only: bool,
+    ) -> Result<Asked, CommandError> {
         // Only the low bits count; they tell triggers of one microsecond apart.
-        let n = self.chance.bits() as u32;
-        match self.store.trigger(scope, id, Trigger { n, priority }, Now::Database).await? {
+        let ask = Trigger { n: self.chance.bits() as u32, priority, idle_only };
+        match self.store.trigger(scope, id, ask, Now::Database).await? {
             Triggered::Accepted(key) => {
                 self.announce(Signal::Jobs).await;
                 self.tell_requested(scope, id, key).await;

@@ -37,6 +37,13 @@ impl Worker {
         }
     }
 
+    /// Bodies that run, and the right under which they do.
+    pub fn running(&self) -> Vec<(RunKey, Fence)> {
+        let all = lock(&self.open);
+        let running = all.iter().filter(|(_, open)| open.stage == Stage::Running);
+        running.map(|(key, open)| (*key, open.fence)).collect()
+    }
+
     /// Does this node run the attempt, or is about to store its end?
     pub fn has(&self, key: RunKey) -> bool {
         lock(&self.open).get(&key).is_some_and(|open| open.stage != Stage::Abandoned)

@@ -1,25 +1,25 @@
 //! Runs bodies: starts them, watches over them, and passes on how they ended.
 
 mod backlog;
+mod early;
 mod limits;
 mod look;
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_core::RunKey;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
+use evenkeel_core::{RunKey, TenantNo};
 use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
 use evenkeel_store::{Finish, Letter, Word};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
-use tracing::{error, warn};
+use tracing::error;
 
 use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
@@ -28,10 +28,10 @@ use crate::slots::Slots;
 use crate::tallier::Tallies;
 use crate::unparker::Places;
 
+use self::early::Early;
+
 /// Ended bodies that the store may not know of before no more are started.
 const UNSTORED_MAX: usize = 8192;
-/// Cancellations that may wait for their body to start.
-const EARLY_CANCELS_MAX: usize = 1024;
 
 /// All bodies of one incarnation of a node.
 pub struct Worker {
@@ -49,7 +49,7 @@ pub struct Worker {
     arrivals: Notify,
     open: Mutex<FxHashMap<RunKey, Open>>,
     interrupted: Mutex<Vec<Interrupted>>,
-    early_cancels: Mutex<BTreeMap<RunKey, CancelReason>>,
+    early: Mutex<Early>,
     registry: Arc<Registry>,
     lease: Lease,
     clock: Arc<dyn Clock>,
@@ -84,7 +84,7 @@ impl Worker {
             arrivals: Notify::new(),
             open: Mutex::default(),
             interrupted: Mutex::default(),
-            early_cancels: Mutex::default(),
+            early: Mutex::default(),
             registry,
             lease,
             clock,
@@ -128,8 +128,17 @@ impl Worker {
             self.doubt.store(true, Ordering::Release);
             return self.slots.give(1);
         }
-        if let Some(reason) = lock(&self.early_cancels).remove(&key) {
-            open.cancel.cancel(reason);
+        {
+            let mut early = lock(&self.early);
+            let cancel = early.take_cancel(key);
+            if early.take_settled(key, fence) {
+                // The letter was quicker than the answer to the claim: nobody waits for a body.
+                self.let_go(attempt.tenant, key);
+                return self.slots.give(1);
+            }
+            if let Some(reason) = cancel {
+                open.cancel.cancel(reason);
+            }
         }
         let invocation = Invocation {
             key,
@@ -167,8 +176,7 @@ impl Worker {
                 self.doubt.store(true, Ordering::Release);
             }
             Some(CancelReason::Settled) => {
-                self.tallies.settled(open.tenant(), key);
-                self.places.vacate([key]);
+                self.let_go(open.tenant(), key);
                 all.remove(&key);
             }
             Some(CancelReason::ShuttingDown) if was_ended => {
@@ -184,6 +192,12 @@ impl Worker {
                 let _ = self.ended.send(finish);
             }
         }
+    }
+
+    /// An attempt has no body here, and somebody else has said how it goes on.
+    fn let_go(&self, tenant: TenantNo, key: RunKey) {
+        self.tallies.settled(tenant, key);
+        self.places.vacate([key]);
     }
 
     /// An attempt that this node has cannot start, ever: it has failed. It needs no place.
@@ -213,30 +227,38 @@ impl Worker {
         self.places.vacate(gone);
     }
 
-    /// Passes a word from afar on to a body, if it still runs under that fence.
+    /// Passes a word from afar on to a body, if it still runs under that fence. That an attempt is
+    /// settled is kept for one that has not started yet: nobody says it twice.
     pub fn deliver(&self, letter: Letter) {
+        let Letter { key, fence, word } = letter;
         let all = lock(&self.open);
-        let Some(open) = all.get(&letter.key).filter(|open| open.fence == letter.fence) else {
-            return;
-        };
-        match letter.word {
-            Word::Heartbeat => open.wire.sign_of_life(),
-            Word::Settled => open.cancel.cancel(CancelReason::Settled),
+        let known = all.get(&key);
+        match (word, known.filter(|open| open.fence == fence)) {
+            (Word::Heartbeat, Some(open)) => open.wire.sign_of_life(),
+            (Word::Settled, Some(open)) => open.cancel.cancel(CancelReason::Settled),
+            (Word::Settled, None) if known.is_none_or(|open| open.fence < fence) => {
+                lock(&self.early).settle(key, fence);
+            }
+            (Word::Heartbeat | Word::Settled, None) => {}
         }
+    }
+
+    /// Lets bodies go that run under a right that this node no longer has. Says how many.
+    pub fn let_go_of(&self, lost: impl Iterator<Item = (RunKey, Fence)>) -> usize {
+        let all = lock(&self.open);
+        let runs = |(key, fence)| {
+            let open = all.get(&key)?;
+            (open.fence == fence && open.stage == Stage::Running).then_some(open)
+        };
+        let bodies = lost.filter_map(runs).filter(|open| open.cancel.reason().is_none());
+        bodies.map(|open| open.cancel.cancel(CancelReason::Settled)).count()
     }
 
     /// Asks a body to end; if it has not started yet, as soon as it does.
     pub fn cancel(&self, key: RunKey, reason: CancelReason) {
         match lock(&self.open).get(&key) {
             Some(open) => open.cancel.cancel(reason),
-            None => {
-                let mut early = lock(&self.early_cancels);
-                if early.len() >= EARLY_CANCELS_MAX {
-                    warn!("forgetting the oldest of too many early cancellations");
-                    early.pop_first();
-                }
-                early.insert(key, reason);
-            }
+            None => lock(&self.early).cancel(key, reason),
         }
     }
 
@@ -261,3 +283,6 @@ impl Worker {
         std::mem::take(&mut lock(&self.interrupted))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ mod limits;
 mod policies;
 mod promises;
 mod waiting;
+mod words;
 mod world;
 mod year;
 
@@ -105,6 +106,26 @@ fn what_people_do_meanwhile_holds_and_loses_and_doubles_nothing() {
         fault_every: 10,
         ..Scenario::dense(seed, Faults::NONE)
     });
+}
+
+#[test]
+fn what_people_say_about_runs_holds_and_bodies_are_let_go() {
+    for (seeds, faults) in [(600..602, Faults::NONE), (602..608, Faults::ALL)] {
+        simulate(seeds, |seed| Scenario {
+            words: true,
+            commands: seed % 2 == 1,
+            fault_every: 10,
+            ..Scenario::dense(seed, faults)
+        });
+    }
+    let (crashes, store) = (true, true);
+    let faults = Faults { crashes, store, ..Faults::NONE };
+    let outcome = simulate(608..616, |seed| Scenario {
+        words: true,
+        fault_every: 10,
+        ..Scenario::dense(seed, faults)
+    });
+    assert!(outcome.faults > 100, "{outcome:?}");
 }
 
 #[test]

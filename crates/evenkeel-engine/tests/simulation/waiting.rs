@@ -45,7 +45,7 @@ fn every(secs: u64) -> Schedule {
 async fn trigger(calm: &Calm, no: JobNo, priority: Option<u8>) {
     let title = calm.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
     let priority = priority.and_then(|number| Priority::try_from(number).ok());
-    let ask = Trigger { n: 0, priority };
+    let ask = Trigger { n: 0, priority, idle_only: false };
     let asked = calm.model.trigger(&calm.scope().await, title.id, ask, Now::Database).await;
     assert!(matches!(asked, Ok(Triggered::Accepted(_))), "{asked:?}");
 }

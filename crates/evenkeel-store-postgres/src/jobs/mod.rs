@@ -21,7 +21,7 @@ use evenkeel_store::{
 use uuid::Uuid;
 
 pub(crate) use order::read_clock;
-pub(crate) use read::get_jobs;
+pub(crate) use read::{get_job, get_jobs};
 pub(crate) use trigger::free_keys;
 
 use crate::PostgresStore;

@@ -9,7 +9,7 @@ use crate::columns::{count, get, history, maybe_time, time};
 use crate::error::Tried;
 use crate::pool::Connection;
 
-pub(super) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> Tried<Option<Job>> {
+pub(crate) async fn get_job(connection: &Connection, id: Uuid, tenant: i32) -> Tried<Option<Job>> {
     Ok(get_jobs(connection, &[id], tenant).await?.pop())
 }
 

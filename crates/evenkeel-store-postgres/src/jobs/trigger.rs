@@ -21,6 +21,7 @@ struct Args {
     id: Uuid,
     n: u32,
     priority: Option<i16>,
+    idle_only: bool,
     now: Option<i64>,
 }
 
@@ -32,7 +33,8 @@ pub(super) async fn trigger(
     now: Now,
 ) -> Result<Triggered, StoreError> {
     let (tenant, id, now) = (scope.tenant.0, id.0, micros(now.literal()));
-    let args = Args { tenant, id, n: ask.n, priority: priority(ask.priority), now };
+    let Trigger { n, idle_only, .. } = ask;
+    let args = Args { tenant, id, n, priority: priority(ask.priority), idle_only, now };
     store
         .api
         .run(args, |connection, args| async move {
@@ -76,6 +78,9 @@ async fn run(connection: &Connection, args: &Args) -> Tried<Triggered> {
     };
     if let Err(refusal) = job.facts().obey(Command::Trigger) {
         return Ok(Triggered::NotAllowed(refusal));
+    }
+    if args.idle_only && job.live > 0 {
+        return Ok(Triggered::Busy);
     }
     let is_busy = !job.definition.overlap.may_start(job.live);
     if let Some(wanted) = Wanted::by_run(&job, Wish::Run, Timestamp::from_micros(now))

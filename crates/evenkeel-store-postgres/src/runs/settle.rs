@@ -1,48 +1,85 @@
 //! Ends a run as somebody says, or puts it back into the queue, under a higher fence.
 
 use async_trait::async_trait;
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{RunKey, TenantNo};
+use evenkeel_core::{JobId, RunKey, TenantNo};
 use evenkeel_store::{
-    FinishResult, Scope, Seen, Settle, SettleStore, Signal, Store as _, StoreError, Word,
+    FinishResult, GoingOn, Requeue, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
+    Store as _, StoreError, Wanted, Word,
 };
+use tokio_postgres::Row;
+use uuid::Uuid;
 
 use super::finish::finish_one;
 use super::requeue;
 use crate::PostgresStore;
-use crate::columns::{attempt, fence as fence_column, get, sequence};
+use crate::columns::{
+    attempt, fence as fence_column, get, key, maybe_priority, maybe_time, sequence,
+};
+use crate::dedup::Keys;
 use crate::error::{Failure, Tried};
+use crate::jobs::get_job;
 use crate::pool::Connection;
 use crate::withdraw::Withdrawn;
 
 #[async_trait]
 impl SettleStore for PostgresStore {
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<bool, StoreError> {
-        let done = self
+    async fn going_on(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<GoingOn>, StoreError> {
+        self.api
+            .run((job.0, scope.tenant.0, i64::from(limit)), |connection, args| async move {
+                let (job, tenant, limit) = &*args;
+                let sql = include_str!("../../queries/going_on.sql");
+                let rows = connection.rows(sql, &[job, tenant, limit]).await?;
+                rows.iter().map(read_going_on).collect()
+            })
+            .await
+    }
+
+    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError> {
+        let became = self
             .api
             .run((scope.tenant, settle), |connection, args| async move {
                 let (tenant, settle) = &*args;
                 connection.transaction(run(&connection, *tenant, settle)).await
             })
             .await?;
-        if done && let Err(error) = self.announce(Signal::Letters).await {
+        if became == SettleResult::Done
+            && let Err(error) = self.announce(Signal::Letters).await
+        {
             // The letter is there, and will be found by looking.
             tracing::debug!(%error, "a wake-up was not sent");
         }
-        Ok(done)
+        Ok(became)
     }
 }
 
-async fn run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Tried<bool> {
-    let done = match settle.seen {
+fn read_going_on(row: &Row) -> Tried<GoingOn> {
+    let fence: Option<i32> = get(row, 5)?;
+    let seen = match (fence, maybe_time(row, 6)?) {
+        (Some(fence), Some(started_at)) => {
+            Seen::Running { fence: Fence(fence.cast_unsigned()), started_at }
+        }
+        _ => Seen::Waiting,
+    };
+    Ok(GoingOn { key: key(row, 0)?, seen, priority: maybe_priority(row, 4)? })
+}
+
+async fn run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Tried<SettleResult> {
+    let became = match settle.seen {
         Seen::Waiting => settle_waiting(connection, tenant, settle).await?,
         Seen::Running { fence, .. } => settle_running(connection, tenant, settle, fence).await?,
     };
-    if done {
+    if became == SettleResult::Done {
         let sql = include_str!("../../queries/settle_changed.sql");
         connection.change(sql, &[&settle.key.job_no.0]).await?;
     }
-    Ok(done)
+    Ok(became)
 }
 
 /// A key as columns: when, of which job, which chain, which attempt.
@@ -55,7 +92,7 @@ async fn settle_running(
     tenant: TenantNo,
     settle: &Settle,
     fence: Fence,
-) -> Tried<bool> {
+) -> Tried<SettleResult> {
     let (at, job, chain, nth) = columns(settle.key);
     let under = fence_column(fence);
     let back = settle.requeue(tenant);
@@ -65,12 +102,15 @@ async fn settle_running(
         include_str!("../../queries/settle_running.sql")
     };
     let row = connection.maybe_row(sql, &[&at, &job, &chain, &nth, &tenant.0, &under]).await?;
-    let Some(row) = row else { return Ok(false) };
+    let Some(row) = row else { return Ok(SettleResult::Elsewhere) };
     let node: i32 = get(&row, 0)?;
     if let Some(back) = back {
-        let now = Some(settle.at.as_micros());
-        if requeue::run(connection, node, &[back], now).await? != [true] {
-            return Ok(false);
+        if get(&row, 1)? {
+            return Ok(SettleResult::Stopped);
+        }
+        let became = go_back(connection, node, settle, back).await?;
+        if became != SettleResult::Done {
+            return Ok(became);
         }
     } else if let Some(end) = settle.finish(tenant, settle.key, fence.next()) {
         match finish_one(connection, node, end).await? {
@@ -82,15 +122,55 @@ async fn settle_running(
     let word = Word::Settled as i16;
     let sql = include_str!("../../queries/send_letter.sql");
     connection.change(sql, &[&node, &at, &job, &chain, &nth, &under, &word]).await?;
-    Ok(true)
+    Ok(SettleResult::Done)
 }
 
-async fn settle_waiting(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Tried<bool> {
+/// Puts an attempt whose row is locked back into the queue, if it may go there.
+async fn go_back(
+    connection: &Connection,
+    node: i32,
+    settle: &Settle,
+    back: Requeue,
+) -> Tried<SettleResult> {
+    let (no, tenant) = (settle.key.job_no.0, back.tenant.0);
+    let lock = include_str!("../../queries/order_lock_states.sql");
+    connection.rows(lock, &[&[no].as_slice()]).await?;
+    let row = connection.row(include_str!("../../queries/settle_job.sql"), &[&no]).await?;
+    let job = get_job(connection, get::<Uuid>(&row, 0)?, tenant).await?;
+    let goes_on = |stopped_at| settle.key.scheduled_at > stopped_at;
+    let Some(job) = job.filter(|job| job.stopped_at.is_none_or(goes_on)) else {
+        return Ok(SettleResult::Stopped);
+    };
+    if let Some(wanted) = Wanted::by_run(&job, Wish::GoBack, settle.at) {
+        let now = Some(settle.at.as_micros());
+        let key = [(wanted.key, wanted.job)].into_iter();
+        let mut keys = Keys::lock(connection, tenant, key, now).await?;
+        if let Some(held) = keys.kept_out_by(&wanted, settle.at) {
+            return Ok(SettleResult::Duplicate(held.job));
+        }
+        keys.take(&wanted);
+        keys.write(connection).await?;
+    }
+    let now = Some(settle.at.as_micros());
+    match requeue::run(connection, node, &[back], now).await?[..] {
+        [true] => Ok(SettleResult::Done),
+        // Its row is locked: nobody can have been quicker.
+        _ => Err(Failure::Again),
+    }
+}
+
+async fn settle_waiting(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &Settle,
+) -> Tried<SettleResult> {
     // Nothing is taken that has no end: what waits is in the queue already.
     if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
-        return Ok(false);
+        return Ok(SettleResult::Elsewhere);
     }
-    let Some(mut taken) = take(connection, tenant, settle.key).await? else { return Ok(false) };
+    let Some(mut taken) = take(connection, tenant, settle.key).await? else {
+        return Ok(SettleResult::Elsewhere);
+    };
     let (at, job, chain, nth) = columns(taken.key);
     if taken.is_unfired_trigger() {
         let sql = include_str!("../../queries/settle_link.sql");
@@ -123,7 +203,7 @@ async fn settle_waiting(connection: &Connection, tenant: TenantNo, settle: &Sett
     }
     let sql = include_str!("../../queries/settle_nobody.sql");
     connection.change(sql, &[&at, &job, &chain, &nth]).await?;
-    Ok(true)
+    Ok(SettleResult::Done)
 }
 
 /// Takes what waits of a run away.

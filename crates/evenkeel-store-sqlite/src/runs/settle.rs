@@ -1,48 +1,96 @@
 //! Ends a run as somebody says, or puts it back into the queue, under a higher fence.
 
 use async_trait::async_trait;
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{Attempt, NodeNo, RunKey, TenantNo};
+use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
-    Finish, FinishResult, Letter, Now, RunLink, SETTLED_ALPHA, Scope, Seen, Settle, SettleStore,
-    Signal, StoreError, Word,
+    Finish, FinishResult, GoingOn, Letter, Now, Requeue, RunLink, SETTLED_ALPHA, Scope, Seen,
+    Settle, SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::finish::finish;
+use super::cancel::is_asked_to_end;
+use super::finish::{finish, is_stopped};
 use super::requeue::requeue;
-use crate::SqliteStore;
+use crate::ends::find_running;
 use crate::error::Answer;
 use crate::fire::link_in;
 use crate::jobs::mark_changed;
 use crate::notes::send_letter;
 use crate::queue::Urgency::Command;
-use crate::rows::{key_params, link, link_columns};
+use crate::rows::{job_id, key_from, key_params, link, link_columns, priority_from};
+use crate::{SqliteStore, dedup, jobs};
 
 #[async_trait]
 impl SettleStore for SqliteStore {
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<bool, StoreError> {
+    async fn going_on(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<GoingOn>, StoreError> {
         let tenant = scope.tenant;
-        let done = self
+        self.readers.read(move |db| going_on(db, tenant, job, limit)).await
+    }
+
+    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError> {
+        let tenant = scope.tenant;
+        let became = self
             .writer
             .write(Command, 4, move |session| settle_run(session.connection(), tenant, &settle))
             .await?;
-        if done {
+        if became == SettleResult::Done {
             self.signals.send(Signal::Letters);
         }
-        Ok(done)
+        Ok(became)
     }
 }
 
-fn settle_run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Answer<bool> {
-    let done = match settle.seen {
+fn going_on(
+    connection: &Connection,
+    tenant: TenantNo,
+    job: JobId,
+    limit: u32,
+) -> Answer<Vec<GoingOn>> {
+    let found: Option<i64> = connection
+        .prepare_cached(include_str!("../../queries/waiting_of_job.sql"))?
+        .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
+        .optional()?;
+    let Some(no) = found.map(JobNo) else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    let sql = include_str!("../../queries/going_on_waiting.sql");
+    let mut waiting = connection.prepare_cached(sql)?;
+    let mut rows = waiting.query(params![no.0, limit])?;
+    while let Some(row) = rows.next()? {
+        let (key, priority) = (key_from(row)?, priority_from(row)?);
+        all.push(GoingOn { key, seen: Seen::Waiting, priority });
+    }
+    let sql = include_str!("../../queries/going_on_running.sql");
+    let mut running = connection.prepare_cached(sql)?;
+    for (_, key) in find_running(connection, no, u32::MAX)? {
+        let mut rows = running.query(key_params(key))?;
+        if let Some(row) = rows.next()? {
+            let fence = Fence(row.get("fence")?);
+            let started_at = Timestamp::from_micros(row.get("started_at")?);
+            let seen = Seen::Running { fence, started_at };
+            all.push(GoingOn { key, seen, priority: priority_from(row)? });
+        }
+    }
+    all.sort_unstable_by_key(|one| one.key);
+    all.truncate(limit as usize);
+    Ok(all)
+}
+
+fn settle_run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Answer<SettleResult> {
+    let became = match settle.seen {
         Seen::Waiting => settle_waiting(connection, tenant, settle)?,
         Seen::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
     };
-    if done {
+    if became == SettleResult::Done {
         mark_changed(connection, settle.key.job_no)?;
     }
-    Ok(done)
+    Ok(became)
 }
 
 fn settle_running(
@@ -50,7 +98,7 @@ fn settle_running(
     tenant: TenantNo,
     settle: &Settle,
     fence: Fence,
-) -> Answer<bool> {
+) -> Answer<SettleResult> {
     let key = settle.key;
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let which = params![scheduled_at, job_no, sequence, attempt, tenant.0, fence.0];
@@ -58,21 +106,45 @@ fn settle_running(
         let mut statement = connection.prepare_cached(sql)?;
         Ok(statement.query_row(which, |row| row.get(0)).optional()?.map(NodeNo))
     };
-    let (node, done) = if let Some(back) = settle.requeue(tenant) {
+    let (node, became) = if let Some(back) = settle.requeue(tenant) {
         let node = node_by(include_str!("../../queries/settle_node.sql"))?;
-        let Some(node) = node else { return Ok(false) };
-        (node, requeue(connection, node, &[back], Now::At(settle.at))? == [true])
+        let Some(node) = node else { return Ok(SettleResult::Elsewhere) };
+        (node, go_back(connection, node, settle, back)?)
     } else if let Some(end) = settle.finish(tenant, key, fence.next()) {
         let node = node_by(include_str!("../../queries/settle_running.sql"))?;
-        let Some(node) = node else { return Ok(false) };
+        let Some(node) = node else { return Ok(SettleResult::Elsewhere) };
         (node, record(connection, node, end)?)
     } else {
-        return Ok(false);
+        return Ok(SettleResult::Elsewhere);
     };
-    if done {
+    if became == SettleResult::Done {
         send_letter(connection, node, Letter { key, fence, word: Word::Settled })?;
     }
-    Ok(done)
+    Ok(became)
+}
+
+/// Puts an attempt that runs back into the queue, if it may go there.
+fn go_back(
+    connection: &Connection,
+    node: NodeNo,
+    settle: &Settle,
+    back: Requeue,
+) -> Answer<SettleResult> {
+    let (no, tenant) = (settle.key.job_no, back.tenant);
+    let id: Vec<u8> = connection
+        .prepare_cached(include_str!("../../queries/settle_job.sql"))?
+        .query_row([no.0], |row| row.get(0))?;
+    let is_over = is_stopped(connection, settle.key)?
+        || is_asked_to_end(connection, node.0, settle.key)?.is_some();
+    let job = jobs::get(connection, tenant, job_id(id)?)?.filter(|_| !is_over);
+    let Some(job) = job else { return Ok(SettleResult::Stopped) };
+    let wanted = Wanted::by_run(&job, Wish::GoBack, settle.at);
+    if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), settle.at)? {
+        return Ok(SettleResult::Duplicate(holder.id));
+    }
+    dedup::take(connection, tenant, wanted.as_ref(), no, settle.at)?;
+    let is_back = requeue(connection, node, &[back], Now::At(settle.at))? == [true];
+    Ok(if is_back { SettleResult::Done } else { SettleResult::Elsewhere })
 }
 
 /// An attempt that waits.
@@ -83,14 +155,22 @@ struct Taken {
     crashes: u16,
 }
 
-fn settle_waiting(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Answer<bool> {
+fn settle_waiting(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &Settle,
+) -> Answer<SettleResult> {
     // Nothing is taken that has no end: what waits is in the queue already.
     if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
-        return Ok(false);
+        return Ok(SettleResult::Elsewhere);
     }
-    let Some(taken) = take(connection, tenant, settle.key)? else { return Ok(false) };
+    let Some(taken) = take(connection, tenant, settle.key)? else {
+        return Ok(SettleResult::Elsewhere);
+    };
     let Taken { key, prev, fence, crashes } = taken;
-    let Some(end) = settle.finish(tenant, key, fence.next()) else { return Ok(false) };
+    let Some(end) = settle.finish(tenant, key, fence.next()) else {
+        return Ok(SettleResult::Elsewhere);
+    };
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let (prev_at, prev_sequence) = link_columns(prev);
     let node = connection
@@ -110,11 +190,11 @@ fn settle_waiting(connection: &Connection, tenant: TenantNo, settle: &Settle) ->
             |row| row.get(0),
         )
         .map(NodeNo)?;
-    let done = record(connection, node, end)?;
+    let became = record(connection, node, end)?;
     connection
         .prepare_cached(include_str!("../../queries/settle_nobody.sql"))?
         .execute(key_params(key))?;
-    Ok(done)
+    Ok(became)
 }
 
 /// Takes what waits of a run away.
@@ -144,6 +224,7 @@ fn take(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option
     Ok(ready)
 }
 
-fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<bool> {
-    Ok(finish(connection, node, &[end], SETTLED_ALPHA)? == [FinishResult::Done])
+fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<SettleResult> {
+    let is_done = finish(connection, node, &[end], SETTLED_ALPHA)? == [FinishResult::Done];
+    Ok(if is_done { SettleResult::Done } else { SettleResult::Elsewhere })
 }

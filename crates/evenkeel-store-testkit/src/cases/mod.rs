@@ -161,6 +161,8 @@ pub mod requeue;
 pub mod retry;
 pub mod runs;
 pub mod settle;
+pub mod settle_back;
+pub mod settle_races;
 pub mod shown;
 pub mod steal;
 pub mod stop;

@@ -17,7 +17,7 @@ fn priority(number: u8) -> Option<Priority> {
 }
 
 fn ask(number: u8) -> Trigger {
-    Trigger { n: 0, priority: priority(number) }
+    Trigger { n: 0, priority: priority(number), idle_only: false }
 }
 
 async fn weigh(rig: &Rig, job: Known, number: u8, secs: i64) {

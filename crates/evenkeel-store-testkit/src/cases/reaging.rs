@@ -145,7 +145,8 @@ async fn given_of_owned(rig: &Rig) -> Vec<Option<u8>> {
 
 pub async fn what_runs_knows_the_priority_it_was_given(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let ask = |number| Trigger { n: 0, priority: Priority::try_from(number).ok() };
+    let ask =
+        |number| Trigger { n: 0, priority: Priority::try_from(number).ok(), idle_only: false };
     let regular = rig.add(new_job("regular").priority(7).build()).await;
     rig.start(regular, 60).await;
     let claimed = rig.add(new_job("claimed").priority(7).build()).await;

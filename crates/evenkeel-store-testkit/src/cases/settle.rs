@@ -1,38 +1,44 @@
 //! Runs that somebody says the end of.
 
-use evenkeel_core::RunKey;
 use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{
-    Action, DeadFilter, FinishResult, FireResult, Letter, Note, PageRequest, Seen, Settle, Then,
-    Verdict, Word,
+    DeadFilter, FinishResult, FireResult, Letter, Note, PageRequest, Seen, Settle, SettleResult,
+    Then, Verdict, Word,
 };
 
-use super::races::at_once;
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now, ticket_of};
-use crate::orders::Orders;
-use crate::rig::{ALPHA, Held, Known, OVER, Rig, next_attempt};
+use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
-fn ended(key: RunKey, seen: Seen, outcome: Outcome, secs: i64) -> Settle {
+pub(super) fn ended(key: RunKey, seen: Seen, outcome: Outcome, secs: i64) -> Settle {
     let error = outcome.is_failure().then(|| "somebody says so".to_owned());
     Settle { key, seen, at: at(secs), verdict: Verdict::Ended { outcome, error, then: OVER } }
 }
 
-fn runs(held: Held) -> Seen {
+pub(super) fn runs(held: Held) -> Seen {
     Seen::Running { fence: held.fence, started_at: held.key.scheduled_at }
 }
 
-async fn settle(rig: &Rig, settle: Settle) -> bool {
+pub(super) async fn said(rig: &Rig, settle: Settle) -> SettleResult {
     rig.store.settle(&rig.scope, settle).await.expect("a run can be settled")
 }
 
-async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> Settle {
+pub(super) async fn settle(rig: &Rig, settle: Settle) -> bool {
+    match said(rig, settle).await {
+        SettleResult::Done => true,
+        SettleResult::Elsewhere => false,
+        other => panic!("it was refused: {other:?}"),
+    }
+}
+
+pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> Settle {
     let ticket = ticket_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
     let verdict = Verdict::Queued(Box::new(ticket));
     Settle { key: held.key, seen: runs(held), at: at(secs), verdict }
 }
 
-async fn letters(rig: &Rig) -> Vec<Letter> {
+pub(super) async fn letters(rig: &Rig) -> Vec<Letter> {
     rig.store.take_letters(rig.node, 99).await.expect("letters can be taken")
 }
 
@@ -193,18 +199,6 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     assert_eq!(rig.claim_one(71).await.key, key);
 }
 
-pub async fn a_run_of_a_stopped_job_does_not_go_back(opened: Opened) {
-    let rig = Rig::new(opened).await;
-    let job = rig.add(new_job("crawl").build()).await;
-    let held = rig.start(job, 60).await;
-    let again = back(&rig, held, job, 70).await;
-    rig.store.act(&rig.scope, job.id, Action::Cancel, now(65)).await.unwrap();
-    assert!(settle(&rig, again).await);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Cancelled);
-    assert_eq!(rig.claim(10, 71).await, []);
-    assert_eq!(rig.job(job).await.live, 0);
-}
-
 pub async fn no_retry_and_no_letter_of_the_dead_follows(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
@@ -234,6 +228,23 @@ pub async fn an_average_stays_as_it_was(opened: Opened) {
     assert_eq!(after.average_good_duration, before.average_good_duration);
     assert_eq!(after.duration_deviation(), before.duration_deviation());
     assert_eq!(after.last_good_end_at, Some(at(181)));
+}
+
+pub async fn what_is_only_said_makes_no_average(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let key = rig.queue(job, 60).await;
+    assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 61)).await);
+    let held = rig.start(job, 120).await;
+    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Completed, 179)).await);
+    let said = rig.job(job).await.history;
+    assert_eq!((said.average_good_duration, said.duration_variance), (None, 0.0));
+    assert_eq!(said.last_good_end_at, Some(at(179)));
+    // The first that was really run is the average.
+    rig.run_well(job, 180).await;
+    let after = rig.job(job).await.history;
+    assert_eq!(after.average_good_duration, Some(Span::from_secs(5)));
+    assert_eq!(after.duration_deviation(), Some(Span::ZERO));
 }
 
 pub async fn a_job_whose_times_follow_its_ends_goes_on(opened: Opened) {
@@ -284,59 +295,9 @@ pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
         back(&rig, held, ours, 70).await,
         ended(key, Seen::Waiting, Outcome::Completed, 70),
     ] {
-        assert!(!rig.store.settle(&other, wrong).await.unwrap());
+        let became = rig.store.settle(&other, wrong).await.unwrap();
+        assert_eq!(became, SettleResult::Elsewhere);
     }
     assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
     assert_eq!(rig.claim_one(71).await.key, key);
-}
-
-pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
-    let rig = Rig::new(opened).await;
-    for round in 0..10 {
-        let job = rig.add(new_job(&format!("job {round}")).build()).await;
-        let held = rig.start(job, 60).await;
-        let (node, scope) = (rig.node, rig.scope);
-        let end = rig.good_end(held);
-        let said = ended(held.key, runs(held), Outcome::Failed, 70);
-        let counted = at_once(&rig, 4, |n, store| {
-            let (end, said) = (end.clone(), said.clone());
-            async move {
-                if n % 2 == 0 {
-                    store.settle(&scope, said).await.unwrap()
-                } else {
-                    let results = store.finish(node, vec![end], ALPHA).await.unwrap();
-                    results == [FinishResult::Done]
-                }
-            }
-        })
-        .await;
-        assert_eq!(counted.iter().filter(|counted| **counted).count(), 1, "{counted:?}");
-        let shown = rig.job(job).await;
-        assert_eq!((shown.live, shown.good_runs + shown.bad_runs), (0, 1));
-    }
-}
-
-pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
-    let rig = Rig::new(opened).await;
-    for round in 0..10 {
-        let job = rig.add(new_job(&format!("job {round}")).build()).await;
-        let key = rig.queue(job, 60).await;
-        let (node, scope) = (rig.node, rig.scope);
-        let said = ended(key, Seen::Waiting, Outcome::Completed, 70);
-        let got = at_once(&rig, 4, |n, store| {
-            let said = said.clone();
-            async move {
-                if n % 2 == 0 {
-                    store.settle(&scope, said).await.unwrap()
-                } else {
-                    let claim = crate::rig::claim_of(node, 10);
-                    !store.claim(&claim, now(70)).await.unwrap().attempts.is_empty()
-                }
-            }
-        })
-        .await;
-        assert_eq!(got.iter().filter(|got| **got).count(), 1, "{got:?}");
-        assert_eq!(rig.census().await.ready, 0);
-        assert_eq!(rig.job(job).await.live, u32::from(!(got[0] || got[2])));
-    }
 }

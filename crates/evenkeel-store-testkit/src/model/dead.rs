@@ -141,7 +141,12 @@ impl Data {
             return Redriven::Busy;
         }
         self.take_key(scope.tenant, wanted.as_ref(), no, now);
-        let key = self.begin_run(no, Origin::Redrive, Trigger { n: 0, priority: None }, now);
+        let key = self.begin_run(
+            no,
+            Origin::Redrive,
+            Trigger { n: 0, priority: None, idle_only: false },
+            now,
+        );
         self.touch(no);
         let letter = self.letters_of_dead.get_mut(&run.with_attempt(Attempt::FIRST));
         if let Some(letter) = letter {

@@ -199,6 +199,9 @@ impl Data {
         if let Err(refusal) = view.facts().obey(Command::Trigger) {
             return Triggered::NotAllowed(refusal);
         }
+        if ask.idle_only && job.live > 0 {
+            return Triggered::Busy;
+        }
         let wanted = Wanted::by_run(&view, Wish::Run, now);
         if let Some(holder) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
             let run = self.ids.get(&holder).and_then(|no| self.run_instead(*no));
@@ -215,7 +218,7 @@ impl Data {
 
     /// A chain that somebody asked for waits from here on.
     pub fn begin_run(&mut self, no: JobNo, origin: Origin, ask: Trigger, now: Timestamp) -> RunKey {
-        let Trigger { n, priority } = ask;
+        let Trigger { n, priority, .. } = ask;
         let job = self.job(no);
         job.live += 1;
         let tick = Span::from_micros(1);

@@ -74,7 +74,7 @@ impl Data {
                 if job.next_at.is_none() && next_at.is_some() {
                     (job.next_at, job.since) = (next_at, now);
                 }
-                let ask = Trigger { n, priority: None };
+                let ask = Trigger { n, priority: None, idle_only: false };
                 run = Some(self.begin_run(no, Origin::Trigger, ask, now));
             }
             Action::Change(change) => self.change(scope, no, *change, now)?,

@@ -1,12 +1,13 @@
 //! Runs that somebody says the end of.
 
 use async_trait::async_trait;
+use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, NodeNo, RunKey};
+use evenkeel_core::{Attempt, JobId, NodeNo, RunKey};
 use evenkeel_store::{
-    FinishResult, Letter, Results, SETTLED_ALPHA, Scope, Seen, Settle, SettleStore, Signal,
-    StoreError, Word,
+    FinishResult, GoingOn, Letter, Requeue, Results, SETTLED_ALPHA, Scope, Seen, Settle,
+    SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
 };
 
 use super::ModelStore;
@@ -16,49 +17,86 @@ use super::data::{Data, RunRow, Waiting};
 const NOBODY: NodeNo = NodeNo(0);
 
 impl Data {
-    fn settle_run(&mut self, scope: &Scope, settle: &Settle) -> bool {
+    fn going_on(&self, scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn> {
+        let Some(no) = self.seen(scope, job) else { return Vec::new() };
+        let waiting = self.waiting_of(no).map(|(key, waiting)| {
+            let priority = match waiting {
+                Waiting::Wake { priority, .. } => *priority,
+                Waiting::Ready(ready) => ready.own_priority(),
+            };
+            GoingOn { key, seen: Seen::Waiting, priority }
+        });
+        let running = self.running_of(no).into_iter().filter_map(|(_, key)| {
+            let run = self.runs.get(&key)?;
+            let seen = Seen::Running { fence: run.fence, started_at: run.started_at? };
+            Some(GoingOn { key, seen, priority: run.priority })
+        });
+        let mut all: Vec<GoingOn> = waiting.chain(running).collect();
+        all.sort_unstable_by_key(|one| one.key);
+        all.truncate(limit as usize);
+        all
+    }
+
+    fn settle_run(&mut self, scope: &Scope, settle: &Settle) -> SettleResult {
         let job = settle.key.job_no;
         if self.find(job).is_none_or(|job| job.tenant != scope.tenant) {
-            return false;
+            return SettleResult::Elsewhere;
         }
-        let done = match settle.seen {
+        let became = match settle.seen {
             Seen::Waiting => self.settle_waiting(scope, settle),
             Seen::Running { fence, .. } => self.settle_running(scope, settle, fence),
         };
-        if done {
+        if became == SettleResult::Done {
             self.tell(job);
         }
-        done
+        became
     }
 
-    fn settle_running(&mut self, scope: &Scope, settle: &Settle, fence: Fence) -> bool {
+    fn settle_running(&mut self, scope: &Scope, settle: &Settle, fence: Fence) -> SettleResult {
         let key = settle.key;
         let runs = |run: &&mut RunRow| run.status == RunStatus::Running && run.fence == fence;
-        let Some(run) = self.runs.get_mut(&key).filter(runs) else { return false };
-        let Some(node) = run.node else { return false };
-        let done = if let Some(requeue) = settle.requeue(scope.tenant) {
-            self.requeue(node, vec![requeue], settle.at) == [true]
+        let run = self.runs.get_mut(&key).filter(runs);
+        let Some((run, node)) = run.and_then(|run| run.node.map(|node| (run, node))) else {
+            return SettleResult::Elsewhere;
+        };
+        let became = if let Some(requeue) = settle.requeue(scope.tenant) {
+            self.go_back(node, settle, requeue)
         } else if let Some(finish) = settle.finish(scope.tenant, key, fence.next()) {
             run.fence = fence.next();
-            self.finish(node, vec![finish], SETTLED_ALPHA) == [FinishResult::Done]
+            done(self.finish(node, vec![finish], SETTLED_ALPHA) == [FinishResult::Done])
         } else {
-            false
+            SettleResult::Elsewhere
         };
-        if done {
+        if became == SettleResult::Done {
             self.send_letter(node, Letter { key, fence, word: Word::Settled });
         }
-        done
+        became
     }
 
-    fn settle_waiting(&mut self, scope: &Scope, settle: &Settle) -> bool {
+    fn go_back(&mut self, node: NodeNo, settle: &Settle, back: Requeue) -> SettleResult {
+        let (no, tenant, now) = (settle.key.job_no, back.tenant, settle.at);
+        let is_asked = self.cancellations.contains_key(&(node, settle.key));
+        let goes_on = self.find(no).filter(|job| !job.stops(settle.key.scheduled_at) && !is_asked);
+        let Some(job) = goes_on else { return SettleResult::Stopped };
+        let wanted = Wanted::by_run(&self.view(job), Wish::GoBack, now);
+        if let Some(holder) = self.kept_out_by(tenant, wanted.as_ref(), now) {
+            return SettleResult::Duplicate(holder);
+        }
+        self.take_key(tenant, wanted.as_ref(), no, now);
+        done(self.requeue(node, vec![back], now) == [true])
+    }
+
+    fn settle_waiting(&mut self, scope: &Scope, settle: &Settle) -> SettleResult {
         let of_run = |(key, _): &(RunKey, _)| key.run_id() == settle.key.run_id();
         let found = self.waiting_of(settle.key.job_no).find(of_run);
-        let Some((key, waiting)) = found else { return false };
+        let Some((key, waiting)) = found else { return SettleResult::Elsewhere };
         let (fence, crashes, is_wake) = match waiting {
             Waiting::Wake { .. } => (Fence::NONE, 0, true),
             Waiting::Ready(ready) => (ready.fence, ready.crashes, false),
         };
-        let Some(finish) = settle.finish(scope.tenant, key, fence.next()) else { return false };
+        let Some(finish) = settle.finish(scope.tenant, key, fence.next()) else {
+            return SettleResult::Elsewhere;
+        };
         self.stop_waiting(key);
         if is_wake && key.attempt == Attempt::FIRST {
             self.link(key);
@@ -83,17 +121,30 @@ impl Data {
         if let Some(run) = self.runs.get_mut(&key) {
             run.node = before;
         }
-        true
+        SettleResult::Done
     }
+}
+
+fn done(is_done: bool) -> SettleResult {
+    if is_done { SettleResult::Done } else { SettleResult::Elsewhere }
 }
 
 #[async_trait]
 impl SettleStore for ModelStore {
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<bool, StoreError> {
-        let done = self.lock().settle_run(scope, &settle);
-        if done {
+    async fn going_on(
+        &self,
+        scope: &Scope,
+        job: JobId,
+        limit: u32,
+    ) -> Result<Vec<GoingOn>, StoreError> {
+        Ok(self.lock().going_on(scope, job, limit))
+    }
+
+    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError> {
+        let became = self.lock().settle_run(scope, &settle);
+        if became == SettleResult::Done {
             self.signals.send(Signal::Letters);
         }
-        Ok(done)
+        Ok(became)
     }
 }

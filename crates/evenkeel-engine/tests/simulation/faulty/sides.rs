@@ -96,7 +96,8 @@ straight!(DedupStore {
 });
 
 straight!(SettleStore {
-    settle(scope: &Scope, settle: Settle) -> bool;
+    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn>;
+    settle(scope: &Scope, settle: Settle) -> SettleResult;
 });
 
 straight!(AccessStore {

@@ -24,7 +24,7 @@ pub enum Turn {
 
 impl Planned {
     /// Only where the times are simple can they be told without the product.
-    fn takes_commands(&self) -> bool {
+    pub(super) fn takes_commands(&self) -> bool {
         let Definition { schedule, bounds, overlap, .. } = &self.definition;
         matches!(schedule, Schedule::Interval(_))
             && bounds.max_runs.is_none()

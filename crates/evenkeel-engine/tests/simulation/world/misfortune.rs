@@ -5,12 +5,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
+use evenkeel_store::Scope;
 
 use super::World;
+use crate::body::Time as _;
+
+/// While something is wrong, this often.
+const SAID_EVERY: Duration = Duration::from_secs(1);
 
 impl World {
     /// One fault, of a kind that the scenario has.
-    pub(super) async fn misfortune(&mut self) {
+    pub(super) async fn misfortune(&mut self, scope: &Scope) {
         let mut kinds = Vec::new();
         if self.scenario.faults.crashes {
             kinds.extend(["crash", "restart", "drain"]);
@@ -30,7 +35,7 @@ impl World {
         match kinds[self.chance.bits() as usize % kinds.len()] {
             "crash" => {
                 self.kill(index);
-                tokio::time::sleep(long).await;
+                self.meanwhile(scope, long).await;
                 self.start(index).await;
             }
             "restart" => {
@@ -48,14 +53,14 @@ impl World {
                 for node in &self.nodes {
                     node.link.down.store(true, Ordering::Relaxed);
                 }
-                tokio::time::sleep(long).await;
+                self.meanwhile(scope, long).await;
                 for node in &self.nodes {
                     node.link.down.store(false, Ordering::Relaxed);
                 }
             }
             "partition" => {
                 self.nodes[index].link.down.store(true, Ordering::Relaxed);
-                tokio::time::sleep(long).await;
+                self.meanwhile(scope, long).await;
                 self.nodes[index].link.down.store(false, Ordering::Relaxed);
             }
             "flaky" => {
@@ -65,14 +70,14 @@ impl World {
                 {
                     rate.store(value, Ordering::Relaxed);
                 }
-                tokio::time::sleep(long).await;
+                self.meanwhile(scope, long).await;
                 for rate in [&link.fail, &link.lose_answer, &link.late_commit] {
                     rate.store(0, Ordering::Relaxed);
                 }
             }
             "freeze" => {
                 self.nodes[index].link.frozen.store(true, Ordering::Relaxed);
-                tokio::time::sleep(long).await;
+                self.meanwhile(scope, long).await;
                 self.nodes[index].link.thaw();
             }
             "clock" => {
@@ -81,5 +86,15 @@ impl World {
             }
             other => unreachable!("{other}"),
         }
+    }
+
+    /// Time passes while something is wrong, and people say things about runs.
+    async fn meanwhile(&mut self, scope: &Scope, long: Duration) {
+        let until = self.time.truth() + long;
+        while self.scenario.words && self.time.truth() + SAID_EVERY < until {
+            tokio::time::sleep(SAID_EVERY).await;
+            self.somebody_says(scope).await;
+        }
+        tokio::time::sleep(until.saturating_sub(self.time.truth())).await;
     }
 }

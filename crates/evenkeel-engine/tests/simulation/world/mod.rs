@@ -5,6 +5,7 @@ mod jobs;
 mod misfortune;
 mod scenario;
 mod time;
+mod words;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -24,6 +25,7 @@ pub use commands::Turn;
 pub use jobs::{Planned, Rhythm};
 pub use scenario::{Faults, Outcome, Scenario};
 pub use time::{NodeClock, SimTime};
+pub use words::Word;
 
 use crate::body::{Book, SimExecutor, Time};
 use crate::bounds::Bounds;
@@ -47,6 +49,7 @@ struct World {
     bounds: Arc<Bounds>,
     plan: Vec<Planned>,
     triggered: Vec<RunKey>,
+    words: Vec<Word>,
     nodes: Vec<SimNode>,
     faults: u64,
     processes: u32,
@@ -77,6 +80,7 @@ impl World {
             bounds: Arc::default(),
             plan: Vec::new(),
             triggered: Vec::new(),
+            words: Vec::new(),
             nodes: Vec::new(),
             faults: 0,
             processes: 0,
@@ -110,10 +114,13 @@ impl World {
         while self.time.truth() < end {
             let wait = self.chance.bits() % (2 * self.scenario.fault_every) + 1;
             tokio::time::sleep(Duration::from_secs(wait)).await;
-            self.misfortune().await;
+            self.misfortune(&scope).await;
             self.somebody_comes(&scope).await;
             if self.scenario.commands {
                 self.somebody_commands(&scope).await;
+            }
+            if self.scenario.words {
+                self.somebody_says(&scope).await;
             }
         }
         let idle_places = std::mem::take(&mut *idle_places.lock().unwrap());
@@ -125,6 +132,7 @@ impl World {
             scope,
             plan: &self.plan,
             triggered: &self.triggered,
+            words: &self.words,
             book: &book,
             until: self.time.db(),
             faults: self.faults

@@ -38,6 +38,8 @@ pub struct Scenario {
     pub fault_every: u64,
     pub leases: LeaseTimings,
     pub poll: Duration,
+    /// Do people say how runs ended, and send them back?
+    pub words: bool,
     /// Have some of the jobs keys of which only a few may run?
     pub limits: bool,
     /// So many may run at once, and so many in the lane of them all.
@@ -58,6 +60,7 @@ impl Scenario {
             fault_every: 90,
             leases: LeaseTimings::default(),
             poll: Duration::from_secs(1),
+            words: false,
             limits: false,
             shared_limits: None,
         }

@@ -1,0 +1,242 @@
+//! Saying where runs are to be while others are at work, and when it may not be said.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::http::Method;
+use evenkeel_core::order::Priority;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_store::{Action, FinishResult, Role, Scope, Store, Trigger};
+use evenkeel_store_testkit::fixtures::{Begin, at, new_job, now, plain_trigger};
+use evenkeel_store_testkit::orders::{Orders, done};
+use evenkeel_store_testkit::rig::{Known, OVER};
+use futures::FutureExt as _;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World};
+
+const JOBS: &str = "/api/admin/jobs";
+const BULK: &str = "/api/admin/jobs/bulk/status";
+
+async fn put(world: &World, path: &str, body: Value) -> Answer {
+    world.ask_as(Role::Operator, Method::PUT, path, Some(body)).await
+}
+
+async fn set(world: &World, job: Known, status: &str) -> Answer {
+    put(world, &format!("{JOBS}/{}/status", job.id), json!({"status": status})).await
+}
+
+/// A job that anything may run of at once.
+async fn job(world: &World, more: Value) -> Known {
+    let mut document = json!({"schedule": "@every 30m", "overlap": "allow"});
+    document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let made = world.create(document).await;
+    world.known(&made).await
+}
+
+async fn live(world: &World, job: Known) -> u32 {
+    world.rig.job(job).await.live
+}
+
+/// What somebody does just before a verb of the server.
+type Meanwhile = Arc<Mutex<Option<(&'static str, Box<dyn FnOnce() + Send>)>>>;
+
+async fn interrupted() -> (World, Meanwhile) {
+    let meanwhile = Meanwhile::default();
+    let acts = Arc::clone(&meanwhile);
+    let world = World::failing(move |_: &AtomicI64, verb: &str| {
+        let mut next = acts.lock().unwrap();
+        if next.as_ref().is_some_and(|(before, _)| *before == verb)
+            && let Some((_, act)) = next.take()
+        {
+            act();
+        }
+        None
+    });
+    (world.await, meanwhile)
+}
+
+/// Somebody asks for a run before that verb. The model never waits.
+fn trigger_before(verb: &'static str, meanwhile: &Meanwhile, world: &World, job: Known) {
+    let (store, scope): (Arc<dyn Store>, Scope) = (Arc::clone(&world.rig.store), world.rig.scope);
+    let act = move || {
+        let asked = store.trigger(&scope, job.id, plain_trigger(77), now(0));
+        asked.now_or_never().unwrap().unwrap();
+    };
+    *meanwhile.lock().unwrap() = Some((verb, Box::new(act)));
+}
+
+#[tokio::test]
+async fn what_there_is_no_time_for_is_left_alone_and_said() {
+    let slow = |clock: &AtomicI64, verb: &str| {
+        if verb == "trigger" {
+            clock.fetch_add(1_000_000, Ordering::Relaxed);
+        }
+        None
+    };
+    let world = World::failing(slow).await;
+    let known =
+        world.rig.add_all((0..40).map(|n| new_job(&format!("{n}")).never().build()).collect());
+    let known = known.await;
+    let ids: Vec<String> = known.iter().map(|job| job.id.to_string()).collect();
+    let bulk = json!({"job_ids": ids, "status": "queued"});
+    let answer = put(&world, BULK, bulk.clone()).await.expect(200);
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results.len(), 40);
+    let (updated, failed) =
+        (answer["updated"].as_u64().unwrap(), answer["failed"].as_u64().unwrap());
+    assert!((20..30).contains(&updated), "{updated}");
+    assert_eq!(updated + failed, 40);
+    for (result, job) in results.iter().zip(&known) {
+        assert_eq!(live(&world, *job).await, u32::from(result["ok"] == true));
+        if result["ok"] == false {
+            assert_eq!(result["error"]["type"], "/problems/timeout", "{result}");
+            assert_eq!(result["uuid"], job.id.to_string());
+        }
+    }
+    // Who sends it again has all of them done.
+    let again = put(&world, BULK, bulk).await.expect(200);
+    assert_eq!((&again["updated"], &again["failed"]), (&json!(40), &json!(0)));
+    assert_eq!(world.rig.census().await.live, 40);
+}
+
+#[tokio::test]
+async fn a_bulk_retry_that_takes_too_long_ends_as_well() {
+    let slow = |clock: &AtomicI64, verb: &str| {
+        if verb == "order" {
+            clock.fetch_add(30_000_000, Ordering::Relaxed);
+        }
+        None
+    };
+    let world = World::failing(slow).await;
+    let jobs = (0..1_500).map(|n| new_job(&format!("{n}")).build()).collect();
+    let known = world.rig.add_all(jobs).await;
+    for job in [known[0], known[1_499]] {
+        let held = world.rig.start(job, 60).await;
+        world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
+    }
+    let ids: Vec<String> = known.iter().map(|job| job.id.to_string()).collect();
+    let path = format!("{JOBS}/bulk/retry");
+    let answer = world.post(&path, Some(json!({"job_ids": ids}))).await.expect(200);
+    assert_eq!((&answer["updated"], &answer["failed"]), (&json!(1), &json!(1_499)));
+    assert_eq!(answer["results"][0]["ok"], true);
+    assert_eq!(answer["results"][1_499]["error"]["type"], "/problems/timeout");
+    assert_eq!((live(&world, known[0]).await, live(&world, known[1_499]).await), (1, 0));
+}
+
+#[tokio::test]
+async fn what_begins_after_a_word_about_a_job_was_not_meant() {
+    let (world, meanwhile) = interrupted().await;
+    let job = job(&world, json!({})).await;
+    for _ in 0..2 {
+        world.rig.trigger(job, 1, 0).await;
+    }
+    // The first two are settled by then, and somebody is about to look again.
+    trigger_before("announce", &meanwhile, &world, job);
+    let answer = set(&world, job, "success").await.expect(200);
+    assert_eq!(answer["status"], "queued", "it is where the newcomer is");
+    assert!(meanwhile.lock().unwrap().is_none());
+    assert_eq!(live(&world, job).await, 1);
+    assert_eq!(world.rig.job(job).await.good_runs, 2);
+}
+
+#[tokio::test]
+async fn of_two_who_want_a_job_queued_one_begins_a_run() {
+    let (world, meanwhile) = interrupted().await;
+    for more in [json!({}), json!({"dedup_key": "a"})] {
+        let job = job(&world, more).await;
+        trigger_before("trigger", &meanwhile, &world, job);
+        assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
+        assert!(meanwhile.lock().unwrap().is_none());
+        assert_eq!(live(&world, job).await, 1);
+    }
+    // So it is with one that failed.
+    let job = job(&world, json!({"dedup_key": "b"})).await;
+    let held = world.rig.start(job, 1800).await;
+    world.rig.finish(world.rig.end(held, Outcome::Failed, OVER)).await;
+    trigger_before("order", &meanwhile, &world, job);
+    assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
+    assert!(meanwhile.lock().unwrap().is_none());
+    assert_eq!(live(&world, job).await, 1);
+}
+
+#[tokio::test]
+async fn a_job_that_its_own_window_keeps_from_running_says_so() {
+    let world = World::new().await;
+    let dedup = json!({"dedup_key": "a", "dedup_scope": "window", "dedup_window_seconds": 3600});
+    let job = job(&world, dedup).await;
+    let refusal = set(&world, job, "queued").await.problem(409, "duplicate");
+    assert_eq!(refusal["existing_id"], job.id.to_string());
+}
+
+#[tokio::test]
+async fn a_run_of_a_paused_job_does_not_go_back_and_goes_on() {
+    let world = World::new().await;
+    let job = job(&world, json!({})).await;
+    world.rig.trigger(job, 1, 0).await;
+    world.rig.fire_wakes(&world.rig.wakes(0).await, Begin::Queued, 0).await;
+    let held = world.rig.claim_one(1).await;
+    world.pass(2);
+    done(world.rig.store.act(&world.rig.scope, job.id, Action::Pause, now(2)).await.unwrap());
+    let refusal = set(&world, job, "queued").await.problem(409, "job-state");
+    assert!(refusal["detail"].as_str().unwrap().contains("resume"), "{refusal}");
+    let bulk = json!({"job_ids": [job.id.to_string()], "status": "queued"});
+    let many = put(&world, BULK, bulk).await.expect(200);
+    assert_eq!(many["results"][0]["error"]["type"], "/problems/job-state");
+    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(world.rig.finish(world.rig.good_end(held)).await, FinishResult::Done);
+    // A new run of it may be begun.
+    assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
+}
+
+#[tokio::test]
+async fn a_run_whose_key_another_job_has_by_now_does_not_go_back() {
+    let world = World::new().await;
+    let once = |secs| {
+        let schedule = json!({"kind": "once", "at": at(secs).to_string()});
+        json!({"schedule": schedule, "dedup_key": "a"})
+    };
+    let first = job(&world, once(60)).await;
+    let held = world.rig.start(first, 60).await;
+    // It waits no longer, so another may.
+    let second = job(&world, once(600)).await;
+    let refusal = set(&world, first, "queued").await.problem(409, "duplicate");
+    assert_eq!(refusal["existing_id"], second.id.to_string());
+    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+}
+
+#[tokio::test]
+async fn a_run_that_goes_back_keeps_the_priority_it_was_given() {
+    let world = World::new().await;
+    let job = job(&world, json!({"priority": 5})).await;
+    let priority = Priority::try_from(90).ok();
+    world.rig.trigger_with(job, Trigger { n: 0, priority, idle_only: false }, 0).await;
+    world.rig.fire_wakes(&world.rig.wakes(0).await, Begin::Queued, 0).await;
+    world.rig.claim_one(1).await;
+    let back = set(&world, job, "queued").await.expect(200);
+    assert_eq!((&back["priority"], &back["effective_priority"]), (&json!(5), &json!(90)));
+    let waiting = world.rig.waiting_of(&world.rig.scope, job.id).await;
+    assert_eq!(waiting[0].priority, priority);
+    assert_eq!(world.rig.claim(1, 10).await[0].priority, priority);
+}
+
+#[tokio::test]
+async fn however_much_goes_on_of_a_job_ends_by_word() {
+    let world = World::new().await;
+    let job = job(&world, json!({})).await;
+    for n in 0..150 {
+        world.rig.trigger(job, n, 0).await;
+    }
+    assert_eq!(set(&world, job, "failed").await.expect(200)["status"], "failed");
+    assert_eq!((live(&world, job).await, world.rig.job(job).await.bad_runs), (0, 150));
+}
+
+#[tokio::test]
+async fn a_time_that_nobody_can_begin_is_said_to_be_so() {
+    let world = World::new().await;
+    let job = job(&world, json!({})).await;
+    world.pass(1800);
+    assert!(world.rig.store.retire(world.rig.node).await.unwrap());
+    let refusal = set(&world, job, "failed").await.problem(409, "job-state");
+    assert!(refusal["detail"].as_str().unwrap().contains("no node"), "{refusal}");
+}

@@ -1,0 +1,99 @@
+//! Saying where the latest runs of many jobs are to be.
+
+use std::collections::{HashMap, HashSet};
+
+use evenkeel_core::JobId;
+use evenkeel_store::{ORDERS_MAX, Obeyed, Scope};
+use futures::{StreamExt as _, stream};
+
+use super::{AdminJob, AdminStatus, JobRef, SIDE_BY_SIDE};
+use crate::{Ask, CommandError, Jobs};
+
+/// What became of one of many jobs.
+pub type EachJob = Vec<Result<AdminJob, CommandError>>;
+
+/// Is there time for another?
+type HasTime<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+
+impl Jobs {
+    /// Sets where the latest runs of many jobs are, each on its own, in their order. Once there is no
+    /// time left, nothing is done with the [rest](CommandError::OutOfTime).
+    pub async fn set_status_of_many(
+        &self,
+        scope: &Scope,
+        asked: &[JobRef],
+        wanted: AdminStatus,
+        has_time: HasTime<'_>,
+    ) -> Result<EachJob, CommandError> {
+        let ids = self.ids_of(scope, asked).await?;
+        let set = |id: Option<JobId>| async move {
+            let id = id.ok_or(CommandError::NotFound)?;
+            if !has_time() {
+                return Err(CommandError::OutOfTime);
+            }
+            self.set_status(scope, id, wanted).await
+        };
+        Ok(each_of(ids, set).await)
+    }
+
+    /// Tries the latest runs of many jobs again, each on its own, in their order. Once there is no
+    /// time left, nothing is done with the [rest](CommandError::OutOfTime).
+    pub async fn admin_retry_many(
+        &self,
+        scope: &Scope,
+        asked: &[JobRef],
+        has_time: HasTime<'_>,
+    ) -> Result<EachJob, CommandError> {
+        let ids = self.ids_of(scope, asked).await?;
+        let mut answers: HashMap<JobId, Obeyed> = HashMap::new();
+        let known: Vec<JobId> = ids.iter().flatten().copied().collect();
+        for some in known.chunks(ORDERS_MAX).take_while(|_| has_time()) {
+            let new: Vec<JobId> =
+                some.iter().filter(|id| !answers.contains_key(id)).copied().collect();
+            let obeyed = self.ask(scope, &new, Ask::Retry, None).await?;
+            answers.extend(new.into_iter().zip(obeyed));
+        }
+        let now = self.store.now().await?;
+        let answers = &answers;
+        let tell = |id: Option<JobId>| async move {
+            let id = id.ok_or(CommandError::NotFound)?;
+            match answers.get(&id) {
+                None => Err(CommandError::OutOfTime),
+                Some(Obeyed::NotFound) => Err(CommandError::NotFound),
+                Some(Obeyed::Done(done)) => match &done.job {
+                    Some(job) => Ok(self.glance_at(job.clone(), now)),
+                    None => Err(CommandError::NotFound),
+                },
+                Some(Obeyed::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
+                Some(Obeyed::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
+                Some(Obeyed::Duplicate(id)) => Err(CommandError::Duplicate { id: *id }),
+                // Some that did not fail to a job did to the admin API.
+                Some(Obeyed::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
+                Some(Obeyed::NotAllowed(_)) => Err(CommandError::OutOfTime),
+            }
+        };
+        Ok(each_of(ids, tell).await)
+    }
+}
+
+/// Does it with each job, some side by side. Who is named again has its turn after all the others,
+/// and is told what it is by then.
+async fn each_of<F>(ids: Vec<Option<JobId>>, act: impl Fn(Option<JobId>) -> F) -> EachJob
+where
+    F: Future<Output = Result<AdminJob, CommandError>>,
+{
+    let mut known = HashSet::new();
+    let is_first: Vec<bool> = ids.iter().map(|id| id.is_none_or(|id| known.insert(id))).collect();
+    let first = ids.iter().zip(&is_first).filter(|(_, is_first)| **is_first);
+    let first: Vec<_> = first.map(|(id, _)| act(*id)).collect();
+    let first: EachJob = stream::iter(first).buffered(SIDE_BY_SIDE).collect().await;
+    let mut first = first.into_iter();
+    let mut each = Vec::with_capacity(ids.len());
+    for (id, is_first) in ids.into_iter().zip(is_first) {
+        each.push(match is_first.then(|| first.next()).flatten() {
+            Some(answer) => answer,
+            None => act(id).await,
+        });
+    }
+    each
+}

@@ -1,0 +1,198 @@
+//! What goes on of a job, and what of it may go back into the queue.
+
+use evenkeel_core::order::Priority;
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_store::{
+    Action, FinishResult, GoingOn, LongRun, Ping, Prune, RunCancelled, Seen, SettleResult, Trigger,
+    Triggered,
+};
+
+use super::dedup::{HOUR, PENDING, RUNNING, act, keyed, made, once, with_scope};
+use super::settle::{back, ended, letters, runs, said, settle};
+use crate::Opened;
+use crate::fixtures::{Begin, at, new_job, now, unnamed_job};
+use crate::orders::{done, resume};
+use crate::rig::{Held, Known, OVER, Rig, next_attempt};
+
+async fn going_on(rig: &Rig, job: Known) -> Vec<GoingOn> {
+    rig.store.going_on(&rig.scope, job.id, 1_000).await.expect("one can ask what goes on")
+}
+
+fn waits(key: evenkeel_core::RunKey) -> GoingOn {
+    GoingOn { key, seen: Seen::Waiting, priority: None }
+}
+
+pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    assert_eq!(going_on(&rig, job).await, []);
+    let fails = rig.start(job, 60).await;
+    rig.finish(rig.retry(fails, at(900))).await;
+    rig.run_well(job, 120).await;
+    let held = rig.start(job, 180).await;
+    let queued = rig.queue(job, 240).await;
+    let triggered = rig.trigger(job, 0, 250).await;
+    let runs = GoingOn { key: held.key, seen: runs(held), priority: None };
+    let all = [waits(next_attempt(fails.key)), runs, waits(queued), waits(triggered)];
+    assert_eq!(going_on(&rig, job).await, all);
+    assert_eq!(rig.store.going_on(&rig.scope, job.id, 2).await.unwrap(), all[..2]);
+    let other = rig.tenant("other").await;
+    assert_eq!(rig.store.going_on(&other, job.id, 9).await.unwrap(), []);
+    for one in all {
+        assert!(settle(&rig, ended(one.key, one.seen, Outcome::Completed, 260)).await);
+    }
+    assert_eq!(going_on(&rig, job).await, []);
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn however_much_goes_on_is_told(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let held = rig.start(job, 60).await;
+    for n in 0..150 {
+        rig.trigger(job, n, 70).await;
+    }
+    let all = going_on(&rig, job).await;
+    assert_eq!(all.len(), 151);
+    assert_eq!(all[0].key, held.key);
+}
+
+pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let held = rig.start(job, 60).await;
+    for secs in [120, 180, 240] {
+        rig.run_well(job, secs).await;
+    }
+    let long = LongRun { key: held.key, fence: held.fence, started_at: at(60) };
+    let ping = Ping { node: rig.node, oldest_open: Some(at(240)), long_runs: vec![long] };
+    rig.store.ping(&ping, now(250)).await.unwrap();
+    let prune = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
+    assert_eq!(rig.store.prune(prune).await.unwrap().forgotten, 2);
+    let runs = GoingOn { key: held.key, seen: runs(held), priority: None };
+    assert_eq!(going_on(&rig, job).await, [runs]);
+}
+
+pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let priority = Priority::try_from(90).ok();
+    let ask = Trigger { n: 0, priority, idle_only: false };
+    let key = rig.trigger_with(job, ask, 10).await;
+    let waiting = GoingOn { key, seen: Seen::Waiting, priority };
+    assert_eq!(going_on(&rig, job).await, [waiting]);
+    rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
+    assert_eq!(going_on(&rig, job).await, [waiting]);
+    let held = rig.claim_one(11).await;
+    let seen = Seen::Running { fence: held.fence, started_at: at(11) };
+    assert_eq!(going_on(&rig, job).await, [GoingOn { seen, ..waiting }]);
+}
+
+pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for action in [Action::Cancel, Action::Delete] {
+        let job = rig.add(unnamed_job().build()).await;
+        let held = rig.start(job, 60).await;
+        let again = back(&rig, held, job, 70).await;
+        done(act(&rig, job, action, 65).await);
+        assert_eq!(said(&rig, again).await, SettleResult::Stopped);
+        assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+        assert_eq!(rig.claim(10, 71).await, []);
+        // It is asked to end, and may say that it has.
+        let end = rig.end(held, Outcome::Cancelled, OVER);
+        assert_eq!(rig.finish(end).await, FinishResult::Done);
+    }
+    assert_eq!(letters(&rig).await, []);
+}
+
+pub async fn a_run_from_before_a_pause_does_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    let held = rig.start(job, 60).await;
+    let again = back(&rig, held, job, 70).await;
+    done(act(&rig, job, Action::Pause, 65).await);
+    assert_eq!(said(&rig, again.clone()).await, SettleResult::Stopped);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+    assert_eq!(letters(&rig).await, []);
+    // What was asked for during the pause does,
+    rig.trigger(job, 0, 66).await;
+    rig.fire_wakes(&rig.wakes(66).await, Begin::Queued, 66).await;
+    let asked_for = rig.claim_one(67).await;
+    let word = back(&rig, asked_for, job, 70).await;
+    assert!(settle(&rig, word).await);
+    assert_eq!(rig.claim_one(75).await.key, asked_for.key);
+    // and so does the other when the job goes on.
+    done(act(&rig, job, resume(Some(at(900))), 80).await);
+    assert!(settle(&rig, again).await);
+    assert_eq!(rig.claim_one(85).await.key, held.key);
+}
+
+pub async fn a_run_that_is_asked_to_end_does_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let asked = rig.store.cancel_run(&rig.scope, held.key, now(65)).await.unwrap();
+    assert_eq!(asked, RunCancelled::Asked(held.key));
+    let again = back(&rig, held, job, 70).await;
+    assert_eq!(said(&rig, again).await, SettleResult::Stopped);
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    // That it is over can be said.
+    assert!(settle(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
+    assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
+}
+
+pub async fn a_run_whose_key_another_job_has_does_not_go_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let first = made(&rig, once("a"), 0).await;
+    let held = rig.start(first, 60).await;
+    let second = made(&rig, once_at("a", 600), 61).await;
+    let again = back(&rig, held, first, 70).await;
+    assert_eq!(said(&rig, again.clone()).await, SettleResult::Duplicate(second.id));
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+    assert_eq!(letters(&rig).await, []);
+    // Once the other keeps nobody out, it goes back, and has the key again.
+    rig.run_well(second, 600).await;
+    assert!(settle(&rig, again).await);
+    let third = once_at("a", 900);
+    assert_eq!(super::dedup::kept_out(&rig, third, 610).await, Some(first.id));
+}
+
+fn once_at(key: &str, secs: i64) -> evenkeel_store::NewJob {
+    keyed(unnamed_job().once_at(secs), key, PENDING)
+}
+
+pub async fn a_run_whose_job_has_its_key_goes_back(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for (key, scope) in [("a", PENDING), ("b", RUNNING), ("c", HOUR)] {
+        let job = made(&rig, with_scope(once(key), scope), 0).await;
+        let held = rig.start(job, 60).await;
+        let again = back(&rig, held, job, 70).await;
+        assert!(settle(&rig, again).await, "{scope:?}");
+        let Held { key, .. } = rig.claim_one(75).await;
+        assert_eq!(key, held.key);
+    }
+}
+
+pub async fn a_run_may_be_asked_for_only_if_nothing_goes_on(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let idle_only = Trigger { n: 0, priority: None, idle_only: true };
+    let ask = async |job: Known, secs| {
+        rig.store.trigger(&rig.scope, job.id, idle_only, now(secs)).await.unwrap()
+    };
+    let plain = rig.add(unnamed_job().overlap(OverlapPolicy::Allow).build()).await;
+    let unique = unnamed_job().overlap(OverlapPolicy::Allow);
+    let unique = made(&rig, keyed(unique, "a", PENDING), 0).await;
+    for job in [plain, unique] {
+        assert!(matches!(ask(job, 10).await, Triggered::Accepted(_)));
+        // That it waits already is all there is to say, also of one that is not to be there twice.
+        assert_eq!(ask(job, 11).await, Triggered::Busy);
+    }
+    rig.fire_wakes(&rig.wakes(12).await, Begin::Claimed, 12).await;
+    for job in [plain, unique] {
+        assert_eq!(ask(job, 13).await, Triggered::Busy);
+        rig.trigger(job, 1, 14).await;
+    }
+}

@@ -1,0 +1,189 @@
+//! What is said about runs while others have something to do with them.
+
+use evenkeel_core::overlap::OverlapPolicy;
+use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_store::{
+    Action, FinishResult, Obeyed, RunCancelled, Seen, SettleResult, Trigger, Triggered,
+};
+
+use super::races::at_once;
+use super::settle::{back, ended, letters, runs};
+use crate::Opened;
+use crate::fixtures::{at, new_job, now};
+use crate::orders::Orders;
+use crate::rig::{ALPHA, Rig, claim_of};
+
+pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let held = rig.start(job, 60).await;
+        let (node, scope) = (rig.node, rig.scope);
+        let end = rig.good_end(held);
+        let said = ended(held.key, runs(held), Outcome::Failed, 70);
+        let counted = at_once(&rig, 4, |n, store| {
+            let (end, said) = (end.clone(), said.clone());
+            async move {
+                if n % 2 == 0 {
+                    store.settle(&scope, said).await.unwrap() == SettleResult::Done
+                } else {
+                    let results = store.finish(node, vec![end], ALPHA).await.unwrap();
+                    results == [FinishResult::Done]
+                }
+            }
+        })
+        .await;
+        assert_eq!(counted.iter().filter(|counted| **counted).count(), 1, "{counted:?}");
+        let shown = rig.job(job).await;
+        assert_eq!((shown.live, shown.good_runs + shown.bad_runs), (0, 1));
+    }
+}
+
+pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let key = rig.queue(job, 60).await;
+        let (node, scope) = (rig.node, rig.scope);
+        let said = ended(key, Seen::Waiting, Outcome::Completed, 70);
+        let got = at_once(&rig, 4, |n, store| {
+            let said = said.clone();
+            async move {
+                if n % 2 == 0 {
+                    store.settle(&scope, said).await.unwrap() == SettleResult::Done
+                } else {
+                    let claim = claim_of(node, 10);
+                    !store.claim(&claim, now(70)).await.unwrap().attempts.is_empty()
+                }
+            }
+        })
+        .await;
+        assert_eq!(got.iter().filter(|got| **got).count(), 1, "{got:?}");
+        assert_eq!(rig.census().await.ready, 0);
+        assert_eq!(rig.job(job).await.live, u32::from(!(got[0] || got[2])));
+    }
+}
+
+pub async fn of_a_hand_back_and_a_word_about_it_one_counts(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let held = rig.start(job, 60).await;
+        let (node, scope) = (rig.node, rig.scope);
+        let requeue = rig.requeue_of(held, job, true).await;
+        let words =
+            [ended(held.key, runs(held), Outcome::Completed, 70), back(&rig, held, job, 70).await];
+        let counted = at_once(&rig, 6, |n, store| {
+            let (requeue, word) = (requeue.clone(), words[n / 2 % 2].clone());
+            async move {
+                if n % 2 == 0 {
+                    store.settle(&scope, word).await.unwrap() == SettleResult::Done
+                } else {
+                    store.requeue(node, vec![requeue], now(70)).await.unwrap() == [true]
+                }
+            }
+        })
+        .await;
+        assert_eq!(counted.iter().filter(|counted| **counted).count(), 1, "{counted:?}");
+        let is_over = counted[0] || counted[4];
+        let run = rig.run(held.key).await;
+        assert_eq!(run.fence, held.fence.next());
+        assert_eq!(run.status == RunStatus::Completed, is_over, "{:?}", run.status);
+        assert_eq!(rig.job(job).await.live, u32::from(!is_over));
+        assert_eq!(rig.claim(10, 71).await.len(), usize::from(!is_over));
+    }
+}
+
+pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let waits = round % 2 == 0;
+        let (key, seen) = if waits {
+            (rig.queue(job, 60).await, Seen::Waiting)
+        } else {
+            let held = rig.start(job, 60).await;
+            (held.key, runs(held))
+        };
+        let scope = rig.scope;
+        let word = ended(key, seen, Outcome::Completed, 70);
+        let done = at_once(&rig, 4, |n, store| {
+            let word = word.clone();
+            async move {
+                if n % 2 == 0 {
+                    return store.settle(&scope, word).await.unwrap() == SettleResult::Done;
+                }
+                let became = store.cancel_run(&scope, key, now(70)).await.unwrap();
+                matches!(became, RunCancelled::Withdrawn(_))
+            }
+        })
+        .await;
+        // What runs is only asked to end: the word counts all the same.
+        assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
+        let run = rig.run(key).await;
+        let by_word = done[0] || done[2];
+        assert!(by_word || waits);
+        let status = if by_word { RunStatus::Completed } else { RunStatus::Cancelled };
+        assert_eq!(run.status, status);
+        assert_eq!(rig.job(job).await.live, 0);
+        assert_eq!(rig.claim(10, 71).await, []);
+        assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
+        letters(&rig).await;
+    }
+}
+
+pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let job = rig.add(new_job(&format!("job {round}")).build()).await;
+        let held = rig.start(job, 60).await;
+        let (scope, id) = (rig.scope, job.id);
+        let word = back(&rig, held, job, 70).await;
+        let became = at_once(&rig, 2, |n, store| {
+            let word = word.clone();
+            async move {
+                if n == 0 {
+                    return Some(store.settle(&scope, word).await.unwrap());
+                }
+                let paused = store.act(&scope, id, Action::Pause, now(70)).await.unwrap();
+                assert!(matches!(paused, Obeyed::Done(_)), "{paused:?}");
+                None
+            }
+        })
+        .await[0];
+        let run = rig.run(held.key).await;
+        match became {
+            // Then it waited when the pause came, and was withdrawn.
+            Some(SettleResult::Done) => assert_eq!(run.status, RunStatus::Cancelled),
+            Some(SettleResult::Stopped) => {
+                assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+                assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(rig.job(job).await.live, 0);
+        assert_eq!(rig.claim(10, 71).await, []);
+    }
+}
+
+pub async fn of_many_who_ask_an_idle_job_to_run_one_is_first(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for round in 0..10 {
+        let name = format!("job {round}");
+        let job = rig.add(new_job(&name).overlap(OverlapPolicy::Allow).build()).await;
+        let (scope, id) = (rig.scope, job.id);
+        let asked = at_once(&rig, 6, |n, store| async move {
+            let ask = Trigger { n: n as u32, priority: None, idle_only: true };
+            store.trigger(&scope, id, ask, now(30)).await.unwrap()
+        })
+        .await;
+        let accepted = |one: &&Triggered| matches!(one, Triggered::Accepted(_));
+        assert_eq!(asked.iter().filter(accepted).count(), 1, "{asked:?}");
+        assert!(asked.iter().all(|one| accepted(&one) || *one == Triggered::Busy), "{asked:?}");
+        assert_eq!(rig.job(job).await.live, 1);
+        // Whoever does not mind gets another.
+        rig.trigger(job, 9, 31).await;
+        assert_eq!(rig.job(job).await.live, 2);
+    }
+    assert_eq!(rig.wakes(40).await.iter().filter(|wake| wake.due <= at(40)).count(), 20);
+}
