@@ -13,6 +13,7 @@ mod clock;
 mod db_clock;
 mod definitions;
 mod dispatcher;
+mod due_lines;
 mod due_order;
 mod engine;
 mod entry;
