@@ -198,6 +198,7 @@ impl Scheduler {
                 tenant: fire.tenant,
                 definition: Arc::clone(&entry.definition),
                 started_at: now,
+                waited: now.since(entry.since()),
                 checkpoint: None,
                 priority: None,
             });

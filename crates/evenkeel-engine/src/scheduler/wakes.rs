@@ -156,6 +156,7 @@ impl Scheduler {
                         tenant: wake.tenant,
                         definition,
                         started_at: fired.now,
+                        waited: fired.now.since(wake.due),
                         checkpoint: None,
                         priority,
                     });
