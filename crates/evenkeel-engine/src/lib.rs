@@ -21,6 +21,7 @@ mod finisher;
 mod heartbeat;
 mod incarnation;
 mod judge;
+mod key_sweeper;
 mod lease_keeper;
 mod library;
 mod life;
