@@ -105,6 +105,7 @@ const VERBS: [&str; 124] = [
     "publish",
     "purge",
     "queue_depths",
+    "queue_front",
     "reage",
     "rebalance_part",
     "record",

@@ -16,6 +16,8 @@ use evenkeel_store::{
 };
 use tokio::task::AbortHandle;
 
+use crate::meters::could_start;
+
 /// An attempt that this node has claimed and must start. It has a place in
 /// [`Slots`](crate::slots::Slots).
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub struct Attempt {
     pub definition: Arc<Definition>,
     /// When the claim was committed.
     pub started_at: Timestamp,
+    /// What it had waited by then.
+    pub waited: Span,
     /// What an earlier attempt saved.
     pub checkpoint: Option<Vec<u8>>,
     /// The priority that this run was given, whatever its job's is.
@@ -55,6 +59,8 @@ pub struct Open {
     tenant: TenantNo,
     definition: Arc<Definition>,
     started_at: Timestamp,
+    /// What it had waited by then.
+    waited: Span,
     /// When it started, on this node's clock.
     pub since: Duration,
     /// Ends its body.
@@ -79,6 +85,7 @@ impl Open {
             tenant: attempt.tenant,
             definition: Arc::clone(&attempt.definition),
             started_at: attempt.started_at,
+            waited: attempt.waited,
             since,
             cancel,
             wire,
@@ -120,6 +127,7 @@ pub struct Interrupted {
     wire: Wire,
     tenant: TenantNo,
     definition: Arc<Definition>,
+    waited: Span,
     priority: Option<Priority>,
 }
 
@@ -129,7 +137,7 @@ impl Interrupted {
         let definition = Arc::clone(&open.definition);
         let wire = open.wire.clone();
         let (fence, tenant, priority) = (open.fence, open.tenant, open.priority);
-        Self { key, fence, wire, tenant, definition, priority }
+        Self { key, fence, wire, tenant, definition, waited: open.waited, priority }
     }
 
     /// What its body has saved and the store may not have.
@@ -139,14 +147,14 @@ impl Interrupted {
 
     /// Back into the queue, unharmed.
     pub fn requeue(&self, now: Timestamp, aging: &Aging) -> Requeue {
-        let since = self.key.scheduled_at;
+        let since = now.saturating_sub(self.waited);
         let waited = Waited { since, priority: self.priority, aging };
         Requeue {
             key: self.key,
             fence: self.fence,
             tenant: self.tenant,
             crashed: false,
-            ticket: ticket_of(&self.definition, now, waited),
+            ticket: ticket_of(&self.definition, self.key, now, waited),
         }
     }
 }
@@ -171,20 +179,31 @@ pub fn requeue_of(
     now: Timestamp,
     aging: &Aging,
 ) -> Requeue {
-    let waited = Waited { since: owned.key.scheduled_at, priority: owned.priority, aging };
+    let since = now.saturating_sub(waited_before(owned, definition));
+    let waited = Waited { since, priority: owned.priority, aging };
     Requeue {
         key: owned.key,
         fence: owned.fence,
         tenant: owned.tenant,
         crashed,
-        ticket: ticket_of(definition, now, waited),
+        ticket: ticket_of(definition, owned.key, now, waited),
     }
 }
 
-/// The place of an attempt that comes back into the queue at `now`. What it has waited since its
-/// time is not lost.
-fn ticket_of(definition: &Definition, now: Timestamp, waited: Waited<'_>) -> Ticket {
-    let should_start_by = deadline_by_itself(definition, waited.since);
+/// What an attempt had waited when it started, as far as the store tells: of one that began as a
+/// retry, or that ran before, it is not known how much of the time since then it waited.
+fn waited_before(owned: &Owned, definition: &Definition) -> Span {
+    if owned.key.attempt != evenkeel_core::Attempt::FIRST || owned.fence != Fence::NONE.next() {
+        return Span::ZERO;
+    }
+    let average = definition.average(None);
+    owned.started_at.since(could_start(definition, owned.key.scheduled_at, average))
+}
+
+/// The place of an attempt that comes back into the queue at `now`. What it had waited before it
+/// started is not lost; while it ran, it did not wait.
+fn ticket_of(definition: &Definition, key: RunKey, now: Timestamp, waited: Waited<'_>) -> Ticket {
+    let should_start_by = deadline_by_itself(definition, key.scheduled_at);
     Ticket::new(definition, should_start_by, definition.average(None), now, waited)
 }
 
@@ -295,6 +314,49 @@ mod tests {
         }
         // It promised to start.
         assert!(!breaks(Schedule::Once(Once::NOW), 3600, 7201));
+    }
+
+    fn owned(attempt: u16, fence: u32) -> Owned {
+        let key = RunKey::regular(evenkeel_core::JobNo(1), at(3_600));
+        Owned {
+            key: key.with_attempt(evenkeel_core::Attempt(attempt)),
+            fence: Fence(fence),
+            tenant: TenantNo(1),
+            started_at: at(3_700),
+            crashes: 0,
+            definition: String::new(),
+            priority: None,
+        }
+    }
+
+    #[test]
+    fn the_time_in_which_it_ran_does_not_count_as_waiting() {
+        let every = Interval::new(Span::from_secs(60), None).unwrap();
+        let job = Definition::noop(Schedule::Interval(every));
+        let (ten_hours_later, aging) = (at(3_700 + 36_000), Aging::default());
+        // A retry waited for less, and one that ran before does not know for how long.
+        for (attempt, fence, waited) in [(0, 1, 100), (1, 1, 0), (0, 3, 0)] {
+            let owned = owned(attempt, fence);
+            let ticket = requeue_of(&owned, &job, true, ten_hours_later, &aging).ticket;
+            assert_eq!(ticket.since, at(3_700 + 36_000 - waited), "{attempt} {fence}");
+            assert_eq!(ticket.should_start_by, deadline_by_itself(&job, at(3_600)));
+        }
+        // One that this node claimed knows it.
+        let (cancel, _) = evenkeel_executors::cancellation();
+        let attempt = Attempt {
+            key: owned(1, 1).key,
+            fence: Fence(5),
+            tenant: TenantNo(1),
+            definition: Arc::new(job.clone()),
+            started_at: at(3_700),
+            waited: Span::from_secs(30),
+            checkpoint: None,
+            priority: None,
+        };
+        let open = Open::new(&attempt, cancel, Wire::default(), Duration::ZERO);
+        let back = Interrupted::of(attempt.key, &open).requeue(ten_hours_later, &aging);
+        assert_eq!(back.ticket.since, at(3_700 + 36_000 - 30));
+        assert_eq!(back.ticket.should_start_by, deadline_by_itself(&job, at(3_600)));
     }
 
     #[test]

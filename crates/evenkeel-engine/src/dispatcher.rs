@@ -95,6 +95,7 @@ impl Dispatcher {
                     tenant: claimed.tenant,
                     definition,
                     started_at: now,
+                    waited: now.since(claimed.since),
                     checkpoint: claimed.checkpoint,
                     priority: claimed.priority,
                 });

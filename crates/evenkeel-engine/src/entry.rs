@@ -8,6 +8,8 @@ use evenkeel_core::order::DispatchKey;
 use evenkeel_core::{Definition, Past, Sequence, TenantNo, Timestamp};
 use evenkeel_store::{DueJob, Fire, RunLink};
 
+use crate::due_lines::Line;
+
 /// What is known of one job.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -33,6 +35,8 @@ pub struct Entry {
     pub waits: u8,
     /// What goes on of it was asked to make room for its next time.
     pub replaces: bool,
+    /// Its runs may start on this node without waiting in the queue.
+    pub is_direct: bool,
     /// The judge was told that its next time is in trouble.
     pub told: bool,
     /// Its next time will be another one when what goes on of it ends.
@@ -64,6 +68,7 @@ impl Entry {
             look_at: next_at,
             waits: 0,
             replaces: false,
+            is_direct: true,
             told: false,
             awaits_end: job.live > 0 && definition.schedule.follows_its_end(),
             should_start_by: should_start_by(&definition, next_at, &past),
@@ -155,6 +160,11 @@ impl Entry {
     /// Will it break its promise before anybody looks at it?
     pub fn is_in_trouble(&self) -> bool {
         self.should_start_by < self.look_at && !self.told && !self.awaits_end
+    }
+
+    /// Where it waits when it is due.
+    pub fn line(&self) -> Line<'_> {
+        if self.is_direct { Line::Here } else { Line::Pool(&self.definition.pool) }
     }
 
     /// Its place in the order of dispatch.

@@ -183,6 +183,7 @@ metered!(BalanceStore {
 
 metered!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+    queue_front(pools: &[String], rows: u32) -> QueueFront;
     reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
 });
 

@@ -10,7 +10,7 @@ use evenkeel_core::{JobNo, Shard, Timestamp};
 use evenkeel_store::DueJob;
 use rustc_hash::FxHashMap;
 
-use crate::due_order::DueOrder;
+use crate::due_lines::{DueLines, Line};
 use crate::entry::Entry;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct NearFuture {
     jobs: FxHashMap<JobNo, Held>,
     /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
-    due: DueOrder<JobNo>,
+    due: DueLines<JobNo>,
     /// Jobs that do not keep their promise, or will not, each once for each of its times.
     late: Vec<JobNo>,
     /// Of those that are due, all that should have started before are known to be late.
@@ -46,7 +46,7 @@ impl NearFuture {
         Self {
             jobs: FxHashMap::default(),
             timeline: BinaryHeap::new(),
-            due: DueOrder::new(aging),
+            due: DueLines::new(aging),
             late: Vec::new(),
             swept: Timestamp::default(),
         }
@@ -87,8 +87,9 @@ impl NearFuture {
             self.late.push(job.no);
         }
         if held.is_due {
-            self.due.remove(before, job.no);
-            self.due.insert(held.entry.dispatch_key(), job.no);
+            let line = held.entry.line();
+            self.due.remove(line, before, job.no);
+            self.due.insert(line, held.entry.dispatch_key(), job.no);
         }
     }
 
@@ -100,7 +101,7 @@ impl NearFuture {
 
     fn not_due_any_more(&mut self, job: JobNo, before: Option<Held>) {
         if let Some(Held { entry, is_due: true }) = before {
-            self.due.remove(entry.dispatch_key(), job);
+            self.due.remove(entry.line(), entry.dispatch_key(), job);
         }
     }
 
@@ -126,7 +127,7 @@ impl NearFuture {
                         held.entry.told = true;
                         self.late.push(job);
                     }
-                    self.due.insert(held.entry.dispatch_key(), job);
+                    self.due.insert(held.entry.line(), held.entry.dispatch_key(), job);
                 }
                 None => {}
             }
@@ -141,8 +142,8 @@ impl NearFuture {
             return;
         }
         let since = std::mem::replace(&mut self.swept, now);
-        for lane in Lane::ALL {
-            let lane = self.due.by_priority(lane);
+        let lanes = self.due.orders().flat_map(|line| Lane::ALL.map(|lane| line.by_priority(lane)));
+        for lane in lanes {
             let mut next = lane.first().copied();
             while let Some((key, _)) = next {
                 let at =
@@ -171,19 +172,42 @@ impl NearFuture {
         &mut self.late
     }
 
-    /// How many are due, by lane.
+    /// How many are due, by lane, wherever they wait.
     pub fn waiting(&self) -> [usize; Lane::ALL.len()] {
-        self.due.count()
+        let mut sum = [0; Lane::ALL.len()];
+        for line in self.due.orders() {
+            sum.iter_mut().zip(line.count()).for_each(|(sum, count)| *sum += count);
+        }
+        sum
+    }
+
+    /// How many are due in a line, by lane.
+    pub fn waiting_in(&self, line: Line<'_>) -> [usize; Lane::ALL.len()] {
+        self.due.count(line)
+    }
+
+    /// The pools for whose queues something waits: those that come after a name, then from the first
+    /// on.
+    pub fn pools_after(&self, name: &str) -> impl Iterator<Item = &str> {
+        let pools = self.due.pools();
+        let after = pools.range::<str, _>((Bound::Excluded(name), Bound::Unbounded));
+        let rest = pools.range::<str, _>((Bound::Unbounded, Bound::Included(name)));
+        after.chain(rest).map(|(pool, _)| pool.as_str())
+    }
+
+    /// How many pools there are for whose queues something waits.
+    pub fn count_pools(&self) -> usize {
+        self.due.pools().len()
     }
 
     /// What the first due job of a lane ranks at.
-    pub fn first_rank(&self, lane: Lane) -> Option<Rank> {
-        self.due.first_rank(lane)
+    pub fn first_rank(&self, line: Line<'_>, lane: Lane) -> Option<Rank> {
+        self.due.first_rank(line, lane)
     }
 
     /// Takes the first due job of a lane. It is known still, but due no more until it is put back.
-    pub fn take_due(&mut self, lane: Lane) -> Option<(JobNo, Entry)> {
-        let job = self.due.pop_first(lane)?;
+    pub fn take_due(&mut self, line: Line<'_>, lane: Lane) -> Option<(JobNo, Entry)> {
+        let job = self.due.pop_first(line, lane)?;
         self.jobs.get_mut(&job).map(|held| {
             held.is_due = false;
             (job, held.entry.clone())

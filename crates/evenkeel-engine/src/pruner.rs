@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::dedup::LONGEST_WINDOW;
 use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{Prune, StoreError};
 use tracing::{info, warn};
 
 use crate::incarnation::Incarnation;
+use crate::key_sweeper::KeySweeper;
 
 /// Between two steps, so that forgetting never keeps firing waiting.
 const BREATH: Duration = Duration::from_millis(20);
@@ -38,22 +38,23 @@ const LETTERS_KEPT: u32 = 10_000;
 /// Dead letters forgotten in one step.
 const LETTERS_STEP: u32 = 500;
 
-/// Keys of jobs that are done are kept as long as any may count.
-const KEYS_KEPT: Span = LONGEST_WINDOW;
 /// Keys of jobs looked at in one step.
 const KEYS_STEP: u32 = 1000;
+/// Steps of that in one round: there may be ten million keys, and runs are forgotten meanwhile.
+const KEYS_STEPS: u32 = 50;
 
 /// Goes round the history again and again.
 pub struct Pruner {
     life: Arc<Incarnation>,
     at: Option<RunKey>,
     forgotten: u64,
+    keys: KeySweeper,
 }
 
 impl Pruner {
     /// A pruner of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, at: None, forgotten: 0 }
+        Self { life, at: None, forgotten: 0, keys: KeySweeper::new(KEYS_STEP, KEYS_STEPS) }
     }
 
     /// Looks at one bounded part of the history. Says whether the round is over.
@@ -141,16 +142,14 @@ impl Pruner {
     }
 
     /// Forgets keys that keep nobody out any more.
-    async fn forget_dedup(&self) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let before = self.life.db_now().saturating_sub(KEYS_KEPT);
-            let step = self.life.store.forget_dedup(before, after, KEYS_STEP).await?;
-            after = step.next;
-            if after.is_none() || !self.life.pause(BREATH).await {
-                return Ok(());
+    async fn forget_dedup(&mut self) -> Result<(), StoreError> {
+        let life = Arc::clone(&self.life);
+        while self.keys.step(&*life.store, life.db_now()).await? {
+            if !life.pause(BREATH).await {
+                break;
             }
         }
+        Ok(())
     }
 
     /// Runs until the node stops.

@@ -6,8 +6,8 @@ use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{
-    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged,
-    StoreError, Waiter,
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
+    Reaged, StoreError, Waiter,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -23,6 +23,16 @@ impl QueueStore for PostgresStore {
         // These are figures: no state of the queue at one moment is needed.
         self.api
             .run(limit, |connection, limit| async move { depths(&connection, *limit).await })
+            .await
+    }
+
+    async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError> {
+        self.hot
+            .run((pools.to_vec(), i64::from(rows)), |connection, args| async move {
+                let (pools, rows) = &*args;
+                let sql = include_str!("../queries/queue_front.sql");
+                Ok(QueueFront(get(&connection.row(sql, &[pools, rows]).await?, 0)?))
+            })
             .await
     }
 

@@ -7,6 +7,7 @@ mod common;
 use std::sync::Arc;
 
 use evenkeel_core::aging::Aging;
+use evenkeel_core::dedup::{Dedup, DedupScope};
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobNo, Progress, Shard, Span, Timestamp};
 use evenkeel_store::{FinishResult, Note, Prune, Registered, Tally};
@@ -52,6 +53,31 @@ async fn what_a_deleted_job_left_is_forgotten_though_its_history_stays() {
     assert_eq!(rig.store.prune(everything).await.unwrap().forgotten, 0);
     assert_eq!((count("note").await, count("checkpoint").await), (0, 0));
     assert_eq!(count("run").await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_job_that_is_just_given_a_time_stays() {
+    let (store, options) = common::open().await;
+    let rig = rig(store).await;
+    let mut job = new_job("crawl").once_at(60).build();
+    job.about.dedup = Some(Dedup { key: "a".into(), by_target: false, scope: DedupScope::Pending });
+    let job = rig.add(job).await;
+    rig.run_well(job, 60).await;
+    let forget = async || rig.store.forget_dedup(at(1_000), None, 10).await.unwrap().forgotten;
+    let schema = options.schema.as_deref().unwrap();
+    let changer = common::onlooker(&options.url).await;
+    let change = async |next_at: &str| {
+        let set = format!("UPDATE {schema}.job_state SET next_at = {next_at}");
+        changer.batch_execute(&set).await.unwrap();
+    };
+    changer.batch_execute("BEGIN").await.unwrap();
+    change("5000000").await;
+    // What is not committed is not seen, but who does it is.
+    assert_eq!(forget().await, 0);
+    changer.batch_execute("COMMIT").await.unwrap();
+    assert_eq!((forget().await, rows(&options, "dedup").await), (0, 1));
+    change("NULL").await;
+    assert_eq!((forget().await, rows(&options, "dedup").await), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,8 +6,8 @@ use evenkeel_core::limit::{LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{RunKey, Timestamp};
 use evenkeel_store::{
-    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged,
-    StoreError, Waiter,
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
+    Reaged, StoreError, Waiter,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -22,6 +22,11 @@ impl QueueStore for SqliteStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
         // Not by those who read for the engine: a long queue takes a while.
         self.readers.read(move |db| depths(db, limit)).await
+    }
+
+    async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError> {
+        let pools = pools.to_vec();
+        self.engine_readers.read(move |db| front(db, &pools, rows)).await
     }
 
     async fn reage(
@@ -39,6 +44,24 @@ impl QueueStore for SqliteStore {
         let (changed, missed) = self.writer.write(Batch, limit as usize, write).await?;
         Ok(Reaged { changed, missed, next })
     }
+}
+
+/// The first of each lane of these pools, in both orders.
+fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFront> {
+    let mut front = Vec::new();
+    for sql in [
+        include_str!("../queries/queue_front_first.sql"),
+        include_str!("../queries/queue_front_risen.sql"),
+    ] {
+        let mut statement = connection.prepare_cached(sql)?;
+        for (pool, lane) in pools.iter().flat_map(|pool| Lane::ALL.map(|lane| (pool, lane))) {
+            let mut keys = statement.query(params![pool, lane as u8, rows])?;
+            while let Some(row) = keys.next()? {
+                front.push(key_from(row)?);
+            }
+        }
+    }
+    Ok(front.into_iter().collect())
 }
 
 /// Those whose place is not as it should be, and where the next step goes on.

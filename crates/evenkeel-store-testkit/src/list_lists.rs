@@ -26,6 +26,8 @@ macro_rules! __list_conformance {
             what_waits_of_all_tenants_is_counted,
             a_deep_lane_is_counted_in_part_and_hides_no_other,
             a_claimed_attempt_says_since_when_it_waited,
+            the_front_is_another_one_when_somebody_takes_from_it,
+            the_front_is_that_of_its_pools_and_as_long_as_asked_for,
         }
         $crate::__conformance_module! { $open => tally:
             what_nodes_have_seen_adds_up,

@@ -80,7 +80,7 @@ pub use pages::{
     StoredPage,
 };
 pub use queue::{
-    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueGroup, QueueStore, TENS,
+    DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, TENS,
 };
 pub use reage::{Reaged, Waiter};
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};

@@ -1,5 +1,5 @@
-//! How much waits in the queue, for figures that people look at: nothing is decided by them. And
-//! what is done with all of it.
+//! How much waits in the queue, for figures that people look at: nothing is decided by them. Whether
+//! somebody takes from it. And what is done with all of it.
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
@@ -59,6 +59,22 @@ pub struct QueueDepths {
     /// What waits for a place instead of a worker, by the scope of the limit, counted no further than
     /// the limit of the look.
     pub parked: [u64; LimitScope::ALL.len()],
+}
+
+/// What stands at the front of queues, told apart from what stood there before. It says nothing else.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct QueueFront(pub i64);
+
+impl FromIterator<RunKey> for QueueFront {
+    fn from_iter<T: IntoIterator<Item = RunKey>>(keys: T) -> Self {
+        Self(keys.into_iter().fold(0, |sum, key| sum + key_sign(key)))
+    }
+}
+
+/// Another number for another attempt, most of the time. Small, so that many can be added up.
+fn key_sign(key: RunKey) -> i64 {
+    let sign = key.job_no.0.wrapping_mul(31).wrapping_add(key.scheduled_at.as_micros());
+    sign.wrapping_add(i64::from(key.attempt.0)).rem_euclid(1_000_000_007)
 }
 
 /// A lane of a pool.
@@ -140,6 +156,12 @@ pub trait QueueStore: Send + Sync {
     /// [`QUEUE_GROUPS_MAX`] are looked at, waiting rooms of limits not among them. With a small limit this says little more than where
     /// something waits.
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError>;
+
+    /// What stands at the front of each lane of these pools, up to `rows` by priority and as many by what
+    /// they have waited: as soon as one of them is taken, or another comes there, the answer is
+    /// another one. Those that were not open when they came are left out, as in
+    /// [`waiting`](crate::RunStore::waiting).
+    async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError>;
 
     /// Lets what waits in the queue wait as `aging` says, whatever was said when it came: the next
     /// `limit` in the order of their keys, after `after`.

@@ -26,7 +26,7 @@ pub struct ChangedTargetView {
     /// So many jobs that follow it crawl another url from now on, or none.
     pub followed_jobs: u64,
     /// So many jobs that follow it keep what they had: their `executor_config` or `payload` does not
-    /// go with it.
+    /// go with it, or another job holds the key that they would have.
     pub refused_jobs: u64,
     /// More than the first 500 follow it: they are told now, and not counted here.
     pub goes_on: bool,

@@ -237,6 +237,28 @@ async fn whoever_was_interrupted_asks_again() {
 }
 
 #[tokio::test]
+async fn a_follower_that_would_be_there_twice_is_counted_as_refused() {
+    let world = World::new().await;
+    make(&world, json!({"name": "without a url yet"})).await;
+    let follower = json!({"target": 1, "unique": true, "interval_minutes": 60});
+    let made = job_of(&world, follower).await.expect(201);
+    assert_eq!(made["executor_type"], "none");
+    // A crawl that has the key which the other one will want as a crawl.
+    let url = "https://example.com/own";
+    let other = json!({"url": url, "dedup_key": made["dedup_key"], "interval_minutes": 60});
+    let other = job_of(&world, other).await.expect(201);
+    let again = json!({"url": "https://example.com/"});
+    let told = change(&world, 1, again.clone()).await.expect(200);
+    assert_eq!((&told["followed_jobs"], &told["refused_jobs"]), (&json!(0), &json!(1)));
+    assert_eq!(job(&world, &made["id"]).await["executor_type"], "none");
+    let path = format!("/api/v1/jobs/{}", other["id"].as_str().unwrap());
+    world.delete(&path).await.expect(200);
+    let told = change(&world, 1, again).await.expect(200);
+    assert_eq!((&told["followed_jobs"], &told["refused_jobs"]), (&json!(1), &json!(0)));
+    assert_eq!(job(&world, &made["id"]).await["executor_type"], "crawl");
+}
+
+#[tokio::test]
 async fn very_many_followers_are_told_beyond_the_answer() {
     let world = World::new().await;
     make(&world, json!({"url": "https://example.com/a"})).await;

@@ -31,7 +31,8 @@ pub(super) type Urls = HashMap<i64, Option<String>>;
 pub struct Led {
     /// So many were given another address, or lost it.
     pub followed: u64,
-    /// So many do not go with the address, and keep what they had.
+    /// So many do not go with the address, or would have a key that another job holds: they keep what
+    /// they had.
     pub refused: u64,
     /// There are more, who are told from now on.
     pub goes_on: bool,
@@ -146,6 +147,14 @@ impl Jobs {
                     }
                 };
             }
+            if rest.refused > 0 {
+                tracing::warn!(
+                    target.number = number,
+                    jobs.count = rest.refused,
+                    "{} more jobs do not go with what their target says, and keep what they had",
+                    rest.refused
+                );
+            }
         });
         Ok(led)
     }
@@ -186,10 +195,17 @@ impl Jobs {
                     Obeyed::Done(_) => done.push(id),
                     Obeyed::Stale(job) => again.push(*job),
                     // One that is gone or over needs no address.
-                    Obeyed::NotFound
-                    | Obeyed::NotAllowed(_)
-                    | Obeyed::NameTaken(_)
-                    | Obeyed::Duplicate(_) => {}
+                    Obeyed::NotFound | Obeyed::NotAllowed(_) => {}
+                    // With the address comes another executor, and with that another key.
+                    Obeyed::NameTaken(holder) | Obeyed::Duplicate(holder) => {
+                        led.refused += 1;
+                        tracing::warn!(
+                            job.id = %id,
+                            target.number = number,
+                            "job {id} keeps what it had, though its target has another url: job \
+                             {holder} holds the key that it would have"
+                        );
+                    }
                 }
             }
             led.followed += done.len() as u64;

@@ -63,7 +63,9 @@ fn fired(entry: &Entry) -> Fire {
 
 fn due_jobs(future: &mut NearFuture, now: i64) -> Vec<i64> {
     future.ripen(at(now));
-    std::iter::from_fn(|| future.take_due(Lane::Standard)).map(|(job, _)| job.0).collect()
+    std::iter::from_fn(|| future.take_due(Line::Here, Lane::Standard))
+        .map(|(job, _)| job.0)
+        .collect()
 }
 
 fn late(future: &mut NearFuture) -> Vec<i64> {
@@ -182,10 +184,10 @@ fn what_has_waited_long_goes_before_higher_priorities_that_have_not() {
     future.insert(JobNo(1), entry(10, 0));
     future.insert(JobNo(2), entry(3_000, 90));
     future.ripen(at(3_899));
-    assert_eq!(future.first_rank(Lane::Standard).unwrap().0, 90);
+    assert_eq!(future.first_rank(Line::Here, Lane::Standard).unwrap().0, 90);
     // It gains ten at 3,900 s, and as much every 300 s; its deadline is the nearer one.
     future.ripen(at(3_900 + 8 * 300 - 1));
-    assert_eq!(future.first_rank(Lane::Standard).unwrap().0, 90);
+    assert_eq!(future.first_rank(Line::Here, Lane::Standard).unwrap().0, 90);
     future.insert(JobNo(3), entry(6_000, 90));
     assert_eq!(due_jobs(&mut future, 3_900 + 8 * 300), [1, 2, 3]);
 }
@@ -200,7 +202,7 @@ fn in_an_endless_stream_of_higher_priorities_the_lowest_is_taken() {
             future.insert(JobNo(job), entry(now, 100));
         }
         future.ripen(at(now));
-        let (job, _) = future.take_due(Lane::Standard).unwrap();
+        let (job, _) = future.take_due(Line::Here, Lane::Standard).unwrap();
         future.remove(job);
         job == JobNo(0)
     });
@@ -234,4 +236,33 @@ fn a_job_waits_since_its_blackout_ended() {
     // In the dark it could not have started.
     assert_eq!(future.get(JobNo(1)).unwrap().since(), at(3 * 3600));
     assert_eq!(due_jobs(&mut future, 3 * 3600), [2, 1]);
+}
+
+#[test]
+fn what_is_for_others_waits_in_a_line_of_its_pool() {
+    let to = |pool: &str, priority| {
+        let definition = Definition { pool: pool.into(), ..hourly(priority) };
+        let mut entry = entry_of(definition, &job(10, 0));
+        entry.is_direct = false;
+        entry
+    };
+    let mut future = NearFuture::new(Aging::default());
+    future.insert(JobNo(1), to("chrome", 0));
+    future.insert(JobNo(2), to("chrome", 50));
+    future.insert(JobNo(3), to("mail", 0));
+    future.insert(JobNo(4), entry(10, 100));
+    future.ripen(at(20));
+    assert_eq!((future.waiting(), future.waiting_in(Line::Here)), ([0, 4, 0], [0, 1, 0]));
+    assert_eq!(future.pools_after("").collect::<Vec<_>>(), ["chrome", "mail"]);
+    assert_eq!(future.pools_after("chrome").collect::<Vec<_>>(), ["mail", "chrome"]);
+    assert_eq!(future.pools_after("x").next(), Some("chrome"));
+    assert_eq!(future.take_due(Line::Pool("chrome"), Lane::Standard).unwrap().0, JobNo(2));
+    // Late is late, wherever it waits.
+    future.sweep(at(3_615));
+    assert_eq!(late(&mut future), [1, 3, 4]);
+    // News of the job, and that it is gone, find it where it is.
+    future.refresh(&job(10, 3_000));
+    future.remove(JobNo(3));
+    assert_eq!((future.count_pools(), future.waiting()), (1, [0, 2, 0]));
+    assert_eq!(due_jobs(&mut future, 20), [4]);
 }

@@ -11,8 +11,9 @@ use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket, Waited}
 use tracing::debug;
 
 use super::Scheduler;
-use super::room::Room;
+use super::room::{LaneRoom, Room};
 use crate::attempt::Attempt;
+use crate::due_lines::Line;
 use crate::entry::Entry;
 use crate::incarnation::Incarnation;
 use crate::meters::{could_start, count_skipped};
@@ -22,12 +23,20 @@ const BUSY_WAIT: Span = Span::from_millis(100);
 /// …up to 3.2 s.
 const BUSY_DOUBLINGS: u8 = 5;
 
+/// What was taken of what is due, to be fired.
+#[derive(Debug, Default)]
+pub(super) struct Picked {
+    batch: Vec<Fire>,
+    taken: Vec<(JobNo, Entry)>,
+    /// So many wait for the end of a blackout.
+    deferred: usize,
+}
+
 impl Scheduler {
-    /// Fires one batch of due jobs. Says how many, and whether more are due than there is room for.
-    pub(super) async fn fire_due(&mut self) -> Result<(usize, bool), StoreError> {
-        let now = self.life.db_now();
-        self.future.ripen(now);
-        let waiting = self.future.waiting();
+    /// Fires one batch of the due jobs that this node may start itself. Says how many, and whether
+    /// more are due than there is room for.
+    pub(super) async fn fire_here(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
+        let waiting = self.future.waiting_in(Line::Here);
         let total = waiting.iter().sum::<usize>();
         if total == 0 {
             return Ok((0, false));
@@ -35,34 +44,55 @@ impl Scheduler {
         let wanted = total.min(self.life.store.appetite().batch);
         let (mut places, room) = match self.room_for(wanted) {
             Room::Here(places) => (places, self.room_here(places, waiting)),
-            Room::InQueue => (0, self.queue_room(waiting, wanted).await?),
+            Room::InQueue => (0, self.queue_room(Line::Here, wanted).await?),
         };
+        let mut picked = Picked::default();
+        self.pick(Line::Here, room, now, &mut places, &mut picked);
+        self.life.worker.slots.give(places);
+        let deferred = picked.deferred;
+        let count = self.fire_picked(picked, now).await;
+        Ok((count, total > count + deferred))
+    }
+
+    /// Takes what there is room for out of a line, and one of `places` for each body that will start
+    /// here.
+    pub(super) fn pick(
+        &mut self,
+        line: Line<'_>,
+        room: LaneRoom,
+        now: Timestamp,
+        places: &mut usize,
+        picked: &mut Picked,
+    ) {
         let count = room.most.iter().sum();
-        let mut deferred = 0;
-        let (mut batch, mut taken) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        picked.batch.reserve(count);
+        picked.taken.reserve(count);
         for (lane, (most, least)) in
             Lane::ALL.into_iter().zip(room.most.into_iter().zip(room.least))
         {
             for _ in 0..most {
-                if least.is_some() && self.future.first_rank(lane) < least {
+                if least.is_some() && self.future.first_rank(line, lane) < least {
                     break;
                 }
-                let Some((job, mut entry)) = self.future.take_due(lane) else { break };
+                let Some((job, mut entry)) = self.future.take_due(line, lane) else { break };
                 // A time that is only to be recorded as skipped waits for nothing.
                 if let Some(opening) = entry.opens_at(now).filter(|_| entry.skip.is_none()) {
                     entry.look_at = opening;
                     self.future.insert(job, entry);
-                    deferred += 1;
+                    picked.deferred += 1;
                     continue;
                 }
-                let fire = self.decide(job, &entry, now, &mut places);
-                batch.push(fire);
-                taken.push((job, entry));
+                picked.batch.push(self.decide(job, &entry, now, places));
+                picked.taken.push((job, entry));
             }
         }
-        self.life.worker.slots.give(places);
+    }
+
+    /// Fires what was picked. Says how many were.
+    pub(super) async fn fire_picked(&mut self, picked: Picked, now: Timestamp) -> usize {
+        let Picked { batch, taken, .. } = picked;
         if batch.is_empty() {
-            return Ok((0, total > deferred));
+            return 0;
         }
         let oldest = batch.iter().map(|fire| fire.due).min().unwrap_or(now);
         let life = Arc::clone(&self.life);
@@ -73,7 +103,7 @@ impl Scheduler {
         };
         let count = self.apply(batch, taken, fired);
         drop(under_way);
-        Ok((count, total > count + deferred))
+        count
     }
 
     /// What to ask of the store for a due job. Takes one of `places` if a body will start here.
@@ -100,8 +130,7 @@ impl Scheduler {
         let alone =
             definition.overlap != OverlapPolicy::Allow || definition.schedule.follows_its_end();
         let start = advanced.fire.map(|scheduled| {
-            let (worker, settings) = (&self.life.worker, &self.life.settings);
-            if *places > 0 && worker.takes_directly(definition, plain.tenant, settings) {
+            if *places > 0 && entry.is_direct {
                 *places -= 1;
                 return (scheduled, Start::Claimed);
             }
@@ -169,6 +198,7 @@ impl Scheduler {
                 tenant: fire.tenant,
                 definition: Arc::clone(&entry.definition),
                 started_at: now,
+                waited: now.since(entry.since()),
                 checkpoint: None,
                 priority: None,
             });

@@ -109,7 +109,9 @@ impl Scheduler {
         }
         match self.life.definitions.read(job.no, &job.definition) {
             Ok(definition) => {
-                let entry = Entry::new(&job, next_at, definition, self.life.db_now());
+                let is_direct = self.is_direct(&definition, job.tenant);
+                let mut entry = Entry::new(&job, next_at, definition, self.life.db_now());
+                entry.is_direct = is_direct;
                 self.future.insert(job.no, entry);
             }
             Err(fault) => {

@@ -1,5 +1,6 @@
 //! Fires what is due: loads the near future, waits for it, and turns due jobs into runs in batches.
 
+mod elsewhere;
 mod fire;
 mod load;
 mod openings;
@@ -63,8 +64,12 @@ pub struct Scheduler {
     no_place_since: Option<(u64, Duration)>,
     /// The queue when it was last seen to change.
     queue_seen: QueueSeen,
-    /// There is no room in the queue.
+    /// There is no room in the queue for what this node could start itself.
     queue_is_full: bool,
+    /// The queues of pools for which something waits that this node may not start.
+    pools_seen: BTreeMap<String, QueueSeen>,
+    /// The one that was last served.
+    last_pool: String,
     /// How many the last batch fired: many means load.
     last_batch: usize,
 }
@@ -103,6 +108,8 @@ impl Scheduler {
             no_place_since: None,
             queue_seen: QueueSeen::default(),
             queue_is_full: false,
+            pools_seen: BTreeMap::new(),
+            last_pool: String::new(),
             last_batch: 0,
         }
     }
@@ -156,11 +163,14 @@ impl Scheduler {
         self.queue_is_full = false;
         self.hasten_awaited();
         let (woken, wakes_want_room) = self.fire_wakes().await?;
-        let (fired, due_wants_room) = self.fire_due().await?;
+        let now = self.life.db_now();
+        self.future.ripen(now);
+        let (fired_here, due_wants_room) = self.fire_here(now).await?;
+        let (fired_elsewhere, queues_again_in) = self.fire_elsewhere(now).await?;
         self.tell_judge();
         self.end_replaced().await?;
         self.reopen_closed().await?;
-        self.last_batch = woken + fired;
+        self.last_batch = woken + fired_here + fired_elsewhere;
         let wants_room = wakes_want_room || due_wants_room;
         let again_in = if !all_loaded || !self.reload.is_empty() {
             // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
@@ -175,6 +185,7 @@ impl Scheduler {
         } else {
             self.until_next().min(poll)
         };
+        let again_in = queues_again_in.map_or(again_in, |queues| queues.min(again_in));
         // A free place is of no use to what waits for the queue.
         let wants_room = wants_room && !self.queue_is_full && self.life.settings.roles.worker;
         Ok(Pass { fired: self.last_batch, again_in, wants_room })

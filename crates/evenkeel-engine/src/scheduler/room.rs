@@ -5,15 +5,20 @@ use std::time::Duration;
 
 use evenkeel_core::aging::Rank;
 use evenkeel_core::order::Lane;
-use evenkeel_store::{QueuePlace, Signal, StoreError, Ticket};
+use evenkeel_store::{QueueFront, QueuePlace, Signal, StoreError, Ticket};
 
 use super::Scheduler;
+use crate::due_lines::Line;
 use crate::incarnation::Incarnation;
 
 /// The queue holds so many batches of regular times.
 const QUEUED_BATCHES: usize = 4;
 /// Full and untouched for this long, nobody takes from it.
 const QUEUE_STUCK: Duration = Duration::from_secs(2);
+/// The front of a full queue is looked at so often…
+const FRONT_EVERY: Duration = Duration::from_millis(500);
+/// …and so far, in each lane: some of those that stand there may be for nobody.
+const FRONT_ROWS: u32 = 500;
 /// A lane that was full stays so for this long, for all that would stand behind.
 const LANE_FULL: Duration = Duration::from_millis(100);
 
@@ -35,13 +40,17 @@ pub(super) struct LaneRoom {
     pub least: [Option<Rank>; Lane::ALL.len()],
 }
 
-/// What was seen of the queue when it last changed.
+/// What was seen of a queue.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct QueueSeen {
-    waiting: usize,
-    /// So many had been claimed by this node.
-    claimed: u64,
+    /// When it was last seen to change, or had room.
     at: Duration,
+    /// So many had been claimed by this node then.
+    claimed: u64,
+    /// What stood at its front when that was last looked at.
+    front: Option<(QueueFront, Duration)>,
+    /// When it was last found without room for anything.
+    pub full_at: Option<Duration>,
     /// In which lanes there was no room for what ranked at that, and when.
     full: [Option<(Rank, Duration)>; Lane::ALL.len()],
 }
@@ -79,50 +88,103 @@ impl Scheduler {
         LaneRoom { most, least: [None; Lane::ALL.len()] }
     }
 
-    /// How many regular times may go into the queue. It holds what workers take in a moment and no
-    /// more: what is due beyond that waits in memory, where it is not yet anybody's and cannot be in
-    /// the way of its own next time. What would be claimed before most of what is there goes in
-    /// all the same. A queue that nobody takes from does not hold up what others would.
+    /// How many regular times of a line may go into the queue, `wanted` at most. It holds what workers
+    /// take in a moment and no more: what is due beyond that waits in memory, where it is not yet
+    /// anybody's and cannot be in the way of its own next time. What would be claimed before most of
+    /// what is there goes in all the same. A queue that nobody takes from does not hold up what others
+    /// would.
     pub(super) async fn queue_room(
         &mut self,
-        due: [usize; Lane::ALL.len()],
+        line: Line<'_>,
         wanted: usize,
     ) -> Result<LaneRoom, StoreError> {
         let life = Arc::clone(&self.life);
+        let pools = match line {
+            Line::Here => life.settings.pools.clone(),
+            Line::Pool(pool) => vec![pool.to_owned()],
+        };
         let most = QUEUED_BATCHES * life.store.appetite().batch;
-        let waiting = life.store.waiting(&life.settings.pools, most as u32).await? as usize;
-        let (now, claimed) = (life.clock.monotonic(), life.worker.claimed());
-        let seen = &mut self.queue_seen;
-        if waiting < most || (waiting, claimed) != (seen.waiting, seen.claimed) {
-            (seen.waiting, seen.claimed, seen.at) = (waiting, claimed, now);
-        }
-        let stuck = now.saturating_sub(seen.at) >= QUEUE_STUCK;
-        if waiting < most || stuck {
+        let waiting = life.store.waiting(&pools, most as u32).await? as usize;
+        let has_room = waiting < most;
+        let stuck = self.is_stuck(line, &pools, has_room).await?;
+        if has_room || stuck {
+            let due = self.future.waiting_in(line);
+            let wanted = wanted.min(due.iter().sum());
             let room = if stuck { wanted } else { wanted.min(most - waiting) };
             let most = life.settings.shares.split(room, due);
             return Ok(LaneRoom { most, least: [None; Lane::ALL.len()] });
         }
-        self.queue_is_full = true;
-        self.room_ahead(most, wanted).await
+        let room = self.room_ahead(line, &pools, most, wanted).await?;
+        match line {
+            Line::Here => self.queue_is_full = true,
+            Line::Pool(_) => {
+                let full = room.most == [0; Lane::ALL.len()];
+                self.seen(line).full_at = full.then(|| life.clock.monotonic());
+            }
+        }
+        Ok(room)
+    }
+
+    /// Is a queue full, and has nobody taken from it for a while? Who else takes from it is seen by
+    /// its front alone, which is looked at now and then.
+    async fn is_stuck(
+        &mut self,
+        line: Line<'_>,
+        pools: &[String],
+        has_room: bool,
+    ) -> Result<bool, StoreError> {
+        let life = Arc::clone(&self.life);
+        let now = life.clock.monotonic();
+        // Of other pools this node claims nothing.
+        let claimed = if line == Line::Here { life.worker.claimed() } else { 0 };
+        let seen = self.seen(line);
+        if has_room || claimed != seen.claimed {
+            (seen.at, seen.claimed, seen.front) = (now, claimed, None);
+            return Ok(false);
+        }
+        let before = seen.front;
+        if before.is_none_or(|(_, at)| now.saturating_sub(at) >= FRONT_EVERY) {
+            let front = life.store.queue_front(pools, FRONT_ROWS).await?;
+            let seen = self.seen(line);
+            if before.is_none_or(|(before, _)| before != front) {
+                seen.at = now;
+            }
+            seen.front = Some((front, now));
+        }
+        Ok(now.saturating_sub(self.seen(line).at) >= QUEUE_STUCK)
+    }
+
+    /// What was seen of the queue that a line goes into.
+    fn seen(&mut self, line: Line<'_>) -> &mut QueueSeen {
+        match line {
+            Line::Here => &mut self.queue_seen,
+            Line::Pool(pool) => self.pools_seen.entry(pool.to_owned()).or_default(),
+        }
     }
 
     /// How many of each lane go before what is in the queue: of those that rank as high as its
     /// first, so that one is asked for all of them.
-    async fn room_ahead(&mut self, most: usize, wanted: usize) -> Result<LaneRoom, StoreError> {
+    async fn room_ahead(
+        &mut self,
+        line: Line<'_>,
+        pools: &[String],
+        most: usize,
+        wanted: usize,
+    ) -> Result<LaneRoom, StoreError> {
         let life = Arc::clone(&self.life);
         let (now, aging) = (life.clock.monotonic(), life.settings.aging);
         let (mut room, mut least) = ([0; Lane::ALL.len()], [None; Lane::ALL.len()]);
         for lane in Lane::ALL {
-            let Some(rank) = self.future.first_rank(lane) else { continue };
-            let full = &mut self.queue_seen.full[lane as usize];
+            let Some(rank) = self.future.first_rank(line, lane) else { continue };
+            let full = self.seen(line).full[lane as usize];
             if full.is_some_and(|(than, at)| rank <= than && now.saturating_sub(at) < LANE_FULL) {
                 continue;
             }
-            let (pools, place) = (&life.settings.pools, QueuePlace { lane, rank, aging });
+            let place = QueuePlace { lane, rank, aging };
             let ahead = life.store.waiting_ahead(pools, place, most as u32, Incarnation::NOW);
-            room[lane as usize] = most.saturating_sub(ahead.await? as usize);
-            least[lane as usize] = Some(rank);
-            *full = (room[lane as usize] == 0).then_some((rank, now));
+            let free = most.saturating_sub(ahead.await? as usize);
+            (room[lane as usize], least[lane as usize]) = (free, Some(rank));
+            self.seen(line).full[lane as usize] = (free == 0).then_some((rank, now));
         }
         Ok(LaneRoom { most: life.settings.shares.split(wanted, room), least })
     }

@@ -1,6 +1,6 @@
 //! Retries and triggers that are due soon, as far as the store has told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{DispatchKey, Lane, Shares};
@@ -12,6 +12,15 @@ use crate::due_order::DueOrder;
 /// When it is due, and which it is.
 type Id = (Timestamp, RunKey);
 
+/// Where one waits when more are due than may start.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum WakePlace {
+    /// For a place on this node, in the order of dispatch.
+    Here(DispatchKey),
+    /// For nothing: it needs no place on this node, and the queue takes all of them.
+    Elsewhere,
+}
+
 /// Retries and triggers by the time they are due. Only when more of them are due than may start, they
 /// are put in the order of dispatch.
 #[derive(Debug)]
@@ -19,7 +28,9 @@ pub struct WakeLine {
     coming: BTreeMap<Id, DueWake>,
     due: BTreeMap<Id, DueWake>,
     order: DueOrder<Id>,
-    /// All that are due stand in the order of dispatch; else none does.
+    /// Those that need no place on this node, oldest first.
+    elsewhere: BTreeSet<Id>,
+    /// All that are due stand in one of these; else none does.
     is_ordered: bool,
     has_more_due: bool,
 }
@@ -31,6 +42,7 @@ impl WakeLine {
             coming: BTreeMap::new(),
             due: BTreeMap::new(),
             order: DueOrder::new(aging),
+            elsewhere: BTreeSet::new(),
             is_ordered: false,
             has_more_due: false,
         }
@@ -62,16 +74,17 @@ impl WakeLine {
 
     fn forget_order(&mut self) {
         self.order.clear();
+        self.elsewhere.clear();
         self.is_ordered = false;
     }
 
     /// Time has passed. Says how many are due.
-    pub fn ripen(&mut self, now: Timestamp, place: impl Fn(&DueWake) -> DispatchKey) -> usize {
+    pub fn ripen(&mut self, now: Timestamp, place: impl Fn(&DueWake) -> WakePlace) -> usize {
         self.order.advance(now);
         while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= now) {
             let (id, wake) = first.remove_entry();
             if self.is_ordered {
-                self.order.insert(place(&wake), id);
+                self.put_in_order(place(&wake), id);
             }
             self.due.insert(id, wake);
         }
@@ -94,30 +107,46 @@ impl WakeLine {
         self.has_more_due
     }
 
-    /// Takes `count` of those that are due: all, or the first of each lane's share.
+    fn put_in_order(&mut self, place: WakePlace, id: Id) {
+        match place {
+            WakePlace::Here(key) => self.order.insert(key, id),
+            WakePlace::Elsewhere => {
+                self.elsewhere.insert(id);
+            }
+        }
+    }
+
+    /// Takes all that are due if there are no more than `here`; else up to so many for places on this
+    /// node, the first of each lane's share, and of those that need none as many as make `most` of
+    /// them, or at least half of it.
     pub fn take(
         &mut self,
-        count: usize,
+        here: usize,
+        most: usize,
         shares: Shares,
-        place: impl Fn(&DueWake) -> DispatchKey,
+        place: impl Fn(&DueWake) -> WakePlace,
     ) -> Vec<DueWake> {
-        if count >= self.due.len() {
+        if here >= self.due.len() {
             self.forget_order();
             return std::mem::take(&mut self.due).into_values().collect();
         }
         if !self.is_ordered {
-            for (id, wake) in &self.due {
-                self.order.insert(place(wake), *id);
-            }
+            let places: Vec<_> = self.due.iter().map(|(id, wake)| (place(wake), *id)).collect();
+            places.into_iter().for_each(|(place, id)| self.put_in_order(place, id));
             self.is_ordered = true;
         }
-        let mut taken = Vec::with_capacity(count);
-        let shares = shares.split(count, self.order.count());
+        let others = most.saturating_sub(here.min(self.due.len() - self.elsewhere.len()));
+        let elsewhere = self.elsewhere.len().min(others.max(most.div_ceil(2)));
+        let here = here.min(most - elsewhere);
+        let mut taken = Vec::with_capacity(here + elsewhere);
+        let shares = shares.split(here, self.order.count());
         for (lane, share) in Lane::ALL.into_iter().zip(shares) {
             let first = std::iter::from_fn(|| self.order.pop_first(lane));
             let first = first.take(share).filter_map(|id| self.due.remove(&id));
             taken.extend(first);
         }
+        let first = std::iter::from_fn(|| self.elsewhere.pop_first());
+        taken.extend(first.take(elsewhere).filter_map(|id| self.due.remove(&id)));
         taken
     }
 }
@@ -164,13 +193,13 @@ mod tests {
         }
     }
 
-    fn place(wake: &DueWake) -> DispatchKey {
-        DispatchKey {
+    fn place(wake: &DueWake) -> WakePlace {
+        WakePlace::Here(DispatchKey {
             lane: Lane::Standard,
             priority: Reverse(wake.priority.unwrap()),
             should_start_by: wake.due,
             ready_at: wake.due,
-        }
+        })
     }
 
     fn line(wakes: Vec<DueWake>) -> WakeLine {
@@ -180,7 +209,7 @@ mod tests {
     }
 
     fn take(line: &mut WakeLine, count: usize) -> Vec<i64> {
-        let taken = line.take(count, Shares::default(), place);
+        let taken = line.take(count, count, Shares::default(), place);
         taken.into_iter().map(|wake| wake.key.job_no.0).collect()
     }
 
@@ -234,5 +263,30 @@ mod tests {
         line.learn(vec![wake(2, 11, 0), wake(3, 12, 0)], false, at(12));
         assert!(line.has_more_due());
         assert_eq!(line.ripen(at(12), place), 3);
+    }
+
+    #[test]
+    fn what_needs_no_place_here_waits_for_none() {
+        let place = |wake: &DueWake| match wake.key.job_no.0 {
+            10.. => WakePlace::Elsewhere,
+            _ => place(wake),
+        };
+        let wakes = [(1, 90), (2, 100), (12, 0), (10, 0), (11, 100)];
+        let mut line = line(wakes.map(|(job, priority)| wake(job, 10 + job, priority)).to_vec());
+        assert_eq!(line.ripen(at(25), place), 5);
+        let take = |line: &mut WakeLine, here, most| -> Vec<i64> {
+            let taken = line.take(here, most, Shares::default(), place);
+            taken.into_iter().map(|wake| wake.key.job_no.0).collect()
+        };
+        assert_eq!(take(&mut line, 0, 1), [10]);
+        // Neither keeps the other from being taken.
+        assert_eq!(take(&mut line, 2, 2), [2, 11]);
+        assert_eq!(take(&mut line, 0, 9), [12]);
+        assert_eq!(line.ripen(at(25), place), 1);
+        // What comes while they stand in order is told apart, too.
+        line.coming.insert((at(30), wake(13, 30, 0).key), wake(13, 30, 0));
+        assert_eq!(line.ripen(at(30), place), 2);
+        assert_eq!(take(&mut line, 0, 9), [13]);
+        assert_eq!(take(&mut line, 1, 9), [1]);
     }
 }

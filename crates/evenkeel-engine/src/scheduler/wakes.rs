@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::order::{DispatchKey, Lane, Priority};
+use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
     DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, Waited, WakeFire,
@@ -13,6 +13,7 @@ use tracing::warn;
 
 use super::Scheduler;
 use super::room::Room;
+use super::wake_line::WakePlace;
 use crate::attempt::{self, deadline_by_itself};
 use crate::incarnation::Incarnation;
 
@@ -43,19 +44,22 @@ impl Scheduler {
         if due == 0 {
             return Ok((0, false));
         }
-        let wanted = due.min(life.store.appetite().batch);
+        let batch_max = life.store.appetite().batch;
+        let wanted = due.min(batch_max);
         // Their chains are live already, so that they are in nobody's way in the queue, and there the
         // first of them all is found, however many they are.
         let room = if self.wakes.has_more_due() { Room::InQueue } else { self.room_for(wanted) };
-        let (mut places, count) = match room {
+        let (mut places, here) = match room {
             Room::Here(places) => (places, places),
             Room::InQueue => (0, wanted),
         };
-        if count == 0 {
+        let taken = self.wakes.take(here, batch_max, life.settings.shares, place);
+        if taken.is_empty() {
+            life.worker.slots.give(places);
             return Ok((0, true));
         }
         let (mut batch, mut put_off) = (Vec::new(), Vec::new());
-        for wake in self.wakes.take(count, life.settings.shares, place) {
+        for wake in taken {
             let key = wake.key;
             let read = life.definitions.read(key.job_no, &wake.job.definition);
             if let Some(until) = read.as_ref().ok().and_then(|read| opens_at(read, &wake, now)) {
@@ -115,10 +119,7 @@ impl Scheduler {
                 return Decided { fire, definition: Err(fault), priority };
             }
         };
-        let (worker, settings) = (&self.life.worker, &self.life.settings);
-        let direct = worker.takes_directly(&definition, wake.job.tenant, settings);
-        // A checkpoint is handed over by a claim alone.
-        let start = if *places > 0 && direct && !wake.has_checkpoint {
+        let start = if *places > 0 && is_direct(&self.life, &definition, &wake) {
             *places -= 1;
             Start::Claimed
         } else {
@@ -155,6 +156,7 @@ impl Scheduler {
                         tenant: wake.tenant,
                         definition,
                         started_at: fired.now,
+                        waited: fired.now.since(wake.due),
                         checkpoint: None,
                         priority,
                     });
@@ -216,23 +218,29 @@ impl Scheduler {
     }
 }
 
-/// Where a retry or trigger stands in the order of dispatch.
-fn place_of(life: &Incarnation, wake: &DueWake) -> DispatchKey {
-    let place = |lane, priority, should_start_by| DispatchKey {
-        lane,
-        priority: Reverse(priority),
-        should_start_by,
-        ready_at: wake.due,
+/// May a retry or trigger start on this node without waiting in the queue? A checkpoint is handed over
+/// by a claim alone.
+fn is_direct(life: &Incarnation, definition: &Definition, wake: &DueWake) -> bool {
+    let settings = &life.settings;
+    !wake.has_checkpoint && life.worker.takes_directly(definition, wake.job.tenant, settings)
+}
+
+/// What a retry or trigger waits for, and where it stands in the order of dispatch.
+fn place_of(life: &Incarnation, wake: &DueWake) -> WakePlace {
+    // One that cannot be read takes nobody's place: it fails at once.
+    let Ok(definition) = life.definitions.read(wake.key.job_no, &wake.job.definition) else {
+        return WakePlace::Elsewhere;
     };
-    match life.definitions.read(wake.key.job_no, &wake.job.definition) {
-        Ok(definition) => {
-            let past = definition.past(&wake.job.history, wake.job.since);
-            let priority = wake.priority.unwrap_or(definition.priority);
-            place(definition.lane, priority, deadline(&definition, wake, &past))
-        }
-        // It takes nobody's place: it fails at once.
-        Err(_) => place(Lane::default(), Priority::MAX, wake.due),
+    if !is_direct(life, &definition, wake) {
+        return WakePlace::Elsewhere;
     }
+    let past = definition.past(&wake.job.history, wake.job.since);
+    WakePlace::Here(DispatchKey {
+        lane: definition.lane,
+        priority: Reverse(wake.priority.unwrap_or(definition.priority)),
+        should_start_by: deadline(&definition, wake, &past),
+        ready_at: wake.due,
+    })
 }
 
 /// When a retry or trigger may start, if that is not now.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::job::{DEFAULT_POOL, ExecutorSpec};
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_core::{About, Attempt, Definition, JobId, JobNo, RunKey, Schedule, Span, Timestamp};
 use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
 use evenkeel_executors::{ConfigFault, Executor, Invocation, Registry, Report};
-use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Scope, Signal, Store};
+use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Roles, Scope, Signal, Store};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -117,6 +117,10 @@ pub struct Calm {
     pub poll: Duration,
     /// How waiting counts for nodes that are started from now on.
     pub aging: Aging,
+    /// What such nodes do.
+    pub roles: Roles,
+    /// The pools they work for.
+    pub pools: Vec<String>,
 }
 
 impl Calm {
@@ -124,7 +128,15 @@ impl Calm {
         let time = SimTime::begin();
         let clock = Arc::clone(&time);
         let model = ModelStore::new(Arc::new(move || clock.db()));
-        Self { time, model, seen: Arc::default(), poll, aging: Aging::default() }
+        Self {
+            time,
+            model,
+            seen: Arc::default(),
+            poll,
+            aging: Aging::default(),
+            roles: Roles::ALL,
+            pools: vec![DEFAULT_POOL.into()],
+        }
     }
 
     /// Starts a node with so many places for bodies.
@@ -135,6 +147,8 @@ impl Calm {
             Uuid::from_u128(name.bytes().fold(1, |all, byte| all << 8 | u128::from(byte)));
         let settings = Settings {
             workers,
+            roles: self.roles,
+            pools: self.pools.clone(),
             leases,
             poll: self.poll,
             look_ahead: span(2),

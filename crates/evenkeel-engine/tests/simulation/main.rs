@@ -16,6 +16,7 @@ mod failures;
 mod faulty;
 mod limits;
 mod policies;
+mod pools;
 mod promises;
 mod waiting;
 mod words;

@@ -1,7 +1,7 @@
 //! How much waits, by pool and lane.
 
 use evenkeel_core::order::Lane;
-use evenkeel_store::{QueueDepth, QueueDepths};
+use evenkeel_store::{FinishResult, QueueDepth, QueueDepths, QueueFront};
 
 use crate::Opened;
 use crate::fixtures::{JobBuilder, at, new_job};
@@ -100,4 +100,53 @@ pub async fn a_claimed_attempt_says_since_when_it_waited(opened: Opened) {
     queue(&rig, new_job("crawl"), 63).await;
     let claimed = rig.claim(5, 70).await;
     assert_eq!(claimed.iter().map(|attempt| attempt.since).collect::<Vec<_>>(), [at(63)]);
+}
+
+/// The front of the pool `default`, so far.
+async fn front(rig: &Rig, rows: u32) -> QueueFront {
+    rig.store.queue_front(&["default".into()], rows).await.expect("a queue has a front")
+}
+
+pub async fn the_front_is_another_one_when_somebody_takes_from_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    assert_eq!(front(&rig, 5).await, QueueFront::default());
+    for n in 0..6 {
+        let lane = if n < 3 { Lane::Standard } else { Lane::Batch };
+        queue(&rig, new_job(&format!("job {n}")).lane(lane), 60 + n).await;
+    }
+    let mut before = vec![front(&rig, 5).await];
+    assert_eq!(before[0], front(&rig, 5).await);
+    for _ in 0..6 {
+        assert_eq!(rig.claim(1, 70).await.len(), 1);
+        let now = front(&rig, 5).await;
+        assert!(!before.contains(&now), "{now:?} of {before:?}");
+        before.push(now);
+    }
+    assert_eq!(before.last(), Some(&QueueFront::default()));
+    // The next time of a job that was there is not what was there.
+    let job = rig.add(new_job("again").build()).await;
+    rig.queue(job, 60).await;
+    let first = front(&rig, 5).await;
+    let held = rig.claim_one(70).await;
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
+    rig.queue(job, 120).await;
+    assert_ne!(front(&rig, 5).await, first);
+}
+
+pub async fn the_front_is_that_of_its_pools_and_as_long_as_asked_for(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    for n in 0..4 {
+        queue(&rig, new_job(&format!("job {n}")).priority(50), 9_060).await;
+    }
+    let before = front(&rig, 3).await;
+    queue(&rig, new_job("elsewhere").pool("chrome").priority(100), 9_060).await;
+    // Behind them in either order: it is younger, and weighs less.
+    queue(&rig, new_job("behind").priority(10), 9_090).await;
+    assert_eq!(front(&rig, 3).await, before);
+    queue(&rig, new_job("ahead").priority(60), 9_090).await;
+    let ahead = front(&rig, 3).await;
+    assert_ne!(ahead, before);
+    // It has waited longest, though it weighs least.
+    queue(&rig, new_job("old").priority(0), 60).await;
+    assert_ne!(front(&rig, 3).await, ahead);
 }

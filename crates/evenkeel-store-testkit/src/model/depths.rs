@@ -8,11 +8,12 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{
-    DepthWalk, QueueDepth, QueueDepths, QueueGroup, QueueStore, Reaged, StoreError, Waiter,
+    DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, Reaged, StoreError,
+    Waiter,
 };
 
 use super::ModelStore;
-use super::data::{Data, Waiting};
+use super::data::{Data, Place, Waiting};
 
 impl Data {
     fn queue_depths(&self, limit: u32) -> QueueDepths {
@@ -44,6 +45,25 @@ impl Data {
         groups.into_iter().map(count).collect()
     }
 
+    fn queue_front(&self, pools: &[String], rows: usize) -> QueueFront {
+        let lanes = pools.iter().filter_map(|pool| self.queue.get(pool)).flatten();
+        let fronts = lanes.flat_map(|lane| {
+            let open = |place: &&Place| match self.waiting.get(&(place.1, place.2)) {
+                Some(Waiting::Ready(ready)) => ready.opening.from.is_none().then_some(ready.rise),
+                Some(Waiting::Wake { .. }) | None => None,
+            };
+            let first: Vec<_> =
+                lane.iter().filter_map(|place| Some((open(&place)?, *place))).collect();
+            let mut risen = first.clone();
+            risen.sort_unstable_by_key(|(rise, place)| {
+                (*rise, place.0.should_start_by, place.0.ready_at, place.1)
+            });
+            let first = first.into_iter().take(rows);
+            first.chain(risen.into_iter().take(rows)).map(|(_, place)| place.2)
+        });
+        fronts.collect()
+    }
+
     fn reage(&mut self, aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged {
         let ready = self.waiting.iter_mut().filter_map(|((_, key), waiting)| match waiting {
             Waiting::Ready(ready) if Some(*key) > after => Some((*key, ready)),
@@ -71,6 +91,10 @@ impl Data {
 impl QueueStore for ModelStore {
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError> {
         Ok(self.lock().queue_depths(limit))
+    }
+
+    async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError> {
+        Ok(self.lock().queue_front(pools, rows as usize))
     }
 
     async fn reage(

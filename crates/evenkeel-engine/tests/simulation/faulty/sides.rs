@@ -72,6 +72,7 @@ straight!(BalanceStore {
 
 straight!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
+    queue_front(pools: &[String], rows: u32) -> QueueFront;
     reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
 });
 
