@@ -1,8 +1,9 @@
 -- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
 -- thousand by priority, and of each lane as many by what they have waited, of those that may have
 -- gained by it, whoever's they are (the limit comes before the tenant); and of them the tenant's own
--- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at. These limits are no parameters, so that the planner knows that it is to follow
--- the indexes and not to sort the queue.
+-- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at; without it nobody
+-- asks what is before them, and neither the queue nor places are looked at. These limits are no
+-- parameters, so that the planner knows that it is to follow the indexes and not to sort the queue.
 WITH a AS MATERIALIZED (
     SELECT w.*
       FROM job j
@@ -21,7 +22,7 @@ WITH a AS MATERIALIZED (
 ), own AS MATERIALIZED (
     SELECT o.*
       FROM (SELECT DISTINCT pool FROM a
-             WHERE due IS NULL AND parked_max IS NULL) AS p
+             WHERE due IS NULL AND parked_max IS NULL AND $4::int8 IS NOT NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
              FROM (SELECT *
@@ -49,13 +50,13 @@ WITH a AS MATERIALIZED (
 )
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
        a.open_until,
-       CASE WHEN a.due IS NULL THEN
+       CASE WHEN a.due IS NULL AND $4::int8 IS NOT NULL THEN
            (SELECT count(*) FROM own o
              WHERE o.pool = a.pool
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
                    < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
        END AS ahead, a.own, a.pool, a.parked_max,
-       CASE WHEN a.parked_max IS NOT NULL THEN
+       CASE WHEN a.parked_max IS NOT NULL AND $4::int8 IS NOT NULL THEN
            (SELECT count(*) FROM place p
              WHERE p.key = decode(substr(a.pool, 2), 'hex')
                AND (SELECT e.status FROM run e

@@ -311,10 +311,11 @@ impl RunStore for SqliteStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        let (tenant, level) = (scope.tenant, aging.risen(Rise(0), resolve(now)));
+        let level = ahead.map(|aging| aging.risen(Rise(0), resolve(now)));
+        let tenant = scope.tenant;
         self.readers.read(move |db| waiting::waiting_of(db, tenant, job, level)).await
     }
 

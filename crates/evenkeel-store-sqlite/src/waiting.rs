@@ -20,12 +20,13 @@ const COUNTED_MAX: usize = 1_000;
 /// and so many attempts of a job are told.
 const TOLD_MAX: usize = 100;
 
-/// What waits of a job. Whoever began to wait at the epoch ranks at `level` now.
+/// What waits of a job. Whoever began to wait at the epoch ranks at `level` now; without that, nobody
+/// asks what is before them.
 pub(crate) fn waiting_of(
     connection: &Connection,
     tenant: TenantNo,
     job: JobId,
-    level: Rank,
+    level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let found: Option<i64> = connection
         .prepare_cached(include_str!("../queries/waiting_of_job.sql"))?
@@ -56,7 +57,7 @@ fn ready_of(
     connection: &Connection,
     tenant: TenantNo,
     job: JobNo,
-    level: Rank,
+    level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/waiting_of_ready.sql"))?;
@@ -67,21 +68,27 @@ fn ready_of(
         let given: bool = row.get("own_priority")?;
         let priority = priority_from(row)?.filter(|_| given);
         let pool: String = row.get("pool")?;
-        if let Some(waits_for) = waits_for_place(connection, &pool, row)? {
+        if let Some(waits_for) = waits_for_place(connection, &pool, row, level.is_some())? {
             found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
             continue;
         }
-        let front = match fronts.entry(pool) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let front = front_of(connection, tenant, new.key(), level)?;
-                new.insert(front)
+        let ahead = match level {
+            Some(level) => {
+                let front = match fronts.entry(pool) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        let front = front_of(connection, tenant, new.key(), level)?;
+                        new.insert(front)
+                    }
+                };
+                let place = place_from(row, level)?;
+                Some(front.partition_point(|other| *other < place) as u32)
             }
+            None => None,
         };
-        let place = place_from(row, level)?;
         let waits_for = WaitsFor::Worker {
             since: Timestamp::from_micros(row.get("since")?),
-            ahead: front.partition_point(|other| *other < place) as u32,
+            ahead,
             opening: Opening {
                 from: sql_time(row.get("open_from")?),
                 until: sql_time(row.get("open_until")?),
@@ -92,13 +99,22 @@ fn ready_of(
     Ok(found)
 }
 
-/// What it waits for if it is in a waiting room.
-fn waits_for_place(connection: &Connection, pool: &str, row: &Row<'_>) -> Answer<Option<WaitsFor>> {
+/// What it waits for if it is in a waiting room, and how many have a place if they are to be counted.
+fn waits_for_place(
+    connection: &Connection,
+    pool: &str,
+    row: &Row<'_>,
+    counts: bool,
+) -> Answer<Option<WaitsFor>> {
     let Some(key) = LimitKey::of_room(pool) else { return Ok(None) };
     let most: Option<u32> = row.get("parked_max")?;
-    let running = connection
-        .prepare_cached(include_str!("../queries/unpark_running.sql"))?
-        .query_row([key.as_bytes()], |row| row.get(0))?;
+    let running = if counts {
+        let mut statement =
+            connection.prepare_cached(include_str!("../queries/unpark_running.sql"))?;
+        Some(statement.query_row([key.as_bytes()], |row| row.get(0))?)
+    } else {
+        None
+    };
     let since = Timestamp::from_micros(row.get("since")?);
     let limit = Limit { key, most: most.unwrap_or_default() };
     Ok(Some(WaitsFor::Place { since, limit, running }))

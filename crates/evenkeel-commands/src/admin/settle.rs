@@ -275,7 +275,7 @@ impl Jobs {
         scope: &Scope,
         job: &Job,
     ) -> Result<Vec<(RunKey, Seen)>, CommandError> {
-        let waiting = self.store.waiting_of(scope, job.id, self.aging, Now::Database).await?;
+        let waiting = self.store.waiting_of(scope, job.id, None, Now::Database).await?;
         let mut found: Vec<(RunKey, Seen)> =
             waiting.into_iter().map(|waiting| (waiting.key, Seen::Waiting)).collect();
         let filter = RunFilter { job: Some(job.id) };

@@ -79,7 +79,7 @@ impl Data {
         &self,
         scope: &Scope,
         id: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Timestamp,
     ) -> Vec<WaitingAttempt> {
         let Some(no) = self.seen(scope, id) else { return Vec::new() };
@@ -97,12 +97,14 @@ impl Data {
                         Some((_, limit)) => WaitsFor::Place {
                             since: ready.order.ready_at,
                             limit: *limit,
-                            running: self.running_under(limit.key),
+                            running: ahead.map(|_| self.running_under(limit.key)),
                         },
                         None => WaitsFor::Worker {
                             since: ready.order.ready_at,
-                            ahead: self.ahead_of(scope, key, ready, |ready| {
-                                aging.rank(ready.order.priority.0, ready.rise, now)
+                            ahead: ahead.map(|aging| {
+                                self.ahead_of(scope, key, ready, |ready| {
+                                    aging.rank(ready.order.priority.0, ready.rise, now)
+                                })
                             }),
                             opening: ready.opening,
                         },

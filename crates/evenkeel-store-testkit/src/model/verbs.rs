@@ -171,10 +171,10 @@ impl RunStore for ModelStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Answer<Vec<WaitingAttempt>> {
-        Ok(self.lock().waiting_attempts(scope, job, aging, self.resolve(now)))
+        Ok(self.lock().waiting_attempts(scope, job, ahead, self.resolve(now)))
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {

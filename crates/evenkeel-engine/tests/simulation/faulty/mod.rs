@@ -384,10 +384,10 @@ impl RunStore for FaultyStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        self.inner.waiting_of(scope, job, aging, now).await
+        self.inner.waiting_of(scope, job, ahead, now).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {
