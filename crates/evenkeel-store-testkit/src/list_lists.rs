@@ -8,6 +8,7 @@ macro_rules! __list_conformance {
         $crate::__conformance_module! { $open => list_filters:
             any_filter_and_order_shows_what_the_model_shows,
             jobs_in_each_state_are_found_and_counted,
+            what_goes_on_of_a_job_is_found_whether_it_takes_part_or_not,
             jobs_of_all_tenants_are_counted_by_state,
             metadata_are_found_as_json_writes_them,
             what_a_change_takes_away_is_not_found_any_more,

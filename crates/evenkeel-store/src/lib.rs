@@ -67,7 +67,9 @@ pub use limits::{LimitStore, Place as LimitPlace, Rooms, UNPARKED_MAX, Unparked}
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
 };
-pub use lists::{COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy};
+pub use lists::{
+    COUNTED_MAX, GoingOn, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy,
+};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};
 pub use orders::{Action, Done, ORDERS_MAX, Obeyed, Order};
