@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 123] = [
+const VERBS: [&str; 124] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -109,6 +109,7 @@ const VERBS: [&str; 123] = [
     "record",
     "redrive",
     "register",
+    "register_paused",
     "reopen",
     "requeue",
     "retire",

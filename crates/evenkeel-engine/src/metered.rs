@@ -53,6 +53,7 @@ macro_rules! metered {
 
 metered!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
+    register_paused(scope: &Scope, job: NewJob, now: Now) -> Registered;
     get(scope: &Scope, id: JobId) -> Option<Job>;
     get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)

@@ -41,6 +41,21 @@ impl JobStore for SqliteStore {
             .await
     }
 
+    async fn register_paused(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        now: Now,
+    ) -> Result<Registered, StoreError> {
+        let tenant = scope.tenant;
+        let job = NewJob { next_at: None, ..job };
+        self.writer
+            .write(Command, 6, move |session| {
+                jobs::register_paused(session.connection(), tenant, &job, now)
+            })
+            .await
+    }
+
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| jobs::get(db, tenant, id)).await

@@ -314,6 +314,8 @@ async fn who_did_what_is_in_the_audit_log() {
     set(&world, id, "success").await.expect(200);
     let bulk = json!({"job_ids": [id], "status": "queued"});
     put(&world, &format!("{JOBS}/bulk/status"), bulk).await.expect(200);
+    put(&world, &format!("{JOBS}/{id}/priority"), json!({"priority": 30})).await.expect(200);
+    world.post(&format!("{JOBS}/{id}/boost"), Some(json!({"boost": 80}))).await.expect(200);
     let log = world.ask_as(Role::Admin, Method::GET, "/api/v1/audit", None).await.expect(200);
     let entries = log["entries"].as_array().unwrap();
     let find = |operation: &str| {
@@ -321,6 +323,9 @@ async fn who_did_what_is_in_the_audit_log() {
     };
     let one = find("admin_set_job_status");
     assert_eq!((&one["subject"], &one["target"]), (&json!("tester"), &json!(id.to_string())));
+    assert_eq!(one["detail"], "set to success");
+    assert_eq!(find("admin_set_job_priority")["detail"], "priority set to 30");
+    assert_eq!(find("admin_boost_job")["detail"], "priority raised by 80 to 100");
     let many = find("admin_set_status_of_jobs");
     assert_eq!(many["detail"], "set to queued: 1 of 1");
 }

@@ -163,6 +163,15 @@ impl JobStore for FaultyStore {
         through!(self, register(scope = Ref(*scope), jobs = Own(jobs), now = Own(now)))
     }
 
+    async fn register_paused(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        now: Now,
+    ) -> Result<Registered, StoreError> {
+        through!(self, register_paused(scope = Ref(*scope), job = Own(job), now = Own(now)))
+    }
+
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         through!(self, get(scope = Ref(*scope), id = Own(id)))
     }
