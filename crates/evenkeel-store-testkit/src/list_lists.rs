@@ -26,6 +26,7 @@ macro_rules! __list_conformance {
             what_was_claimed_waits_no_more,
             what_waits_of_all_tenants_is_counted,
             a_deep_lane_is_counted_in_part_and_hides_no_other,
+            what_waits_in_too_many_pools_is_added_up,
             a_claimed_attempt_says_since_when_it_waited,
         }
         $crate::__conformance_module! { $open => tally:

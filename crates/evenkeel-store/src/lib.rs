@@ -105,6 +105,7 @@ pub use targets::{
     ChangedTarget, DeletedTarget, MadeTarget, NewTarget, StaleTarget, StaleTargets, Target,
     TargetFields, TargetStore, is_stale,
 };
+pub use tell::keep_true_letters;
 pub use watch::{
     AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
     WatchStore, Watched,

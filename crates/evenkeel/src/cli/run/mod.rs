@@ -207,6 +207,7 @@ fn details(run: &Value, now: Timestamp) -> String {
     line("late", run["lateness_ms"].as_u64().map(duration_ms));
     line("took", run["duration_ms"].as_u64().map(duration_ms));
     line("node", string("node"));
+    line("priority", priority(run));
     line("progress", progress(&run["progress"]));
     line("items", items(run));
     line("cpu", run["cpu_time_ms"].as_u64().map(duration_ms));
@@ -223,6 +224,16 @@ fn details(run: &Value, now: Timestamp) -> String {
         }
     }
     text
+}
+
+/// While it waits: its priority, and what waiting has made of it.
+pub(super) fn priority(shown: &Value) -> Option<String> {
+    let base = shown["priority"].as_u64()?;
+    let effective = shown["effective_priority"].as_u64().filter(|effective| *effective != base);
+    Some(match effective {
+        Some(effective) => format!("{base} ({effective} by now)"),
+        None => base.to_string(),
+    })
 }
 
 fn progress(progress: &Value) -> Option<String> {
