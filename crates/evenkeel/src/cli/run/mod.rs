@@ -261,3 +261,23 @@ pub(super) fn moment(value: &Value) -> Option<Timestamp> {
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(80).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_waits_says_what_its_priority_is_and_was() {
+        let shown = |run: Value| {
+            let text = details(&run, Timestamp::MIN);
+            text.lines().find(|line| line.starts_with("priority")).map(str::to_owned)
+        };
+        let risen = shown(json!({"priority": 5, "effective_priority": 35}));
+        assert_eq!(risen.as_deref(), Some("priority   5 (35 by now)"));
+        let new = shown(json!({"priority": 5, "effective_priority": 5}));
+        assert_eq!(new.as_deref(), Some("priority   5"));
+        assert_eq!(shown(json!({"priority": null})), None, "it runs, or is over");
+    }
+}
