@@ -230,7 +230,9 @@ async fn a_change_that_is_refused_changes_nothing() {
     // Somebody ended it for good.
     let uuid = off["uuid"].as_str().unwrap();
     world.post(&format!("/api/v1/jobs/{uuid}/cancel"), None).await.expect(200);
-    put(&world, 1, json!({"enabled": true, "subreddit_id": 78})).await.problem(409, "job-state");
+    for change in [json!({"enabled": true, "subreddit_id": 78}), json!({"subreddit_id": 78})] {
+        put(&world, 1, change).await.problem(409, "job-state");
+    }
     world.get("/api/v1/targets/78").await.problem(404, "not-found");
 }
 

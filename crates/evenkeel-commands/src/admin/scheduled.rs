@@ -216,8 +216,8 @@ impl Jobs {
             job.insert("target".into(), json!(number));
         }
         let turned = enabled.filter(|enabled| *enabled != before.enabled());
-        if let Some(enabled) = turned {
-            let command = if enabled { Command::Resume } else { Command::Pause };
+        let turn = turned.map(|enabled| if enabled { Command::Resume } else { Command::Pause });
+        for command in turn.into_iter().chain((!job.is_empty()).then_some(Command::Update)) {
             before.job.facts().obey(command).map_err(CommandError::NotAllowed)?;
         }
         let edit = (!job.is_empty()).then(|| {
