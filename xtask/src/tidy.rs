@@ -111,6 +111,7 @@ const VERBS: [&str; 124] = [
     "record",
     "redrive",
     "register",
+    "register_paused",
     "reopen",
     "requeue",
     "retire",

@@ -201,6 +201,10 @@ impl From<CommandError> for Problem {
             CommandError::InvalidSchedule(faults) => {
                 Self::of_fields(ProblemType::InvalidSchedule, faults)
             }
+            CommandError::TooFar => Self {
+                field: Some("offset".into()),
+                ..Self::new(ProblemType::InvalidParameter, detail)
+            },
             CommandError::NameTaken { id } => Self {
                 existing_id: Some(Box::new(id)),
                 field: Some("name".into()),

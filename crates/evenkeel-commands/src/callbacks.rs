@@ -10,7 +10,7 @@ use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, AttemptTokens, Definition, Progress, RunId, RunKey};
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, Letter, NewEvent, Note, Now, Results, Role, Running,
-    Scope, Signal, Store, StoreError, Traces, Word,
+    Scope, Signal, Store, StoreError, Traces, Word, keep_true_letters,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -90,7 +90,9 @@ impl Callbacks {
         if results != [FinishResult::Done] {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
-        self.tell(&told);
+        let mut told = [told];
+        keep_true_letters(&*self.store, &mut told).await;
+        told.iter().for_each(|told| self.tell(told));
         // If it gets lost, the node lets the body go when it has been silent for too long.
         let letter = Letter { key, fence, word: Word::Settled };
         if let Err(error) = self.store.send_letter(running.node, letter).await {

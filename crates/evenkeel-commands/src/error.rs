@@ -18,6 +18,12 @@ pub enum CommandError {
     /// The document of a schedule is wrong.
     #[error("the schedule is not acceptable")]
     InvalidSchedule(Vec<Fault>),
+    /// A page begins further on than anybody looks for it.
+    #[error(
+        "there are too many jobs to leave out so many of those that fit: leave the offset out and \
+         follow next_cursor from the first page on"
+    )]
+    TooFar,
     /// Another job of the tenant has the name and the configuration.
     #[error("the job {id} has this name and configuration already")]
     NameTaken {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, NewEvent, Results, Signal, StoreError, Then, Traces,
+    keep_true_letters,
 };
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
@@ -46,7 +47,7 @@ impl Finisher {
     }
 
     /// Stores a batch, waiting out the store for as long as it takes.
-    async fn store(&self, batch: Vec<Finish>) {
+    async fn store(&self, mut batch: Vec<Finish>) {
         let results = match self.try_store(&batch).await {
             Ok(results) => results,
             Err(_) => {
@@ -75,6 +76,7 @@ impl Finisher {
         if batch.iter().any(moves_its_job) {
             self.announce_moved();
         }
+        keep_true_letters(&*self.life.store, &mut batch).await;
         self.tell(&batch, &results);
     }
 

@@ -53,6 +53,7 @@ macro_rules! metered {
 
 metered!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
+    register_paused(scope: &Scope, job: NewJob, now: Now) -> Registered;
     get(scope: &Scope, id: JobId) -> Option<Job>;
     get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
@@ -105,7 +106,7 @@ metered!(RunStore {
     find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
     owned(node: NodeNo, limit: u32) -> Vec<Owned>;
     cancellations(node: NodeNo) -> Vec<Cancellation>;
-    waiting_of(scope: &Scope, job: JobId, aging: Aging, now: Now) -> Vec<WaitingAttempt>;
+    waiting_of(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now) -> Vec<WaitingAttempt>;
     waiting(pools: &[String], limit: u32) -> u32;
     waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;

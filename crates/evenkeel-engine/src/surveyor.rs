@@ -166,8 +166,12 @@ impl House {
             }
         }
         let mut by_tens = [0; TENS];
-        for depth in &queue.depths {
-            let labels = in_lane(self.label(&depth.pool), depth.lane);
+        let others = vec![("pool", OTHER_POOLS.to_owned())];
+        let known = queue.depths.iter().map(|depth| (depth, self.label(&depth.pool)));
+        let known: Vec<_> = known.collect();
+        let beyond = queue.others.iter().map(|depth| (depth, others.clone()));
+        for (depth, pool) in known.into_iter().chain(beyond) {
+            let labels = in_lane(pool, depth.lane);
             let age = Duration::from(now.since(depth.oldest)).as_secs_f64();
             let oldest: &mut f64 = figures.entry((OLDEST, labels.clone())).or_default();
             *oldest = oldest.max(age);

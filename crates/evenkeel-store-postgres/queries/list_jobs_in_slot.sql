@@ -1,6 +1,6 @@
--- $16 is one shard, or NULL for all.
+-- $17 is one shard, or NULL for all.
 SELECT s.job_no
-  FROM generate_series(coalesce($16::int4, 0), coalesce($16::int4, 255)) AS h(shard)
+  FROM generate_series(coalesce($17::int4, 0), coalesce($17::int4, 255)) AS h(shard)
  CROSS JOIN LATERAL (SELECT job_no, tenant_no FROM job_state
-                      WHERE shard = h.shard AND slot = $15::int4) AS s
+                      WHERE shard = h.shard AND slot = $16::int4) AS s
  WHERE s.tenant_no = $1::int4

@@ -17,6 +17,10 @@ SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN $13::int2 = 2 THEN j.name EN
    AND ($11::int8 IS NULL OR s.next_at >= $11)
    AND ($12::int8 IS NULL OR s.next_at < $12)
    AND ($14::int8 IS NULL OR j.target_no = $14)
+   AND ($15::int2 IS NULL
+        OR s.live > 0 AND ($15 = 1) =
+           (s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
+                   + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)))
    AND ($13::int2 <> 2 OR j.name IS NOT NULL)
    AND ($13::int2 <> 3 OR s.next_at IS NOT NULL) AS passes
   FROM c

@@ -12,4 +12,4 @@ WITH RECURSIVE found AS (
      WHERE found.nth <= $1::int8
 )
 SELECT pool, lane FROM found WHERE NOT starts_with(pool, '~')
- ORDER BY pool COLLATE "C", lane LIMIT $1;
+ ORDER BY nth LIMIT $1;

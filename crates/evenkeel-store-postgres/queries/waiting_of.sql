@@ -1,8 +1,9 @@
 -- What waits of a job. The front of its pools is looked at once for all its attempts: the first ten
 -- thousand by priority, and of each lane as many by what they have waited, of those that may have
 -- gained by it, whoever's they are (the limit comes before the tenant); and of them the tenant's own
--- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at. These limits are no parameters, so that the planner knows that it is to follow
--- the indexes and not to sort the queue.
+-- first thousand by rank. $4 is what whoever began to wait at the epoch ranks at; without it nobody
+-- asks what is before them, and neither the queue nor places are looked at. These limits are no
+-- parameters, so that the planner knows that it is to follow the indexes and not to sort the queue.
 WITH a AS MATERIALIZED (
     SELECT w.*
       FROM job j
@@ -21,7 +22,7 @@ WITH a AS MATERIALIZED (
 ), own AS MATERIALIZED (
     SELECT o.*
       FROM (SELECT DISTINCT pool FROM a
-             WHERE due IS NULL AND parked_max IS NULL) AS p
+             WHERE due IS NULL AND parked_max IS NULL AND $4::int8 IS NOT NULL) AS p
      CROSS JOIN LATERAL (
            SELECT f.*
              FROM (SELECT *
@@ -55,16 +56,17 @@ WITH a AS MATERIALIZED (
                      WHERE e.scheduled_at = p.scheduled_at AND e.job_no = p.job_no
                        AND e.sequence = p.sequence AND e.attempt = p.attempt) = 1) AS running
       FROM (SELECT DISTINCT pool FROM a
-             WHERE parked_max IS NOT NULL AND substr(pool, 2, 2) <> '03') AS d
+             WHERE parked_max IS NOT NULL AND substr(pool, 2, 2) <> '03'
+               AND $4::int8 IS NOT NULL) AS d
 )
 SELECT a.scheduled_at, a.job_no, a.sequence, a.attempt, a.due, a.since, a.open_from,
        a.open_until,
-       CASE WHEN a.due IS NULL THEN
+       CASE WHEN a.due IS NULL AND $4::int8 IS NOT NULL THEN
            (SELECT count(*) FROM own o
              WHERE o.pool = a.pool
                AND (o.lane, -o.rank, o.should_start_by, o.since, o.job_no)
                    < (a.lane, -a.rank, a.should_start_by, a.since, a.job_no))
        END AS ahead, a.own, a.pool, a.parked_max,
-       coalesce((SELECT r.running FROM rooms r WHERE r.pool = a.pool), 0) AS running
+       (SELECT r.running FROM rooms r WHERE r.pool = a.pool) AS running
   FROM a
  ORDER BY a.scheduled_at, a.sequence, a.attempt;

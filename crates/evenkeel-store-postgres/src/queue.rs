@@ -1,10 +1,10 @@
 //! How much waits in the queue.
 
 use async_trait::async_trait;
-use evenkeel_core::RunKey;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
+use evenkeel_core::{RunKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
     Reaged, StoreError, Waiter,
@@ -110,7 +110,33 @@ async fn depths(connection: &Connection, limit: u32) -> Tried<QueueDepths> {
         let counted = count_first(connection, more).await?;
         walk.take(counted);
     }
+    if let Some(rest) = walk.rest() {
+        let (found, walked) = count_rest(connection, rest).await?;
+        walk.take_rest(found, walked);
+    }
     Ok(QueueDepths { parked: parked(connection, limit).await?, ..walk.end() })
+}
+
+/// How many of a lane and a priority wait, and since when the oldest does.
+type Counted = (Lane, u8, u64, Timestamp);
+
+/// What waits in lanes of pools after this one, but for waiting rooms, and how many rows that took.
+async fn count_rest(
+    connection: &Connection,
+    ((pool, after), most): (QueueGroup, u32),
+) -> Tried<(Vec<Counted>, u64)> {
+    let sql = include_str!("../queries/queue_depths_rest.sql");
+    let rows = connection.rows(sql, &[&pool, &(after as i16), &i64::from(most)]).await?;
+    let (mut found, mut walked) = (Vec::new(), 0);
+    for row in &rows {
+        let waiting = count(row, 3)?;
+        walked += waiting;
+        if !get::<bool>(row, 0)? {
+            let priority = u8::try_from(get::<i16>(row, 2)?).unwrap_or(u8::MAX);
+            found.push((lane(get(row, 1)?)?, priority, waiting, time(row, 4)?));
+        }
+    }
+    Ok((found, walked))
 }
 
 /// What waits for places, by scope.

@@ -1,3 +1,3 @@
 SELECT job_no FROM job
-WHERE tenant_no = ?1 AND standing = 1 AND job_no > ?15
-ORDER BY job_no ASC LIMIT ?18 OFFSET ?19
+WHERE tenant_no = ?1 AND standing = 1 AND job_no > ?16
+ORDER BY job_no ASC LIMIT ?19 OFFSET ?20

@@ -15,6 +15,10 @@ SELECT j.job_no, j.updated_at, s.next_at, j.name, j.configuration,
    AND (?10 IS NULL OR s.next_at >= ?10)
    AND (?11 IS NULL OR s.next_at < ?11)
    AND (?13 IS NULL OR j.target_no = ?13)
+   AND (?14 IS NULL
+        OR s.live > 0 AND (?14 = 1) =
+           (s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
+                   + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)))
    AND (?12 <> 2 OR j.name IS NOT NULL)
    AND (?12 <> 3 OR s.next_at IS NOT NULL) AS passes
 FROM c CROSS JOIN job j ON j.job_no = c.job_no CROSS JOIN job_state s ON s.job_no = c.job_no

@@ -117,7 +117,39 @@ fn depths(connection: &Connection, limit: u32) -> Answer<QueueDepths> {
         let counted = count_first(connection, more)?;
         walk.take(counted);
     }
+    if let Some(rest) = walk.rest() {
+        let (found, walked) = count_rest(connection, rest)?;
+        walk.take_rest(found, walked);
+    }
     Ok(QueueDepths { parked: parked(connection, limit)?, ..walk.end() })
+}
+
+/// How many of a lane and a priority wait, and since when the oldest does.
+type Counted = (Lane, u8, u64, Timestamp);
+
+/// What waits in lanes of pools after this one, but for waiting rooms, and how many rows that took.
+fn count_rest(
+    connection: &Connection,
+    ((pool, after), most): (QueueGroup, u32),
+) -> Answer<(Vec<Counted>, u64)> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/queue_depths_rest.sql"))?;
+    let mut rows = statement.query(params![pool, after as u8, most])?;
+    let (mut found, mut walked) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let waiting = row.get::<_, i64>(3)?.unsigned_abs();
+        walked += waiting;
+        if !row.get::<_, bool>(0)? {
+            let oldest = Timestamp::from_micros(row.get(4)?);
+            found.push((lane_of(row.get(1)?)?, row.get(2)?, waiting, oldest));
+        }
+    }
+    Ok((found, walked))
+}
+
+fn lane_of(code: i64) -> Answer<Lane> {
+    let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
+    Ok(lane.ok_or_else(|| StoreError::corrupt("ready", "lane", "unknown"))?)
 }
 
 /// What waits for places, by scope.
@@ -145,8 +177,7 @@ fn groups(connection: &Connection) -> Answer<Vec<QueueGroup>> {
     while groups.len() <= QUEUE_GROUPS_MAX as usize {
         let next = statement.query_row(params![at.0, at.1], |row| Ok((row.get(0)?, row.get(1)?)));
         let Some((pool, code)): Option<(String, i64)> = next.optional()? else { break };
-        let lane = usize::try_from(code).ok().and_then(|code| Lane::ALL.get(code)).copied();
-        let lane = lane.ok_or_else(|| StoreError::corrupt("ready", "lane", "unknown"))?;
+        let lane = lane_of(code)?;
         if LimitKey::of_room(&pool).is_some() {
             // All of them at once: there may be many.
             at = (LimitKey::AFTER_ROOMS.to_owned(), -1);

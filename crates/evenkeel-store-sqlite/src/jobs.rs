@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Job, NewJob, Now, Registered, Wanted};
+use evenkeel_store::{Job, NewJob, Now, Order, Registered, Wanted};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::balance::{Counted, Counts};
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::rows::{job_from, job_id, json, micros};
-use crate::{dedup, labels};
+use crate::{dedup, labels, orders};
 
 pub(crate) fn register(
     connection: &Connection,
@@ -45,6 +45,22 @@ pub(crate) fn register(
     count_jobs(connection, tenant, number - first)?;
     counts.write(connection)?;
     Ok(answers)
+}
+
+/// Registers a job without a first time and pauses it, which nobody sees but as one.
+pub(crate) fn register_paused(
+    connection: &Connection,
+    tenant: TenantNo,
+    job: &NewJob,
+    now: Now,
+) -> Answer<Registered> {
+    let now = Now::At(resolve(now));
+    let answers = register(connection, tenant, std::slice::from_ref(job), &[None], now)?;
+    let answer = answers.into_iter().next().ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    if matches!(answer, Registered::Created { .. }) {
+        orders::order(connection, tenant, &[Order::pause(job.id)], now)?;
+    }
+    Ok(answer)
 }
 
 fn register_one(

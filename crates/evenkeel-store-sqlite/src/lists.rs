@@ -72,7 +72,7 @@ pub(crate) fn kept_count(connection: &Connection, tenant: TenantNo) -> Answer<u6
     Ok(count.unwrap_or(0).unsigned_abs())
 }
 
-/// Parameters 1 to 13 of all statements that ask what passes.
+/// Parameters 1 to 14 of all statements that ask what passes.
 fn filter_params(tenant: TenantNo, filter: &JobFilter, sort: JobSort) -> Answer<Vec<Value>> {
     let text = |text: &Option<String>| text.clone().into();
     let number = |number: Option<i64>| number.into();
@@ -92,6 +92,7 @@ fn filter_params(tenant: TenantNo, filter: &JobFilter, sort: JobSort) -> Answer<
         number(micros(filter.next_before)),
         Value::Integer(sort.by as i64),
         number(filter.target),
+        number(filter.going_on.map(|going_on| going_on as i64)),
     ])
 }
 
@@ -196,7 +197,7 @@ impl List<'_> {
         Ok(rows.next()?.map_or(Ok(0), |row| row.get(0))?)
     }
 
-    /// The statement with the filter's parameters and `more` from the 14th on.
+    /// The statement with the filter's parameters and `more` from the 15th on.
     fn prepare(&self, sql: &str, more: &[Value]) -> Answer<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let wanted = statement.parameter_count();
@@ -278,7 +279,7 @@ impl List<'_> {
         }
     }
 
-    /// Parameters 14 to 19: where a walk goes on, and how far.
+    /// Parameters 15 to 20: where a walk goes on, and how far.
     fn start(&self, after: Option<&Place>, limit: i64, offset: i64) -> [Value; 6] {
         let last = if self.sort.descending { i64::MAX } else { i64::MIN };
         let (at, no) = after.map_or((last, last), |place| (place.at, place.no.0));
@@ -396,6 +397,10 @@ fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
         Route::Pending => (
             include_str!("../queries/list_jobs_from_pending.sql"),
             Some(include_str!("../queries/list_jobs_looked_pending.sql")),
+        ),
+        Route::Waiting => (
+            include_str!("../queries/list_jobs_from_waiting.sql"),
+            Some(include_str!("../queries/list_jobs_looked_waiting.sql")),
         ),
         Route::NextTimes => (
             include_str!("../queries/list_jobs_from_next_times.sql"),

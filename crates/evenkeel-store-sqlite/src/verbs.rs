@@ -41,6 +41,21 @@ impl JobStore for SqliteStore {
             .await
     }
 
+    async fn register_paused(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        now: Now,
+    ) -> Result<Registered, StoreError> {
+        let tenant = scope.tenant;
+        let job = NewJob { next_at: None, ..job };
+        self.writer
+            .write(Command, 6, move |session| {
+                jobs::register_paused(session.connection(), tenant, &job, now)
+            })
+            .await
+    }
+
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| jobs::get(db, tenant, id)).await
@@ -311,10 +326,11 @@ impl RunStore for SqliteStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        let (tenant, level) = (scope.tenant, aging.risen(Rise(0), resolve(now)));
+        let level = ahead.map(|aging| aging.risen(Rise(0), resolve(now)));
+        let tenant = scope.tenant;
         self.readers.read(move |db| waiting::waiting_of(db, tenant, job, level)).await
     }
 

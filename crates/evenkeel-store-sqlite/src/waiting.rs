@@ -21,12 +21,13 @@ const COUNTED_MAX: usize = 1_000;
 /// and so many attempts of a job are told.
 const TOLD_MAX: usize = 100;
 
-/// What waits of a job. Whoever began to wait at the epoch ranks at `level` now.
+/// What waits of a job. Whoever began to wait at the epoch ranks at `level` now; without that, nobody
+/// asks what is before them.
 pub(crate) fn waiting_of(
     connection: &Connection,
     tenant: TenantNo,
     job: JobId,
-    level: Rank,
+    level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let found: Option<i64> = connection
         .prepare_cached(include_str!("../queries/waiting_of_job.sql"))?
@@ -57,7 +58,7 @@ fn ready_of(
     connection: &Connection,
     tenant: TenantNo,
     job: JobNo,
-    level: Rank,
+    level: Option<Rank>,
 ) -> Answer<Vec<WaitingAttempt>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/waiting_of_ready.sql"))?;
@@ -69,21 +70,28 @@ fn ready_of(
         let given: bool = row.get("own_priority")?;
         let priority = priority_from(row)?.filter(|_| given);
         let pool: String = row.get("pool")?;
-        if let Some(waits_for) = waits_for_place(connection, &mut running, &pool, row)? {
+        let counts = level.is_some();
+        if let Some(waits_for) = waits_for_place(connection, &mut running, &pool, row, counts)? {
             found.push(WaitingAttempt { key: key_from(row)?, priority, waits_for });
             continue;
         }
-        let front = match fronts.entry(pool) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let front = front_of(connection, tenant, new.key(), level)?;
-                new.insert(front)
+        let ahead = match level {
+            Some(level) => {
+                let front = match fronts.entry(pool) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        let front = front_of(connection, tenant, new.key(), level)?;
+                        new.insert(front)
+                    }
+                };
+                let place = place_from(row, level)?;
+                Some(front.partition_point(|other| *other < place) as u32)
             }
+            None => None,
         };
-        let place = place_from(row, level)?;
         let waits_for = WaitsFor::Worker {
             since: Timestamp::from_micros(row.get("since")?),
-            ahead: front.partition_point(|other| *other < place) as u32,
+            ahead,
             opening: Opening {
                 from: sql_time(row.get("open_from")?),
                 until: sql_time(row.get("open_until")?),
@@ -94,19 +102,24 @@ fn ready_of(
     Ok(found)
 }
 
-/// What it waits for if it is in a waiting room. How many run is counted once for all of them.
+/// What it waits for if it is in a waiting room, and how many have a place if they are to be counted:
+/// once for all of a room.
 fn waits_for_place(
     connection: &Connection,
     running: &mut BTreeMap<LimitKey, u32>,
     pool: &str,
     row: &Row<'_>,
+    counts: bool,
 ) -> Answer<Option<WaitsFor>> {
     let Some(key) = LimitKey::of_room(pool) else { return Ok(None) };
     let most: Option<u32> = row.get("parked_max")?;
-    let running = match running.entry(key) {
-        Entry::Occupied(known) => *known.get(),
-        Entry::Vacant(new) if key.scope() == LimitScope::Lane => *new.insert(0),
-        Entry::Vacant(new) => *new.insert(running_under(connection, key)?),
+    let running = if counts && key.scope() != LimitScope::Lane {
+        Some(match running.entry(key) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => *new.insert(running_under(connection, key)?),
+        })
+    } else {
+        None
     };
     let since = Timestamp::from_micros(row.get("since")?);
     let limit = Limit { key, most: most.unwrap_or_default() };

@@ -297,6 +297,8 @@ macro_rules! store_conformance {
         }
         $crate::__conformance_module! { $open => register:
             a_new_job_reads_back_as_it_was_given,
+            one_that_is_registered_paused_is_as_if_somebody_paused_it,
+            one_that_is_registered_paused_may_be_in_the_way_or_kept_out,
             answers_come_in_the_order_given,
             a_name_that_is_stored_is_taken,
             a_name_earlier_in_the_batch_is_taken,

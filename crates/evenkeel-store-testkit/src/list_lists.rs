@@ -8,6 +8,7 @@ macro_rules! __list_conformance {
         $crate::__conformance_module! { $open => list_filters:
             any_filter_and_order_shows_what_the_model_shows,
             jobs_in_each_state_are_found_and_counted,
+            what_goes_on_of_a_job_is_found_whether_it_takes_part_or_not,
             jobs_of_all_tenants_are_counted_by_state,
             metadata_are_found_as_json_writes_them,
             what_a_change_takes_away_is_not_found_any_more,
@@ -25,6 +26,7 @@ macro_rules! __list_conformance {
             what_was_claimed_waits_no_more,
             what_waits_of_all_tenants_is_counted,
             a_deep_lane_is_counted_in_part_and_hides_no_other,
+            what_waits_in_too_many_pools_is_added_up,
             a_claimed_attempt_says_since_when_it_waited,
             the_front_is_another_one_when_somebody_takes_from_it,
             the_front_is_that_of_its_pools_and_as_long_as_asked_for,

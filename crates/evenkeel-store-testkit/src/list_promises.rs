@@ -103,6 +103,7 @@ macro_rules! __promise_conformance {
             what_is_ahead_is_what_would_be_claimed_before,
             equal_ones_are_ahead_of_each_other_in_one_way,
             what_is_ahead_is_counted_up_to_a_thousand,
+            what_is_ahead_is_counted_for_who_asks,
             ones_own_are_found_among_the_first_ten_thousand,
             only_ones_own_is_told,
             jobs_are_counted_by_the_slot_of_their_next_time,

@@ -195,7 +195,7 @@ impl Rig {
 
     /// What waits of a job, before anybody has gained by waiting.
     pub async fn waiting_of(&self, scope: &Scope, job: JobId) -> Vec<WaitingAttempt> {
-        let told = self.store.waiting_of(scope, job, Aging::default(), now(100)).await;
+        let told = self.store.waiting_of(scope, job, Some(Aging::default()), now(100)).await;
         told.expect("one can ask what waits")
     }
 

@@ -205,6 +205,15 @@ pub trait JobStore: Send + Sync {
         now: Now,
     ) -> Result<Vec<Registered>, StoreError>;
 
+    /// Registers a job that is paused from the start: nobody ever sees it active, whatever happens
+    /// meanwhile. It has no first time, so it cannot fire before it is resumed.
+    async fn register_paused(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        now: Now,
+    ) -> Result<Registered, StoreError>;
+
     /// The job with this id.
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError>;
 

@@ -70,7 +70,9 @@ pub use limits::{
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
 };
-pub use lists::{COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy};
+pub use lists::{
+    COUNTED_MAX, GoingOn, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy,
+};
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
 pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};
 pub use orders::{Action, Done, ORDERS_MAX, Obeyed, Order};
@@ -106,6 +108,7 @@ pub use targets::{
     ChangedTarget, DeletedTarget, MadeTarget, NewTarget, StaleTarget, StaleTargets, Target,
     TargetFields, TargetStore, is_stale,
 };
+pub use tell::keep_true_letters;
 pub use watch::{
     AtRisk, ConditionCounts, Judgement, OverdueInQueue, RiskCursor, RiskFilter, ToJudge,
     WatchStore, Watched,

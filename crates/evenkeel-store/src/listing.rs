@@ -11,7 +11,7 @@ use evenkeel_core::status::JobStatus;
 use evenkeel_core::{About, JobNo, Shard, Slot, Timestamp};
 use serde_json::Value;
 
-use crate::{JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
+use crate::{GoingOn, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
 
 /// Of a job's metadata, so many values can be asked for.
 pub const LABELS_MAX: usize = 64;
@@ -42,6 +42,8 @@ pub enum Route {
     Running,
     /// Those with an attempt that waits, or that were never started and have no next time.
     Pending,
+    /// Those with an attempt that waits.
+    Waiting,
     /// Those that are not well.
     AtRisk,
     /// Those with the first of the metadata.
@@ -111,10 +113,15 @@ impl JobFilter {
             }
             Some(JobStatus::Scheduled) | None => None,
         };
+        let by_going_on = self.going_on.map(|going_on| match going_on {
+            GoingOn::Waits => Route::Waiting,
+            GoingOn::Runs => Route::Running,
+        });
         let at_risk = self.condition.is_some_and(|level| level != Level::Ok);
         let in_range = self.next_from.is_some() || self.next_before.is_some();
         let routes = [
             by_status,
+            by_going_on,
             at_risk.then_some(Route::AtRisk),
             (!self.metadata.is_empty()).then_some(Route::Label),
             self.target.is_some().then_some(Route::Target),

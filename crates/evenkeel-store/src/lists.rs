@@ -38,6 +38,18 @@ pub struct JobFilter {
     pub next_before: Option<Timestamp>,
     /// Those that name the target with this number.
     pub target: Option<i64>,
+    /// Those of which something waits or runs, whether they take part or not. As with `status`, those
+    /// are found of which it did when the list was made.
+    pub going_on: Option<GoingOn>,
+}
+
+/// What goes on of a job, though it may be paused or cancelled.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum GoingOn {
+    /// Something waits, for a worker or its time, and nothing runs.
+    Waits,
+    /// Something runs.
+    Runs,
 }
 
 /// What a list of jobs is ordered by.

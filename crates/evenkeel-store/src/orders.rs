@@ -22,6 +22,13 @@ pub struct Order {
     pub action: Action,
 }
 
+impl Order {
+    /// Pauses a job, whatever it is by now.
+    pub fn pause(id: JobId) -> Self {
+        Self { id, if_generation: None, if_fired: None, action: Action::Pause }
+    }
+}
+
 /// What a job is to do or to become.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {

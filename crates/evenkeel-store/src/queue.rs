@@ -9,7 +9,8 @@ use evenkeel_core::{RunKey, Timestamp};
 
 use crate::{Reaged, StoreError};
 
-/// Lanes of pools that one look counts. Who has more sees the first of them, by name.
+/// Lanes of pools that one look counts each by itself: the first of them, by name. What waits in others
+/// is added up.
 pub const QUEUE_GROUPS_MAX: u32 = 300;
 
 /// Priorities are counted by tens: 0 to 9, 10 to 19, and so on; the highest is alone.
@@ -56,6 +57,8 @@ pub struct QueueDepths {
     pub depths: Vec<QueueDepth>,
     /// There is more than was looked at: each figure is the least that it can be.
     pub is_lower_bound: bool,
+    /// What waits in lanes of other pools than these, by lane; of no pool, since it is of many.
+    pub others: Vec<QueueDepth>,
     /// What waits for a place instead of a worker, by the scope of the limit, counted no further than
     /// the limit of the look.
     pub parked: [u64; LimitScope::ALL.len()],
@@ -90,11 +93,13 @@ pub struct DepthWalk {
     share: u32,
     depths: Vec<QueueDepth>,
     has_more_groups: bool,
+    others: Vec<QueueDepth>,
+    others_are_cut: bool,
 }
 
 impl DepthWalk {
     /// Of about `limit` rows of these lanes of pools, in the order of names. Of more than
-    /// [`QUEUE_GROUPS_MAX`] the rest is left out.
+    /// [`QUEUE_GROUPS_MAX`] the rest is [added up](Self::rest).
     pub fn new(limit: u32, mut groups: Vec<QueueGroup>) -> Self {
         let has_more_groups = groups.len() > QUEUE_GROUPS_MAX as usize;
         groups.truncate(QUEUE_GROUPS_MAX as usize);
@@ -102,7 +107,33 @@ impl DepthWalk {
         let share = (limit / u32::try_from(groups.len()).unwrap_or(u32::MAX).max(1)).max(1);
         let none = |(pool, lane)| QueueDepth::none(pool, lane);
         let depths = groups.into_iter().map(none).collect();
-        Self { limit, share, depths, has_more_groups }
+        Self { limit, share, depths, has_more_groups, others: Vec::new(), others_are_cut: false }
+    }
+
+    /// After which lane of a pool the others come, if there are any, and the most rows to walk of
+    /// them.
+    pub fn rest(&self) -> Option<(QueueGroup, u32)> {
+        let last = self.depths.last().filter(|_| self.has_more_groups)?;
+        Some((last.group(), self.limit))
+    }
+
+    /// Takes what was found of the others: so many of a lane and a priority, of which the oldest has
+    /// waited since then; and how many rows were walked for it.
+    pub fn take_rest(
+        &mut self,
+        found: impl IntoIterator<Item = (Lane, u8, u64, Timestamp)>,
+        walked: u64,
+    ) {
+        for (lane, priority, count, oldest) in found {
+            let known = self.others.iter().position(|depth| depth.lane == lane);
+            let at = known.unwrap_or_else(|| {
+                self.others.push(QueueDepth::none(String::new(), lane));
+                self.others.len() - 1
+            });
+            self.others[at].add(priority, count, oldest);
+        }
+        self.others.sort_unstable_by_key(|depth| depth.lane as u8);
+        self.others_are_cut = walked >= u64::from(self.limit);
     }
 
     /// What to count first, and the most rows of each: one more than its share, which tells that
@@ -137,10 +168,11 @@ impl DepthWalk {
 
     /// What was found.
     pub fn end(mut self) -> QueueDepths {
-        let is_lower_bound = self.has_more_groups || self.cut().next().is_some();
+        let is_lower_bound = self.others_are_cut || self.cut().next().is_some();
         // What was taken meanwhile left nothing.
         self.depths.retain(|depth| depth.waiting > 0);
-        QueueDepths { depths: self.depths, is_lower_bound, parked: [0; LimitScope::ALL.len()] }
+        let (depths, others) = (self.depths, self.others);
+        QueueDepths { depths, is_lower_bound, others, parked: [0; LimitScope::ALL.len()] }
     }
 
     fn cut(&self) -> impl Iterator<Item = &QueueDepth> {
@@ -153,8 +185,9 @@ impl DepthWalk {
 pub trait QueueStore: Send + Sync {
     /// Counts what waits for workers, of all tenants, by walking about `limit` rows of the queue's
     /// order: [`DepthWalk`] says how many of each lane of each pool, of which the first
-    /// [`QUEUE_GROUPS_MAX`] are looked at, waiting rooms of limits not among them. With a small limit this says little more than where
-    /// something waits.
+    /// [`QUEUE_GROUPS_MAX`] are looked at, waiting rooms of limits not among them. If there are more,
+    /// as many rows again are walked to add up what waits in those. With a small limit this says
+    /// little more than where something waits.
     async fn queue_depths(&self, limit: u32) -> Result<QueueDepths, StoreError>;
 
     /// What stands at the front of each lane of these pools, up to `rows` by priority and as many by what
@@ -196,8 +229,14 @@ mod tests {
             let second = count(more);
             walk.take(second);
         }
-        let QueueDepths { depths, is_lower_bound, .. } = walk.end();
-        (depths.iter().map(|depth| depth.waiting).collect(), is_lower_bound, walked)
+        if let Some(((last, _), most)) = walk.rest() {
+            let beyond = deep[last.parse::<usize>().unwrap() + 1..].iter().sum::<u64>();
+            let walked = beyond.min(u64::from(most));
+            walk.take_rest([(Lane::Batch, 0, walked, Timestamp::MIN)], walked);
+        }
+        let QueueDepths { depths, is_lower_bound, others, .. } = walk.end();
+        let depths = depths.iter().chain(&others);
+        (depths.map(|depth| depth.waiting).collect(), is_lower_bound, walked)
     }
 
     #[test]
@@ -221,9 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_pools_the_first_are_looked_at() {
-        let (depths, is_lower_bound, _) = walk(100_000, &[1; 301]);
-        assert_eq!((depths.len(), is_lower_bound), (300, true));
+    fn of_too_many_pools_those_beyond_are_added_up() {
+        let (depths, is_lower_bound, _) = walk(100_000, &[1; 307]);
+        assert_eq!((depths.len(), depths[300], is_lower_bound), (301, 7, false));
+        let (depths, is_lower_bound, _) = walk(300, &[1; 900]);
+        assert_eq!((depths[300], is_lower_bound), (300, true), "as many as may be walked");
     }
 
     #[test]

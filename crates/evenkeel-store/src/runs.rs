@@ -246,8 +246,8 @@ pub enum WaitsFor {
         since: Timestamp,
         /// So many of its own tenant's would be claimed before it, of those that are among the first
         /// ten thousand of its pool by priority or of a lane of it by what they have waited,
-        /// counted no further than a thousand.
-        ahead: u32,
+        /// counted no further than a thousand; none if nobody asked for that.
+        ahead: Option<u32>,
         /// When it may be claimed.
         opening: Opening,
     },
@@ -257,8 +257,9 @@ pub enum WaitsFor {
         since: Timestamp,
         /// Of this limit.
         limit: Limit,
-        /// So many have one; of a lane's limit it is not counted, since those are all tenants'.
-        running: u32,
+        /// So many have one; none if nobody asked what is before it, and of a lane's limit, since
+        /// those are all tenants'.
+        running: Option<u32>,
     },
 }
 
@@ -377,14 +378,18 @@ pub trait RunStore: Send + Sync {
         now: Now,
     ) -> Result<RunCancelled, StoreError>;
 
-    /// What waits of a job, oldest time first, at most a hundred, and what is before it if waiting
-    /// counts as `aging` says. Nothing of a job that is not in the scope, and nothing that depends on how much other tenants have in the queue, as long as
-    /// no more than ten thousand wait in a pool: nobody is made to look at more.
+    /// What waits of a job, oldest time first, at most a hundred. Nothing of a job that is not in the
+    /// scope.
+    ///
+    /// With `ahead` also what is before it, if waiting counts as that says: nothing that depends on
+    /// how much other tenants have in the queue, as long as no more than ten thousand wait in a pool,
+    /// since nobody is made to look at more. That is still a lot: who need not know leaves it out,
+    /// and then nothing is looked at but the job's own.
     async fn waiting_of(
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError>;
 

@@ -6,10 +6,22 @@ use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{RunKey, TenantNo, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::{EventJob, EventKind, Finish, NewEvent};
+use crate::{EventJob, EventKind, Finish, NewEvent, Role, Scope, Store};
 
 /// So many characters of an error are told; all that is kept of it is with the execution.
 const ERROR_TOLD: usize = 500;
+
+/// Of ends that were stored and to leave a dead letter, takes back that they did if they did not:
+/// somebody wanted the run ended, and then it is no loss that anybody is to be told of. Few leave
+/// letters, so each is looked for. If that cannot be seen, they are told as they were decided.
+pub async fn keep_true_letters(store: &dyn Store, ends: &mut [Finish]) {
+    for end in ends.iter_mut().filter(|end| matches!(end.hook, Hook::DeadLetter(_))) {
+        let scope = Scope { tenant: end.tenant, role: Role::Viewer };
+        if let Ok(None) = store.get_dead(&scope, end.key).await {
+            end.hook = Hook::None;
+        }
+    }
+}
 
 impl NewEvent {
     /// Something about an attempt.

@@ -45,8 +45,8 @@ pub struct AdminStatsView {
     pub failed: u64,
     /// Their latest run ended well.
     pub completed: u64,
-    /// There are more than 10,000 jobs: what waits and runs is counted, and the rest estimated from
-    /// the first 10,000.
+    /// There are more than 10,000 jobs: what waits and runs is counted, as far as no more than 10,000
+    /// wait or run on all nodes together, and the rest estimated from the first 10,000.
     pub is_estimate: bool,
 }
 
@@ -85,7 +85,8 @@ pub(crate) async fn stats(
 ///
 /// Up to 10,000 jobs are looked at one by one, and `total` is exact. Of more, those that wait or run
 /// are found by themselves; of the others a page may have fewer than were asked for, even none, and
-/// still a `next_cursor`.
+/// still a `next_cursor`. Then an `offset` together with a `status` leads no further than the 10,000
+/// jobs that are looked at for a page: what lies beyond is 422, and found by following `next_cursor`.
 #[utoipa::path(
     get,
     path = "/api/admin/jobs",
@@ -99,7 +100,8 @@ pub(crate) async fn stats(
     ),
     responses(
         (status = 200, description = "A part of the list", body = AdminJobList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
+        (status = 422, description = "A parameter is wrong, or the offset leads too far; then follow \
+            `next_cursor`", body = Problem,
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),

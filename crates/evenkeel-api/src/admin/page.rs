@@ -19,7 +19,8 @@ pub(crate) struct AdminPageQuery {
     /// At most this many.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<u32>,
-    /// Leaving out this many first.
+    /// Leaving out this many first. Of more than 10,000 jobs, a list that leaves some out by what they
+    /// are is found so only as far as 10,000 are looked at.
     #[param(maximum = 1_000_000, default = 0)]
     offset: Option<u32>,
     /// Going on where another page ended: its `next_cursor`. Not together with `offset`.

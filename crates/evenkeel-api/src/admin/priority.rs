@@ -1,7 +1,7 @@
 //! `PUT /api/admin/jobs/{id}/priority` and `POST /api/admin/jobs/{id}/boost`
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use evenkeel_commands::{read_boost, read_new_priority};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::{AdminJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::JsonBody;
+use crate::oversight::Deed;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -61,12 +62,13 @@ pub(crate) async fn set_priority(
     PathId(id): PathId,
     params: Params,
     JsonBody(document): JsonBody,
-) -> Result<Json<AdminJobView>, Problem> {
+) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
     params.finish()?;
     let priority = read_new_priority(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     app.jobs.set_priority(&caller.scope, id, priority).await?;
-    Ok(Json(app.jobs.admin_job(&caller.scope, id).await?.into()))
+    let deed = Deed(format!("priority set to {}", priority.get()));
+    Ok((Extension(deed), Json(app.jobs.admin_job(&caller.scope, id).await?.into())))
 }
 
 /// Raises the priority of a job, to 100 at most. Of two boosts at once both count.
@@ -97,10 +99,12 @@ pub(crate) async fn boost(
     PathId(id): PathId,
     params: Params,
     JsonBody(document): JsonBody,
-) -> Result<Json<AdminJobView>, Problem> {
+) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
     params.finish()?;
     let by = read_boost(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
     app.jobs.boost(&caller.scope, id, by).await?;
-    Ok(Json(app.jobs.admin_job(&caller.scope, id).await?.into()))
+    let view = AdminJobView::from(app.jobs.admin_job(&caller.scope, id).await?);
+    let deed = Deed(format!("priority raised by {by} to {}", view.priority));
+    Ok((Extension(deed), Json(view)))
 }

@@ -64,7 +64,8 @@ pub struct DeletedScheduledView {
 }
 
 /// Makes a scheduled job. Its target is made if there is none with that number; it crawls the
-/// address of that, unless `executor_type` and `executor_config` say otherwise.
+/// address of that, unless `executor_type` and `executor_config` say otherwise. With `unique` or a
+/// `dedup_key`, the scheduled job that has the key is the answer instead.
 #[utoipa::path(
     post,
     path = "/api/admin/scheduled-jobs",
@@ -76,7 +77,11 @@ pub struct DeletedScheduledView {
     responses(
         (status = 201, description = "The job", body = ScheduledJobView,
          headers(("Location" = String, description = "Where it is"))),
-        (status = 409, description = "Another job has the name", body = Problem,
+        (status = 200, description = "The scheduled job that has the same dedup_key, as it is; nothing \
+            was made, and `deduplicated` is true", body = ScheduledJobView,
+         headers(("Location" = String, description = "Where it is"))),
+        (status = 409, description = "Another job has the name, or one that is no scheduled job has the \
+            dedup_key", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "The job is wrong; all that is wrong is in `errors`",
          body = Problem, content_type = "application/problem+json"),
@@ -91,11 +96,14 @@ pub(crate) async fn create_scheduled(
     JsonBody(document): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    let made = app.jobs.create_scheduled(&caller.scope, &document, &caller.subject).await?;
-    let view = ScheduledJobView::from(made);
+    let (made, deduplicated) =
+        app.jobs.create_scheduled(&caller.scope, &document, &caller.subject).await?;
+    let view = ScheduledJobView { deduplicated, ..ScheduledJobView::from(made) };
+    let is_there = deduplicated == Some(true);
+    let status = if is_there { StatusCode::OK } else { StatusCode::CREATED };
     let place = HeaderValue::try_from(format!("/api/admin/scheduled-jobs/{}", view.id))
         .unwrap_or_else(|_| HeaderValue::from_static("/api/admin/scheduled-jobs"));
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(view)))
+    Ok((status, [(header::LOCATION, place)], Json(view)))
 }
 
 /// Changes a scheduled job: what is left out stays. Another `cron_expression` gives it another next

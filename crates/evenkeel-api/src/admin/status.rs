@@ -1,7 +1,7 @@
 //! `PUT /api/admin/jobs/{id}/status` and `POST /api/admin/jobs/{id}/retry`
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use evenkeel_commands::read_status;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::{AdminJobView, meant, wrong};
 use crate::auth::Caller;
 use crate::body::{JsonBody, NoBody};
+use crate::oversight::Deed;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::state::App;
@@ -57,11 +58,12 @@ pub(crate) async fn set_status(
     PathId(id): PathId,
     params: Params,
     JsonBody(document): JsonBody,
-) -> Result<Json<AdminJobView>, Problem> {
+) -> Result<(Extension<Deed>, Json<AdminJobView>), Problem> {
     params.finish()?;
     let status = read_status(&document).map_err(wrong)?;
     let id = meant(&app, &caller, &id).await?;
-    Ok(Json(app.jobs.set_status(&caller.scope, id, status).await?.into()))
+    let set = app.jobs.set_status(&caller.scope, id, status).await?;
+    Ok((Extension(Deed(format!("set to {}", status.as_str()))), Json(set.into())))
 }
 
 /// Puts a job whose latest run failed back into the queue, as a run of its own, whose retries count

@@ -130,6 +130,9 @@ pub struct ScheduledJobView {
     pub updated_at: Timestamp,
     /// Who created it, if its metadata say so.
     pub created_by: Option<String>,
+    /// It was there already, and nothing was made; only in the answer to a job with a `dedup_key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deduplicated: Option<bool>,
 }
 
 impl From<ScheduledJob> for ScheduledJobView {
@@ -150,6 +153,7 @@ impl From<ScheduledJob> for ScheduledJobView {
             created_at: job.created_at,
             updated_at: job.updated_at,
             created_by,
+            deduplicated: None,
         }
     }
 }

@@ -52,11 +52,12 @@ impl BrokenStore {
 }
 
 macro_rules! broken {
-    ($port:ident { $($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)* }) => {
+    ($port:ident { $($verb:ident($($name:ident: $of:ty),*) -> $answer:ty $(, $more:expr)?;)* }) => {
         #[async_trait]
         impl $port for BrokenStore {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 self.check(stringify!($verb))?;
+                $(self.check($more)?;)?
                 self.inner.$verb($($name),*).await
             })*
         }
@@ -65,6 +66,7 @@ macro_rules! broken {
 
 broken!(JobStore {
     register(scope: &Scope, jobs: Vec<NewJob>, now: Now) -> Vec<Registered>;
+    register_paused(scope: &Scope, job: NewJob, now: Now) -> Registered;
     get(scope: &Scope, id: JobId) -> Option<Job>;
     get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
@@ -117,7 +119,8 @@ broken!(RunStore {
     find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
     owned(node: NodeNo, limit: u32) -> Vec<Owned>;
     cancellations(node: NodeNo) -> Vec<Cancellation>;
-    waiting_of(scope: &Scope, job: JobId, aging: Aging, now: Now) -> Vec<WaitingAttempt>;
+    waiting_of(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now) -> Vec<WaitingAttempt>,
+        if ahead.is_some() { "what is ahead" } else { "what waits" };
     waiting(pools: &[String], limit: u32) -> u32;
     waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
     get_run(scope: &Scope, key: RunKey) -> Option<Run>;

@@ -4,6 +4,7 @@
 
 mod access;
 mod admin;
+mod admin_lists;
 mod admin_words;
 mod audit;
 mod auth;

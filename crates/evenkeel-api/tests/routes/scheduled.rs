@@ -1,7 +1,7 @@
 //! Scheduled jobs of the admin API.
 
 use axum::http::{Method, header};
-use evenkeel_store::Role;
+use evenkeel_store::{Role, StoreError};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World};
@@ -152,4 +152,98 @@ async fn what_is_wrong_with_a_scheduled_job_is_said_by_its_field() {
     put(&world, 1, json!([])).await.problem(422, "invalid-job");
     let path = format!("{SCHEDULED}/1/toggle");
     world.post(&path, Some(json!({}))).await.problem(422, "invalid-parameter");
+}
+
+#[tokio::test]
+async fn who_asks_for_one_that_is_there_is_shown_that() {
+    let world = World::new().await;
+    let mut document = daily();
+    document["unique"] = json!(true);
+    let answer = make(&world, document.clone()).await;
+    let made = answer.expect(201);
+    assert_eq!(made["deduplicated"], false);
+    document["name"] = json!("another name");
+    for enabled in [true, false] {
+        document["enabled"] = json!(enabled);
+        let answer = make(&world, document.clone()).await;
+        let there = answer.expect(200);
+        assert_eq!(answer.header(header::LOCATION), Some("/api/admin/scheduled-jobs/1"));
+        assert_eq!((&there["id"], &there["deduplicated"]), (&json!(1), &json!(true)));
+        assert_eq!(there["enabled"], true, "it is left as it is");
+    }
+    assert_eq!(world.get(SCHEDULED).await.expect(200)["total"], 1);
+    // What is shown can be sent back, that too.
+    put(&world, 1, made).await.expect(200);
+    // Of those that have no key there is nothing to say.
+    let mut plain = daily();
+    plain["name"] = json!("plain");
+    assert_eq!(make(&world, plain).await.expect(201)["deduplicated"], Value::Null);
+}
+
+#[tokio::test]
+async fn one_that_is_made_disabled_may_have_a_key() {
+    let world = World::new().await;
+    let mut document = daily();
+    document["dedup_key"] = json!("askreddit");
+    document["enabled"] = json!(false);
+    let made = make(&world, document.clone()).await.expect(201);
+    assert_eq!((&made["enabled"], &made["deduplicated"]), (&json!(false), &json!(false)));
+    document["name"] = json!("another name");
+    let there = make(&world, document).await.expect(200);
+    assert_eq!((&there["id"], &there["enabled"]), (&json!(1), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_job_that_is_none_of_these_keeps_one_out_by_name() {
+    let world = World::new().await;
+    let once = json!({"name": "once", "schedule": {"kind": "once", "at": "2099-01-01T00:00:00Z"},
+        "dedup_key": "askreddit"});
+    let holder = world.create(once).await;
+    let mut document = daily();
+    document["dedup_key"] = json!("askreddit");
+    // Keys are told apart by what runs the body.
+    document["executor_type"] = holder["executor_type"].clone();
+    for enabled in [true, false] {
+        document["enabled"] = json!(enabled);
+        let problem = make(&world, document.clone()).await.problem(409, "duplicate");
+        assert_eq!(problem["existing_id"], holder["id"]);
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_is_refused_changes_nothing() {
+    let world = World::new().await;
+    make(&world, daily()).await.expect(201);
+    let mut other = daily();
+    other["name"] = json!("other");
+    make(&world, other).await.expect(201);
+    let off = toggle(&world, 1, false).await.expect(200);
+    let wrong = json!({"enabled": true, "priority": 101, "subreddit_id": 77});
+    put(&world, 1, wrong).await.problem(422, "invalid-job");
+    world.get("/api/v1/targets/77").await.problem(404, "not-found");
+    let taken = json!({"enabled": true, "name": "other"});
+    put(&world, 1, taken).await.problem(409, "name-taken");
+    let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
+    for name in ["name", "enabled", "priority", "subreddit_id", "next_run_at"] {
+        assert_eq!(after[name], off[name], "{name}");
+    }
+    // Somebody ended it for good.
+    let uuid = off["uuid"].as_str().unwrap();
+    world.post(&format!("/api/v1/jobs/{uuid}/cancel"), None).await.expect(200);
+    for change in [json!({"enabled": true, "subreddit_id": 78}), json!({"subreddit_id": 78})] {
+        put(&world, 1, change).await.problem(409, "job-state");
+    }
+    world.get("/api/v1/targets/78").await.problem(404, "not-found");
+}
+
+#[tokio::test]
+async fn one_that_is_made_disabled_is_never_seen_active() {
+    let world = World::failing(|_, verb| {
+        (verb == "order").then(|| StoreError::Unavailable("nothing can be ordered".into()))
+    })
+    .await;
+    let mut document = daily();
+    document["enabled"] = json!(false);
+    let made = make(&world, document).await.expect(201);
+    assert_eq!((&made["enabled"], &made["next_run_at"]), (&json!(false), &Value::Null));
 }

@@ -7,7 +7,9 @@
 
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
-use evenkeel_store::{Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, Scope};
+use evenkeel_store::{
+    GoingOn, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, Scope,
+};
 
 use super::{AdminJob, AdminStatus, ScheduledJob};
 use crate::{CommandError, Jobs};
@@ -72,8 +74,8 @@ impl AdminStats {
 enum Way {
     /// Past all of them.
     All,
-    /// Those that wait for a worker or a retry.
-    Pending,
+    /// Those of which something waits, for a worker or a retry.
+    Waiting,
     /// Those whose time has come.
     Due,
     /// Those that run.
@@ -81,28 +83,29 @@ enum Way {
 }
 
 impl Way {
-    const EACH: [Self; 4] = [Self::All, Self::Pending, Self::Due, Self::Running];
+    const EACH: [Self; 4] = [Self::All, Self::Waiting, Self::Due, Self::Running];
 
     /// The first way to those with a status, if there are many jobs.
-    fn to(status: Option<AdminStatus>) -> Self {
+    fn to(status: AdminStatus) -> Self {
         match status {
-            Some(AdminStatus::Queued) => Self::Pending,
-            Some(AdminStatus::Crawling) => Self::Running,
-            Some(AdminStatus::Success | AdminStatus::Failed) | None => Self::All,
+            AdminStatus::Queued => Self::Waiting,
+            AdminStatus::Crawling => Self::Running,
+            AdminStatus::Success | AdminStatus::Failed => Self::All,
         }
     }
 
     /// The one after that.
     fn next(self) -> Option<Self> {
-        (self == Self::Pending).then_some(Self::Due)
+        (self == Self::Waiting).then_some(Self::Due)
     }
 
     fn filter(self, now: Timestamp) -> JobFilter {
         let none = JobFilter::default();
         match self {
             Self::All => none,
-            Self::Pending => JobFilter { status: Some(JobStatus::Pending), ..none },
-            Self::Running => JobFilter { status: Some(JobStatus::Running), ..none },
+            // By what goes on and not by their state, which of paused and cancelled jobs hides it.
+            Self::Waiting => JobFilter { going_on: Some(GoingOn::Waits), ..none },
+            Self::Running => JobFilter { going_on: Some(GoingOn::Runs), ..none },
             Self::Due => JobFilter {
                 status: Some(JobStatus::Scheduled),
                 next_before: Some(now.saturating_add(Span::from_micros(1))),
@@ -129,9 +132,13 @@ impl Jobs {
         page: PageRequest<AdminPlace>,
     ) -> Result<AdminPage<AdminJob>, CommandError> {
         let now = self.store.now().await?;
-        let passes =
-            |job: &Job| status.is_none_or(|status| AdminStatus::of(job, now) == Some(status));
-        let found = self.pick(scope, Way::to(status), &passes, page, now).await?;
+        let found = match status {
+            None => self.pick_any(scope, page).await?,
+            Some(status) => {
+                let passes = |job: &Job| AdminStatus::of(job, now) == Some(status);
+                self.pick(scope, Way::to(status), &passes, page, now).await?
+            }
+        };
         let AdminPage { items, total, total_is_estimate, next } = found;
         let items = self.look_over(scope, items, now).await?;
         Ok(AdminPage { items, total, total_is_estimate, next })
@@ -182,12 +189,28 @@ impl Jobs {
         now: Timestamp,
     ) -> Result<AdminStats, CommandError> {
         Ok(AdminStats {
-            queued: self.count(scope, Way::Pending, now).await?,
+            queued: self.count(scope, Way::Waiting, now).await?,
             running: self.count(scope, Way::Running, now).await?,
             failed: scaled(seen.failed, all, looked_at),
             completed: scaled(seen.completed, all, looked_at),
             is_estimate: true,
         })
+    }
+
+    /// A part of all jobs: the store knows how far to go.
+    async fn pick_any(
+        &self,
+        scope: &Scope,
+        page: PageRequest<AdminPlace>,
+    ) -> Result<AdminPage<Job>, CommandError> {
+        let PageRequest { limit, offset, after } = page;
+        let after = after.map(|place| JobCursor { at: 0, no: place.after });
+        let page = PageRequest { limit, offset, after };
+        let all = JobFilter::default();
+        let found = self.store.list_jobs(scope, &all, JobSort::default(), page).await?;
+        let next = found.next.map(|cursor| Way::All.place(cursor.no));
+        let (items, total, total_is_estimate) = (found.items, found.total, found.total_is_estimate);
+        Ok(AdminPage { items, total, total_is_estimate, next })
     }
 
     /// A part of the jobs that pass.
@@ -245,7 +268,8 @@ impl Jobs {
         Ok(AdminPage { items, total, total_is_estimate: false, next })
     }
 
-    /// Of many: as far as one look goes.
+    /// Of many: as far as one look goes. Who would leave out more than that is told to follow the
+    /// cursor, rather than that there is nothing.
     async fn pick_of_many(
         &self,
         scope: &Scope,
@@ -288,6 +312,9 @@ impl Jobs {
                 (None, None) => break None,
             }
         };
+        if page.offset > 0 && items.is_empty() && next.is_some() {
+            return Err(CommandError::TooFar);
+        }
         let is_whole = page.after.is_none() && next.is_none();
         let total = match first_way {
             _ if is_whole => passed,

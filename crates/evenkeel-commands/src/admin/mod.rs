@@ -157,7 +157,7 @@ impl Jobs {
         if seen.job.live == 0 {
             return Ok(seen);
         }
-        for waiting in self.store.waiting_of(scope, seen.job.id, self.aging, Now::Database).await? {
+        for waiting in self.store.waiting_of(scope, seen.job.id, None, Now::Database).await? {
             let priority = waiting.priority.unwrap_or(seen.job.definition.priority);
             let (visible_at, effective) = match waiting.waits_for {
                 WaitsFor::Time(due) => {

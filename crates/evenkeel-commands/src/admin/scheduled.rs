@@ -1,5 +1,6 @@
 //! Scheduled jobs: those that run by a cron expression or at an interval.
 
+use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
 use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Standing};
 use serde_json::{Map, Value, json};
@@ -8,13 +9,24 @@ use crate::fault::{Faults, shown};
 use crate::jobs::{Edit, Forgotten, settled};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
-use crate::{Ask, CommandError, Fault, Jobs, Manner, read_job};
+use crate::update::read_change;
+use crate::{Ask, CommandError, Fault, Jobs, Made, Manner, read_job};
 
 /// Who made a job, in its metadata.
 const CREATED_BY: &str = "created_by";
 /// What a scheduled job shows and only the server says.
-const SAID_BY_THE_SERVER: [&str; 7] =
-    ["id", "uuid", CREATED_BY, "last_run_at", "next_run_at", "created_at", "updated_at"];
+const SAID_BY_THE_SERVER: [&str; 8] = [
+    "id",
+    "uuid",
+    CREATED_BY,
+    "last_run_at",
+    "next_run_at",
+    "created_at",
+    "updated_at",
+    "deduplicated",
+];
+/// So often a job is registered because the one in its place was gone when it was looked at.
+const TRIES: usize = 5;
 
 /// A job that runs by a cron expression or at an interval.
 #[derive(Clone, PartialEq, Debug)]
@@ -104,13 +116,14 @@ impl Jobs {
     }
 
     /// Makes the scheduled job that `document` describes, for `creator`. Its target is made if there
-    /// is none with that number.
+    /// is none with that number. Says whether one with the same key was there already, which is then
+    /// left as it is; `None` if nobody wanted that looked at.
     pub async fn create_scheduled(
         &self,
         scope: &Scope,
         document: &Value,
         creator: &str,
-    ) -> Result<ScheduledJob, CommandError> {
+    ) -> Result<(ScheduledJob, Option<bool>), CommandError> {
         let Said { target, enabled, mut job } =
             Said::read(document).map_err(CommandError::Invalid)?;
         let mut missing = Vec::new();
@@ -138,35 +151,52 @@ impl Jobs {
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
         }
-        let job = if enabled == Some(false) {
+        let Made { job, deduplicated, .. } = if enabled == Some(false) {
             self.create_disabled(scope, &document).await?
         } else {
-            self.create(scope, &document).await?
+            self.create_or_find(scope, &document).await?
         };
-        ScheduledJob::of(job).ok_or(CommandError::NotFound)
+        // One that runs once, say, keeps it out just as well, but cannot be shown as one of these.
+        let id = job.id;
+        let made = ScheduledJob::of(job).ok_or(CommandError::Duplicate { id })?;
+        Ok((made, deduplicated))
     }
 
-    /// Makes a job that is paused from the start: without a next time it cannot fire before it is.
-    async fn create_disabled(&self, scope: &Scope, document: &Value) -> Result<Job, CommandError> {
+    /// Makes a job that is paused from the start.
+    async fn create_disabled(&self, scope: &Scope, document: &Value) -> Result<Made, CommandError> {
         let mut spec =
             read_job(document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
         let targets = self.targets_of(scope, [&spec.about]).await?;
         self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
         let now = self.store.now().await?;
         let id = self.fresh_id(now);
-        let mut new = settled(spec, id, now, |job, after| job.timetable().first_after(after))?;
-        new.next_at = None;
-        match self.store.register(scope, vec![new], Now::At(now)).await?.pop() {
-            Some(Registered::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
-            Some(Registered::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
-            Some(Registered::Created { .. }) | None => {}
+        let new = settled(spec, id, now, |job, after| job.timetable().first_after(after))?;
+        let is_keyed = new.about.dedup.is_some();
+        let mut in_the_way = id;
+        for _ in 0..TRIES {
+            match self.store.register_paused(scope, new.clone(), Now::At(now)).await? {
+                Registered::Created { .. } => {
+                    self.tell(scope, EventKind::JobCreated, &[id]).await;
+                    let (job, now) = self.get_with_now(scope, id).await?;
+                    return Ok(Made { job, now, deduplicated: is_keyed.then_some(false) });
+                }
+                Registered::NameTaken(id) => return Err(CommandError::NameTaken { id }),
+                Registered::Duplicate(other) => {
+                    in_the_way = other;
+                    if let Some((job, now)) = self.store.get_with_now(scope, other).await? {
+                        metrics::counter!("evenkeel_deduplicated_total").increment(1);
+                        return Ok(Made { job, now, deduplicated: Some(true) });
+                    }
+                }
+            }
         }
-        self.tell(scope, EventKind::JobCreated, &[id]).await;
-        let paused = self.ask_one(scope, id, Ask::Pause, None).await?;
-        paused.job.ok_or(CommandError::NotFound)
+        Err(CommandError::Duplicate { id: in_the_way })
     }
 
     /// Changes a scheduled job: what is left out stays. `show` is what people see of a job.
+    ///
+    /// What can be known to be refused is refused before anything is changed, and no target is made
+    /// for it.
     pub async fn update_scheduled(
         &self,
         scope: &Scope,
@@ -183,19 +213,43 @@ impl Jobs {
             job.remove("cron_expression");
         }
         if let Some(number) = target {
-            if let Some(number) = number.filter(|number| before.job.about.target != Some(*number)) {
-                self.ensure_target(scope, number).await?;
-            }
             job.insert("target".into(), json!(number));
         }
-        if !job.is_empty() {
-            let sent = Value::Object(job);
-            let edit = Edit { sent, manner: Manner::Put, if_generation: None };
-            self.update(scope, id, &edit, show).await?;
+        let turned = enabled.filter(|enabled| *enabled != before.enabled());
+        let turn = turned.map(|enabled| if enabled { Command::Resume } else { Command::Pause });
+        for command in turn.into_iter().chain((!job.is_empty()).then_some(Command::Update)) {
+            before.job.facts().obey(command).map_err(CommandError::NotAllowed)?;
         }
-        match enabled {
-            Some(enabled) => self.enable(scope, id, enabled).await,
-            None => self.get_scheduled(scope, id).await,
+        let edit = (!job.is_empty()).then(|| {
+            let sent = Value::Object(job);
+            Edit { sent, manner: Manner::Put, if_generation: None }
+        });
+        if let Some(Edit { sent, manner, .. }) = &edit {
+            let now = self.store.now().await?;
+            let seen = show(&before.job, now);
+            read_change(&before.job, &seen, sent, *manner, now, self.executors())
+                .map_err(CommandError::Invalid)?;
+        }
+        let new_target = target.flatten().filter(|number| before.job.about.target != Some(*number));
+        if let Some(number) = new_target {
+            self.ensure_target(scope, number).await?;
+        }
+        // Whether it may be resumed only the store knows for sure (another may have its key), so that
+        // comes first; and it is paused again if the rest is refused.
+        if turned == Some(true) {
+            self.enable(scope, id, true).await?;
+        }
+        if let Some(edit) = &edit
+            && let Err(error) = self.update(scope, id, edit, show).await
+        {
+            if turned == Some(true) {
+                self.enable(scope, id, false).await?;
+            }
+            return Err(error);
+        }
+        match turned {
+            Some(false) => self.enable(scope, id, false).await,
+            Some(true) | None => self.get_scheduled(scope, id).await,
         }
     }
 

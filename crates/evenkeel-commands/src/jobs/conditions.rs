@@ -49,7 +49,7 @@ impl Jobs {
         let (job, now) = self.get_with_now(scope, id).await?;
         let condition = condition_of(&job, now);
         let average = job.definition.average(job.history.average_good_duration);
-        let waiting = self.store.waiting_of(scope, id, self.aging, Now::Database).await?;
+        let waiting = self.store.waiting_of(scope, id, None, Now::Database).await?;
         // What waits comes before the next regular time.
         let waits = waiting.iter().map(|attempt| match attempt.waits_for {
             WaitsFor::Time(due) => job.definition.may_start_from(due, average),

@@ -22,7 +22,7 @@ impl Jobs {
     /// Why a job does not run now.
     pub async fn explain(&self, scope: &Scope, id: JobId) -> Result<JobExplanation, CommandError> {
         // What waits is asked for first: what starts meanwhile is seen to run.
-        let waiting = self.store.waiting_of(scope, id, self.aging, Now::Database).await?;
+        let waiting = self.store.waiting_of(scope, id, Some(self.aging), Now::Database).await?;
         let job = self.get(scope, id).await?;
         let (now, members) = self.store.members().await?;
         let live = members.into_iter().filter(Member::is_live_worker);
@@ -61,12 +61,12 @@ fn in_core(waiting: WaitingAttempt) -> Waiting {
             store::WaitsFor::Time(due) => WaitsFor::Time(due),
             store::WaitsFor::Worker { since, ahead, opening } => WaitsFor::Worker {
                 since,
-                ahead,
+                ahead: ahead.unwrap_or_default(),
                 open_from: opening.from,
                 open_until: opening.until,
             },
             store::WaitsFor::Place { since, limit, running } => {
-                WaitsFor::Place { since, limit, running }
+                WaitsFor::Place { since, limit, running: running.unwrap_or_default() }
             }
         },
     }

@@ -33,7 +33,7 @@ impl Jobs {
         if job.waiting == 0 {
             return Ok(due.unwrap_or(base));
         }
-        let waiting = self.store.waiting_of(scope, job.id, self.aging, Now::Database).await?;
+        let waiting = self.store.waiting_of(scope, job.id, None, Now::Database).await?;
         let waiting = waiting.into_iter().filter_map(|attempt| {
             let since = match attempt.waits_for {
                 WaitsFor::Time(due) => Some(due).filter(|due| *due <= now)?,
@@ -65,7 +65,7 @@ impl Jobs {
         if run.status != RunStatus::Pending {
             return Ok(None);
         }
-        let waiting = self.store.waiting_of(scope, run.job, self.aging, Now::Database).await?;
+        let waiting = self.store.waiting_of(scope, run.job, None, Now::Database).await?;
         let Some(waiting) = waiting.into_iter().find(|waiting| waiting.key == run.key) else {
             return Ok(None);
         };

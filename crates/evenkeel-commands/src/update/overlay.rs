@@ -78,11 +78,17 @@ pub(super) fn overlay(
 /// fields, and waits that grow otherwise have other fields.
 fn make_room_for_retries(base: &mut Map<String, Value>, changed: &Map<String, Value>) {
     let said = |field: &str| changed.get(field).filter(|value| !value.is_null());
+    let is_staged = base.get("retry_backoff").is_some_and(|growth| growth == "stages");
     let mut remove = |fields: &[&str]| fields.iter().for_each(|field| drop(base.remove(*field)));
     if said("retry_policy").is_some() {
         remove(&RETRY_FIELDS);
     }
     if said("retry_stages").is_some() {
+        remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
+    }
+    // Who takes the stages away takes away their first wait as well, and that they are stages.
+    let is_cleared = changed.get("retry_stages").is_some_and(Value::is_null);
+    if is_cleared && said("retry_backoff").is_none() && is_staged {
         remove(&["retry_backoff", "retry_backoff_seconds", "retry_backoff_cap_seconds"]);
     }
     if let Some(growth) = said("retry_backoff") {

@@ -394,6 +394,29 @@ fn a_preset_that_is_named_is_meant_whole_and_the_rest_stays_otherwise() {
 }
 
 #[test]
+fn stages_are_taken_away_with_all_that_belongs_to_them() {
+    let staged = json!({"interval_minutes": 30, "retry_stages": ["90s", "1h"], "max_retries": 4});
+    let job = noop(staged);
+    let retry = |change: Value| patch(&job, change).definition.unwrap().retry;
+    let standard = RetryPolicy::standard().backoff;
+    let cleared = retry(json!({"retry_stages": null}));
+    assert_eq!((cleared.backoff, cleared.max_retries), (standard, 4));
+    let fixed = retry(json!({"retry_stages": null, "retry_backoff": "fixed"}));
+    assert_eq!(fixed.backoff, Backoff::Fixed { delay: Span::from_secs(90) });
+    let slower = retry(json!({"retry_stages": null, "retry_backoff_seconds": 120}));
+    assert!(
+        matches!(slower.backoff, Backoff::Exponential { base, .. } if base == Span::from_secs(120)),
+        "{slower:?}"
+    );
+    let plain = noop(json!({"interval_minutes": 30, "retry_backoff_seconds": 7}));
+    let seven = patch(&plain, json!({"retry_stages": null, "max_retries": 1}));
+    let Backoff::Exponential { base, .. } = seven.definition.unwrap().retry.backoff else {
+        panic!("it has no stages")
+    };
+    assert_eq!(base, Span::from_secs(7), "there was nothing to take away");
+}
+
+#[test]
 fn another_action_on_failure_has_nothing_of_the_one_before() {
     let pause = json!({"action": "pause", "after": 5, "note": "x"});
     let job = noop(json!({"interval_minutes": 30, "on_failure": pause}));

@@ -118,3 +118,18 @@ fn what_waits_in_memory_is_the_sum_over_schedulers() {
     due.note(1, [0, 0, 1]);
     assert_eq!(due.waiting(), [10, 0, 1]);
 }
+
+#[test]
+fn what_waits_in_pools_beyond_the_bound_is_shown_as_others() {
+    let queue = QueueDepths {
+        depths: vec![depth("default", Lane::Batch, 5, 7, 90)],
+        others: vec![depth("", Lane::Batch, 5, 40, 300)],
+        ..QueueDepths::default()
+    };
+    let figures = House::default().figures(&queue, &[], NOW);
+    assert_eq!(named(&figures, DEPTH), shown(&[("(others) batch", 40.0), ("default batch", 7.0)]));
+    assert!(named(&figures, OLDEST).contains(&("(others) batch".into(), 300.0)));
+    assert!(named(&figures, PRIORITY).contains(&("0-9".into(), 47.0)));
+    // Who serves them is not known, so nobody is alarmed.
+    assert_eq!(named(&figures, UNSERVED), shown(&[("default", 7.0)]));
+}

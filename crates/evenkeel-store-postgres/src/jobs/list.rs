@@ -82,7 +82,7 @@ async fn kept_count(connection: &Connection, tenant: i32) -> Tried<u64> {
     Ok(row.map(|row| count(&row, 0)).transpose()?.unwrap_or(0))
 }
 
-/// A filter and an order, as parameters 1 to 14 of all statements that ask what passes.
+/// A filter and an order, as parameters 1 to 15 of all statements that ask what passes.
 struct List {
     filter: JobFilter,
     sort: JobSort,
@@ -95,6 +95,7 @@ struct List {
     next_from: Option<i64>,
     next_before: Option<i64>,
     by: i16,
+    going_on: Option<i16>,
 }
 
 impl List {
@@ -111,6 +112,7 @@ impl List {
             next_from: micros(filter.next_from),
             next_before: micros(filter.next_before),
             by: sort.by as i16,
+            going_on: filter.going_on.map(|going_on| going_on as i16),
             filter,
         }
     }
@@ -131,6 +133,7 @@ impl List {
             &self.next_before,
             &self.by,
             &self.filter.target,
+            &self.going_on,
         ];
         params.extend(more);
         params

@@ -76,6 +76,10 @@ fn statements_of(route: Route) -> (&'static str, Option<&'static str>) {
             include_str!("../../queries/list_jobs_from_pending.sql"),
             Some(include_str!("../../queries/list_jobs_looked_pending.sql")),
         ),
+        Route::Waiting => (
+            include_str!("../../queries/list_jobs_from_waiting.sql"),
+            Some(include_str!("../../queries/list_jobs_looked_waiting.sql")),
+        ),
         Route::NextTimes => (
             include_str!("../../queries/list_jobs_from_next_times.sql"),
             Some(include_str!("../../queries/list_jobs_looked_next_times.sql")),

@@ -37,6 +37,15 @@ impl JobStore for PostgresStore {
         register::register(self, scope, jobs, now).await
     }
 
+    async fn register_paused(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        now: Now,
+    ) -> Result<Registered, StoreError> {
+        register::register_paused(self, scope, job, now).await
+    }
+
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         Ok(self.get_with_now(scope, id).await?.map(|(job, _)| job))
     }

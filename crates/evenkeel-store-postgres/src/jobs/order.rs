@@ -53,7 +53,7 @@ pub(super) async fn order(
         .await
 }
 
-async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
+pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
     let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
     let Locked { mut chains, counted } = lock(connection, args, &ids).await?;
     let now = read_clock(connection, args.now).await?;

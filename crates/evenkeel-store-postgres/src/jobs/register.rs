@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use evenkeel_core::balance::Load;
 use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::{JobId, JobNo};
-use evenkeel_store::{NewJob, Now, Registered, Scope, StoreError};
+use evenkeel_store::{NewJob, Now, Obeyed, Order, Registered, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
 use super::labels::Labels;
+use super::order;
 use super::register_keyed::{Fates, Name, Names, are_keyed, decide, kept_out, name_of};
 use crate::PostgresStore;
 use crate::balance::{Counts, LoadColumns};
@@ -75,6 +76,49 @@ pub(super) async fn register(
             connection.transaction(run(&connection, &args)).await
         })
         .await
+}
+
+/// One that is paused before anybody sees it.
+pub(super) async fn register_paused(
+    store: &PostgresStore,
+    scope: &Scope,
+    job: NewJob,
+    now: Now,
+) -> Result<Registered, StoreError> {
+    let job = NewJob { next_at: None, ..job };
+    let args = (scope.tenant.0, [job], micros(now.literal()));
+    store
+        .api
+        .run(args, |connection, args| async move {
+            let (tenant, jobs, now) = &*args;
+            connection.transaction(run_paused(&connection, *tenant, jobs, *now)).await
+        })
+        .await
+}
+
+async fn run_paused(
+    connection: &Connection,
+    tenant: i32,
+    jobs: &[NewJob; 1],
+    now: Option<i64>,
+) -> Tried<Registered> {
+    let made = if are_keyed(jobs) {
+        run_keyed(connection, tenant, jobs, now).await?
+    } else {
+        let mut columns = Columns::default();
+        columns.push(&jobs[0], None)?;
+        let args = Args { tenant, now, jobs: jobs.to_vec(), namesakes: vec![None], columns };
+        run(connection, &args).await?
+    };
+    let made = made.into_iter().next().ok_or(Failure::Again)?;
+    if matches!(made, Registered::Created { .. }) {
+        let orders = vec![Order::pause(jobs[0].id)];
+        let obeyed = order::run(connection, &order::Args { tenant, now, orders }).await?;
+        if !matches!(obeyed[..], [Obeyed::Done(_)]) {
+            return Err(Failure::Again);
+        }
+    }
+    Ok(made)
 }
 
 /// The same where keys decide as well: which are made is known before they are.

@@ -77,10 +77,10 @@ impl RunStore for PostgresStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        waiting::waiting_of(self, scope, job, aging, now).await
+        waiting::waiting_of(self, scope, job, ahead, now).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::PostgresStore;
-use crate::columns::{count, get, key, maybe_priority, maybe_time, micros, time};
+use crate::columns::{get, key, maybe_priority, maybe_time, micros, time};
 use crate::error::Tried;
 
 /// So many attempts of a job are told.
@@ -18,16 +18,22 @@ pub(super) async fn waiting_of(
     store: &PostgresStore,
     scope: &Scope,
     job: JobId,
-    aging: Aging,
+    ahead: Option<Aging>,
     now: Now,
 ) -> Result<Vec<WaitingAttempt>, StoreError> {
-    let args = (job.0, scope.tenant.0, aging, micros(now.literal()));
+    let args = (job.0, scope.tenant.0, ahead, micros(now.literal()));
     store
         .api
         .run(args, |connection, args| async move {
-            let (job, tenant, aging, now) = &*args;
-            let clock = connection.row(include_str!("../../queries/now.sql"), &[now]).await?;
-            let level = aging.risen(Rise(0), time(&clock, 0)?).0;
+            let (job, tenant, ahead, now) = &*args;
+            let level = match ahead {
+                Some(aging) => {
+                    let sql = include_str!("../../queries/now.sql");
+                    let clock = connection.row(sql, &[now]).await?;
+                    Some(aging.risen(Rise(0), time(&clock, 0)?).0)
+                }
+                None => None,
+            };
             let sql = include_str!("../../queries/waiting_of.sql");
             let rows = connection.rows(sql, &[job, tenant, &TOLD_MAX, &level]).await?;
             rows.iter().map(read_waiting).collect()
@@ -42,15 +48,20 @@ fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
         (None, Some(key)) => WaitsFor::Place {
             since: time(row, 5)?,
             limit: Limit { key, most: get::<Option<i32>>(row, 11)?.unwrap_or(0).cast_unsigned() },
-            running: u32::try_from(count(row, 12)?).unwrap_or(u32::MAX),
+            running: maybe_count(row, 12)?,
         },
         (None, None) => WaitsFor::Worker {
             since: time(row, 5)?,
-            ahead: u32::try_from(count(row, 8)?).unwrap_or(u32::MAX),
+            ahead: maybe_count(row, 8)?,
             opening: Opening { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
         },
     };
     Ok(WaitingAttempt { key: key(row, 0)?, priority: maybe_priority(row, 9)?, waits_for })
+}
+
+fn maybe_count(row: &Row, index: usize) -> Tried<Option<u32>> {
+    let counted: Option<i64> = get(row, index)?;
+    Ok(counted.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
 pub(super) async fn waiting(

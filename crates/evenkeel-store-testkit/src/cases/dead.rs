@@ -6,7 +6,7 @@ use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{Attempt, Origin, RunKey, Timestamp};
 use evenkeel_store::{
     Action, DeadFilter, DeadLetter, Finish, FinishResult, FireResult, LETTER_ERROR_MAX,
-    PageRequest, Prune, Redriven, Results, Scope, Then,
+    PageRequest, Prune, Redriven, Results, Scope, Then, keep_true_letters,
 };
 
 use crate::Opened;
@@ -116,6 +116,13 @@ pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
     rig.store.cancel_run(&rig.scope, held.key, now(61)).await.unwrap();
     assert_eq!(rig.finish(death(&rig, held)).await, FinishResult::Done);
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
+    // And nobody is told that it is.
+    let other = rig.add(new_job("other").build()).await;
+    let dead = rig.start(other, 60).await;
+    rig.finish(death(&rig, dead)).await;
+    let mut told = [death(&rig, held), death(&rig, dead)];
+    keep_true_letters(&*rig.store, &mut told).await;
+    assert_eq!(told.map(|end| end.hook), [Hook::None, DEAD]);
 }
 
 pub async fn one_job_may_die_several_times_in_a_batch(opened: Opened) {

@@ -5,7 +5,9 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Shard};
-use evenkeel_store::{Action, JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then};
+use evenkeel_store::{
+    Action, GoingOn, JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then,
+};
 use serde_json::json;
 
 use crate::Opened;
@@ -123,6 +125,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
     let level = dice.one(&Level::ALL);
     let (executor, lane) = (dice.one(&["http", "noop", "java"]), dice.one(&Lane::ALL));
     let target = dice.one(&[1, 2, 9]);
+    let going_on = dice.one(&[GoingOn::Waits, GoingOn::Runs]);
     let from = at(450 * dice.throw(40) as i64);
     let before = at(60 + 450 * dice.throw(40) as i64);
     let (one, two) = (dice.one(&labels), dice.one(&labels));
@@ -139,6 +142,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
         next_from: dice.maybe(from),
         next_before: dice.maybe(before),
         target: dice.maybe(target),
+        going_on: dice.maybe(going_on),
     }
 }
 
@@ -215,6 +219,45 @@ pub async fn jobs_in_each_state_are_found_and_counted(opened: Opened) {
     assert_eq!((counts.total, counts.pending, counts.scheduled, counts.running), (9, 3, 1, 1));
     assert_eq!((counts.paused, counts.completed, counts.failed, counts.cancelled), (1, 1, 1, 1));
     assert!(!counts.is_estimate);
+}
+
+pub async fn what_goes_on_of_a_job_is_found_whether_it_takes_part_or_not(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = |name: &str| new_job(name).once_at(60).build();
+    let (mut waits, mut runs) = (Vec::new(), Vec::new());
+    for action in [None, Some(Action::Pause), Some(Action::Cancel)] {
+        let known = rig.add(job(&format!("runs {action:?}"))).await;
+        rig.start(known, 60).await;
+        runs.push(known.id);
+        let idle = rig.add(job(&format!("idle {action:?}"))).await;
+        for known in [known, idle] {
+            if let Some(action) = action.clone() {
+                rig.store.act(&rig.scope, known.id, action, now(61)).await.unwrap();
+            }
+        }
+    }
+    let queued = rig.add(job("queued")).await;
+    rig.queue(queued, 60).await;
+    waits.push(queued.id);
+    let paused = rig.add(job("paused")).await;
+    rig.store.act(&rig.scope, paused.id, Action::Pause, now(61)).await.unwrap();
+    rig.trigger(paused, 0, 70).await;
+    waits.push(paused.id);
+    let retried = rig.add(job("retried")).await;
+    let held = rig.start(retried, 60).await;
+    rig.finish(rig.retry(held, at(4_000))).await;
+    waits.push(retried.id);
+    rig.add(new_job("never placed").never().build()).await;
+    let done = rig.add(job("done")).await;
+    rig.run_well(done, 60).await;
+    for (going_on, expected) in [(GoingOn::Waits, waits), (GoingOn::Runs, runs)] {
+        let filter = JobFilter { going_on: Some(going_on), ..JobFilter::default() };
+        let listed = all_pages(&rig, &filter, JobSort::default(), 2).await;
+        assert_eq!(ids(&listed), expected, "{going_on:?}");
+        let one = PageRequest::first(1);
+        let page = rig.store.list_jobs(&rig.scope, &filter, JobSort::default(), one).await.unwrap();
+        assert_eq!((page.total, page.total_is_estimate), (3, false));
+    }
 }
 
 pub async fn jobs_of_all_tenants_are_counted_by_state(opened: Opened) {

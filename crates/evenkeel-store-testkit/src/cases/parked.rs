@@ -24,16 +24,19 @@ pub async fn it_says_what_it_waits_for(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
     let limit = Limit { key: key_of(&rig, "host"), most: 1 };
-    let waits_for = WaitsFor::Place { since: at(70), limit, running: 1 };
+    let waits_for = WaitsFor::Place { since: at(70), limit, running: Some(1) };
     let told = rig.waiting_of(&rig.scope, job.id).await;
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
+    let told = rig.store.waiting_of(&rig.scope, job.id, None, now(100)).await.unwrap();
+    let waits_for = WaitsFor::Place { since: at(70), limit, running: None };
+    assert_eq!(told[0].waits_for, waits_for, "places are counted for who asks");
     let other = rig.tenant("other").await;
     assert_eq!(rig.waiting_of(&other, job.id).await, []);
     assert_eq!(unpark_all(&rig, 81).await, 0);
     rig.finish(rig.good_end(held_of(&rig).await)).await;
     assert_eq!(unpark_all(&rig, 82).await, 1);
     let told = rig.waiting_of(&rig.scope, job.id).await;
-    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: 0, .. }), "{told:?}");
+    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }), "{told:?}");
 }
 
 async fn held_of(rig: &Rig) -> crate::rig::Held {
@@ -157,7 +160,7 @@ pub async fn what_a_limit_of_the_tenant_holds_up_says_so(opened: Opened) {
     let told = rig.waiting_of(&rig.scope, job.id).await;
     let limit = evenkeel_core::limit::LimitKey::of_tenant(rig.scope.tenant);
     let limit = Limit { key: limit, most: 1 };
-    let waits_for = WaitsFor::Place { since: at(61), limit, running: 1 };
+    let waits_for = WaitsFor::Place { since: at(61), limit, running: Some(1) };
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
 }
 
@@ -170,7 +173,7 @@ pub async fn what_a_limit_of_a_lane_holds_up_does_not_say_how_many_run(opened: O
     // It may be another tenant's.
     let limit = evenkeel_core::limit::LimitKey::of_lane(evenkeel_core::order::Lane::Standard);
     let limit = Limit { key: limit, most: 1 };
-    let waits_for = WaitsFor::Place { since: at(61), limit, running: 0 };
+    let waits_for = WaitsFor::Place { since: at(61), limit, running: None };
     let told = rig.waiting_of(&rig.scope, job.id).await;
     assert_eq!(told, [WaitingAttempt { key, priority: None, waits_for }]);
 }

@@ -3,6 +3,7 @@
 use evenkeel_core::order::Lane;
 use evenkeel_store::{FinishResult, QueueDepth, QueueDepths, QueueFront};
 
+use super::limits::queue_many;
 use crate::Opened;
 use crate::fixtures::{JobBuilder, at, new_job};
 use crate::rig::Rig;
@@ -93,6 +94,27 @@ pub async fn a_deep_lane_is_counted_in_part_and_hides_no_other(opened: Opened) {
     assert!(!is_lower_bound);
     // Even the least look says where something waits.
     assert_eq!(counts(&rig, 0).await.0.len(), 2);
+}
+
+pub async fn what_waits_in_too_many_pools_is_added_up(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = (0..303).map(|n| {
+        let lane = if n < 301 { Lane::Standard } else { Lane::Batch };
+        new_job(&format!("job {n}")).pool(&format!("p{n:03}")).lane(lane).priority(42).build()
+    });
+    for job in rig.add_all(jobs.collect()).await {
+        rig.queue(job, 60).await;
+    }
+    // Waiting rooms are no pools.
+    queue_many(&rig, "host", 1, 3).await;
+    assert_eq!(rig.claim(9, 80).await.len(), 1);
+    let found = depths(&rig, 10_000).await;
+    assert_eq!((found.depths.len(), found.is_lower_bound), (300, false));
+    let others: Vec<(Lane, u64, u64)> =
+        found.others.iter().map(|one| (one.lane, one.waiting, one.by_tens[4])).collect();
+    assert_eq!(others, [(Lane::Standard, 1, 1), (Lane::Batch, 2, 2)]);
+    assert!(found.others.iter().all(|one| one.oldest == at(60) && one.pool.is_empty()));
+    assert!(depths(&rig, 3).await.is_lower_bound, "no more are walked than may be");
 }
 
 pub async fn a_claimed_attempt_says_since_when_it_waited(opened: Opened) {

@@ -39,9 +39,9 @@ async fn reage(rig: &Rig, aging: Aging) -> u64 {
 }
 
 async fn ahead(rig: &Rig, job: Known, aging: Aging, secs: i64) -> u32 {
-    let told = rig.store.waiting_of(&rig.scope, job.id, aging, now(secs)).await.unwrap();
+    let told = rig.store.waiting_of(&rig.scope, job.id, Some(aging), now(secs)).await.unwrap();
     match told[0].waits_for {
-        WaitsFor::Worker { ahead, .. } => ahead,
+        WaitsFor::Worker { ahead, .. } => ahead.expect("it was asked for"),
         WaitsFor::Time(_) | WaitsFor::Place { .. } => panic!("it waits for something else"),
     }
 }

@@ -3,10 +3,11 @@
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{Registered, Standing};
 
+use super::dedup::recurring;
 use crate::Opened;
 use crate::fixtures::{at, new_job, now, unnamed_job};
-use crate::orders::Orders;
-use crate::rig::Rig;
+use crate::orders::{Orders, done, resume};
+use crate::rig::{Known, Rig};
 
 pub async fn a_new_job_reads_back_as_it_was_given(opened: Opened) {
     let rig = Rig::new(opened).await;
@@ -118,4 +119,39 @@ pub async fn numbers_of_jobs_grow_and_are_not_used_again(opened: Opened) {
     let third = rig.add(new_job("third").build()).await;
     assert!(first.no < second.no && second.no < third.no);
     assert!(first.no.0 >= 0 && third.no.0 < 1 << 40);
+}
+
+pub async fn one_that_is_registered_paused_is_as_if_somebody_paused_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let new = new_job("crawl").metadata(serde_json::json!({"team": "red"})).build();
+    let made = rig.store.register_paused(&rig.scope, new.clone(), now(5)).await.unwrap();
+    let Registered::Created { no, number: 1 } = made else { panic!("{made:?}") };
+    let found = rig.job(Known { no, id: new.id }).await;
+    assert_eq!((found.standing, found.next_at), (Standing::Paused, None));
+    assert_eq!((found.about, found.definition), (new.about, new.definition));
+    assert_eq!((found.created_at, found.updated_at), (at(5), at(5)));
+    let counts = rig.store.job_counts(&rig.scope).await.unwrap();
+    assert_eq!((counts.total, counts.paused, counts.pending), (1, 1, 0));
+    let all = rig.store.all_job_counts().await.unwrap();
+    assert_eq!((all.total, all.paused), (1, 1));
+    let plan = resume(Some(at(120)));
+    let resumed = rig.store.act(&rig.scope, new.id, plan, now(6)).await.unwrap();
+    assert_eq!(done(resumed).job.unwrap().next_at, Some(at(120)));
+    let counts = rig.store.job_counts(&rig.scope).await.unwrap();
+    assert_eq!((counts.paused, counts.scheduled), (0, 1));
+}
+
+pub async fn one_that_is_registered_paused_may_be_in_the_way_or_kept_out(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let paused = async |job| rig.store.register_paused(&rig.scope, job, now(0)).await.unwrap();
+    let first = rig.add(new_job("crawl").build()).await;
+    assert_eq!(paused(new_job("crawl").build()).await, Registered::NameTaken(first.id));
+    let holder = recurring("key");
+    let id = holder.id;
+    assert!(matches!(paused(holder).await, Registered::Created { .. }));
+    assert_eq!(paused(recurring("key")).await, Registered::Duplicate(id));
+    let answers = rig.register(vec![recurring("key")]).await;
+    assert_eq!(answers, [Registered::Duplicate(id)]);
+    let counts = rig.store.job_counts(&rig.scope).await.unwrap();
+    assert_eq!((counts.total, counts.paused), (2, 1));
 }

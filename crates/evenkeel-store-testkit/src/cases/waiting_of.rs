@@ -18,7 +18,7 @@ async fn waiting(rig: &Rig, job: Known) -> Vec<WaitingAttempt> {
 
 async fn ahead(rig: &Rig, job: Known) -> u32 {
     match waiting(rig, job).await[..] {
-        [WaitingAttempt { waits_for: WaitsFor::Worker { ahead, .. }, .. }] => ahead,
+        [WaitingAttempt { waits_for: WaitsFor::Worker { ahead: Some(ahead), .. }, .. }] => ahead,
         ref other => panic!("{other:?}"),
     }
 }
@@ -47,11 +47,11 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     rig.fire(vec![fire], 63).await;
     let key = RunKey::regular(job.no, at(60));
     let opening = Opening { from: Some(at(80)), until: Some(at(90)) };
-    let waits_for = WaitsFor::Worker { since: at(63), ahead: 0, opening };
+    let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     let opening = Opening { from: None, until: Some(at(200)) };
     rig.store.reopen(&[(key, opening)]).await.unwrap();
-    let waits_for = WaitsFor::Worker { since: at(63), ahead: 0, opening };
+    let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
     rig.claim_one(80).await;
     assert_eq!(waiting(&rig, job).await, []);
@@ -106,7 +106,7 @@ pub async fn what_is_ahead_is_what_would_be_claimed_before(opened: Opened) {
     assert_eq!(counted, [3, 2, 1, 0], "what others have in the queue is nobody's business");
     assert_eq!(ahead(&rig, elsewhere).await, 0);
     let told = rig.waiting_of(&other, theirs.id).await;
-    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: 0, .. }), "{told:?}");
+    assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }), "{told:?}");
 }
 
 pub async fn equal_ones_are_ahead_of_each_other_in_one_way(opened: Opened) {
@@ -135,6 +135,22 @@ pub async fn what_is_ahead_is_counted_up_to_a_thousand(opened: Opened) {
     assert_eq!(ahead(&rig, jobs[1_005]).await, 1_000);
     assert_eq!(ahead(&rig, jobs[1_004]).await, 1_000);
     assert_eq!(ahead(&rig, jobs[999]).await, 999);
+}
+
+pub async fn what_is_ahead_is_counted_for_who_asks(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let first = rig.add(new_job("first").priority(90).build()).await;
+    let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
+    rig.queue(first, 60).await;
+    let key = rig.queue(job, 60).await;
+    let trigger = rig.trigger(job, 0, 70).await;
+    let mut expected = waiting(&rig, job).await;
+    assert_eq!(expected[0].key, key);
+    assert_eq!(expected[1], attempt(trigger, WaitsFor::Time(at(70))));
+    let WaitsFor::Worker { ahead, .. } = &mut expected[0].waits_for else { panic!("{expected:?}") };
+    assert_eq!(ahead.take(), Some(1));
+    let told = rig.store.waiting_of(&rig.scope, job.id, None, now(100)).await.unwrap();
+    assert_eq!(told, expected, "all else is told all the same");
 }
 
 /// The neighbour fills all but one of the ten thousand places that are looked at.

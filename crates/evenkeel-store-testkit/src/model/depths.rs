@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use evenkeel_core::RunKey;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Lane;
+use evenkeel_core::{RunKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, Reaged, StoreError,
     Waiter,
@@ -29,7 +29,24 @@ impl Data {
         if let Some(more) = walk.second() {
             walk.take(self.count_first(more));
         }
+        if let Some((last, most)) = walk.rest() {
+            let found: Vec<_> = self.after(&last).take(most as usize).collect();
+            let walked = found.len() as u64;
+            walk.take_rest(found, walked);
+        }
         QueueDepths { parked: self.parked(limit), ..walk.end() }
+    }
+
+    /// What waits in lanes of pools after this one.
+    fn after(&self, last: &QueueGroup) -> impl Iterator<Item = (Lane, u8, u64, Timestamp)> {
+        let lanes = self.queue.iter().filter(|(pool, _)| LimitKey::of_room(pool).is_none());
+        let lanes = lanes.flat_map(|(pool, lanes)| Lane::ALL.map(|lane| (pool, lane, lanes)));
+        let others = lanes.filter(|(pool, lane, _)| (*pool, *lane) > (&last.0, last.1));
+        others.flat_map(|(_, lane, lanes)| {
+            let count =
+                move |(order, _, _): &Place| (lane, order.priority.0.get(), 1, order.ready_at);
+            lanes[lane as usize].iter().map(count)
+        })
     }
 
     fn count_first(&self, (groups, most): (Vec<QueueGroup>, u32)) -> Vec<QueueDepth> {

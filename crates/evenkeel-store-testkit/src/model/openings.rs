@@ -80,7 +80,7 @@ impl Data {
         &self,
         scope: &Scope,
         id: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Timestamp,
     ) -> Vec<WaitingAttempt> {
         let Some(no) = self.seen(scope, id) else { return Vec::new() };
@@ -98,17 +98,16 @@ impl Data {
                         Some((_, limit)) => WaitsFor::Place {
                             since: ready.order.ready_at,
                             limit: *limit,
-                            running: match limit.key.scope() {
-                                LimitScope::Key | LimitScope::Tenant => {
-                                    self.running_under(limit.key)
-                                }
-                                LimitScope::Lane => 0,
-                            },
+                            running: ahead
+                                .filter(|_| limit.key.scope() != LimitScope::Lane)
+                                .map(|_| self.running_under(limit.key)),
                         },
                         None => WaitsFor::Worker {
                             since: ready.order.ready_at,
-                            ahead: self.ahead_of(scope, key, ready, |ready| {
-                                aging.rank(ready.order.priority.0, ready.rise, now)
+                            ahead: ahead.map(|aging| {
+                                self.ahead_of(scope, key, ready, |ready| {
+                                    aging.rank(ready.order.priority.0, ready.rise, now)
+                                })
                             }),
                             opening: ready.opening,
                         },

@@ -27,6 +27,16 @@ impl JobStore for ModelStore {
         self.lock().register(scope, jobs, self.resolve(now))
     }
 
+    async fn register_paused(&self, scope: &Scope, job: NewJob, now: Now) -> Answer<Registered> {
+        let (mut data, now) = (self.lock(), self.resolve(now));
+        let (id, job) = (job.id, NewJob { next_at: None, ..job });
+        let made = data.register(scope, vec![job], now)?.remove(0);
+        if matches!(made, Registered::Created { .. }) {
+            data.order(scope, vec![Order::pause(id)], now)?;
+        }
+        Ok(made)
+    }
+
     async fn get(&self, scope: &Scope, id: JobId) -> Answer<Option<Job>> {
         Ok(self.lock().get(scope, id))
     }
@@ -171,10 +181,10 @@ impl RunStore for ModelStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Answer<Vec<WaitingAttempt>> {
-        Ok(self.lock().waiting_attempts(scope, job, aging, self.resolve(now)))
+        Ok(self.lock().waiting_attempts(scope, job, ahead, self.resolve(now)))
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Answer<u32> {

@@ -163,6 +163,15 @@ impl JobStore for FaultyStore {
         through!(self, register(scope = Ref(*scope), jobs = Own(jobs), now = Own(now)))
     }
 
+    async fn register_paused(
+        &self,
+        scope: &Scope,
+        job: NewJob,
+        now: Now,
+    ) -> Result<Registered, StoreError> {
+        through!(self, register_paused(scope = Ref(*scope), job = Own(job), now = Own(now)))
+    }
+
     async fn get(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
         through!(self, get(scope = Ref(*scope), id = Own(id)))
     }
@@ -384,10 +393,10 @@ impl RunStore for FaultyStore {
         &self,
         scope: &Scope,
         job: JobId,
-        aging: Aging,
+        ahead: Option<Aging>,
         now: Now,
     ) -> Result<Vec<WaitingAttempt>, StoreError> {
-        self.inner.waiting_of(scope, job, aging, now).await
+        self.inner.waiting_of(scope, job, ahead, now).await
     }
 
     async fn waiting(&self, pools: &[String], limit: u32) -> Result<u32, StoreError> {

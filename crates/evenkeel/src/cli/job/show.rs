@@ -5,7 +5,7 @@ use evenkeel_core::{Span, Timestamp};
 use serde_json::Value;
 
 use super::super::Context;
-use super::super::run::moment;
+use super::super::run::{moment, priority};
 use super::conditions::tone_of_condition;
 use super::filter::FilterArgs;
 use super::find_id;
@@ -192,7 +192,11 @@ fn details(job: &Value, deadline: &Value, now: Timestamp) -> String {
     line("misfire", string("misfire"));
     line(
         "lane",
-        Some(format!("{}, priority {}", string("lane").unwrap_or_default(), priority(job))),
+        Some(format!(
+            "{}, priority {}",
+            string("lane").unwrap_or_default(),
+            priority(job).unwrap_or_default()
+        )),
     );
     line("not on", nodes(&job["dont_run_on_nodes"]));
     line("pool", string("pool").filter(|pool| pool != "default"));
@@ -241,15 +245,6 @@ fn takes(job: &Value) -> Option<String> {
             let seen = seen.map_or_else(String::new, |seen| format!("; {seen} was seen"));
             Some(format!("{said}, as the job says{seen}"))
         }
-    }
-}
-
-/// Its priority, and what waiting has made of it.
-fn priority(job: &Value) -> String {
-    let (base, effective) = (job["priority"].as_u64(), job["effective_priority"].as_u64());
-    match effective.filter(|effective| Some(*effective) != base) {
-        Some(effective) => format!("{} ({effective} by now)", job["priority"]),
-        None => job["priority"].to_string(),
     }
 }
 

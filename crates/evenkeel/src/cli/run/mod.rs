@@ -207,6 +207,7 @@ fn details(run: &Value, now: Timestamp) -> String {
     line("late", run["lateness_ms"].as_u64().map(duration_ms));
     line("took", run["duration_ms"].as_u64().map(duration_ms));
     line("node", string("node"));
+    line("priority", priority(run));
     line("progress", progress(&run["progress"]));
     line("items", items(run));
     line("cpu", run["cpu_time_ms"].as_u64().map(duration_ms));
@@ -223,6 +224,16 @@ fn details(run: &Value, now: Timestamp) -> String {
         }
     }
     text
+}
+
+/// While it waits: its priority, and what waiting has made of it.
+pub(super) fn priority(shown: &Value) -> Option<String> {
+    let base = shown["priority"].as_u64()?;
+    let effective = shown["effective_priority"].as_u64().filter(|effective| *effective != base);
+    Some(match effective {
+        Some(effective) => format!("{base} ({effective} by now)"),
+        None => base.to_string(),
+    })
 }
 
 fn progress(progress: &Value) -> Option<String> {
@@ -249,4 +260,24 @@ pub(super) fn moment(value: &Value) -> Option<Timestamp> {
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_waits_says_what_its_priority_is_and_was() {
+        let shown = |run: Value| {
+            let text = details(&run, Timestamp::MIN);
+            text.lines().find(|line| line.starts_with("priority")).map(str::to_owned)
+        };
+        let risen = shown(json!({"priority": 5, "effective_priority": 35}));
+        assert_eq!(risen.as_deref(), Some("priority   5 (35 by now)"));
+        let new = shown(json!({"priority": 5, "effective_priority": 5}));
+        assert_eq!(new.as_deref(), Some("priority   5"));
+        assert_eq!(shown(json!({"priority": null})), None, "it runs, or is over");
+    }
 }
