@@ -82,10 +82,11 @@ async fn unpark(
             Look { key: *key, look: look.min(UNPARKED_MAX), own: Own::Free(*free) }
         };
         let looks = free.iter().map(look).collect();
-        let (let_out, home) = rooms::let_out(connection, looks, terms, true, now).await?;
+        let (again, home) = rooms::let_out(connection, looks, terms, true, now).await?;
         moved += home;
-        let rest = free.into_iter().zip(let_out).filter(|(_, room)| room.again);
-        free = rest.map(|((key, free), room)| (key, free.saturating_sub(room.home))).collect();
+        // Who went home may not start for another limit, so the next look is for as many again.
+        let rest = free.into_iter().zip(again).filter(|(_, again)| *again);
+        free = rest.map(|(room, _)| room).collect();
         if free.is_empty() {
             break;
         }

@@ -87,7 +87,7 @@ fn unpark(
         *free.entry(place.limit).or_default() += 1;
     }
     let mut moved = 0;
-    for (room, mut free) in free {
+    for (room, free) in free {
         let past = if room.scope() == LimitScope::Key { 0 } else { HELD_UP };
         let mut look = free.saturating_add(past).min(UNPARKED_MAX);
         for _ in 0..LOOKS {
@@ -97,7 +97,7 @@ fn unpark(
             if !let_out.again {
                 break;
             }
-            free = free.saturating_sub(let_out.home);
+            // Who went home may not start for another limit, so the next look is for as many again.
             look = UNPARKED_MAX;
         }
     }

@@ -90,7 +90,7 @@ pub trait LimitStore: Send + Sync {
     /// These attempts have ended: of each limit, as many of those that wait in its room go back into
     /// their pools as are named, the first in the order of dispatch that may be claimed now. Says how
     /// many. Who finds no place of another limit goes to that one's room instead, and the next has its
-    /// turn. Whether one of them starts is for a claim to decide, so nothing is lost if more go back
+    /// turn. If there are many of those, some more go back. Whether one of them starts is for a claim to decide, so nothing is lost if more go back
     /// than there are places. Nobody need call this: [`unpark_all`](Self::unpark_all) finds them too.
     async fn unpark(&self, ended: &[Place], terms: &Terms, now: Now) -> Result<u64, StoreError>;
 

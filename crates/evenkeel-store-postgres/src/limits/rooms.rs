@@ -27,14 +27,6 @@ pub(super) struct Look {
     pub(super) own: Own,
 }
 
-/// What became of those in a room.
-pub(super) struct LetOut {
-    /// So many go home.
-    pub(super) home: u32,
-    /// There are places for those behind the ones that were looked at.
-    pub(super) again: bool,
-}
-
 /// A room, the limit that holds in it, and how many seem to run under it.
 struct Found {
     room: Room,
@@ -75,8 +67,8 @@ pub(super) async fn unpark_all(
             looks.push(Look { key: one.room.key, look, own: one.own() });
         }
     }
-    let (let_out, moved) = let_out(connection, looks, &rooms.terms, rooms.to_wider, now).await?;
-    Ok(Unparked { moved, next, again: let_out.iter().any(|room| room.again) })
+    let (again, moved) = let_out(connection, looks, &rooms.terms, rooms.to_wider, now).await?;
+    Ok(Unparked { moved, next, again: again.contains(&true) })
 }
 
 /// The next rooms, and the last of them if there are others after it.
@@ -117,15 +109,15 @@ async fn look_around(
     Ok((found, last.filter(|_| is_cut)))
 }
 
-/// Those leave these rooms who could start, and who would only be in the way. Says what became of
-/// each, and how many went home.
+/// Those leave these rooms who could start, and who would only be in the way. Says of each room whether
+/// there are places for those behind the ones that were looked at, and how many went home.
 pub(super) async fn let_out(
     connection: &Connection,
     looks: Vec<Look>,
     terms: &Terms,
     to_wider: bool,
     now: Option<i64>,
-) -> Tried<(Vec<LetOut>, u64)> {
+) -> Tried<(Vec<bool>, u64)> {
     let first = first_of(connection, &looks, terms.aging, now).await?;
     let first: Vec<(Vec<(RunKey, Vec<Limit>)>, bool)> = first
         .into_iter()
@@ -140,7 +132,7 @@ pub(super) async fn let_out(
         limits.filter(|limit| limit.key != look.key).for_each(|limit| want(&mut others, limit));
     }
     let running = count_others(connection, &others).await?;
-    let (mut answers, mut moves) = (Vec::with_capacity(looks.len()), Moves::default());
+    let (mut again, mut moves) = (Vec::with_capacity(looks.len()), Moves::default());
     for (look, (room, is_cut)) in looks.into_iter().zip(first) {
         let mut others = Ledger::default();
         for limit in room.iter().flat_map(|(_, limits)| limits) {
@@ -149,15 +141,12 @@ pub(super) async fn let_out(
         let usher = Usher { room: look.key, own: look.own, others, to_wider };
         let leaving = usher.go_through(room, UNPARKED_MAX as usize);
         let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
-        answers.push(LetOut {
-            home: u32::try_from(leaving.home.len()).unwrap_or(u32::MAX),
-            again: is_cut && leaving.wants_more,
-        });
+        again.push(is_cut && leaving.wants_more);
         leaving.home.into_iter().for_each(|run| moves.push(run, look.key, None));
         leaving.on.into_iter().for_each(|(run, limit)| moves.push(run, look.key, Some(limit)));
     }
     let moved = moves.make(connection).await?;
-    Ok((answers, moved))
+    Ok((again, moved))
 }
 
 /// The first of each lane of the rooms in the order of dispatch, as many as are wanted, and whether

@@ -29,8 +29,6 @@ pub(super) struct Move {
 /// What becomes of those in a room.
 pub(super) struct LetOut {
     pub(super) moves: Vec<Move>,
-    /// So many go home.
-    pub(super) home: u32,
     /// There are places for those behind the ones that were looked at.
     pub(super) again: bool,
 }
@@ -108,14 +106,9 @@ pub(super) fn let_out(
     let usher = Usher { room, own, others, to_wider };
     let leaving = usher.go_through(first, UNPARKED_MAX as usize);
     let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
-    let home = u32::try_from(leaving.home.len()).unwrap_or(u32::MAX);
     let homeward = leaving.home.into_iter().map(|run| Move { run, from: room, to: None });
     let onward = leaving.on.into_iter().map(|(run, to)| Move { run, from: room, to: Some(to) });
-    Ok(LetOut {
-        moves: homeward.chain(onward).collect(),
-        home,
-        again: is_cut && leaving.wants_more,
-    })
+    Ok(LetOut { moves: homeward.chain(onward).collect(), again: is_cut && leaving.wants_more })
 }
 
 /// The first of each lane of a room, and whether there may be more of one.

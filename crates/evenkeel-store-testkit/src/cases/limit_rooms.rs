@@ -80,7 +80,8 @@ pub async fn an_end_lets_whoever_can_start_go_and_not_only_the_first(opened: Ope
     end_all(&rig, &running).await;
     let terms = rooms_within(&tenant(2)).terms;
     let unparked = rig.store.unpark(&places_of(&running), &terms, now(65)).await.unwrap();
-    assert_eq!(unparked, 2);
+    // Whoever had to look twice sends one more, and the claim decides.
+    assert!((2..=3).contains(&unparked), "{unparked}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
     assert_eq!((claimed.len(), claimed[1].key), (2, plain));
 }

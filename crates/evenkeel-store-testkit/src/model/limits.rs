@@ -144,12 +144,11 @@ impl Data {
             *counts.entry(place.limit).or_default() += 1;
         }
         let mut moved = 0;
-        for (room, mut free) in counts {
+        for (room, free) in counts {
             loop {
                 let look = Look { room, look: UNPARKED_MAX, own: Own::Free(free) };
                 let (home, again) = self.let_out(look, terms, true, now);
                 moved += u64::from(home);
-                free -= home;
                 if !again {
                     break;
                 }
