@@ -75,8 +75,7 @@ async fn what_there_is_no_time_for_is_left_alone_and_said() {
         None
     };
     let world = World::failing(slow).await;
-    let known =
-        world.rig.add_all((0..40).map(|n| new_job(&format!("{n}")).never().build()).collect());
+    let known = world.rig.add_all((0..40).map(|n| new_job(&format!("{n}")).build()).collect());
     let known = known.await;
     let ids: Vec<String> = known.iter().map(|job| job.id.to_string()).collect();
     let bulk = json!({"job_ids": ids, "status": "queued"});

@@ -114,7 +114,8 @@ fn what_people_say_about_runs_holds_and_bodies_are_let_go() {
     for (seeds, faults) in [(600..602, Faults::NONE), (602..608, Faults::ALL)] {
         simulate(seeds, |seed| Scenario {
             words: true,
-            commands: seed % 2 == 1,
+            // When it was stopped says nothing if the clock is set meanwhile.
+            commands: seed % 2 == 1 && !faults.time,
             fault_every: 10,
             ..Scenario::dense(seed, faults)
         });
@@ -123,6 +124,7 @@ fn what_people_say_about_runs_holds_and_bodies_are_let_go() {
     let faults = Faults { crashes, store, ..Faults::NONE };
     let outcome = simulate(608..616, |seed| Scenario {
         words: true,
+        commands: seed % 2 == 1,
         fault_every: 10,
         ..Scenario::dense(seed, faults)
     });
