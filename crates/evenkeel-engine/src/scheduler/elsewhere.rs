@@ -44,10 +44,12 @@ impl Scheduler {
             let full_at = self.pools_seen.get(*pool).and_then(|seen| seen.full_at);
             full_at.is_some_and(|at| own_now.saturating_sub(at) < POOL_FULL)
         };
-        let mut pools = future.pools_after(&self.last_pool).filter(|pool| !was_full(pool));
-        let asked: Vec<String> = pools.by_ref().take(POOLS_A_PASS).map(str::to_owned).collect();
-        let has_others = pools.next().is_some();
-        drop(pools);
+        let (asked, has_others) = {
+            let mut pools = future.pools_after(&self.last_pool).filter(|pool| !was_full(pool));
+            let asked: Vec<String> = pools.by_ref().take(POOLS_A_PASS).map(str::to_owned).collect();
+            let has_others = pools.next().is_some();
+            (asked, has_others)
+        };
         // All rooms are known before anything is taken: what is taken must be fired.
         let mut left = self.life.store.appetite().batch;
         let mut rooms = Vec::with_capacity(asked.len());
