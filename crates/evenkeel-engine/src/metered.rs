@@ -209,7 +209,7 @@ metered!(DedupStore {
 });
 
 metered!(SettleStore {
-    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn>;
+    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
     settle(scope: &Scope, settle: Settle) -> SettleResult;
 });
 

@@ -101,7 +101,7 @@ pub use schedules::{
     ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
-pub use settle::{GoingOn, SETTLED_ALPHA, Seen, Settle, SettleResult, SettleStore, Verdict};
+pub use settle::{LiveAttempt, SETTLED_ALPHA, Seen, Settle, SettleResult, SettleStore, Verdict};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
 pub use targets::{

@@ -39,7 +39,7 @@ pub enum Seen {
 
 /// An attempt that waits or runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct GoingOn {
+pub struct LiveAttempt {
     /// Which one.
     pub key: RunKey,
     /// Where it is.
@@ -138,7 +138,7 @@ pub trait SettleStore: Send + Sync {
         scope: &Scope,
         job: JobId,
         limit: u32,
-    ) -> Result<Vec<GoingOn>, StoreError>;
+    ) -> Result<Vec<LiveAttempt>, StoreError>;
 
     /// Ends a run of the scope as somebody says, or puts the attempt that runs back into the queue,
     /// if it is still where it was seen.

@@ -223,7 +223,7 @@ broken!(DedupStore {
 });
 
 broken!(SettleStore {
-    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn>;
+    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
     settle(scope: &Scope, settle: Settle) -> SettleResult;
 });
 

@@ -7,7 +7,7 @@ use evenkeel_core::chain::{Again, Ended, after_end};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobId, RunId, RunKey, Span, Timestamp};
 use evenkeel_store::{
-    Fire, GoingOn, Job, NewEvent, NodeState, Now, Scope, Seen, Settle, SettleResult, Signal,
+    Fire, Job, LiveAttempt, NewEvent, NodeState, Now, Scope, Seen, Settle, SettleResult, Signal,
     Standing, Start, Ticket, Verdict, Waited,
 };
 
@@ -207,7 +207,7 @@ impl Jobs {
         &self,
         scope: &Scope,
         job: &Job,
-        all: &[GoingOn],
+        all: &[LiveAttempt],
         wanted: AdminStatus,
         now: Timestamp,
     ) -> Result<bool, CommandError> {
@@ -242,7 +242,7 @@ impl Jobs {
     fn verdict(
         &self,
         job: &Job,
-        one: &GoingOn,
+        one: &LiveAttempt,
         wanted: AdminStatus,
         now: Timestamp,
     ) -> Option<Verdict> {

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use evenkeel_core::schedule::{Once, Schedule};
-use evenkeel_core::{Definition, JobNo, TenantNo, Timestamp};
+use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
 use evenkeel_executors::{ConfigFault, Executor};
 use serde_json::Value;
 
@@ -66,6 +66,7 @@ impl Rig {
             tenant: TenantNo(1),
             definition: Arc::new(Definition::noop(Schedule::Once(Once::NOW))),
             started_at: Timestamp::from_micros(1_000_000),
+            waited: Span::ZERO,
             checkpoint: None,
             priority: None,
         });

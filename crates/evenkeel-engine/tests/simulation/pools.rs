@@ -43,7 +43,7 @@ fn every(secs: u64) -> Schedule {
 
 async fn trigger(calm: &Calm, no: JobNo) {
     let title = calm.model.job_titles(&[no]).await.unwrap().remove(0).unwrap();
-    let ask = Trigger { n: 0, priority: None };
+    let ask = Trigger { n: 0, priority: None, idle_only: false };
     calm.model.trigger(&calm.scope().await, title.id, ask, Now::Database).await.unwrap();
 }
 

@@ -5,7 +5,7 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{JobId, RunKey, TenantNo};
 use evenkeel_store::{
-    FinishResult, GoingOn, Requeue, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
+    FinishResult, LiveAttempt, Requeue, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
     Store as _, StoreError, Wanted, Word,
 };
 use tokio_postgres::Row;
@@ -30,7 +30,7 @@ impl SettleStore for PostgresStore {
         scope: &Scope,
         job: JobId,
         limit: u32,
-    ) -> Result<Vec<GoingOn>, StoreError> {
+    ) -> Result<Vec<LiveAttempt>, StoreError> {
         self.api
             .run((job.0, scope.tenant.0, i64::from(limit)), |connection, args| async move {
                 let (job, tenant, limit) = &*args;
@@ -59,7 +59,7 @@ impl SettleStore for PostgresStore {
     }
 }
 
-fn read_going_on(row: &Row) -> Tried<GoingOn> {
+fn read_going_on(row: &Row) -> Tried<LiveAttempt> {
     let fence: Option<i32> = get(row, 5)?;
     let seen = match (fence, maybe_time(row, 6)?) {
         (Some(fence), Some(started_at)) => {
@@ -67,7 +67,7 @@ fn read_going_on(row: &Row) -> Tried<GoingOn> {
         }
         _ => Seen::Waiting,
     };
-    Ok(GoingOn { key: key(row, 0)?, seen, priority: maybe_priority(row, 4)? })
+    Ok(LiveAttempt { key: key(row, 0)?, seen, priority: maybe_priority(row, 4)? })
 }
 
 async fn run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Tried<SettleResult> {

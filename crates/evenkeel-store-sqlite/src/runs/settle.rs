@@ -5,7 +5,7 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
-    Finish, FinishResult, GoingOn, Letter, Now, Requeue, RunLink, SETTLED_ALPHA, Scope, Seen,
+    Finish, FinishResult, Letter, LiveAttempt, Now, Requeue, RunLink, SETTLED_ALPHA, Scope, Seen,
     Settle, SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
 };
 use rusqlite::{Connection, OptionalExtension, params};
@@ -29,7 +29,7 @@ impl SettleStore for SqliteStore {
         scope: &Scope,
         job: JobId,
         limit: u32,
-    ) -> Result<Vec<GoingOn>, StoreError> {
+    ) -> Result<Vec<LiveAttempt>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| going_on(db, tenant, job, limit)).await
     }
@@ -52,7 +52,7 @@ fn going_on(
     tenant: TenantNo,
     job: JobId,
     limit: u32,
-) -> Answer<Vec<GoingOn>> {
+) -> Answer<Vec<LiveAttempt>> {
     let found: Option<i64> = connection
         .prepare_cached(include_str!("../../queries/waiting_of_job.sql"))?
         .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| row.get(0))
@@ -64,7 +64,7 @@ fn going_on(
     let mut rows = waiting.query(params![no.0, limit])?;
     while let Some(row) = rows.next()? {
         let (key, priority) = (key_from(row)?, priority_from(row)?);
-        all.push(GoingOn { key, seen: Seen::Waiting, priority });
+        all.push(LiveAttempt { key, seen: Seen::Waiting, priority });
     }
     let sql = include_str!("../../queries/going_on_running.sql");
     let mut running = connection.prepare_cached(sql)?;
@@ -74,7 +74,7 @@ fn going_on(
             let fence = Fence(row.get("fence")?);
             let started_at = Timestamp::from_micros(row.get("started_at")?);
             let seen = Seen::Running { fence, started_at };
-            all.push(GoingOn { key, seen, priority: priority_from(row)? });
+            all.push(LiveAttempt { key, seen, priority: priority_from(row)? });
         }
     }
     all.sort_unstable_by_key(|one| one.key);

@@ -4,8 +4,8 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_store::{
-    Action, FinishResult, GoingOn, LongRun, Ping, Prune, RunCancelled, Seen, SettleResult, Trigger,
-    Triggered,
+    Action, FinishResult, LiveAttempt, LongRun, Ping, Prune, RunCancelled, Seen, SettleResult,
+    Trigger, Triggered,
 };
 
 use super::dedup::{HOUR, PENDING, RUNNING, act, keyed, made, once, with_scope};
@@ -15,12 +15,12 @@ use crate::fixtures::{Begin, at, new_job, now, unnamed_job};
 use crate::orders::{done, resume};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
-async fn going_on(rig: &Rig, job: Known) -> Vec<GoingOn> {
+async fn going_on(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
     rig.store.going_on(&rig.scope, job.id, 1_000).await.expect("one can ask what goes on")
 }
 
-fn waits(key: evenkeel_core::RunKey) -> GoingOn {
-    GoingOn { key, seen: Seen::Waiting, priority: None }
+fn waits(key: evenkeel_core::RunKey) -> LiveAttempt {
+    LiveAttempt { key, seen: Seen::Waiting, priority: None }
 }
 
 pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
@@ -33,7 +33,7 @@ pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
     let held = rig.start(job, 180).await;
     let queued = rig.queue(job, 240).await;
     let triggered = rig.trigger(job, 0, 250).await;
-    let runs = GoingOn { key: held.key, seen: runs(held), priority: None };
+    let runs = LiveAttempt { key: held.key, seen: runs(held), priority: None };
     let all = [waits(next_attempt(fails.key)), runs, waits(queued), waits(triggered)];
     assert_eq!(going_on(&rig, job).await, all);
     assert_eq!(rig.store.going_on(&rig.scope, job.id, 2).await.unwrap(), all[..2]);
@@ -70,7 +70,7 @@ pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(open
     rig.store.ping(&ping, now(250)).await.unwrap();
     let prune = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
     assert_eq!(rig.store.prune(prune).await.unwrap().forgotten, 2);
-    let runs = GoingOn { key: held.key, seen: runs(held), priority: None };
+    let runs = LiveAttempt { key: held.key, seen: runs(held), priority: None };
     assert_eq!(going_on(&rig, job).await, [runs]);
 }
 
@@ -80,13 +80,13 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     let priority = Priority::try_from(90).ok();
     let ask = Trigger { n: 0, priority, idle_only: false };
     let key = rig.trigger_with(job, ask, 10).await;
-    let waiting = GoingOn { key, seen: Seen::Waiting, priority };
+    let waiting = LiveAttempt { key, seen: Seen::Waiting, priority };
     assert_eq!(going_on(&rig, job).await, [waiting]);
     rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
     assert_eq!(going_on(&rig, job).await, [waiting]);
     let held = rig.claim_one(11).await;
     let seen = Seen::Running { fence: held.fence, started_at: at(11) };
-    assert_eq!(going_on(&rig, job).await, [GoingOn { seen, ..waiting }]);
+    assert_eq!(going_on(&rig, job).await, [LiveAttempt { seen, ..waiting }]);
 }
 
 pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {

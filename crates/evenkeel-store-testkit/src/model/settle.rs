@@ -6,7 +6,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, JobId, NodeNo, RunKey};
 use evenkeel_store::{
-    FinishResult, GoingOn, Letter, Requeue, Results, SETTLED_ALPHA, Scope, Seen, Settle,
+    FinishResult, Letter, LiveAttempt, Requeue, Results, SETTLED_ALPHA, Scope, Seen, Settle,
     SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
 };
 
@@ -17,21 +17,21 @@ use super::data::{Data, RunRow, Waiting};
 const NOBODY: NodeNo = NodeNo(0);
 
 impl Data {
-    fn going_on(&self, scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn> {
+    fn going_on(&self, scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt> {
         let Some(no) = self.seen(scope, job) else { return Vec::new() };
         let waiting = self.waiting_of(no).map(|(key, waiting)| {
             let priority = match waiting {
                 Waiting::Wake { priority, .. } => *priority,
                 Waiting::Ready(ready) => ready.own_priority(),
             };
-            GoingOn { key, seen: Seen::Waiting, priority }
+            LiveAttempt { key, seen: Seen::Waiting, priority }
         });
         let running = self.running_of(no).into_iter().filter_map(|(_, key)| {
             let run = self.runs.get(&key)?;
             let seen = Seen::Running { fence: run.fence, started_at: run.started_at? };
-            Some(GoingOn { key, seen, priority: run.priority })
+            Some(LiveAttempt { key, seen, priority: run.priority })
         });
-        let mut all: Vec<GoingOn> = waiting.chain(running).collect();
+        let mut all: Vec<LiveAttempt> = waiting.chain(running).collect();
         all.sort_unstable_by_key(|one| one.key);
         all.truncate(limit as usize);
         all
@@ -136,7 +136,7 @@ impl SettleStore for ModelStore {
         scope: &Scope,
         job: JobId,
         limit: u32,
-    ) -> Result<Vec<GoingOn>, StoreError> {
+    ) -> Result<Vec<LiveAttempt>, StoreError> {
         Ok(self.lock().going_on(scope, job, limit))
     }
 

@@ -97,7 +97,7 @@ straight!(DedupStore {
 });
 
 straight!(SettleStore {
-    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<GoingOn>;
+    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
     settle(scope: &Scope, settle: Settle) -> SettleResult;
 });
 

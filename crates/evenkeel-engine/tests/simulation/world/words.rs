@@ -8,7 +8,7 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{
-    GoingOn, Job, JobStore, RunStore, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
+    Job, JobStore, LiveAttempt, RunStore, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
     Store, Ticket, Verdict, Waited,
 };
 
@@ -54,8 +54,8 @@ impl World {
         }
     }
 
-    async fn say(&mut self, scope: &Scope, job: &Job, one: GoingOn) {
-        let GoingOn { key, seen, priority } = one;
+    async fn say(&mut self, scope: &Scope, job: &Job, one: LiveAttempt) {
+        let LiveAttempt { key, seen, priority } = one;
         let now = self.time.db();
         let runs = matches!(seen, Seen::Running { .. });
         let verdict = match self.chance.bits() % 4 {
