@@ -20,6 +20,9 @@ use crate::{OpenError, SqliteOptions};
 const LITTLE: i32 = 1_000;
 /// After so many rounds the thread is not keeping up, and the writer copies all there is.
 const ROUNDS_MAX: u32 = 6;
+/// A file of at least twice the length of so many logs lets them grow to that many times the usual
+/// length: a page that is changed often is then copied once for all of it.
+const LONGER_MAX: i32 = 4;
 /// The thread is at work.
 const BUSY: i32 = -1;
 
@@ -60,7 +63,7 @@ impl Log {
     pub(crate) fn look_after(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         let copied = self.copied.load(Ordering::Acquire);
-        if pages < self.threshold || copied == BUSY {
+        if pages < self.threshold || copied == BUSY || pages < self.length(writer) {
             return;
         }
         let nearly_done = self.rounds > 0 && pages - copied <= LITTLE;
@@ -76,6 +79,15 @@ impl Log {
                 self.rounds = ROUNDS_MAX;
             }
         }
+    }
+
+    /// How long it may grow: half as long as the file, within bounds.
+    fn length(&self, writer: &Connection) -> i32 {
+        let pages = writer
+            .prepare_cached("PRAGMA page_count")
+            .and_then(|mut count| count.query_row([], |row| row.get::<_, i64>(0)));
+        let half = pages.map_or(0, |pages| i32::try_from(pages / 2).unwrap_or(i32::MAX));
+        half.clamp(self.threshold, self.threshold.saturating_mul(LONGER_MAX))
     }
 }
 

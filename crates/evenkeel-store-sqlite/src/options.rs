@@ -13,8 +13,8 @@ pub struct SqliteOptions {
     pub cache_mb: u32,
     /// How many people and crawls can read at once, beside the writer and the engine.
     pub readers: usize,
-    /// The log is copied into the file when it has grown to this many pages. More is faster, and
-    /// needs more disk.
+    /// The log is copied into the file when it has grown to this many pages; beside a large file, to
+    /// up to four times as many. More is faster, and needs more disk.
     pub wal_autocheckpoint_pages: u32,
 }
 
