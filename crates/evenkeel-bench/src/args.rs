@@ -143,6 +143,9 @@ pub enum Load {
         /// The jobs run once and have keys, so that none of them is there twice.
         #[arg(long)]
         dedup: bool,
+        /// Only claim: what was claimed is not finished, and goes on.
+        #[arg(long, conflicts_with = "limits")]
+        unfinished: bool,
     },
     /// The second node of `max --split`.
     #[command(hide = true)]

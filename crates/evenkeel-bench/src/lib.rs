@@ -97,8 +97,8 @@ pub async fn run(
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Rebalance(Box::new(report))));
     }
-    if let Load::Queue { jobs, pending, tasks, seconds, limits, dedup } = args.load {
-        let amounts = queue::Amounts { jobs, pending, tasks, seconds, limits, dedup };
+    if let Load::Queue { jobs, pending, tasks, seconds, limits, dedup, unfinished } = args.load {
+        let amounts = queue::Amounts { jobs, pending, tasks, seconds, limits, dedup, unfinished };
         let mut report = queue::measure(&mut bench, &amounts).await?;
         report.kept = bench.close(args.keep);
         return Ok(Some(Measured::Queue(Box::new(report))));

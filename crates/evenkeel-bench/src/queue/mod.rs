@@ -48,6 +48,8 @@ pub(crate) struct Amounts {
     pub(crate) limits: bool,
     /// With keys.
     pub(crate) dedup: bool,
+    /// What was claimed goes on.
+    pub(crate) unfinished: bool,
 }
 
 /// Measures.
@@ -79,7 +81,13 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
     check_order(&first)?;
     finish(&*store, node, &first, now).await?;
 
-    let work = Work { store: &store, clock: &clock, node, tasks: amounts.tasks.max(1) };
+    let work = Work {
+        store: &store,
+        clock: &clock,
+        node,
+        tasks: amounts.tasks.max(1),
+        finishes: !amounts.unfinished,
+    };
     let mut left = Duration::from_secs(amounts.seconds);
     let (mut took, mut claimed, mut queued) = (Duration::ZERO, 0, amounts.pending);
     loop {
@@ -111,6 +119,7 @@ pub(crate) async fn measure(bench: &mut Bench, amounts: &Amounts) -> anyhow::Res
         first_in_order: first.len(),
         kept: None,
         dedup: amounts.dedup,
+        unfinished: amounts.unfinished,
     })
 }
 
@@ -126,6 +135,7 @@ struct Work<'a> {
     clock: &'a Arc<dyn Clock>,
     node: NodeNo,
     tasks: usize,
+    finishes: bool,
 }
 
 /// What they did at a stretch.
@@ -135,9 +145,9 @@ struct Round {
 }
 
 impl Work<'_> {
-    /// Claims and finishes until nothing is left, or for so long.
+    /// Claims, and mostly finishes, until nothing is left, or for so long.
     async fn claim_all(&self, now: Timestamp, most: Duration) -> anyhow::Result<Round> {
-        let (node, tasks) = (self.node, self.tasks);
+        let (node, tasks, finishes) = (self.node, self.tasks, self.finishes);
         let began = self.clock.monotonic();
         let until = began + most;
         let claimed = Arc::new(AtomicU64::new(0));
@@ -155,7 +165,9 @@ impl Work<'_> {
                             break;
                         }
                     }
-                    finish(&*store, node, &batch, now).await?;
+                    if finishes {
+                        finish(&*store, node, &batch, now).await?;
+                    }
                     claimed.fetch_add(batch.len() as u64, Ordering::Relaxed);
                 }
                 anyhow::Ok(())

@@ -15,7 +15,7 @@ pub struct QueueReport {
     pub tasks: usize,
     /// Were they under limits?
     pub limits: bool,
-    /// Attempts that were claimed and finished.
+    /// Attempts that were claimed, and finished unless they were to go on.
     pub claimed: u64,
     /// Those that still wait.
     pub left: u64,
@@ -29,6 +29,8 @@ pub struct QueueReport {
     pub kept: Option<String>,
     /// Jobs had keys.
     pub dedup: bool,
+    /// What was claimed was not finished.
+    pub unfinished: bool,
 }
 
 impl QueueReport {
@@ -45,7 +47,12 @@ impl QueueReport {
                 "limits           {}",
                 if self.limits { "10 at once of each key" } else { "none" }
             ),
-            format!("claimed          {} in {:.1} s", self.claimed, self.seconds),
+            format!(
+                "{} {} in {:.1} s",
+                if self.unfinished { "only claimed    " } else { "claimed, ended  " },
+                self.claimed,
+                self.seconds
+            ),
             format!("still waiting    {}", self.left),
             format!("first batch      {} in order", self.first_in_order),
             format!("claims per s     {:.0}", self.claims_per_second),
