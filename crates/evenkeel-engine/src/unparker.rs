@@ -20,7 +20,7 @@ use crate::incarnation::Incarnation;
 const ROOMS: u32 = 500;
 /// and so many steps are made in one pass: the next one goes on from there.
 const STEPS: usize = 40;
-/// In one of so many passes those of a key go where their tenant or lane lets them wait. Whoever ends
+/// In one of so many walks those of a key go where their tenant or lane lets them wait. Whoever ends
 /// sees to that already, so only those are left that somebody forgot.
 const TO_WIDER: u64 = 30;
 /// Places of ended runs that are looked for in one pass.
@@ -142,7 +142,7 @@ impl Unparker {
 pub struct RoomKeeper {
     life: Arc<Incarnation>,
     walk: Walk,
-    passes: u64,
+    walks: u64,
     /// Where the search for places of ended runs goes on.
     at: Option<LimitPlace>,
 }
@@ -168,18 +168,21 @@ impl Walk {
 impl RoomKeeper {
     /// One of this incarnation.
     pub fn new(life: Arc<Incarnation>) -> Self {
-        Self { life, walk: Walk::default(), passes: 0, at: None }
+        Self { life, walk: Walk::default(), walks: 0, at: None }
     }
 
     /// Sends back from all rooms whatever could start, and forgets places that nobody has. If there
     /// is very much to do, the next pass goes on with it. Says how many were sent.
     pub async fn run_once(&mut self) -> Result<u64, StoreError> {
         let (life, terms) = (Arc::clone(&self.life), terms(&self.life));
-        let to_wider = self.passes.is_multiple_of(TO_WIDER);
-        self.passes += 1;
-        let mut moved = 0;
+        let (mut moved, mut begins) = (0, false);
         for _ in 0..STEPS {
             let (after, terms) = (self.walk.after, terms.clone());
+            if after.is_none() && !std::mem::replace(&mut begins, true) {
+                self.walks += 1;
+            }
+            // All of a walk, however many passes it takes, so that every room has its turn.
+            let to_wider = self.walks % TO_WIDER == 1;
             let rooms = Rooms { after, limit: ROOMS, terms, to_wider };
             let step = life.store.unpark_all(rooms, Incarnation::NOW).await?;
             tell(&life, step.moved);

@@ -20,6 +20,8 @@ use rooms::Look;
 const HELD_UP: u32 = 50;
 /// and then so often at more. The next that looks into all rooms does the rest.
 const LOOKS: usize = 3;
+/// In so many rooms: each look is at a thousand of each lane. Whoever keeps house does the rest.
+const LOOKED_AGAIN_MAX: usize = 10;
 
 #[async_trait]
 impl LimitStore for PostgresStore {
@@ -86,7 +88,7 @@ async fn unpark(
         moved += home;
         // Who went home may not start for another limit, so the next look is for as many again.
         let rest = free.into_iter().zip(again).filter(|(_, again)| *again);
-        free = rest.map(|(room, _)| room).collect();
+        free = rest.map(|(room, _)| room).take(LOOKED_AGAIN_MAX).collect();
         if free.is_empty() {
             break;
         }

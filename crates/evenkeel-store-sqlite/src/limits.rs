@@ -86,13 +86,13 @@ fn unpark(
         vacate(connection, *place)?;
         *free.entry(place.limit).or_default() += 1;
     }
+    let mut doorway = rooms::Doorway::new(connection, terms, true, now);
     let mut moved = 0;
     for (room, free) in free {
         let past = if room.scope() == LimitScope::Key { 0 } else { HELD_UP };
         let mut look = free.saturating_add(past).min(UNPARKED_MAX);
         for _ in 0..LOOKS {
-            let own = Own::Free(free);
-            let let_out = rooms::let_out(connection, room, look, own, terms, true, now)?;
+            let let_out = doorway.let_out(room, look, Own::Free(free))?;
             moved += rooms::make(connection, &let_out.moves)?;
             if !let_out.again {
                 break;

@@ -14,8 +14,8 @@ use super::fire::Picked;
 use crate::due_lines::Line;
 
 /// Queues that are asked for room in one pass.
-const POOLS_A_PASS: usize = 16;
-/// A queue that had no room is not asked again before.
+const POOLS_A_PASS: usize = 4;
+/// A queue of other nodes that had no room is not asked again before.
 const POOL_FULL: Duration = Duration::from_millis(100);
 /// Until the next pools are asked.
 const NEXT_POOLS: Duration = Duration::from_millis(20);
@@ -42,7 +42,8 @@ impl Scheduler {
             .retain(|pool, _| future.waiting_in(Line::Pool(pool)) != [0; Lane::ALL.len()]);
         let was_full = |pool: &&str| {
             let full_at = self.pools_seen.get(*pool).and_then(|seen| seen.full_at);
-            full_at.is_some_and(|at| own_now.saturating_sub(at) < POOL_FULL)
+            let is_own = self.life.settings.pools.iter().any(|own| own == pool);
+            !is_own && full_at.is_some_and(|at| own_now.saturating_sub(at) < POOL_FULL)
         };
         let (asked, has_others) = {
             let mut pools = future.pools_after(&self.last_pool).filter(|pool| !was_full(pool));

@@ -66,6 +66,8 @@ pub struct Scheduler {
     queue_seen: QueueSeen,
     /// There is no room in the queue for what this node could start itself.
     queue_is_full: bool,
+    /// Who had the first turn in the last pass: what may start here, or what goes into a queue.
+    here_first: bool,
     /// The queues of pools for which something waits that this node may not start.
     pools_seen: BTreeMap<String, QueueSeen>,
     /// The one that was last served.
@@ -108,6 +110,7 @@ impl Scheduler {
             no_place_since: None,
             queue_seen: QueueSeen::default(),
             queue_is_full: false,
+            here_first: false,
             pools_seen: BTreeMap::new(),
             last_pool: String::new(),
             last_batch: 0,
@@ -165,8 +168,16 @@ impl Scheduler {
         let (woken, wakes_want_room) = self.fire_wakes().await?;
         let now = self.life.db_now();
         self.future.ripen(now);
-        let (fired_here, due_wants_room) = self.fire_here(now).await?;
-        let (fired_elsewhere, queues_again_in) = self.fire_elsewhere(now).await?;
+        // Both may want the room of one queue, so each is first in every other pass.
+        self.here_first = !self.here_first;
+        let ((fired_here, due_wants_room), (fired_elsewhere, queues_again_in)) = if self.here_first
+        {
+            let here = self.fire_here(now).await?;
+            (here, self.fire_elsewhere(now).await?)
+        } else {
+            let elsewhere = self.fire_elsewhere(now).await?;
+            (self.fire_here(now).await?, elsewhere)
+        };
         self.tell_judge();
         self.end_replaced().await?;
         self.reopen_closed().await?;

@@ -183,7 +183,8 @@ impl Scheduler {
             let place = QueuePlace { lane, rank, aging };
             let ahead = life.store.waiting_ahead(pools, place, most as u32, Incarnation::NOW);
             let free = most.saturating_sub(ahead.await? as usize);
-            (room[lane as usize], least[lane as usize]) = (free, Some(rank));
+            let due = self.future.waiting_in(line)[lane as usize];
+            (room[lane as usize], least[lane as usize]) = (free.min(due), Some(rank));
             self.seen(line).full[lane as usize] = (free == 0).then_some((rank, now));
         }
         Ok(LaneRoom { most: life.settings.shares.split(wanted, room), least })

@@ -211,9 +211,10 @@ impl Look<'_> {
     /// Is somebody else just giving out places to all that are first? Then nothing is locked that they
     /// may want to take.
     async fn is_all_for_others(&mut self) -> Tried<bool> {
-        let mut front = self.front(sql_count(PEEKED)).await?;
+        let count = self.room.max(PEEKED);
+        let mut front = self.front(sql_count(count)).await?;
         front.sort_unstable_by_key(Candidate::by_rank);
-        front.truncate(PEEKED);
+        front.truncate(count);
         self.admission.prepare(&front[..front.len().min(self.room)]).await?;
         let is_for_others = |candidate: &&Candidate| self.admission.is_for_others(candidate);
         let left: Vec<RunKey> =

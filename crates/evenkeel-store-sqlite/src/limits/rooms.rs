@@ -40,6 +40,7 @@ pub(super) fn look_around(
     now: Timestamp,
 ) -> Answer<(Vec<Move>, Unparked)> {
     let Rooms { after, limit, terms, to_wider } = rooms;
+    let mut doorway = Doorway::new(connection, terms, *to_wider, now);
     let mut moves = Vec::new();
     let mut unparked = Unparked { next: *after, ..Unparked::default() };
     let (mut looked_at, mut looked_up) = (0, 0);
@@ -66,7 +67,7 @@ pub(super) fn look_around(
         looked_at += look;
         if look > 0 {
             let own = Own::Running { running, highest: most.unwrap_or(u32::MAX) };
-            let let_out = let_out(connection, room.key, look, own, terms, *to_wider, now)?;
+            let let_out = doorway.let_out(room.key, look, own)?;
             unparked.again |= let_out.again;
             moves.extend(let_out.moves);
         }
@@ -87,28 +88,75 @@ fn next_room(connection: &Connection, after: Option<LimitKey>) -> Answer<Option<
     Ok(Some(Room { key, lowest, highest }))
 }
 
-/// Those leave a room who could start, and who would only be in the way, of the first `look` of each
-/// lane.
-pub(super) fn let_out(
-    connection: &Connection,
-    room: LimitKey,
-    look: u32,
-    own: Own,
-    terms: &Terms,
+/// Lets those out of rooms who could start, and who would only be in the way.
+pub(super) struct Doorway<'a> {
+    connection: &'a Connection,
+    terms: &'a Terms,
     to_wider: bool,
     now: Timestamp,
-) -> Answer<LetOut> {
-    let (first, is_cut) = first_of(connection, room, look as usize, terms.aging, now)?;
-    let first: Vec<(RunKey, Vec<Limit>)> =
-        first.iter().map(|one| (one.key, one.limits_under(&terms.limits))).collect();
-    let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != room);
-    let others = count_others(connection, others)?;
-    let usher = Usher { room, own, others, to_wider };
-    let leaving = usher.go_through(first, UNPARKED_MAX as usize);
-    let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
-    let homeward = leaving.home.into_iter().map(|run| Move { run, from: room, to: None });
-    let onward = leaving.on.into_iter().map(|(run, to)| Move { run, from: room, to: Some(to) });
-    Ok(LetOut { moves: homeward.chain(onward).collect(), again: is_cut && leaving.wants_more })
+    /// How many run under limits that hold up some of a room as well. All rooms of a tenant have that
+    /// one in common, so it is counted once for all of them.
+    counted: HashMap<LimitKey, Counted>,
+}
+
+/// How many run under a limit.
+#[derive(Copy, Clone)]
+struct Counted {
+    running: u32,
+    /// They were looked up, and not only counted by their places.
+    is_looked_up: bool,
+}
+
+impl<'a> Doorway<'a> {
+    pub(super) fn new(
+        connection: &'a Connection,
+        terms: &'a Terms,
+        to_wider: bool,
+        now: Timestamp,
+    ) -> Self {
+        Self { connection, terms, to_wider, now, counted: HashMap::new() }
+    }
+
+    /// Of the first `look` of each lane.
+    pub(super) fn let_out(&mut self, room: LimitKey, look: u32, own: Own) -> Answer<LetOut> {
+        let Self { connection, terms, to_wider, now, .. } = *self;
+        let (first, is_cut) = first_of(connection, room, look as usize, terms.aging, now)?;
+        let first: Vec<(RunKey, Vec<Limit>)> =
+            first.iter().map(|one| (one.key, one.limits_under(&terms.limits))).collect();
+        let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != room);
+        let others = self.count_others(others)?;
+        let usher = Usher { room, own, others, to_wider };
+        let leaving = usher.go_through(first, UNPARKED_MAX as usize);
+        let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
+        let homeward = leaving.home.into_iter().map(|run| Move { run, from: room, to: None });
+        let onward = leaving.on.into_iter().map(|(run, to)| Move { run, from: room, to: Some(to) });
+        Ok(LetOut { moves: homeward.chain(onward).collect(), again: is_cut && leaving.wants_more })
+    }
+
+    /// How many run under limits. Whether all of them do is looked up where it would matter.
+    fn count_others<'l>(&mut self, limits: impl Iterator<Item = &'l Limit>) -> Answer<Ledger> {
+        let mut wanted: HashMap<LimitKey, (u32, u32)> = HashMap::new();
+        for limit in limits {
+            let (demand, least) = wanted.entry(limit.key).or_insert((0, u32::MAX));
+            *demand += 1;
+            *least = limit.most.min(*least);
+        }
+        let mut others = Ledger::default();
+        for (key, (demand, least)) in wanted {
+            let mut counted = match self.counted.get(&key) {
+                Some(counted) => *counted,
+                None => Counted { running: count(self.connection, key)?, is_looked_up: false },
+            };
+            let matters = counted.running.saturating_add(demand) > least;
+            if matters && !counted.is_looked_up && (1..BELIEVED_FROM).contains(&counted.running) {
+                let running = running_under(self.connection, key)?;
+                counted = Counted { running, is_looked_up: true };
+            }
+            self.counted.insert(key, counted);
+            others.note(key, Some(counted.running));
+        }
+        Ok(others)
+    }
 }
 
 /// The first of each lane of a room, and whether there may be more of one.
@@ -122,28 +170,6 @@ fn first_of(
     let lanes = first_of_lanes(connection, room.room(), look, aging, now)?;
     let is_cut = lanes.iter().any(|lane| lane.len() >= look);
     Ok((lanes.into_iter().flatten().collect(), is_cut))
-}
-
-/// How many run under limits. Whether all of them do is looked up where it would matter.
-fn count_others<'l>(
-    connection: &Connection,
-    limits: impl Iterator<Item = &'l Limit>,
-) -> Answer<Ledger> {
-    let mut wanted: HashMap<LimitKey, (u32, u32)> = HashMap::new();
-    for limit in limits {
-        let (demand, least) = wanted.entry(limit.key).or_insert((0, u32::MAX));
-        *demand += 1;
-        *least = limit.most.min(*least);
-    }
-    let mut others = Ledger::default();
-    for (key, (demand, least)) in wanted {
-        let mut running = count(connection, key)?;
-        if (1..BELIEVED_FROM).contains(&running) && running.saturating_add(demand) > least {
-            running = running_under(connection, key)?;
-        }
-        others.note(key, Some(running));
-    }
-    Ok(others)
 }
 
 fn count(connection: &Connection, key: LimitKey) -> Answer<u32> {
