@@ -14,10 +14,11 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 126] = [
+const VERBS: [&str; 127] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
+    "are_dead",
     "begin_rebalance",
     "begin_request",
     "begin_steal",

@@ -91,7 +91,7 @@ impl Callbacks {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
         let mut told = [told];
-        keep_true_letters(&*self.store, &mut told).await;
+        keep_true_letters(&*self.store, &mut told, &results).await;
         told.iter().for_each(|told| self.tell(told));
         // If it gets lost, the node lets the body go when it has been silent for too long.
         let letter = Letter { key, fence, word: Word::Settled };

@@ -76,7 +76,7 @@ impl Finisher {
         if batch.iter().any(moves_its_job) {
             self.announce_moved();
         }
-        keep_true_letters(&*self.life.store, &mut batch).await;
+        keep_true_letters(&*self.life.store, &mut batch, &results).await;
         self.tell(&batch, &results);
     }
 

@@ -1,6 +1,6 @@
 //! Runs that failed for good, and jobs that too many did of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Wish};
@@ -235,6 +235,25 @@ impl DeadStore for PostgresStore {
                 let row =
                     connection.maybe_row(sql, &[&args.0, job_no, scheduled_at, sequence]).await?;
                 row.as_ref().map(read_letter).transpose()
+            })
+            .await
+    }
+
+    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.hot
+            .run(runs.to_vec(), |connection, runs| async move {
+                let keys: KeyColumns = runs.iter().copied().collect();
+                let KeyColumns { job_no, scheduled_at, sequence, .. } = &keys;
+                let sql = include_str!("../queries/are_dead.sql");
+                let rows = connection.rows(sql, &[job_no, scheduled_at, sequence]).await?;
+                let mut dead = HashSet::with_capacity(rows.len());
+                for row in &rows {
+                    dead.insert(run_of(key(row, 0)?));
+                }
+                Ok(runs.iter().map(|run| dead.contains(&run_of(*run))).collect())
             })
             .await
     }

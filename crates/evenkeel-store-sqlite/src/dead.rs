@@ -96,6 +96,16 @@ fn get(db: &Connection, tenant: TenantNo, run: RunKey) -> Answer<Option<DeadLett
     rows.next()?.map(letter_from).transpose()
 }
 
+fn are_dead(db: &Connection, runs: &[RunKey]) -> Answer<Vec<bool>> {
+    let mut statement = db.prepare_cached(include_str!("../queries/are_dead.sql"))?;
+    let mut all = Vec::with_capacity(runs.len());
+    for run in runs {
+        let (scheduled_at, job_no, sequence, _) = key_params(*run);
+        all.push(statement.exists(params![job_no, scheduled_at, sequence])?);
+    }
+    Ok(all)
+}
+
 fn list(
     db: &Connection,
     tenant: TenantNo,
@@ -243,6 +253,11 @@ impl DeadStore for SqliteStore {
     async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| get(db, tenant, run)).await
+    }
+
+    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+        let runs = runs.to_vec();
+        self.engine_readers.read(move |db| are_dead(db, &runs)).await
     }
 
     async fn redrive(

@@ -115,6 +115,10 @@ pub trait DeadStore: Send + Sync {
     /// The letter of a run of the scope, whichever attempt is named.
     async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError>;
 
+    /// Which of these runs of any tenant have letters, whichever attempts are named. Nodes ask, who
+    /// have just stored their ends.
+    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError>;
+
     /// Takes up letters, at most [`LETTERS_MAX`], each on its own and in their order, all in one
     /// transaction: a run of [`Origin::Redrive`](evenkeel_core::Origin) begins as if it was asked
     /// for [now](crate::JobStore::trigger), and the letter says which. A letter is taken up once.

@@ -6,18 +6,31 @@ use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{RunKey, TenantNo, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::{EventJob, EventKind, Finish, NewEvent, Role, Scope, Store};
+use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
 
 /// So many characters of an error are told; all that is kept of it is with the execution.
 const ERROR_TOLD: usize = 500;
 
-/// Of ends that were stored and to leave a dead letter, takes back that they did if they did not:
-/// somebody wanted the run ended, and then it is no loss that anybody is to be told of. Few leave
-/// letters, so each is looked for. If that cannot be seen, they are told as they were decided.
-pub async fn keep_true_letters(store: &dyn Store, ends: &mut [Finish]) {
-    for end in ends.iter_mut().filter(|end| matches!(end.hook, Hook::DeadLetter(_))) {
-        let scope = Scope { tenant: end.tenant, role: Role::Viewer };
-        if let Ok(None) = store.get_dead(&scope, end.key).await {
+/// Of ends and what became of them, takes back that those which were stored left a dead letter, if
+/// they did not: somebody wanted the run ended, and then it is no loss that anybody is to be told of.
+/// All are looked for at once. If that cannot be seen, they are told as they were decided.
+pub async fn keep_true_letters(store: &dyn Store, ends: &mut [Finish], became: &[FinishResult]) {
+    let mut doubtful: Vec<&mut Finish> = ends
+        .iter_mut()
+        .zip(became)
+        .filter(|(end, became)| {
+            **became == FinishResult::Done && matches!(end.hook, Hook::DeadLetter(_))
+        })
+        .map(|(end, _)| end)
+        .collect();
+    // Mostly there are none, and then nobody is asked.
+    if doubtful.is_empty() {
+        return;
+    }
+    let runs: Vec<RunKey> = doubtful.iter().map(|end| end.key).collect();
+    let Ok(are_dead) = store.are_dead(&runs).await else { return };
+    for (end, is_dead) in doubtful.iter_mut().zip(are_dead) {
+        if !is_dead {
             end.hook = Hook::None;
         }
     }

@@ -46,7 +46,8 @@ pub struct AdminStatsView {
     /// Their latest run ended well.
     pub completed: u64,
     /// There are more than 10,000 jobs: what waits and runs is counted, as far as no more than 10,000
-    /// wait or run on all nodes together, and the rest estimated from the first 10,000.
+    /// wait, or were begun since the oldest that runs, on all nodes together, and the rest estimated
+    /// from the first 10,000.
     pub is_estimate: bool,
 }
 

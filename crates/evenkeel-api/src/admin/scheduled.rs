@@ -42,7 +42,8 @@ pub struct ScheduledJobList {
     params(AdminPageQuery),
     responses(
         (status = 200, description = "A part of the list", body = ScheduledJobList),
-        (status = 422, description = "A parameter is wrong", body = Problem,
+        (status = 422, description = "A parameter is wrong, or the offset leads too far; then follow \
+            `next_cursor`", body = Problem,
          content_type = "application/problem+json"),
     ),
     security(("bearer" = [])),

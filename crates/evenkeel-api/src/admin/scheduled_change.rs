@@ -122,7 +122,8 @@ pub(crate) async fn create_scheduled(
         (status = 200, description = "The job as it is now", body = ScheduledJobView),
         (status = 404, description = "There is no such scheduled job", body = Problem,
          content_type = "application/problem+json"),
-        (status = 409, description = "Another job has the name, or the job was cancelled",
+        (status = 409, description = "Another job has the name or the dedup_key, or the job was \
+            cancelled; nothing is changed then",
          body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "The job changed again and again meanwhile", body = Problem,
          content_type = "application/problem+json"),
@@ -187,7 +188,7 @@ pub(crate) async fn delete_scheduled(
         (status = 200, description = "The job as it is now", body = ScheduledJobView),
         (status = 404, description = "There is no such scheduled job", body = Problem,
          content_type = "application/problem+json"),
-        (status = 409, description = "The job is over", body = Problem,
+        (status = 409, description = "The job is over, or another has its dedup_key", body = Problem,
          content_type = "application/problem+json"),
         (status = 412, description = "The job changed again and again meanwhile", body = Problem,
          content_type = "application/problem+json"),

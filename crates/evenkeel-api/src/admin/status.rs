@@ -43,7 +43,9 @@ pub struct StatusDocument {
         (status = 404, description = "There is no such job", body = Problem,
          content_type = "application/problem+json"),
         (status = 409, description = "Nothing of the job goes on that could be so, or it was \
-            cancelled", body = Problem, content_type = "application/problem+json"),
+            cancelled; its run goes no further, because it was asked to end or the job was paused; \
+            another job has its dedup_key; or its time has come and no node is alive to begin it",
+         body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "The job changed again and again meanwhile", body = Problem,
          content_type = "application/problem+json"),
         (status = 422, description = "The status is none", body = Problem,

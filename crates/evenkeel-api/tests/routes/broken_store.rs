@@ -211,6 +211,7 @@ broken!(LimitStore {
 broken!(DeadStore {
     list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
     get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;
+    are_dead(runs: &[RunKey]) -> Vec<bool>;
     redrive(scope: &Scope, runs: &[RunKey], now: Now) -> Vec<Redriven>;
     delete_dead(scope: &Scope, runs: &[RunKey]) -> Vec<bool>;
     forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;

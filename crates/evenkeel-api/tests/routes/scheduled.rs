@@ -247,3 +247,61 @@ async fn one_that_is_made_disabled_is_never_seen_active() {
     let made = make(&world, document).await.expect(201);
     assert_eq!((&made["enabled"], &made["next_run_at"]), (&json!(false), &Value::Null));
 }
+
+/// Where the latest run of a job is.
+async fn status(world: &World, id: i64) -> Value {
+    world.get(&format!("/api/admin/jobs/{id}")).await.expect(200)["status"].clone()
+}
+
+#[tokio::test]
+async fn a_refused_change_leaves_what_waits_of_a_paused_job_waiting() {
+    let world = World::new().await;
+    make(&world, daily()).await.expect(201);
+    let mut other = daily();
+    other["name"] = json!("other");
+    make(&world, other).await.expect(201);
+    toggle(&world, 1, false).await.expect(200);
+    let queued = Some(json!({"status": "queued"}));
+    world.ask_as(Role::Operator, Method::PUT, "/api/admin/jobs/1/status", queued).await.expect(200);
+    put(&world, 1, json!({"enabled": true, "name": "other"})).await.problem(409, "name-taken");
+    assert_eq!(status(&world, 1).await, "queued");
+    let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
+    assert_eq!((&after["enabled"], &after["name"]), (&json!(false), &json!("daily-askreddit")));
+    // And what is accepted does, too.
+    put(&world, 1, json!({"enabled": true, "priority": 11})).await.expect(200);
+    assert_eq!(status(&world, 1).await, "queued");
+}
+
+/// A paused job whose key another has by now.
+async fn robbed_of_its_key(world: &World) -> Value {
+    let mut document = daily();
+    document["dedup_key"] = json!("askreddit");
+    document["dedup_scope"] = json!("window");
+    document["dedup_window_seconds"] = json!(60);
+    make(world, document.clone()).await.expect(201);
+    let off = toggle(world, 1, false).await.expect(200);
+    world.pass(61);
+    document["name"] = json!("other");
+    assert_eq!(make(world, document).await.expect(201)["id"], 2);
+    off
+}
+
+#[tokio::test]
+async fn a_job_that_may_not_be_resumed_is_not_changed_either() {
+    let world = World::new().await;
+    let off = robbed_of_its_key(&world).await;
+    let change = json!({"enabled": true, "priority": 77, "cron_expression": "@hourly"});
+    put(&world, 1, change).await.problem(409, "duplicate");
+    let after = world.get(&format!("{SCHEDULED}/1")).await.expect(200);
+    for name in ["enabled", "priority", "cron_expression", "next_run_at"] {
+        assert_eq!(after[name], off[name], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_resumed_with_the_key_that_it_is_given() {
+    let world = World::new().await;
+    robbed_of_its_key(&world).await;
+    let on = put(&world, 1, json!({"enabled": true, "dedup_key": "its own"})).await.expect(200);
+    assert_eq!((&on["enabled"], &on["dedup_key"]), (&json!(true), &json!("its own")));
+}

@@ -2,14 +2,16 @@
 
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
-use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Standing};
+use evenkeel_store::{
+    Action, EventKind, Job, JobChange, Now, Obeyed, Order, Registered, Scope, Signal, Standing,
+};
 use serde_json::{Map, Value, json};
 
 use crate::fault::{Faults, shown};
 use crate::jobs::{Edit, Forgotten, settled};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
-use crate::update::read_change;
+use crate::update::{placed, read_change};
 use crate::{Ask, CommandError, Fault, Jobs, Made, Manner, read_job};
 
 /// Who made a job, in its metadata.
@@ -227,30 +229,60 @@ impl Jobs {
         if let Some(Edit { sent, manner, .. }) = &edit {
             let now = self.store.now().await?;
             let seen = show(&before.job, now);
-            read_change(&before.job, &seen, sent, *manner, now, self.executors())
+            // One that is to fire must have a time left to do so, which is not asked of one at rest.
+            let mut after = before.job.clone();
+            if turned == Some(true) {
+                after.standing = Standing::Active;
+            }
+            let read = read_change(&after, &seen, sent, *manner, now, self.executors())
                 .map_err(CommandError::Invalid)?;
+            if let Some(new) = read.and_then(|read| read.to_place) {
+                placed(&after, &new, now, |after| new.timetable().first_after(after))
+                    .map_err(CommandError::Invalid)?;
+            }
         }
         let new_target = target.flatten().filter(|number| before.job.about.target != Some(*number));
         if let Some(number) = new_target {
             self.ensure_target(scope, number).await?;
         }
-        // Whether it may be resumed only the store knows for sure (another may have its key), so that
-        // comes first; and it is paused again if the rest is refused.
-        if turned == Some(true) {
-            self.enable(scope, id, true).await?;
+        let mut edited = None;
+        if let Some(edit) = &edit {
+            edited = Some(self.update(scope, id, edit, show).await?.0);
         }
-        if let Some(edit) = &edit
-            && let Err(error) = self.update(scope, id, edit, show).await
-        {
-            if turned == Some(true) {
-                self.enable(scope, id, false).await?;
+        let Some(enabled) = turned else { return self.get_scheduled(scope, id).await };
+        // Last, because it cannot be taken back: a pause withdraws what waits. And it asks for the
+        // key that the job has by then.
+        match (self.enable(scope, id, enabled).await, edited) {
+            (Err(refusal), Some(edited)) if enabled => {
+                self.put_back(scope, before.job, &edited).await?;
+                Err(refusal)
             }
-            return Err(error);
+            (turned, _) => turned,
         }
-        match turned {
-            Some(false) => self.enable(scope, id, false).await,
-            Some(true) | None => self.get_scheduled(scope, id).await,
+    }
+
+    /// Makes a paused job that was `edited` what it was before, unless somebody else has changed it,
+    /// too. Paused it has no next time, so there is none to give back.
+    async fn put_back(&self, scope: &Scope, before: Job, edited: &Job) -> Result<(), CommandError> {
+        let id = edited.id;
+        // Every command raises it: if it is the same nothing was edited, and if it is higher there
+        // is a change in between that must not be lost.
+        if edited.generation != before.generation + 1 {
+            return Ok(());
         }
+        let (about, definition) = (Some(before.about), Some(before.definition));
+        let order = Order {
+            id,
+            if_generation: Some(edited.generation),
+            if_fired: None,
+            action: Action::Change(Box::new(JobChange { about, definition, next_at: None })),
+        };
+        let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
+        if let Some(Obeyed::Done(_)) = obeyed.first() {
+            self.announce(Signal::Jobs).await;
+            self.tell(scope, EventKind::JobUpdated, &[id]).await;
+        }
+        Ok(())
     }
 
     /// Lets a scheduled job fire, or not.

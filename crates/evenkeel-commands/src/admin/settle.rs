@@ -16,8 +16,9 @@ use crate::{Ask, CommandError, Conflict, Jobs};
 
 /// What was seen of a job and is no longer so, is looked at again so often.
 const TRIES: usize = 16;
-/// So many runs of a job are ended or put back at once, the oldest first.
-const GOING_ON_MAX: u32 = 10_000;
+/// So many runs of a job are ended or put back at once, the oldest first: one after the other, so that
+/// more of one job could take longer than a request about many jobs has.
+const GOING_ON_MAX: u32 = 1000;
 /// The body of an attempt that goes back into the queue has so long to end before another begins.
 const LET_GO: Span = Span::from_secs(5);
 
@@ -213,8 +214,13 @@ impl Jobs {
     ) -> Result<bool, CommandError> {
         let (mut was_settled, mut refusal) = (false, None);
         for one in all {
-            let Some(verdict) = self.verdict(job, one, wanted, now) else { continue };
-            let settle = Settle { key: one.key, seen: one.seen, at: now, verdict };
+            // The body has its time to end from when its attempt goes back, and many take a while.
+            let at = match (wanted, one.seen) {
+                (AdminStatus::Queued, Seen::Running { .. }) => self.store.now().await?,
+                _ => now,
+            };
+            let Some(verdict) = self.verdict(job, one, wanted, at) else { continue };
+            let settle = Settle { key: one.key, seen: one.seen, at, verdict };
             match self.store.settle(scope, settle.clone()).await? {
                 SettleResult::Done => {
                     was_settled = true;

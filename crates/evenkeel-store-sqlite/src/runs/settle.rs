@@ -68,7 +68,14 @@ fn going_on(
     }
     let sql = include_str!("../../queries/going_on_running.sql");
     let mut running = connection.prepare_cached(sql)?;
-    for (_, key) in find_running(connection, no, u32::MAX)? {
+    // What is live and does not wait, runs: once all that is found, no older chains are followed.
+    let live: u32 = connection
+        .prepare_cached("SELECT live FROM job_state WHERE job_no = ?1")?
+        .query_row([no.0], |row| row.get(0))
+        .optional()?
+        .unwrap_or(0);
+    let runs = live.saturating_sub(u32::try_from(all.len()).unwrap_or(u32::MAX));
+    for (_, key) in find_running(connection, no, runs)? {
         let mut rows = running.query(key_params(key))?;
         if let Some(row) = rows.next()? {
             let fence = Fence(row.get("fence")?);

@@ -120,9 +120,14 @@ pub async fn a_run_that_somebody_wanted_ended_is_not_dead(opened: Opened) {
     let other = rig.add(new_job("other").build()).await;
     let dead = rig.start(other, 60).await;
     rig.finish(death(&rig, dead)).await;
-    let mut told = [death(&rig, held), death(&rig, dead)];
-    keep_true_letters(&*rig.store, &mut told).await;
-    assert_eq!(told.map(|end| end.hook), [Hook::None, DEAD]);
+    let are_dead = rig.store.are_dead(&[held.key, dead.key, held.key, dead.key]).await;
+    assert_eq!(are_dead.unwrap(), [false, true, false, true]);
+    assert_eq!(rig.store.are_dead(&[]).await.unwrap(), [false; 0]);
+    let mut told = [death(&rig, held), death(&rig, dead), death(&rig, held)];
+    // Of an end that was refused nothing is known, so nothing is taken back.
+    let became = [FinishResult::Done, FinishResult::Done, FinishResult::LeaseLost];
+    keep_true_letters(&*rig.store, &mut told, &became).await;
+    assert_eq!(told.map(|end| end.hook), [Hook::None, DEAD, DEAD]);
 }
 
 pub async fn one_job_may_die_several_times_in_a_batch(opened: Opened) {

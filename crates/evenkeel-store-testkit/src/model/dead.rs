@@ -209,6 +209,13 @@ impl DeadStore for ModelStore {
         Ok(self.lock().letter(scope, run))
     }
 
+    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+        let data = self.lock();
+        let is_dead =
+            |run: &RunKey| data.letters_of_dead.contains_key(&run.with_attempt(Attempt::FIRST));
+        Ok(runs.iter().map(is_dead).collect())
+    }
+
     async fn redrive(
         &self,
         scope: &Scope,
