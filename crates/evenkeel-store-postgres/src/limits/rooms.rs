@@ -109,6 +109,9 @@ async fn look_around(
     Ok((found, last.filter(|_| is_cut)))
 }
 
+/// Who waits in a room, and all limits that it is under.
+type Limited = (RunKey, Vec<Limit>);
+
 /// Those leave these rooms who could start, and who would only be in the way. Says of each room whether
 /// there are places for those behind the ones that were looked at, and how many went home.
 pub(super) async fn let_out(
@@ -119,7 +122,7 @@ pub(super) async fn let_out(
     now: Option<i64>,
 ) -> Tried<(Vec<bool>, u64)> {
     let first = first_of(connection, &looks, terms.aging, now).await?;
-    let first: Vec<(Vec<(RunKey, Vec<Limit>)>, bool)> = first
+    let first: Vec<(Vec<Limited>, bool)> = first
         .into_iter()
         .map(|(room, is_cut)| {
             let limited = |one: Candidate| (one.key, one.limits_under(&terms.limits));

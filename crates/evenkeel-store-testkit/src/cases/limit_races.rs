@@ -171,7 +171,7 @@ pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opene
     let some = RunKey::regular(numbers[0], at(60));
     let of_tenant = Limits { tenant: Some(OF_TENANT), ..Limits::default() };
     let race = Arc::new(Race {
-        scope: rig.scope.clone(),
+        scope: rig.scope,
         limits,
         jobs: jobs.collect(),
         good_end: rig.good_end(Held { key: some, fence: Fence::NONE }),
