@@ -81,7 +81,8 @@ impl Log {
         }
     }
 
-    /// How long it may grow: half as long as the file, within bounds.
+    /// How long it may grow: half as long as the file, within bounds. A file whose length cannot be told
+    /// counts as a small one.
     fn length(&self, writer: &Connection) -> i32 {
         let pages = writer
             .prepare_cached("PRAGMA page_count")
