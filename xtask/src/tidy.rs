@@ -64,6 +64,7 @@ const VERBS: [&str; 127] = [
     "ids_of_numbers",
     "job_counts",
     "job_titles",
+    "jobs_named",
     "jobs_of_target",
     "join",
     "judge",

@@ -90,7 +90,13 @@ pub(crate) fn frame() -> OpenApi {
 
 /// Adds to every operation what the layers around the handlers can answer.
 pub(crate) fn complete(document: &mut OpenApi) {
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
+        let all = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
+        for operation in all.into_iter().flatten() {
+            if path.starts_with("/api/v1/jobs/{id}") || takes_job(operation) {
+                add_ambiguity(operation);
+            }
+        }
         for operation in item.get.iter_mut() {
             add_refusals(operation, false);
         }
@@ -108,6 +114,25 @@ pub(crate) fn complete(document: &mut OpenApi) {
 fn takes_token(operation: &Operation) -> bool {
     let bearer = SecurityRequirement::new("bearer", Vec::<String>::new());
     operation.security.iter().flatten().any(|needed| *needed == bearer)
+}
+
+/// Does its query name a job?
+fn takes_job(operation: &Operation) -> bool {
+    let mut parameters = operation.parameters.iter().flatten();
+    parameters.any(|one| matches!(one, RefOr::T(parameter) if parameter.name == "job_id"))
+}
+
+/// A name may belong to several jobs, which differ in their configuration.
+fn add_ambiguity(operation: &mut Operation) {
+    let description = "Several jobs have this name; the detail lists their ids";
+    let responses = &mut operation.responses.responses;
+    match responses.get_mut("409") {
+        Some(RefOr::T(response)) => {
+            response.description =
+                format!("{}, or several jobs have this name", response.description);
+        }
+        _ => _ = responses.insert("409".to_owned(), RefOr::T(problem(description))),
+    }
 }
 
 /// What `keyed` takes and answers.

@@ -1,7 +1,7 @@
 //! Watches over all requests: who asks too often in vain, what was changed, what was refused.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
@@ -37,6 +37,19 @@ pub struct Target(pub String);
 /// answer for the audit log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Deed(pub(crate) String);
+
+/// The id of what a path names in another way. An extractor that looks it up notes it here, so that
+/// the audit log has the id and not a name that can become another job's.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Meant(Arc<OnceLock<String>>);
+
+impl Meant {
+    /// Notes the id.
+    pub(crate) fn set(&self, id: String) {
+        // A path names one thing, so a second one is the same.
+        let _ = self.0.set(id);
+    }
+}
 
 /// The id of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,12 +87,13 @@ pub(crate) async fn name_request(
 pub(crate) async fn oversee(
     State(guarded): State<Guarded>,
     path: Result<RawPathParams, RawPathParamsRejection>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     // The handler has its own word for a path that is not readable.
     let target = path.ok().and_then(|path| path.iter().map(|(_, id)| id.to_owned()).next());
     let asked = Asked::new(&guarded, target, &request);
+    request.extensions_mut().insert(asked.meant.clone());
     if !asked.changes {
         let response = next.run(request).await;
         return asked.judge(&guarded.app, response).await;
@@ -104,6 +118,7 @@ struct Asked {
     rule: Rule,
     changes: bool,
     target: Option<String>,
+    meant: Meant,
     from: Option<IpAddr>,
     request_id: String,
     showed_credential: bool,
@@ -117,6 +132,7 @@ impl Asked {
             changes: rule.changes(method),
             rule,
             target,
+            meant: Meant::default(),
             from: request.extensions().get::<ClientAddress>().map(|from| from.0),
             request_id: request
                 .extensions()
@@ -177,6 +193,11 @@ impl Asked {
         limited
     }
 
+    fn target(&self, response: &Response) -> Option<String> {
+        let in_path = || self.meant.0.get().or(self.target.as_ref()).cloned();
+        in_path().or_else(|| target_of(response))
+    }
+
     fn entry(&self, app: &App, response: &Response, denied: bool) -> AuditEntry {
         let caller = response.extensions().get::<Caller>();
         let refused = response.extensions().get::<Refused>().map(|refused| refused.0.clone());
@@ -187,7 +208,7 @@ impl Asked {
             subject: caller.map_or_else(|| "unknown".into(), |caller| caller.subject.clone()),
             role: caller.map(|caller| caller.scope.role),
             action: self.rule.operation.to_string(),
-            target: self.target.clone().or_else(|| target_of(response)),
+            target: self.target(response),
             status: response.status().as_u16(),
             denied,
             detail: refused.or_else(deed),

@@ -5,7 +5,10 @@ use axum::http::request::Parts;
 use evenkeel_commands::{Fault, read_time};
 use evenkeel_core::{JobId, Timestamp};
 
+use crate::auth::Caller;
+use crate::oversight::Meant;
 use crate::problem::{Problem, ProblemType};
+use crate::state::App;
 
 /// The id in a path, as it is written there.
 pub(crate) struct PathId(pub(crate) String);
@@ -21,6 +24,35 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
                 Err(Problem::new(ProblemType::NotFound, detail))
             }
         }
+    }
+}
+
+/// The job in a path, by its id or its name.
+pub(crate) struct PathJob(pub(crate) JobId);
+
+impl FromRequestParts<App> for PathJob {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let PathId(text) = PathId::from_request_parts(parts, app).await?;
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let id = app.jobs.id_meant(&caller.scope, &text).await?;
+        if let Some(meant) = parts.extensions.get::<Meant>() {
+            meant.set(id.to_string());
+        }
+        Ok(Self(id))
+    }
+}
+
+/// The job in a query, by its id or its name, if there is one.
+pub(crate) async fn job_in_query(
+    app: &App,
+    caller: &Caller,
+    text: Option<String>,
+) -> Result<Option<JobId>, Problem> {
+    match text {
+        Some(text) => Ok(Some(app.jobs.id_meant(&caller.scope, &text).await?)),
+        None => Ok(None),
     }
 }
 
@@ -90,16 +122,6 @@ impl Params {
                 None
             }
         }
-    }
-
-    /// The id of a job.
-    pub(crate) fn job_id(&mut self, name: &'static str) -> Option<JobId> {
-        let text = self.text(name)?;
-        let id = text.parse().ok();
-        if id.is_none() {
-            self.fault(name, format!("{text:?} is not a UUID"));
-        }
-        id
     }
 
     /// Notes a fault that was found elsewhere.

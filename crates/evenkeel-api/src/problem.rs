@@ -183,9 +183,10 @@ impl From<CommandError> for Problem {
     fn from(error: CommandError) -> Self {
         let detail = error.to_string();
         match error {
-            CommandError::NotFound | CommandError::NoTarget => {
+            CommandError::NotFound | CommandError::NoJobNamed { .. } | CommandError::NoTarget => {
                 Self::new(ProblemType::NotFound, detail)
             }
+            CommandError::AmbiguousName { .. } => Self::new(ProblemType::AmbiguousName, detail),
             CommandError::Invalid(faults) => Self::of_fields(ProblemType::InvalidJob, faults),
             CommandError::InvalidTarget(faults) => {
                 Self::of_fields(ProblemType::InvalidParameter, faults)

@@ -16,9 +16,9 @@ use crate::oversight::Guarded;
 use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
-    admin, api_keys, audit, auth, conditions, dead_letters, events, executions, failures, guard,
-    health, jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler, schedules,
-    targets,
+    admin, api_keys, audit, auth, conditions, dead_letters, docs, events, executions, failures,
+    guard, health, jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler,
+    schedules, targets,
 };
 
 /// All of the HTTP interface.
@@ -31,9 +31,16 @@ pub fn router(app: AppParts) -> Router {
     let once = middleware::from_fn_with_state(app.clone(), keyed::once);
     let role = middleware::from_fn_with_state(guarded.clone(), auth::require_role);
     let oversight = middleware::from_fn_with_state(guarded, oversight::oversee);
+    let sign_in = middleware::from_fn(docs::sign_in);
     // From the inside out; what is added last sees a request first.
     Router::new()
-        .merge(closed.route_layer(once).route_layer(role).route_layer(oversight.clone()))
+        .merge(
+            closed
+                .route_layer(once)
+                .route_layer(role)
+                .route_layer(oversight.clone())
+                .route_layer(sign_in),
+        )
         .merge(public.route_layer(oversight))
         .fallback(guard::no_such_path)
         .method_not_allowed_fallback(guard::no_such_method)
@@ -127,7 +134,7 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     for (is_open, route) in [
         (settings.open_metrics, routes!(metrics::metrics)),
         (settings.open_openapi, routes!(crate::openapi::document)),
-        (settings.open_openapi, routes!(crate::docs::docs)),
+        (settings.open_openapi, routes!(docs::docs)),
     ] {
         if is_open {
             public = public.routes(route);

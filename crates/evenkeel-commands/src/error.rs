@@ -12,6 +12,20 @@ pub enum CommandError {
     /// There is no such thing, or not for this tenant: nobody learns which.
     #[error("there is no such job, execution, dead letter, page or rebalance")]
     NotFound,
+    /// No job of the tenant has the name.
+    #[error("there is no job called {name:?}")]
+    NoJobNamed {
+        /// The name.
+        name: String,
+    },
+    /// Several jobs of the tenant have the name.
+    #[error("several jobs are called {name:?}; name one by its id: {}", listed(jobs))]
+    AmbiguousName {
+        /// The name.
+        name: String,
+        /// The first of them by configuration.
+        jobs: Vec<(JobId, Option<String>)>,
+    },
     /// The document is wrong.
     #[error("the document is not acceptable")]
     Invalid(Vec<Fault>),
@@ -92,6 +106,14 @@ pub enum CommandError {
     /// The store failed. Whether the command took effect is unknown if it did not answer.
     #[error("the store failed")]
     Store(#[from] StoreError),
+}
+
+fn listed(jobs: &[(JobId, Option<String>)]) -> String {
+    let one = |(id, configuration): &(JobId, Option<String>)| match configuration {
+        Some(configuration) => format!("{id} (configuration {configuration:?})"),
+        None => format!("{id} (no configuration)"),
+    };
+    jobs.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a job does not allow what was asked.

@@ -82,6 +82,13 @@ impl Attempt {
     pub const FIRST: Self = Self(0);
     /// The last one an execution id has room for.
     pub const MAX: Self = Self(1023);
+
+    /// Its number as users see it, counted from 1. Whatever is called `attempt` in the API, in
+    /// headers, environment variables and templates is this number; `retry_attempt` is the one
+    /// counted from 0.
+    pub const fn from_one(self) -> u16 {
+        self.0.saturating_add(1)
+    }
 }
 
 /// Why a run exists.

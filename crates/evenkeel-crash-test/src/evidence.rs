@@ -67,7 +67,6 @@ pub struct Execution {
     pub status: String,
     #[serde(rename = "scheduled_at", deserialize_with = "moment::deserialize")]
     pub scheduled_us: i64,
-    #[serde(rename = "retry_attempt")]
     pub attempt: u32,
     pub fence: u32,
     pub skipped: Option<Skipped>,

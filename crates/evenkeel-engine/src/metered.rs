@@ -62,6 +62,7 @@ metered!(JobStore {
     purge(scope: &Scope, id: JobId, limit: u32) -> u64;
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
     ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
+    jobs_named(scope: &Scope, name: &str, limit: u32) -> Vec<NamedJob>;
     job_counts(scope: &Scope) -> JobCounts;
     all_job_counts() -> JobCounts;
     trigger(scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Triggered;

@@ -141,7 +141,7 @@ impl Template {
                 }
                 Piece::RunId => values.key.run_id().to_string(),
                 Piece::ExecutionId => values.key.execution_id().to_string(),
-                Piece::Attempt => values.key.attempt.to_string(),
+                Piece::Attempt => values.key.attempt.from_one().to_string(),
                 Piece::Fence => values.fence.0.to_string(),
                 Piece::ScheduledAt => values.key.scheduled_at.to_string(),
                 Piece::Payload(path) => match find(values.payload, path)? {
@@ -231,7 +231,7 @@ mod tests {
     fn places_are_filled_in() {
         let payload = json!({"a": {"b": [10, "x y"]}, "list": [1, {"c": null}]});
         let filled = |text: &str| fill(text, &payload, Escape::None).unwrap();
-        assert_eq!(filled("{ {{attempt}} } {{ fence }}}"), "{ 2 } 5}");
+        assert_eq!(filled("{ {{attempt}} } {{ fence }}}"), "{ 3 } 5}");
         assert_eq!(filled("{{payload.a.b.1}}|{{payload.a.b.0}}"), "x y|10");
         assert_eq!(filled("{{payload.list}}"), r#"[1,{"c":null}]"#);
         assert_eq!(filled("{{scheduled_at}}"), "2026-12-01T09:00:00.000000Z");

@@ -106,9 +106,9 @@ impl EventStore for PostgresStore {
                 let sql = include_str!("../queries/job_titles.sql");
                 let rows = connection.rows(sql, &[&*numbers]).await?;
                 let title = |row: &Row| {
-                    let source_name = get(row, 1)?;
+                    let (name, source_name) = (get(row, 1)?, get(row, 2)?);
                     let id = get::<Option<Uuid>>(row, 0)?.map(JobId);
-                    Ok(id.map(|id| JobTitle { id, source_name }))
+                    Ok(id.map(|id| JobTitle { id, name, source_name }))
                 };
                 rows.iter().map(title).collect()
             })
@@ -203,6 +203,7 @@ fn read_event(scope: &Scope, row: &Row, no: EventNo, code: i16) -> Tried<Event> 
         kind,
         tenant: scope.tenant,
         job: get::<Option<Uuid>>(row, 4)?.map(JobId),
+        job_name: get(row, 11)?,
         run: is_of_run.then(|| key(row, 5)).transpose()?,
         at: time(row, 9)?,
         data: get(row, 10)?,

@@ -1,1 +1,1 @@
-SELECT id, about ->> '$.source_name' FROM job WHERE job_no = ?1;
+SELECT id, name, about ->> '$.source_name' FROM job WHERE job_no = ?1;

@@ -1,6 +1,6 @@
 //! What happens, told to those who listen: in memory, because all who listen are in this process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -28,21 +28,20 @@ impl EventStore for SqliteStore {
     }
 
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
-        let number = |event: &NewEvent| match event.job {
-            EventJob::No(job) => Some(job),
-            EventJob::Id(_) | EventJob::None => None,
+        let (mut numbers, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        for event in &events {
+            match event.job {
+                EventJob::No(job) => _ = numbers.insert(job),
+                EventJob::Id(id) => _ = ids.insert(id),
+                EventJob::None => {}
+            }
+        }
+        let known = if numbers.is_empty() && ids.is_empty() {
+            Known::default()
+        } else {
+            self.engine_readers.read(move |db| Known::find(db, numbers, ids)).await?
         };
-        let mut jobs: Vec<JobNo> = events.iter().filter_map(number).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
-        let titles = if jobs.is_empty() { Vec::new() } else { self.job_titles(&jobs).await? };
-        let ids = titles.into_iter().map(|title| title.map(|title| title.id));
-        let known: BTreeMap<JobNo, Option<JobId>> = jobs.into_iter().zip(ids).collect();
-        self.ring().publish(events, dropped, |event| match event.job {
-            EventJob::Id(id) => Some(id),
-            EventJob::No(job) => known.get(&job).copied().flatten(),
-            EventJob::None => None,
-        });
+        self.ring().publish(events, dropped, |event| known.job_of(event));
         self.signals.send(Signal::Events);
         Ok(())
     }
@@ -78,9 +77,45 @@ impl EventStore for SqliteStore {
     }
 }
 
+/// The jobs of some events.
+#[derive(Default)]
+struct Known {
+    titles: BTreeMap<JobNo, Option<JobTitle>>,
+    names: BTreeMap<JobId, Option<String>>,
+}
+
+impl Known {
+    fn find(db: &Connection, numbers: BTreeSet<JobNo>, ids: BTreeSet<JobId>) -> Answer<Self> {
+        let title = |job| Ok((job, find_title(db, job)?));
+        let titles = numbers.into_iter().map(title).collect::<Answer<_>>()?;
+        let mut statement = db.prepare_cached(include_str!("../queries/publish_name.sql"))?;
+        let mut name = |id: JobId| {
+            let found: Option<Option<String>> =
+                statement.query_row([id.0.as_bytes()], |row| row.get(0)).optional()?;
+            Ok((id, found.flatten()))
+        };
+        let names = ids.into_iter().map(&mut name).collect::<Answer<_>>()?;
+        Ok(Self { titles, names })
+    }
+
+    /// The id and the name of an event's job.
+    fn job_of(&self, event: &NewEvent) -> (Option<JobId>, Option<String>) {
+        match event.job {
+            EventJob::Id(id) => (Some(id), self.names.get(&id).cloned().flatten()),
+            EventJob::No(job) => {
+                let title = self.titles.get(&job).cloned().flatten();
+                title.map_or((None, None), |title| (Some(title.id), title.name))
+            }
+            EventJob::None => (None, None),
+        }
+    }
+}
+
 fn find_title(db: &Connection, job: JobNo) -> Answer<Option<JobTitle>> {
     let mut statement = db.prepare_cached(include_str!("../queries/job_titles.sql"))?;
-    let found = statement.query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((id, source_name)) = found else { return Ok(None) };
-    Ok(Some(JobTitle { id: job_id(id)?, source_name }))
+    let found = statement
+        .query_row([job.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((id, name, source_name)) = found else { return Ok(None) };
+    Ok(Some(JobTitle { id: job_id(id)?, name, source_name }))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{About, JobId, JobNo, Shard, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Job, NewJob, Now, Order, Registered, Wanted};
+use evenkeel_store::{Job, NamedJob, NewJob, Now, Order, Registered, Wanted};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::balance::{Counted, Counts};
@@ -170,6 +170,21 @@ pub(crate) fn get_jobs(
     let ids: BTreeSet<&JobId> = ids.iter().collect();
     let found = ids.into_iter().map(|id| get(connection, tenant, *id));
     found.filter_map(Result::transpose).collect()
+}
+
+pub(crate) fn jobs_named(
+    connection: &Connection,
+    tenant: TenantNo,
+    name: &str,
+    limit: u32,
+) -> Answer<Vec<NamedJob>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/jobs_named.sql"))?;
+    let mut rows = statement.query(params![tenant.0, name, limit])?;
+    let mut named = Vec::new();
+    while let Some(row) = rows.next()? {
+        named.push(NamedJob { id: job_id(row.get(0)?)?, configuration: row.get(1)? });
+    }
+    Ok(named)
 }
 
 pub(crate) fn ids_of_numbers(

@@ -6,11 +6,11 @@ use evenkeel_core::balance::Load;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
-    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
-    NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
-    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
-    WakeFire,
+    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
+    NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping,
+    Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter,
+    RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
+    WaitingAttempt, WakeFire,
 };
 
 use rusqlite::Connection;
@@ -116,6 +116,16 @@ impl JobStore for SqliteStore {
     ) -> Result<Vec<Option<JobId>>, StoreError> {
         let (tenant, numbers) = (scope.tenant, numbers.to_vec());
         self.readers.read(move |db| jobs::ids_of_numbers(db, tenant, &numbers)).await
+    }
+
+    async fn jobs_named(
+        &self,
+        scope: &Scope,
+        name: &str,
+        limit: u32,
+    ) -> Result<Vec<NamedJob>, StoreError> {
+        let (tenant, name) = (scope.tenant, name.to_owned());
+        self.readers.read(move |db| jobs::jobs_named(db, tenant, &name, limit)).await
     }
 
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {

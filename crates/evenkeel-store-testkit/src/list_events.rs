@@ -7,6 +7,7 @@ macro_rules! __event_conformance {
     ($open:path) => {
         $crate::__conformance_module! { $open => events:
             an_event_is_read_as_it_was_told,
+            an_event_names_its_job_as_it_was_called_then,
             numbers_go_up_in_the_order_of_telling,
             a_page_looks_at_no_more_than_asked_for,
             a_tenant_reads_its_own,

@@ -9,6 +9,7 @@ macro_rules! __target_conformance {
             jobs_are_counted_from_one_in_the_order_given,
             a_number_is_shown_wherever_the_job_is,
             a_number_leads_to_its_job,
+            a_name_leads_to_the_jobs_that_have_it,
             a_number_does_not_come_back,
             a_name_that_is_taken_changes_no_number,
             each_tenant_counts_for_itself,

@@ -22,21 +22,23 @@ impl EventRing {
         Self { kept: VecDeque::new(), last: EventNo(now.as_micros()), listened_until: None }
     }
 
-    /// See [`EventStore::publish`](crate::EventStore::publish). `job_of` finds the job of an event.
+    /// See [`EventStore::publish`](crate::EventStore::publish). `job_of` finds the job of an event
+    /// and its name.
     pub fn publish(
         &mut self,
         events: Vec<NewEvent>,
         dropped: bool,
-        job_of: impl Fn(&NewEvent) -> Option<JobId>,
+        job_of: impl Fn(&NewEvent) -> (Option<JobId>, Option<String>),
     ) {
         if dropped {
             let no = self.next();
             self.kept.push_back((no, None));
         }
         for event in events {
-            let (no, job) = (self.next(), job_of(&event));
+            let (no, (job, job_name)) = (self.next(), job_of(&event));
             let NewEvent { kind, tenant, job: _, run, at, data } = event;
-            self.kept.push_back((no, Some(Event { no, kind, tenant, job, run, at, data })));
+            let event = Event { no, kind, tenant, job, job_name, run, at, data };
+            self.kept.push_back((no, Some(event)));
         }
         let surplus = self.kept.len().saturating_sub(EVENTS_KEPT);
         self.kept.drain(..surplus);

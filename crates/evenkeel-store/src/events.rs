@@ -146,6 +146,8 @@ pub struct Event {
     pub tenant: TenantNo,
     /// Which job, if it is still known.
     pub job: Option<JobId>,
+    /// What that job was called when the event was written down.
+    pub job_name: Option<String>,
     /// Which attempt, if it is about one.
     pub run: Option<RunKey>,
     /// When.
@@ -171,6 +173,8 @@ pub struct EventPage {
 pub struct JobTitle {
     /// Its id.
     pub id: JobId,
+    /// Its name.
+    pub name: Option<String>,
     /// The name of what it is about.
     pub source_name: Option<String>,
 }

@@ -184,6 +184,15 @@ pub struct SlotLoad {
     pub counted_all: bool,
 }
 
+/// A job that has the name that was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedJob {
+    /// Its id.
+    pub id: JobId,
+    /// Tells it apart from other jobs with the same name.
+    pub configuration: Option<String>,
+}
+
 /// What users do with jobs.
 #[async_trait]
 pub trait JobStore: Send + Sync {
@@ -259,6 +268,14 @@ pub trait JobStore: Send + Sync {
         scope: &Scope,
         numbers: &[i64],
     ) -> Result<Vec<Option<JobId>>, StoreError>;
+
+    /// The scope's jobs with this name, by configuration; at most `limit`. A deleted job has no name.
+    async fn jobs_named(
+        &self,
+        scope: &Scope,
+        name: &str,
+        limit: u32,
+    ) -> Result<Vec<NamedJob>, StoreError>;
 
     /// The scope's jobs that pass the filter, in the order of `sort`, then of their creation (by
     /// name, of their configurations); falling, all that the other way round.

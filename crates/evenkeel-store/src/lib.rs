@@ -61,7 +61,8 @@ pub use events::{
     NewEvent,
 };
 pub use jobs::{
-    Job, JobChange, JobStore, LAST_ERROR_MAX, NewJob, Registered, SlotLoad, Trigger, Triggered,
+    Job, JobChange, JobStore, LAST_ERROR_MAX, NamedJob, NewJob, Registered, SlotLoad, Trigger,
+    Triggered,
 };
 pub use limits::{
     LimitStore, Place as LimitPlace, ROOMS_LOOKED_AT_MAX, Room, Rooms, Terms, UNPARKED_MAX,

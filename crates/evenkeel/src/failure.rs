@@ -118,10 +118,18 @@ impl Failure {
     }
 
     fn to_text(&self) -> String {
-        let mut text = format!("error: {}\n", clean(&self.what));
+        let mut lines = self.what.lines();
+        let mut text = format!("error: {}\n", clean(lines.next().unwrap_or_default()));
+        for line in lines {
+            // Indented, so that no message can pretend to be another.
+            let indent = if line.starts_with("  ") { "" } else { "  " };
+            text.push_str(&format!("{indent}{}\n", clean(line)));
+        }
         if let Some((line, position)) = &self.place {
             // One character stays one character, so the caret stands where it should.
-            text.push_str(&format!("    {}\n    {}^\n", clean(line), " ".repeat(*position)));
+            let line: String =
+                line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            text.push_str(&format!("    {line}\n    {}^\n", " ".repeat(*position)));
         }
         if let Some(way_out) = &self.way_out {
             for line in way_out.lines() {
@@ -171,6 +179,17 @@ mod tests {
         let failure = Failure::usage("no such day").at("0 9\t* * 8", 8);
         assert_eq!(failure.to_text(), "error: no such day\n    0 9\u{fffd}* * 8\n            ^\n");
         assert_eq!(failure.to_json()["position"], 8);
+    }
+
+    #[test]
+    fn a_failure_of_several_lines_is_told_in_its_lines() {
+        let failure = Failure::failed("2 jobs were not created:\n  line 3: a\\nb\nline 4: c");
+        assert_eq!(
+            failure.to_text(),
+            "error: 2 jobs were not created:\n  line 3: a\\nb\n  line 4: c\n"
+        );
+        let title = failure.to_json()["title"].clone();
+        assert_eq!(title, "2 jobs were not created:\n  line 3: a\\nb\nline 4: c");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use evenkeel_core::JobId;
 use evenkeel_store::{DeadFilter, DeadPlace, PageRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -10,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::view::DeadLetterView;
 use crate::auth::Caller;
 use crate::page::{PageQuery, encode};
-use crate::params::Params;
+use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -35,9 +34,8 @@ pub struct DeadLetterList {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeadLetterQuery {
-    /// Only those of this job.
-    #[param(value_type = Option<uuid::Uuid>)]
-    job_id: Option<JobId>,
+    /// Only those of this job (its id or name).
+    job_id: Option<String>,
     /// Only those that were taken up again, or only those that were not.
     redriven: Option<bool>,
 }
@@ -52,6 +50,8 @@ pub(crate) struct DeadLetterQuery {
     params(PageQuery, DeadLetterQuery),
     responses(
         (status = 200, description = "A part of the list", body = DeadLetterList),
+        (status = 404, description = "There is no such job", body = Problem,
+         content_type = "application/problem+json"),
         (status = 422, description = "A parameter is wrong", body = Problem,
          content_type = "application/problem+json"),
     ),
@@ -65,9 +65,10 @@ pub(crate) async fn list(
 ) -> Result<Json<DeadLetterList>, Problem> {
     let request: PageRequest<DeadPlace> = PageQuery::take(&mut params);
     let query =
-        DeadLetterQuery { job_id: params.job_id("job_id"), redriven: params.flag("redriven") };
+        DeadLetterQuery { job_id: params.text("job_id"), redriven: params.flag("redriven") };
     params.finish()?;
-    let filter = DeadFilter { job: query.job_id, redriven: query.redriven };
+    let job = job_in_query(&app, &caller, query.job_id).await?;
+    let filter = DeadFilter { job, redriven: query.redriven };
     let page = app.runs.list_dead(&caller.scope, filter, request).await?;
     Ok(Json(DeadLetterList {
         dead_letters: page.items.into_iter().map(Into::into).collect(),

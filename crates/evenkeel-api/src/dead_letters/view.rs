@@ -58,7 +58,7 @@ impl From<DeadLetter> for DeadLetterView {
             job_id: letter.job,
             job_name: letter.job_name,
             scheduled_at: letter.key.scheduled_at,
-            attempts: letter.key.attempt.0.saturating_add(1),
+            attempts: letter.key.attempt.from_one(),
             died_at: letter.died_at,
             reason: letter.reason,
             status: letter.outcome.into(),

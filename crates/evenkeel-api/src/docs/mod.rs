@@ -4,6 +4,9 @@
 mod operation;
 mod page;
 mod schema;
+mod sign_in;
+
+pub(crate) use sign_in::sign_in;
 
 use std::sync::Arc;
 
@@ -30,6 +33,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
                       form-action 'none'; frame-ancestors 'none'";
 
 /// This document as a page for people.
+///
+/// Without a token a browser gets a page that asks for one, and keeps it in memory only.
 #[utoipa::path(
     get,
     path = "/api/docs",

@@ -1,8 +1,6 @@
 //! Which events somebody wants to hear of, and from when on.
 
 use axum::http::HeaderMap;
-use evenkeel_commands::EventFilter;
-use evenkeel_core::JobId;
 use evenkeel_store::{EventKind, EventNo};
 use utoipa::IntoParams;
 
@@ -15,29 +13,35 @@ pub(crate) struct EventQuery {
     /// Only these kinds, separated by commas; `job.*` and `run.*` stand for all of a sort.
     #[param(example = "job.*,run.ended")]
     kinds: Option<String>,
-    /// Only those about this job.
-    #[param(value_type = Option<uuid::Uuid>)]
+    /// Only those about this job (its id or name).
     job_id: Option<String>,
     /// Go on after the event with this id. The header `Last-Event-ID` does the same, and wins.
     after: Option<String>,
 }
 
+/// What a client wants to be sent.
+pub(crate) struct Wanted {
+    pub(crate) kinds: Vec<EventKind>,
+    pub(crate) job: Option<String>,
+    pub(crate) after: Option<EventNo>,
+}
+
 impl EventQuery {
     /// Takes the parameters, and the place to go on from.
-    pub(crate) fn take(params: &mut Params, headers: &HeaderMap) -> (EventFilter, Option<EventNo>) {
+    /// The job is as the client wrote it: looking it up needs the store.
+    pub(crate) fn take(params: &mut Params, headers: &HeaderMap) -> Wanted {
         let query = Self {
             kinds: params.text("kinds"),
             job_id: params.text("job_id"),
             after: params.text("after"),
         };
         let kinds = query.kinds.map(|text| read_kinds(&text, params)).unwrap_or_default();
-        let job = query.job_id.and_then(|text| read_job_id(&text, params));
         let after = query.after.and_then(|text| read_place("after", &text, params));
         // A browser that comes back sends both: the address as it was, and how far it came.
         let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
         let last = last.filter(|text| !text.is_empty());
         let last = last.and_then(|text| read_place("Last-Event-ID", text, params));
-        (EventFilter { kinds, job }, last.or(after))
+        Wanted { kinds, job: query.job_id, after: last.or(after) }
     }
 }
 
@@ -47,14 +51,6 @@ fn read_place(name: &str, text: &str, params: &mut Params) -> Option<EventNo> {
         params.fault(name, "is not the id of an event; send one as it came");
     }
     place
-}
-
-fn read_job_id(text: &str, params: &mut Params) -> Option<JobId> {
-    let id = text.parse().ok();
-    if id.is_none() {
-        params.fault("job_id", format!("{text:?} is not the id of a job"));
-    }
-    id
 }
 
 fn read_kinds(text: &str, params: &mut Params) -> Vec<EventKind> {

@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Message;
-use evenkeel_commands::{Listening, News};
+use evenkeel_commands::{EventFilter, Listening, News};
 
 use super::EventView;
 use super::query::EventQuery;
 use crate::auth::Caller;
-use crate::params::Params;
+use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 use crate::streams::{Source, StreamEvent};
@@ -49,10 +49,12 @@ pub(crate) async fn stream(
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let (filter, after) = EventQuery::take(&mut params, &headers);
+    let wanted = EventQuery::take(&mut params, &headers);
     params.finish()?;
+    let job = job_in_query(&app, &caller, wanted.job).await?;
+    let filter = EventFilter { kinds: wanted.kinds, job };
     let place = app.streams.enter(caller.scope.tenant)?;
-    let listening = app.feed.listen(&caller.scope, filter, after).await?;
+    let listening = app.feed.listen(&caller.scope, filter, wanted.after).await?;
     Ok(app.streams.answer(&app, place, &caller, Told(listening)))
 }
 

@@ -18,6 +18,8 @@ pub struct EventView {
     /// The job it is about.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
+    /// The name of that job when the event was written down, if it had one.
+    pub job_name: Option<String>,
     /// The run it is about.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
@@ -37,6 +39,7 @@ impl From<Event> for EventView {
             kind: event.kind.as_str(),
             at: event.at,
             job_id: event.job,
+            job_name: event.job_name,
             run_id: event.run.map(|key| key.run_id()),
             execution_id: event.run.map(|key| key.execution_id()),
             // It was made by us, as an object.

@@ -11,9 +11,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ExecutionView;
 use crate::auth::Caller;
-use crate::jobs::read_id;
 use crate::page::{PageQuery, encode};
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -109,7 +108,7 @@ pub(crate) async fn list(
     path = "/api/v1/jobs/{id}/executions",
     operation_id = "list_job_executions",
     tag = "executions",
-    params(("id" = uuid::Uuid, Path, description = "Which job"), PageQuery, ExecutionQuery),
+    params(("id" = String, Path, description = "The job's id or name"), PageQuery, ExecutionQuery),
     responses(
         (status = 200, description = "A part of the list", body = ExecutionList),
         (status = 404, description = "There is no such job", body = Problem,
@@ -123,12 +122,11 @@ pub(crate) async fn list(
 pub(crate) async fn list_of_job(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     mut params: Params,
 ) -> Result<Json<ExecutionList>, Problem> {
-    let job = read_id(&id)?;
     let request = PageQuery::take(&mut params);
-    let search = ExecutionQuery::take(&mut params, Some(job));
+    let search = ExecutionQuery::take(&mut params, Some(id));
     params.finish()?;
     let page = app.runs.search(&caller.scope, search, request).await?;
     Ok(Json(ExecutionList::new(page, request)))

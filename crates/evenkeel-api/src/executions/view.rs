@@ -134,7 +134,7 @@ impl From<Run> for ExecutionView {
             duration_ms: duration.map(Span::as_millis),
             lateness_ms: lateness.filter(|_| is_first_try).map(Span::as_millis),
             retry_attempt: run.key.attempt.0,
-            attempt: run.key.attempt.0 + 1,
+            attempt: run.key.attempt.from_one(),
             fence: run.fence.0,
             crashes: run.crashes,
             node: run.node.map(|(_, name)| name),

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Caller;
 use crate::page::{PageQuery, encode};
-use crate::params::Params;
+use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -74,9 +74,9 @@ pub struct FailureList {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FailureQuery {
-    /// Only those of this job, among its executions that are kept (the newest 2,000 at most).
-    #[param(value_type = Option<uuid::Uuid>)]
-    job_id: Option<JobId>,
+    /// Only those of this job (its id or name), among its executions that are kept (the newest 2,000
+    /// at most).
+    job_id: Option<String>,
 }
 
 /// Failed executions, grouped by what their messages have in common, newest first. Groups are kept
@@ -103,8 +103,9 @@ pub(crate) async fn list(
     mut params: Params,
 ) -> Result<Json<FailureList>, Problem> {
     let request: PageRequest<FailureCursor> = PageQuery::take(&mut params);
-    let FailureQuery { job_id } = FailureQuery { job_id: params.job_id("job_id") };
+    let FailureQuery { job_id } = FailureQuery { job_id: params.text("job_id") };
     params.finish()?;
+    let job_id = job_in_query(&app, &caller, job_id).await?;
     let page = app.runs.failures(&caller.scope, job_id, request).await?;
     Ok(Json(FailureList {
         failures: page.items.into_iter().map(Into::into).collect(),

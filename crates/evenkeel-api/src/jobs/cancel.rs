@@ -5,10 +5,9 @@ use axum::http::HeaderMap;
 use evenkeel_commands::Ask;
 
 use super::commanded::{Commanded, CommandedView, command};
-use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -20,7 +19,7 @@ use crate::state::App;
     operation_id = "cancel_job",
     tag = "jobs",
     params(
-        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
          description = "Only if the job has one of these ETags still; * for any"),
     ),
@@ -42,11 +41,11 @@ use crate::state::App;
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
     headers: HeaderMap,
     _: NoBody,
 ) -> Result<Commanded, Problem> {
     params.finish()?;
-    command(&app, &caller, read_id(&id)?, Ask::Cancel, &headers).await
+    command(&app, &caller, id, Ask::Cancel, &headers).await
 }

@@ -7,9 +7,8 @@ use evenkeel_core::{JobId, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::read_id;
 use crate::auth::Caller;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -113,7 +112,7 @@ impl From<JobCondition> for ConditionView {
     path = "/api/v1/jobs/{id}/condition",
     operation_id = "condition_of_job",
     tag = "conditions",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(("id" = String, Path, description = "The job's id or name")),
     responses(
         (status = 200, description = "Its condition", body = ConditionView),
         (status = 404, description = "There is no such job", body = Problem,
@@ -127,10 +126,10 @@ impl From<JobCondition> for ConditionView {
 pub(crate) async fn condition(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
 ) -> Result<Json<ConditionView>, Problem> {
     params.finish()?;
-    let judged = app.jobs.condition(&caller.scope, read_id(&id)?).await?;
+    let judged = app.jobs.condition(&caller.scope, id).await?;
     Ok(Json(judged.into()))
 }

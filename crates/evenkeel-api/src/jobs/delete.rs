@@ -7,11 +7,10 @@ use evenkeel_core::{JobId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::read_id;
 use crate::auth::Caller;
 use crate::body::NoBody;
 use crate::etag::if_match;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -40,7 +39,7 @@ pub struct DeletedView {
     operation_id = "delete_job",
     tag = "jobs",
     params(
-        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("id" = String, Path, description = "The job's id or name"),
         ("purge" = Option<bool>, Query, description = "Forget its history, too"),
         ("If-Match" = Option<String>, Header,
          description = "Only if the job has one of these ETags still; * for any"),
@@ -60,14 +59,13 @@ pub struct DeletedView {
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     mut params: Params,
     headers: HeaderMap,
     _: NoBody,
 ) -> Result<Json<DeletedView>, Problem> {
     let purges = params.flag("purge").unwrap_or(false);
     params.finish()?;
-    let id = read_id(&id)?;
     let meant = if_match(&headers);
     let gone = app.jobs.delete(&caller.scope, id, purges, meant.as_deref()).await?;
     let still_running = gone.running.into_iter().map(|key| key.execution_id()).collect();

@@ -12,9 +12,8 @@ use evenkeel_core::{JobId, Span, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::read_id;
 use crate::auth::Caller;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -224,7 +223,7 @@ impl From<JobExplanation> for ExplainView {
     path = "/api/v1/jobs/{id}/explain",
     operation_id = "explain_job",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(("id" = String, Path, description = "The job's id or name")),
     responses(
         (status = 200, description = "Why", body = ExplainView),
         (status = 404, description = "There is no such job", body = Problem,
@@ -238,10 +237,10 @@ impl From<JobExplanation> for ExplainView {
 pub(crate) async fn explain(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
 ) -> Result<Json<ExplainView>, Problem> {
     params.finish()?;
-    let explained = app.jobs.explain(&caller.scope, read_id(&id)?).await?;
+    let explained = app.jobs.explain(&caller.scope, id).await?;
     Ok(Json(explained.into()))
 }

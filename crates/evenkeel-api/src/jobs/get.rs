@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 
-use super::{JobView, read_id};
+use super::JobView;
 use crate::auth::Caller;
 use crate::etag::etag;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -18,7 +18,7 @@ use crate::state::App;
     path = "/api/v1/jobs/{id}",
     operation_id = "get_job",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(("id" = String, Path, description = "The job's id or name")),
     responses(
         (status = 200, description = "The job", body = JobView,
          headers(("ETag" = String, description = "Names this version of the job"))),
@@ -33,11 +33,10 @@ use crate::state::App;
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    let id = read_id(&id)?;
     let (job, now) = app.jobs.get_with_now(&caller.scope, id).await?;
     let tag = etag(job.generation);
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await?;

@@ -24,10 +24,6 @@ mod update;
 mod veil;
 mod view;
 
-use evenkeel_core::JobId;
-
-use crate::problem::{Problem, ProblemType};
-
 pub use bulk::{BulkDocument, BulkResultView, BulkView};
 pub use commanded::CommandedView;
 pub use commands::{BulkCommandDocument, BulkOutcomeView, FilterDocument, RefusalView};
@@ -58,11 +54,3 @@ pub(crate) use retry::*;
 pub(crate) use stats::*;
 pub(crate) use trigger::*;
 pub(crate) use update::*;
-
-/// The id of a job in a path. What can't be an id is the id of no job.
-pub(crate) fn read_id(text: &str) -> Result<JobId, Problem> {
-    text.parse().map_err(|_| {
-        let detail = "there is no such job: the id in the path is not a UUID";
-        Problem::new(ProblemType::NotFound, detail)
-    })
-}

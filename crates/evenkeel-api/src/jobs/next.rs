@@ -7,9 +7,8 @@ use evenkeel_core::{JobId, Timestamp};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::read_id;
 use crate::auth::Caller;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -65,7 +64,7 @@ pub(crate) struct NextQuery {
     path = "/api/v1/jobs/{id}/next",
     operation_id = "next_times_of_job",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job"), NextQuery),
+    params(("id" = String, Path, description = "The job's id or name"), NextQuery),
     responses(
         (status = 200, description = "Its next times", body = NextTimesView),
         (status = 404, description = "There is no such job", body = Problem,
@@ -79,14 +78,14 @@ pub(crate) struct NextQuery {
 pub(crate) async fn next(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     mut params: Params,
 ) -> Result<Json<NextTimesView>, Problem> {
     let NextQuery { count } = NextQuery { count: params.number("count", 1..=1000) };
     params.finish()?;
     let count = count.unwrap_or(10) as usize;
     let Foreseen { job, kind, description, timezone, times, exact_times } =
-        app.jobs.next_times(&caller.scope, read_id(&id)?, count).await?;
+        app.jobs.next_times(&caller.scope, id, count).await?;
     Ok(Json(NextTimesView {
         job_id: job,
         kind,

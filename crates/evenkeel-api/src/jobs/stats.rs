@@ -7,9 +7,8 @@ use evenkeel_store::Job;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::read_id;
 use crate::auth::Caller;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -76,7 +75,7 @@ pub(crate) fn rate(good: u64, bad: u64) -> Option<f64> {
     path = "/api/v1/jobs/{id}/stats",
     operation_id = "get_job_stats",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(("id" = String, Path, description = "The job's id or name")),
     responses(
         (status = 200, description = "Its figures", body = JobStats),
         (status = 404, description = "There is no such job", body = Problem,
@@ -88,10 +87,10 @@ pub(crate) fn rate(good: u64, bad: u64) -> Option<f64> {
 pub(crate) async fn stats(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
 ) -> Result<Json<JobStats>, Problem> {
     params.finish()?;
-    let job = app.jobs.get(&caller.scope, read_id(&id)?).await?;
+    let job = app.jobs.get(&caller.scope, id).await?;
     Ok(Json(JobStats::from(&job)))
 }

@@ -8,10 +8,9 @@ use evenkeel_core::{JobId, RunId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::read_id;
 use crate::auth::Caller;
 use crate::body::MaybeJson;
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -52,7 +51,7 @@ pub struct TriggerDocument {
     path = "/api/v1/jobs/{id}/trigger",
     operation_id = "trigger_job",
     tag = "jobs",
-    params(("id" = uuid::Uuid, Path, description = "Which job")),
+    params(("id" = String, Path, description = "The job's id or name")),
     request_body(content = inline(Option<TriggerDocument>), example = json!({"priority": 90})),
     responses(
         (status = 202, description = "It will run", body = TriggeredView),
@@ -71,14 +70,14 @@ pub struct TriggerDocument {
 pub(crate) async fn trigger(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
     MaybeJson(document): MaybeJson,
 ) -> Result<(StatusCode, Json<TriggeredView>), Problem> {
     params.finish()?;
     let priority = read_trigger(document.as_ref())
         .map_err(|faults| Problem::of_fields(ProblemType::InvalidParameter, faults))?;
-    let asked = app.jobs.trigger_or_find(&caller.scope, read_id(&id)?, priority).await?;
+    let asked = app.jobs.trigger_or_find(&caller.scope, id, priority).await?;
     let (status, job_id, key, deduplicated) = match asked {
         Asked::New(Accepted { job, key }) => (StatusCode::ACCEPTED, job, Some(key), None),
         Asked::There { job, key } => (StatusCode::OK, job, key, Some(true)),

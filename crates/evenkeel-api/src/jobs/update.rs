@@ -5,15 +5,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use evenkeel_commands::{Edit, Manner};
-use evenkeel_core::Timestamp;
+use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::Job;
 use serde_json::{Map, Value};
 
-use super::{JobView, read_id};
+use super::JobView;
 use crate::auth::Caller;
 use crate::body::JsonBody;
 use crate::etag::{etag, if_match};
-use crate::params::{Params, PathId};
+use crate::params::{Params, PathJob};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -26,7 +26,7 @@ use crate::state::App;
     operation_id = "update_job",
     tag = "jobs",
     params(
-        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
          description = "Only if the job has this ETag still; * for any"),
     ),
@@ -51,13 +51,13 @@ use crate::state::App;
 pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    update(&app, &caller, &id, &headers, sent, Manner::Put).await
+    update(&app, &caller, id, &headers, sent, Manner::Put).await
 }
 
 /// Changes some fields of a job, as JSON merge patches do (RFC 7396): null takes away, and objects
@@ -68,7 +68,7 @@ pub(crate) async fn put(
     operation_id = "patch_job",
     tag = "jobs",
     params(
-        ("id" = uuid::Uuid, Path, description = "Which job"),
+        ("id" = String, Path, description = "The job's id or name"),
         ("If-Match" = Option<String>, Header,
          description = "Only if the job has this ETag still; * for any"),
     ),
@@ -92,25 +92,25 @@ pub(crate) async fn put(
 pub(crate) async fn patch(
     State(app): State<App>,
     caller: Caller,
-    PathId(id): PathId,
+    PathJob(id): PathJob,
     params: Params,
     headers: HeaderMap,
     JsonBody(sent): JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
-    update(&app, &caller, &id, &headers, sent, Manner::Patch).await
+    update(&app, &caller, id, &headers, sent, Manner::Patch).await
 }
 
 async fn update(
     app: &App,
     caller: &Caller,
-    id: &str,
+    id: JobId,
     headers: &HeaderMap,
     sent: Value,
     manner: Manner,
 ) -> Result<impl IntoResponse + use<>, Problem> {
     let edit = Edit { sent, manner, if_generation: if_match(headers) };
-    let (job, now) = app.jobs.update(&caller.scope, read_id(id)?, &edit, &shown).await?;
+    let (job, now) = app.jobs.update(&caller.scope, id, &edit, &shown).await?;
     let tag = etag(job.generation);
     // It is done, whatever becomes of this.
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;

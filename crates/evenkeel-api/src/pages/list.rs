@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::snippet::to_html;
 use crate::auth::Caller;
 use crate::page::{PageQuery, encode};
-use crate::params::Params;
+use crate::params::{Params, job_in_query};
 use crate::problem::Problem;
 use crate::state::App;
 
@@ -75,8 +75,7 @@ pub(crate) struct PagesQuery {
     /// Those with these words: `rust "job scheduler" sched* -python`. With it, `limit` is at most
     /// 100.
     q: Option<String>,
-    /// Those of this job.
-    #[param(value_type = Option<uuid::Uuid>)]
+    /// Those of this job (its id or name).
     job_id: Option<String>,
     /// Those whose address starts with this.
     url_prefix: Option<String>,
@@ -105,13 +104,15 @@ pub(crate) async fn list(
     mut params: Params,
 ) -> Result<Json<PageList>, Problem> {
     let request: PageRequest<PageNo> = PageQuery::take(&mut params);
-    let query = PagesQuery {
+    let mut query = PagesQuery {
         q: params.text("q"),
         job_id: params.text("job_id"),
         url_prefix: params.text("url_prefix"),
     };
-    let filter = read(query, request, &mut params);
+    let job = query.job_id.take();
+    let mut filter = read(query, request, &mut params);
     params.finish()?;
+    filter.job = job_in_query(&app, &caller, job).await?;
     let page = app.pages.list(&caller.scope, &filter, request).await?;
     Ok(Json(PageList {
         pages: page.items.into_iter().map(PageHitView::from).collect(),
@@ -124,7 +125,7 @@ pub(crate) async fn list(
 }
 
 fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) -> PageFilter {
-    let PagesQuery { q, job_id, url_prefix } = query;
+    let PagesQuery { q, url_prefix, .. } = query;
     if q.is_some() && request.after.is_some() {
         params.fault("cursor", "goes with no search; go on with offset");
     }
@@ -142,14 +143,7 @@ fn read(query: PagesQuery, request: PageRequest<PageNo>, params: &mut Params) ->
             None
         }
     });
-    let job = job_id.and_then(|id| match id.parse() {
-        Ok(id) => Some(id),
-        Err(_) => {
-            params.fault("job_id", format!("{id:?} is not a UUID"));
-            None
-        }
-    });
-    PageFilter { query: words, job, url_prefix }
+    PageFilter { query: words, job: None, url_prefix }
 }
 
 /// Beyond this nobody looks, and every page of a search costs what all before it cost.

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 /// | `not-found` | 404 | there is no such thing, or not for this tenant |
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
 /// | `request-timeout` | 408 | nothing more of the body came for 30 seconds |
+/// | `ambiguous-name` | 409 | several jobs have the name; the detail lists their ids |
 /// | `duplicate` | 409 | `existing_id` has the key for deduplication, and counts |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
 /// | `key-name-taken` | 409 | another API key has the name |
@@ -60,6 +61,9 @@ pub enum ProblemType {
     /// The path exists, but not with this method.
     #[serde(rename = "/problems/method-not-allowed")]
     MethodNotAllowed,
+    /// Several jobs have the name.
+    #[serde(rename = "/problems/ambiguous-name")]
+    AmbiguousName,
     /// Another job has the name and configuration.
     #[serde(rename = "/problems/name-taken")]
     NameTaken,
@@ -163,6 +167,7 @@ impl ProblemType {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::KeyNameTaken
+            | Self::AmbiguousName
             | Self::NameTaken
             | Self::Duplicate
             | Self::TargetTaken
@@ -202,6 +207,7 @@ impl ProblemType {
             Self::MethodNotAllowed => "The path does not have this method",
             Self::RequestTimeout => "The body did not go on",
             Self::Starting => "This node is still starting",
+            Self::AmbiguousName => "Several jobs have this name",
             Self::NameTaken => "Another job has this name",
             Self::Duplicate => "A job with this key is in the way",
             Self::KeyNameTaken => "Another API key has this name",

@@ -47,7 +47,7 @@ async fn what_happens_to_a_job_is_told_in_its_order() {
     let mut stream = Stream::open(&world.router, asked("", None)).await;
     let greeting = stream.next().await.unwrap();
     assert_eq!(greeting.comment, "listening");
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"name": "told", "interval_minutes": 1})).await;
     let path = format!("/api/v1/jobs/{}", id_of(&job));
     let run = world.post(&format!("{path}/trigger"), None).await.expect(202);
     world.delete(&path).await.expect(200);
@@ -65,6 +65,9 @@ async fn what_happens_to_a_job_is_told_in_its_order() {
         ("run.requested", &run["run_id"])
     );
     let deleted = stream.event().await;
+    for event in [&created, &requested, &deleted] {
+        assert_eq!(event.data["job_name"], "told", "{}", event.event);
+    }
     assert_eq!((deleted.event.as_str(), &deleted.data["job_id"]), ("job.deleted", &job["id"]));
     let number = |id: Option<String>| id.unwrap().parse::<i64>().unwrap();
     assert!(number(greeting.id) < number(created.id) && number(requested.id) < number(deleted.id));

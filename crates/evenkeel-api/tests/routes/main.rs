@@ -26,6 +26,7 @@ mod keys;
 mod limits;
 mod lists;
 mod logs;
+mod names;
 mod operations;
 mod pages;
 mod scheduled;

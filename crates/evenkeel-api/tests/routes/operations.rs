@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, header};
+use axum::http::{HeaderValue, Method, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use evenkeel_api::{Clock, Settings};
 use evenkeel_store::Role;
 use evenkeel_store_testkit::fixtures::START;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use crate::broken_store::BrokenStore;
 use crate::world::{Engine, World, noop, request, send, server, token};
@@ -134,6 +137,35 @@ async fn metrics_and_the_document_can_be_opened() {
     let answer = open.get("/metrics").await;
     assert_eq!(answer.text, "evenkeel_up 1\n");
     assert!(answer.header(header::CONTENT_TYPE).unwrap().starts_with("text/plain"));
+}
+
+#[tokio::test]
+async fn a_browser_without_a_token_gets_a_page_that_asks_for_one() {
+    let world = World::new().await;
+    let navigate = |path: &str, token: Option<&str>| {
+        let mut request = request(Method::GET, path, token, None);
+        let accept = HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8");
+        request.headers_mut().insert(header::ACCEPT, accept);
+        request
+    };
+    let asked = world.send(navigate("/api/docs", None)).await;
+    assert_eq!(asked.status.as_u16(), 200, "{}", asked.text);
+    assert!(asked.header(header::CONTENT_TYPE).unwrap().starts_with("text/html"));
+    assert!(asked.text.contains("type=\"password\""), "{}", asked.text);
+    assert!(!asked.text.contains("/api/v1/jobs"), "nothing of the documentation is in it");
+    let policy = asked.header(header::CONTENT_SECURITY_POLICY).unwrap();
+    let (_, script) = asked.text.split_once("<script>").unwrap();
+    let (script, _) = script.split_once("</script>").unwrap();
+    let hash = STANDARD.encode(Sha256::digest(script));
+    assert!(policy.contains(&format!("script-src 'sha256-{hash}';")), "{policy}");
+    // With a token it is the documentation, and no other path or program gets the form.
+    let known = token(Role::Viewer, "main");
+    let shown = world.send(navigate("/api/docs", Some(&known))).await;
+    assert!(shown.text.contains("/api/v1/jobs") && !shown.text.contains("<script"));
+    world.send(navigate("/api/docs", Some("wrong"))).await.problem(401, "unauthorized");
+    world.send(navigate("/api/openapi.json", None)).await.problem(401, "unauthorized");
+    let program = request(Method::GET, "/api/docs", None, None);
+    world.send(program).await.problem(401, "unauthorized");
 }
 
 #[tokio::test]

@@ -32,6 +32,22 @@ pub fn operations() -> Vec<(Method, String, Value)> {
     operations
 }
 
+/// Every operation on one job of `/api/v1`: method, path with `{id}` in it, and itself.
+pub fn operations_of_jobs() -> Vec<(Method, String, Value)> {
+    let document = document();
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if path.starts_with("/api/v1/jobs/{id}") {
+                let method: Method = method.to_uppercase().parse().unwrap();
+                found.push((method, path.clone(), operation.clone()));
+            }
+        }
+    }
+    assert!(found.len() >= 14, "the walk is not worth its name: {}", found.len());
+    found
+}
+
 fn is_public(path: &str) -> bool {
     ["/healthz", "/readyz"].contains(&path)
 }

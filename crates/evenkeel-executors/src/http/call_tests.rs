@@ -100,7 +100,7 @@ fn everything_is_filled_in() {
     assert_eq!(filled.url.as_str(), url);
     assert_eq!(filled.headers["x-id"], "<a b>");
     let content = filled.content.unwrap();
-    assert_eq!(&content.bytes[..], b"a b/0");
+    assert_eq!(&content.bytes[..], b"a b/1");
     assert_eq!(content.kind, "text/plain; charset=utf-8");
 }
 

@@ -13,7 +13,7 @@ pub(super) fn ids(invocation: &Invocation) -> HeaderMap {
     put(&mut headers, "idempotency-key", run_id.clone());
     put(&mut headers, "x-evenkeel-run-id", run_id);
     put(&mut headers, "x-evenkeel-execution-id", key.execution_id().to_string());
-    put(&mut headers, "x-evenkeel-attempt", key.attempt.to_string());
+    put(&mut headers, "x-evenkeel-attempt", key.attempt.from_one().to_string());
     put(&mut headers, "x-evenkeel-fence", invocation.fence.0.to_string());
     put(&mut headers, "x-evenkeel-scheduled-at", key.scheduled_at.to_string());
     headers

@@ -142,7 +142,7 @@ impl ShellExecutor {
             [
                 ("EVENKEEL_RUN_ID", key.run_id().to_string()),
                 ("EVENKEEL_EXECUTION_ID", key.execution_id().to_string()),
-                ("EVENKEEL_ATTEMPT", key.attempt.to_string()),
+                ("EVENKEEL_ATTEMPT", key.attempt.from_one().to_string()),
                 ("EVENKEEL_FENCE", invocation.fence.0.to_string()),
                 ("EVENKEEL_SCHEDULED_AT", key.scheduled_at.to_string()),
             ]

@@ -26,7 +26,7 @@ async fn the_called_side_can_tell_runs_and_attempts_apart() {
     assert_eq!(headers["x-evenkeel-run-id"], key.run_id().to_string());
     assert_eq!(headers["x-evenkeel-execution-id"], key.execution_id().to_string());
     assert_ne!(headers["x-evenkeel-execution-id"], headers["x-evenkeel-run-id"]);
-    assert_eq!(headers["x-evenkeel-attempt"], "2");
+    assert_eq!(headers["x-evenkeel-attempt"], "3");
     assert_eq!(headers["x-evenkeel-fence"], "5");
     assert_eq!(headers["x-evenkeel-scheduled-at"], "2026-12-01T09:00:00.000000Z");
     assert_eq!(headers["authorization"], "Bearer x");
@@ -64,7 +64,7 @@ async fn places_in_url_headers_and_body_are_filled_in() {
     assert_eq!(seen["headers"]["x-item"], "item a/b \"c\"");
     assert_eq!(seen["headers"]["content-type"], "application/json");
     let body: Value = serde_json::from_str(seen["body"].as_str().unwrap()).unwrap();
-    assert_eq!(body, json!({"id": "a/b \"c\"", "count": 3, "try": "no 2"}));
+    assert_eq!(body, json!({"id": "a/b \"c\"", "count": 3, "try": "no 3"}));
 }
 
 #[tokio::test]

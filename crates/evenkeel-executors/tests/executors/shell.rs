@@ -118,7 +118,7 @@ async fn the_environment_is_what_the_job_says_and_no_more() {
     let scheduled_at: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
     let expected = [
         "COLOUR=blue".to_owned(),
-        "EVENKEEL_ATTEMPT=2".to_owned(),
+        "EVENKEEL_ATTEMPT=3".to_owned(),
         format!("EVENKEEL_EXECUTION_ID={}", key.execution_id()),
         "EVENKEEL_FENCE=5".to_owned(),
         format!("EVENKEEL_RUN_ID={}", key.run_id()),

@@ -131,7 +131,7 @@ async fn arguments_and_variables_are_filled_in() {
     assert_eq!(executor().check(&config, &payload), Ok(()));
     let body = with(invocation("shell", config), |d| d.payload = payload);
     let report = executor().run(body).await;
-    assert_eq!(report.output.as_deref(), Some("$(id); `id` \"x\"|2|<[1,\"a\"]>|"));
+    assert_eq!(report.output.as_deref(), Some("$(id); `id` \"x\"|3|<[1,\"a\"]>|"));
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ mod trigger;
 use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, Slot, Timestamp};
 use evenkeel_store::{
-    Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NewJob, Now, Obeyed, Order, Page,
-    PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
+    Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob, Now, Obeyed, Order,
+    Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
 use uuid::Uuid;
 
@@ -108,6 +108,21 @@ impl JobStore for PostgresStore {
             .run(args, |connection, args| async move {
                 let (numbers, tenant) = &*args;
                 read::ids_of_numbers(&connection, numbers, *tenant).await
+            })
+            .await
+    }
+
+    async fn jobs_named(
+        &self,
+        scope: &Scope,
+        name: &str,
+        limit: u32,
+    ) -> Result<Vec<NamedJob>, StoreError> {
+        let args = (name.to_owned(), i64::from(limit), scope.tenant.0);
+        self.api
+            .run(args, |connection, args| async move {
+                let (name, limit, tenant) = &*args;
+                read::jobs_named(&connection, name, *limit, *tenant).await
             })
             .await
     }

@@ -1,7 +1,9 @@
 //! Jobs from their columns.
 
 use evenkeel_core::{About, JobId, JobNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{Job, Standing, StoreError, outcome_from_code, run_key_from_columns};
+use evenkeel_store::{
+    Job, NamedJob, Standing, StoreError, outcome_from_code, run_key_from_columns,
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -43,6 +45,22 @@ pub(super) async fn ids_of_numbers(
     let sql = include_str!("../../queries/ids_of_numbers.sql");
     let rows = connection.rows(sql, &[&tenant, &numbers]).await?;
     rows.iter().map(|row| Ok(get::<Option<Uuid>>(row, 0)?.map(JobId))).collect()
+}
+
+pub(super) async fn jobs_named(
+    connection: &Connection,
+    name: &str,
+    limit: i64,
+    tenant: i32,
+) -> Tried<Vec<NamedJob>> {
+    // PostgreSQL has no text with a NUL character, so no job has such a name.
+    if name.contains('\0') {
+        return Ok(Vec::new());
+    }
+    let sql = include_str!("../../queries/jobs_named.sql");
+    let rows = connection.rows(sql, &[&tenant, &name, &limit]).await?;
+    let named = |row: &Row| Ok(NamedJob { id: JobId(get(row, 0)?), configuration: get(row, 1)? });
+    rows.iter().map(named).collect()
 }
 
 pub(super) fn read_job(row: &Row) -> Tried<Job> {

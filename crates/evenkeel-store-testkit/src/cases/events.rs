@@ -10,7 +10,7 @@ use evenkeel_store::{
 };
 
 use crate::Opened;
-use crate::fixtures::{at, fresh_id, new_job};
+use crate::fixtures::{at, fresh_id, new_job, unnamed_job};
 use crate::orders::Orders as _;
 use crate::rig::Rig;
 
@@ -74,9 +74,26 @@ pub async fn an_event_is_read_as_it_was_told(opened: Opened) {
     for (got, told) in page.events.iter().zip(&told) {
         let NewEvent { kind, tenant, job: told_of, run, at, data } = told.clone();
         let known = (told_of != EventJob::None).then_some(job.id);
-        let expected = Event { no: got.no, kind, tenant, job: known, run, at, data };
+        let job_name = known.map(|_| "told".to_owned());
+        let expected = Event { no: got.no, kind, tenant, job: known, job_name, run, at, data };
         assert_eq!(*got, expected);
     }
+}
+
+pub async fn an_event_names_its_job_as_it_was_called_then(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let named = rig.add(new_job("before").build()).await;
+    let unnamed = rig.add(unnamed_job().build()).await;
+    let start = beginning(&rig).await;
+    let about = |job| NewEvent { job, ..event(rig.scope.tenant, 1) };
+    let jobs = [EventJob::Id(named.id), EventJob::No(unnamed.no), EventJob::Id(fresh_id())];
+    publish(&rig.store, jobs.map(about).to_vec()).await;
+    rig.store.delete(&rig.scope, named.id, crate::fixtures::now(1)).await.unwrap();
+    publish(&rig.store, vec![about(EventJob::Id(named.id)), about(EventJob::No(named.no))]).await;
+    let page = after(&rig, start, 99).await;
+    let names: Vec<_> = page.events.iter().map(|event| event.job_name.as_deref()).collect();
+    let before = Some("before");
+    assert_eq!(names, [before, None, None, before, before], "a deleted job, too");
 }
 
 pub async fn numbers_go_up_in_the_order_of_telling(opened: Opened) {
@@ -256,11 +273,11 @@ pub async fn jobs_are_found_by_number_also_when_they_are_deleted(opened: Opened)
     let (one, two) = (rig.add(about_news).await, rig.add(new_job("two").build()).await);
     rig.store.delete(&rig.scope, one.id, crate::fixtures::now(1)).await.unwrap();
     let titles = rig.store.job_titles(&[two.no, JobNo(99), one.no, two.no]).await.unwrap();
-    let title = |id, source_name: Option<&str>| {
-        Some(JobTitle { id, source_name: source_name.map(String::from) })
+    let title = |id, name: &str, source_name: Option<&str>| {
+        Some(JobTitle { id, name: Some(name.into()), source_name: source_name.map(String::from) })
     };
-    let expected =
-        [title(two.id, None), None, title(one.id, Some("example.com")), title(two.id, None)];
+    let second = title(two.id, "two", None);
+    let expected = [second.clone(), None, title(one.id, "one", Some("example.com")), second];
     assert_eq!(titles, expected);
     assert_eq!(rig.store.job_titles(&[]).await.unwrap(), []);
 }

@@ -54,6 +54,28 @@ pub async fn a_number_leads_to_its_job(opened: Opened) {
     assert_eq!(rig.store.ids_of_numbers(&rig.scope, &[]).await.unwrap(), []);
 }
 
+pub async fn a_name_leads_to_the_jobs_that_have_it(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let other = rig.tenant("other").await;
+    let named = async |scope, name, limit| {
+        let found = rig.store.jobs_named(scope, name, limit).await.unwrap();
+        found.into_iter().map(|job| (job.id, job.configuration)).collect::<Vec<_>>()
+    };
+    let plain = rig.add(new_job("a/b ü").build()).await;
+    let zwei = rig.add(new_job("a/b ü").configuration("zwei").build()).await;
+    let eins = rig.add(new_job("a/b ü").configuration("eins").build()).await;
+    rig.add(new_job("a/b").build()).await;
+    let all = [(plain.id, None), (eins.id, Some("eins".into())), (zwei.id, Some("zwei".into()))];
+    assert_eq!(named(&rig.scope, "a/b ü", 9).await, all);
+    assert_eq!(named(&rig.scope, "a/b ü", 2).await, all[..2]);
+    for unknown in ["", "A/B ü", "a/b ", "a\0", "%"] {
+        assert_eq!(named(&rig.scope, unknown, 9).await, [], "{unknown:?}");
+    }
+    assert_eq!(named(&other, "a/b ü", 9).await, [], "another tenant's");
+    rig.store.delete(&rig.scope, plain.id, now(1)).await.unwrap();
+    assert_eq!(named(&rig.scope, "a/b ü", 9).await, all[1..], "a deleted job has no name");
+}
+
 pub async fn a_number_does_not_come_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let new = new_job("crawl").build();

@@ -3,21 +3,13 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, Timestamp};
+use evenkeel_core::{JobNo, Timestamp};
 use evenkeel_store::{
     EventJob, EventNo, EventPage, EventRing, EventStore, Events, JobTitle, NewEvent, Scope, Signal,
     StoreError,
 };
 
 use super::ModelStore;
-use super::data::Data;
-
-impl Data {
-    fn id_of(&self, job: JobNo) -> Option<JobId> {
-        let index = usize::try_from(job.0).ok()?.checked_sub(1)?;
-        self.jobs.get(index).map(|row| row.id)
-    }
-}
 
 impl ModelStore {
     fn ring(&self) -> MutexGuard<'_, EventRing> {
@@ -34,10 +26,17 @@ impl EventStore for ModelStore {
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
         {
             let data = self.lock();
-            self.ring().publish(events, dropped, |event| match event.job {
-                EventJob::Id(id) => Some(id),
-                EventJob::No(job) => data.id_of(job),
-                EventJob::None => None,
+            self.ring().publish(events, dropped, |event| {
+                let job = match event.job {
+                    EventJob::Id(id) => data.jobs.iter().find(|row| row.id == id),
+                    EventJob::No(job) => data.find(job),
+                    EventJob::None => None,
+                };
+                let told = match event.job {
+                    EventJob::Id(id) => Some(id),
+                    EventJob::No(_) | EventJob::None => None,
+                };
+                (told.or(job.map(|job| job.id)), job.and_then(|job| job.about.name.clone()))
             });
         }
         self.signals.send(Signal::Events);
@@ -70,8 +69,9 @@ impl EventStore for ModelStore {
     async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
         let data = self.lock();
         let title = |job: &JobNo| {
-            let source_name = data.find(*job)?.about.source_name.clone();
-            Some(JobTitle { id: data.id_of(*job)?, source_name })
+            let row = data.find(*job)?;
+            let (name, source_name) = (row.about.name.clone(), row.about.source_name.clone());
+            Some(JobTitle { id: row.id, name, source_name })
         };
         Ok(jobs.iter().map(title).collect())
     }

@@ -11,8 +11,8 @@ use evenkeel_core::{
     Timestamp,
 };
 use evenkeel_store::{
-    Cause, Job, LAST_ERROR_MAX, NewJob, Registered, Results, Scope, Standing, StoreError, Trigger,
-    Triggered, Wanted,
+    Cause, Job, LAST_ERROR_MAX, NamedJob, NewJob, Registered, Results, Scope, Standing, StoreError,
+    Trigger, Triggered, Wanted,
 };
 
 use super::data::{Data, JobRow, RunRow, Waiting, attempts_of, count};
@@ -163,6 +163,23 @@ impl Data {
         let find = |number: &i64| self.find(*self.numbers.get(&(scope.tenant, *number))?);
         let seen = |job: &JobRow| (!job.is_deleted()).then_some(job.id);
         numbers.iter().map(|number| find(number).and_then(seen)).collect()
+    }
+
+    pub fn jobs_named(&self, scope: &Scope, name: &str, limit: u32) -> Vec<NamedJob> {
+        let has_name = |job: &&JobRow| {
+            job.tenant == scope.tenant
+                && !job.is_deleted()
+                && job.about.name.as_deref() == Some(name)
+        };
+        let mut named: Vec<NamedJob> = self
+            .jobs
+            .iter()
+            .filter(has_name)
+            .map(|job| NamedJob { id: job.id, configuration: job.about.configuration.clone() })
+            .collect();
+        named.sort_by(|one, other| one.configuration.cmp(&other.configuration));
+        named.truncate(limit as usize);
+        named
     }
 
     /// Ends an attempt that waits, and with it its chain.

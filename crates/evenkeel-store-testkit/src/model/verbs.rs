@@ -5,11 +5,11 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
-    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NewJob, NewNode,
-    NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone,
-    Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter, RunStore,
-    ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered, WaitingAttempt,
-    WakeFire,
+    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
+    NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping,
+    Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter,
+    RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
+    WaitingAttempt, WakeFire,
 };
 
 use super::ModelStore;
@@ -69,6 +69,10 @@ impl JobStore for ModelStore {
 
     async fn ids_of_numbers(&self, scope: &Scope, numbers: &[i64]) -> Answer<Vec<Option<JobId>>> {
         Ok(self.lock().ids_of_numbers(scope, numbers))
+    }
+
+    async fn jobs_named(&self, scope: &Scope, name: &str, limit: u32) -> Answer<Vec<NamedJob>> {
+        Ok(self.lock().jobs_named(scope, name, limit))
     }
 
     async fn job_counts(&self, scope: &Scope) -> Answer<JobCounts> {

@@ -12,8 +12,6 @@ use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean, quoted};
 use crate::{Exit, Failure};
 
-/// Of a message, so many characters are shown.
-const MESSAGE_CHARS: usize = 80;
 /// Letters that one request may be about.
 const AT_ONCE: usize = 1000;
 
@@ -119,10 +117,11 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
              evenkeel job update JOB --on-failure dead-letter",
         );
     }
-    let headings = ["LETTER", "JOB", "DIED", "TRIES", "REASON", "RUNS AGAIN", "MESSAGE"];
+    let headings = ["LETTER", "JOB", "DIED", "TRIES", "REASON", "RUNS AGAIN"];
     let mut table = Table::new(context.output, &headings);
     for letter in letters {
-        table.row(row(letter, context.now()));
+        let message = letter["error_message"].as_str().unwrap_or_default();
+        table.noted_row(row(letter, context.now()), message);
     }
     let mut text = table.render();
     if let Some(cursor) = answer.value["next_cursor"].as_str() {
@@ -139,12 +138,9 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     context.output.line(&text)
 }
 
-fn row(letter: &Value, now: Timestamp) -> [(String, Tone); 7] {
+fn row(letter: &Value, now: Timestamp) -> [(String, Tone); 6] {
     let text = |field: &str| letter[field].as_str().unwrap_or("-").to_owned();
     let job = letter["job_name"].as_str().or(letter["job_id"].as_str()).unwrap_or("-");
-    let message = text("error_message");
-    let message: String =
-        message.lines().next().unwrap_or_default().chars().take(MESSAGE_CHARS).collect();
     let died = moment(&letter["died_at"]).map_or_else(|| "-".into(), |at| ago(at, now));
     let again = moment(&letter["redriven_at"]).map_or_else(|| "no".into(), |at| ago(at, now));
     [
@@ -154,7 +150,6 @@ fn row(letter: &Value, now: Timestamp) -> [(String, Tone); 7] {
         (letter["attempts"].to_string(), Tone::Plain),
         (text("reason"), Tone::Bad),
         (again, Tone::Plain),
-        (message, Tone::Quiet),
     ]
 }
 

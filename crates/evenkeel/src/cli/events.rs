@@ -113,7 +113,8 @@ fn words(event: &str, told: &Value) -> String {
         return "-- something may be missing here --".into();
     }
     let text = |field: &str| told[field].as_str().unwrap_or_default();
-    let mut line = format!("{}  {event:<13}  job {}", text("at"), text("job_id"));
+    let job = told["job_name"].as_str().unwrap_or(text("job_id"));
+    let mut line = format!("{}  {event:<13}  job {job}", text("at"));
     if let Some(run) = told["execution_id"].as_str() {
         line.push_str(&format!("  run {run}"));
     }
@@ -146,7 +147,9 @@ mod tests {
         });
         assert_eq!(
             words("run.ended", &told),
-            "2026-01-01T00:00:00Z  run.ended      job j  run e  failed  a\u{fffd}b  took 1.5s"
+            "2026-01-01T00:00:00Z  run.ended      job j  run e  failed  a\\nb  took 1.5s"
         );
+        let told = json!({"at": "t", "job_id": "j", "job_name": "news", "data": {}});
+        assert_eq!(words("job.created", &told), "t  job.created    job news");
     }
 }

@@ -1,6 +1,7 @@
 //! The commands.
 
 mod api_key;
+mod ask;
 mod audit;
 mod balance;
 mod bench;

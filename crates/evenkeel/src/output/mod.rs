@@ -9,13 +9,14 @@ use std::io::{IsTerminal as _, Write as _};
 use crate::Failure;
 
 pub use table::{Table, Tone, tone_of};
-pub use words::{ago, clean, duration_ms, quoted};
+pub use words::{ago, clean, clean_lines, duration_ms, quoted, wrapped};
 
 /// Writes answers, for people or for programs.
 #[derive(Copy, Clone, Debug)]
 pub struct Output {
     as_json: bool,
     colour: bool,
+    columns: Option<usize>,
 }
 
 impl Output {
@@ -23,7 +24,17 @@ impl Output {
     pub fn new(as_json: bool) -> Self {
         // The custom of https://no-color.org, which all programs follow alike.
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { as_json, colour: std::io::stdout().is_terminal() && !plain }
+        let is_terminal = std::io::stdout().is_terminal();
+        let columns = comfy_table::Table::new().width().map(usize::from);
+        // A terminal that does not know its width says 0.
+        let columns = columns.filter(|columns| is_terminal && *columns > 0);
+        Self { as_json, colour: is_terminal && !plain, columns }
+    }
+
+    /// For people with a terminal of this width, or with none, without colours.
+    #[cfg(test)]
+    pub fn for_width(columns: Option<usize>) -> Self {
+        Self { as_json: false, colour: false, columns }
     }
 
     /// Does a program listen?
@@ -36,16 +47,24 @@ impl Output {
         self.colour
     }
 
-    /// How many characters fit on a line: those of the terminal, or as many as anybody has.
+    /// How many characters fit on a line of the terminal, if there is one.
+    pub const fn columns(self) -> Option<usize> {
+        self.columns
+    }
+
+    /// The same, or 80 where there is no terminal.
     pub fn width(self) -> usize {
-        const WIDTH: usize = 80;
-        let width = comfy_table::Table::new().width().map_or(WIDTH, usize::from);
-        if width == 0 { WIDTH } else { width }
+        self.columns.unwrap_or(80)
     }
 
     /// Text that stands out, where there may be colours.
     pub fn warned(self, text: &str) -> String {
         if self.colour { format!("\u{1b}[33m{text}\u{1b}[0m") } else { text.into() }
+    }
+
+    /// Text that matters little, where there may be colours.
+    pub fn dimmed(self, text: &str) -> String {
+        if self.colour { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.into() }
     }
 
     /// Writes text and a line's end, if it has none.

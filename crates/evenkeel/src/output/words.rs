@@ -2,9 +2,44 @@
 
 use evenkeel_core::{Span, Timestamp};
 
-/// A text that cannot play with the terminal: jobs, and what they print, come from anywhere.
+/// A text on one line that cannot play with the terminal: jobs, and what they print, come from
+/// anywhere. Line breaks and tabs are shown as `\n`, `\r` and `\t`.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let mut cleaned = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => cleaned.push_str("\\n"),
+            '\r' => cleaned.push_str("\\r"),
+            '\t' => cleaned.push_str("\\t"),
+            c if c.is_control() => cleaned.push('\u{fffd}'),
+            c => cleaned.push(c),
+        }
+    }
+    cleaned
+}
+
+/// A text in its lines that cannot play with the terminal.
+pub fn clean_lines(text: &str) -> String {
+    let keep = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// Text in lines of at most `width` characters.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && used + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 /// As a shell would read it back.
@@ -83,7 +118,19 @@ mod tests {
 
     #[test]
     fn no_escape_reaches_the_terminal() {
-        assert_eq!(clean("a\x1b]0;x\x07\nb"), "a\u{fffd}]0;x\u{fffd}\u{fffd}b");
+        assert_eq!(clean("a\x1b]0;x\x07\u{9b}b"), "a\u{fffd}]0;x\u{fffd}\u{fffd}b");
+        assert_eq!(clean_lines("a\x1b\n\tb\r"), "a\u{fffd}\n\tb\u{fffd}");
+    }
+
+    #[test]
+    fn line_breaks_are_shown_where_there_is_one_line() {
+        assert_eq!(clean("a\r\nb\tc"), "a\\r\\nb\\tc");
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrapped("one two three", 8), "one two\nthree");
+        assert_eq!(wrapped("unbreakable", 3), "unbreakable");
     }
 
     #[test]

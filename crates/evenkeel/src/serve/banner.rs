@@ -1,8 +1,10 @@
 //! What a person sees first.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use crate::config::ServeConfig;
+use crate::output::quoted;
 
 /// Tells where the server is and what to do next; all of it only at the first start.
 pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
@@ -12,7 +14,42 @@ pub fn show(config: &ServeConfig, url: &str, is_first: bool) {
         return;
     }
     // Whoever started it as a service has the log.
-    let _ = write!(std::io::stderr().lock(), "{}", text(config, url, is_first, bold()));
+    let _ =
+        write!(std::io::stderr().lock(), "{}", text(config, url, is_first, &own_name(), bold()));
+}
+
+/// How the user can call this program from the folder it was started in.
+fn own_name() -> String {
+    let program = std::env::current_exe().ok().filter(|program| program.exists());
+    let folder = std::env::current_dir().ok();
+    match program {
+        Some(program) => called(&program, folder.as_deref(), on_path().as_deref()),
+        // It was replaced while it ran: then the name is all there is.
+        None => "evenkeel".into(),
+    }
+}
+
+/// The program that a shell finds under this name.
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|folder| folder.join("evenkeel"));
+    found.filter_map(|program| program.canonicalize().ok()).next()
+}
+
+/// A word of a shell that calls `program` from `folder`: the name alone if a shell finds it under
+/// that, else its path, relative to `folder` if it is inside.
+fn called(program: &Path, folder: Option<&Path>, on_path: Option<&Path>) -> String {
+    if on_path == Some(program) {
+        return "evenkeel".into();
+    }
+    let inside = folder.and_then(|folder| program.strip_prefix(folder).ok());
+    let name = match inside {
+        // A word without a slash would be looked for on the path.
+        Some(inside) if inside.components().count() == 1 => Path::new(".").join(inside),
+        Some(inside) => inside.to_owned(),
+        None => program.to_owned(),
+    };
+    quoted(&name.to_string_lossy())
 }
 
 fn bold() -> (&'static str, &'static str) {
@@ -20,7 +57,13 @@ fn bold() -> (&'static str, &'static str) {
     if std::io::stderr().is_terminal() && !plain { ("\x1b[1m", "\x1b[0m") } else { ("", "") }
 }
 
-fn text(config: &ServeConfig, url: &str, is_first: bool, bold: (&str, &str)) -> String {
+fn text(
+    config: &ServeConfig,
+    url: &str,
+    is_first: bool,
+    program: &str,
+    bold: (&str, &str),
+) -> String {
     let (on, off) = bold;
     let mut text =
         format!("\n  {on}Evenkeel runs at {url}{off}\n  data in  {}\n", config.data_dir.display());
@@ -33,12 +76,12 @@ fn text(config: &ServeConfig, url: &str, is_first: bool, bold: (&str, &str)) -> 
         let dir = if config.data_dir == std::path::Path::new("evenkeel-data") {
             String::new()
         } else {
-            format!(" --data-dir {}", config.data_dir.display())
+            format!(" --data-dir {}", quoted(&config.data_dir.to_string_lossy()))
         };
         text.push_str(&format!(
-            "\n  Try this in another terminal:\n    \
-             evenkeel job create --name hello --every 10s --noop{dir}\n    \
-             evenkeel run list{dir}\n"
+            "\n  Try this in another terminal, in this folder:\n    \
+             {program} job create --name hello --every 10s --noop{dir}\n    \
+             {program} run list --job hello{dir}\n"
         ));
         if !config.enable_shell {
             text.push_str(
@@ -66,9 +109,25 @@ mod tests {
             "box",
         )
         .unwrap();
-        let first = text(&config, "http://a", true, ("", ""));
-        assert!(first.contains("evenkeel job create --name hello --every 10s --noop --data-dir d"));
-        let later = text(&config, "http://a", false, ("", ""));
+        let first = text(&config, "http://a", true, "target/evenkeel", ("", ""));
+        let command =
+            "    target/evenkeel job create --name hello --every 10s --noop --data-dir d\n";
+        assert!(first.contains(command), "{first}");
+        let later = text(&config, "http://a", false, "target/evenkeel", ("", ""));
         assert_eq!(later, "\n  Evenkeel runs at http://a\n  data in  d\n\n");
+    }
+
+    #[test]
+    fn the_program_is_named_as_a_shell_finds_it() {
+        let program = Path::new("/home/ann/my code/target/release/evenkeel");
+        let from = |folder: &str, on_path: Option<&str>| {
+            called(program, Some(Path::new(folder)), on_path.map(Path::new))
+        };
+        assert_eq!(from("/home/ann/my code", None), "target/release/evenkeel");
+        assert_eq!(from("/home/ann/my code", Some("/usr/bin/evenkeel")), "target/release/evenkeel");
+        assert_eq!(from("/home/ann/my code/target/release", None), "./evenkeel");
+        assert_eq!(from("/", None), "'home/ann/my code/target/release/evenkeel'");
+        assert_eq!(from("/tmp", None), "'/home/ann/my code/target/release/evenkeel'");
+        assert_eq!(from("/tmp", Some(&program.to_string_lossy())), "evenkeel");
     }
 }

@@ -67,10 +67,12 @@ fn jobs_are_moved_as_shown_and_brought_back() {
     assert_eq!(json!(after), plan["projected_score"]);
     assert!(after > before);
     assert_eq!(server.run(&["rebalance", "--plan", id, "--yes"]).code, 4);
-    let said = server.run(&["rebalance", "--undo", id]);
+    let asked = server.run(&["rebalance", "--undo", id]);
+    assert!(asked.code == 2 && asked.err.contains("nobody can be asked"), "{asked:?}");
+    let said = server.run(&["rebalance", "--undo", id, "--yes"]);
     assert!(said.code == 0 && said.out.contains("back."), "{said:?}");
     assert_eq!(server.json(&["distribution"])["distribution_score"].as_f64(), Some(before));
-    assert_eq!(server.run(&["rebalance", "--undo", id]).code, 4);
+    assert_eq!(server.run(&["rebalance", "--undo", id, "--yes"]).code, 4);
     let list = server.run(&["rebalance", "--list"]);
     assert!(list.out.contains("undone") && list.out.contains(id), "{list:?}");
     assert!(server.run(&["rebalance", "--show", id]).out.contains("Undone by"));

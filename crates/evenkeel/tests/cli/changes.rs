@@ -23,7 +23,8 @@ fn a_file_of_jobs_is_created_and_its_faults_are_told_by_line() {
     let said = server.run(&["job", "create", "--file", "jobs.ndjson"]);
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.out.contains("Created 5999 jobs."), "{}", said.out);
-    assert!(said.err.contains("line 6001: priority"), "{}", said.err);
+    assert!(said.err.contains("\n  line 6001: priority"), "{}", said.err);
+    assert!(!said.err.contains('\u{fffd}'), "{}", said.err);
     let listed = server.json(&["job", "list", "-n", "1"]);
     assert_eq!(listed["total"], 5999);
     let said = server.run(&["job", "create", "--file", "nowhere.ndjson"]);
@@ -96,6 +97,18 @@ fn many_jobs_are_commanded_by_name_and_by_filter() {
     assert_eq!(server.json(&["job", "set-priority", "7", "--all"])["done"], 3);
     assert_eq!(server.json(&["job", "show", "c"])["priority"], 7);
     assert_eq!(server.run(&["job", "pause"]).code, 2);
-    assert_eq!(server.json(&["job", "delete", "--all"])["done"], 3);
+    for verb in ["delete", "cancel"] {
+        for more in [&[][..], &["--json"]] {
+            let refused = server.run(&[&["job", verb, "--all"], more].concat());
+            assert!(
+                refused.code == 2 && refused.err.contains("nobody can be asked"),
+                "{refused:?}"
+            );
+            assert!(refused.err.contains("--yes"), "{refused:?}");
+        }
+    }
+    assert_eq!(server.json(&["job", "delete", "--all", "--dry-run"])["done"], 3);
+    assert_eq!(server.json(&["job", "list"])["total"], 3);
+    assert_eq!(server.json(&["job", "delete", "--all", "--yes"])["done"], 3);
     assert_eq!(server.json(&["job", "list"])["total"], 0);
 }

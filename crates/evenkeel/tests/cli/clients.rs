@@ -23,6 +23,36 @@ fn a_trigger_runs_beside_the_schedule() {
 }
 
 #[test]
+fn a_mistyped_name_is_answered_with_the_one_that_was_meant() {
+    let server = Server::start(&[]);
+    for name in ["news/daily", "report"] {
+        server.json(&[&["job", "create", "--name", name, "--noop"][..], &IN_A_DAY].concat());
+    }
+    for args in [
+        &["job", "show", "news/dialy"][..],
+        &["job", "pause", "news/dialy"],
+        &["job", "trigger", "nwes/daily"],
+        &["run", "list", "--job", "news/day"],
+        &["events", "--job", "News/daly", "-n", "1"],
+    ] {
+        let said = server.run(args);
+        assert!(said.code == 3 && said.err.contains("did you mean news/daily?"), "{said:?}");
+    }
+    let other = server.run(&["job", "show", "invoice"]);
+    assert!(other.code == 3 && other.err.contains("evenkeel job list"), "{other:?}");
+    assert_eq!(server.json(&["job", "show", "news/daily"])["name"], "news/daily");
+}
+
+#[test]
+fn a_job_that_has_not_run_says_when_its_first_run_is_due() {
+    let server = Server::start(&[]);
+    server.json(&[&["job", "create", "--name", "rare", "--noop"][..], &IN_A_DAY].concat());
+    let said = server.run(&["run", "list", "--job", "rare"]);
+    assert!(said.code == 0 && said.out.starts_with("rare has not run yet"), "{said:?}");
+    assert!(said.out.contains("its first run is due in "), "{said:?}");
+}
+
+#[test]
 fn each_way_to_fail_has_its_exit_code() {
     let server = Server::start(&[]);
     let create = ["job", "create", "--name", "one", "--every", "1h", "--noop"];

@@ -10,6 +10,7 @@ mod config;
 mod import;
 mod lifecycle;
 mod offline;
+mod readme;
 mod shell;
 mod stub;
 mod support;

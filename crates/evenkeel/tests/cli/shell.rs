@@ -10,9 +10,9 @@ fn a_program_runs_where_it_is_allowed() {
         .run(&[&create[..], &["sh", "-c", "cat; echo \" attempt $EVENKEEL_ATTEMPT\""]].concat());
     assert_eq!(said.code, 0, "{said:?}");
     let run = server.wait_for_run("say", "completed");
-    assert_eq!(run["output"], "[1] attempt 0\n");
+    assert_eq!(run["output"], "[1] attempt 1\n");
     let id = run["id"].as_str().unwrap();
-    assert!(server.run(&["run", "show", id]).out.contains("output     [1] attempt 0"));
+    assert!(server.run(&["run", "show", id]).out.contains("output     [1] attempt 1"));
 }
 
 #[test]

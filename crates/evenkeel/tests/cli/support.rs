@@ -88,6 +88,14 @@ impl Server {
         self.wait_until_it_runs();
     }
 
+    /// Starts it again in the same folder with other arguments.
+    pub fn restart_with(&mut self, args: &[&str]) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self.restart();
+    }
+
     fn wait_until_it_runs(&self) {
         wait_for("server.json of this server", || {
             self.server_json().filter(|server| server["pid"] == self.child.id())

@@ -123,7 +123,7 @@ fn a_run_that_succeeds_after_its_retry_is_counted() {
     let server = Server::start(&["--enable-shell"]);
     let mends = json!({"name": "mends", "executor_type": "shell", "max_retries": 1,
                        "retry_backoff_seconds": 1,
-                       "executor_config": {"argv": ["sh", "-c", "test $EVENKEEL_ATTEMPT != 0"]}});
+                       "executor_config": {"argv": ["sh", "-c", "test $EVENKEEL_ATTEMPT != 1"]}});
     assert_eq!(create_from_json(&server, &mends).code, 0);
     server.wait_for_run("mends", "completed");
     let metrics = metrics_of(&server);

@@ -48,7 +48,7 @@ fn a_call_is_made_signed_and_its_answer_kept(database: &Database) {
     );
     assert_eq!(got.header("idempotency-key"), run_id);
     assert_eq!(got.header("x-evenkeel-execution-id"), run["id"]);
-    assert_eq!(got.header("x-attempt"), "0");
+    assert_eq!(got.header("x-attempt"), "1");
     assert_eq!(got.body, r#"{"id":"a/b"}"#);
     let key = server.json(&[&["token", "signing-key"], &database.args()[..]].concat());
     assert!(signature_is_right(got, key["keys"][0].as_str().unwrap()), "{got:?}");

@@ -78,7 +78,7 @@ fn a_receiver_reports_a_failure_and_leaves_a_checkpoint(database: &Database) {
     let given = second.header("x-evenkeel-checkpoint");
     let given: Value = serde_json::from_str(given).unwrap();
     assert_eq!(given, json!({"page": 12, "name": "ü"}));
-    assert_eq!(second.header("x-evenkeel-attempt"), "1");
+    assert_eq!(second.header("x-evenkeel-attempt"), "2");
 }
 
 fn a_run_that_is_never_heard_of_again_times_out(database: &Database) {

@@ -99,7 +99,7 @@ fn a_silent_program_times_out(database: &Database) {
 
 fn a_run_is_watched_through_its_retries(database: &Database) {
     let server = database.serve(&ENABLED);
-    let script = "if [ \"$EVENKEEL_ATTEMPT\" = 0 ]; then exit 75; fi; echo second";
+    let script = "if [ \"$EVENKEEL_ATTEMPT\" = 1 ]; then exit 75; fi; echo second";
     create(&server, script, &json!({"max_retries": 1, "retry_backoff_seconds": 1}));
     let failed = server.wait_for_run("script", "failed");
     let said = server.run(&["run", "watch", failed["run_id"].as_str().unwrap()]);

@@ -219,6 +219,15 @@ impl JobStore for FaultyStore {
         self.inner.ids_of_numbers(scope, numbers).await
     }
 
+    async fn jobs_named(
+        &self,
+        scope: &Scope,
+        name: &str,
+        limit: u32,
+    ) -> Result<Vec<NamedJob>, StoreError> {
+        self.inner.jobs_named(scope, name, limit).await
+    }
+
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
         self.inner.job_counts(scope).await
     }

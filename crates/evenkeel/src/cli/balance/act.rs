@@ -1,6 +1,5 @@
 //! `evenkeel rebalance`
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Map, Value, json};
 
 use super::super::Context;
+use super::super::ask::{self, agrees};
 use super::bars::{counted, reasons};
 use super::plan;
 use super::shown::{Plan, Rebalance, Rebalances, Shape, read};
@@ -26,7 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   evenkeel rebalance --list
   evenkeel rebalance --undo 019a8000-0000-7000-8000-000000000000
 
-It shows what it would do and asks before it moves anything. Ctrl-C stops it between two batches;
+It shows what it would do and asks before it moves anything, or moves it back. Ctrl-C stops it between two batches;
 what was moved can be undone for 24 hours.";
 
 /// Between two looks at how far it is.
@@ -80,10 +80,17 @@ pub(crate) fn run(context: &Context, args: RebalanceArgs) -> Result<(), Failure>
     // What was written wrong is told before a server is looked for.
     let options = args.options()?;
     let acts = !(args.preview || args.list || args.show.is_some() || args.stop.is_some());
-    let asks = acts && args.undo.is_none() && !args.yes;
-    if asks && (context.output.is_json() || !std::io::stdin().is_terminal()) {
-        return Err(Failure::usage("nobody can be asked whether to move jobs")
-            .or_else("--yes moves them without asking, --preview only shows what would be moved"));
+    let asks = acts && !args.yes;
+    if asks {
+        let way_out = match &args.undo {
+            Some(id) => {
+                format!("--yes moves them without asking, --show {id} shows what was moved")
+            }
+            None => {
+                "--yes moves them without asking, --preview only shows what would be moved".into()
+            }
+        };
+        ask::check(context, "whether to move jobs", &way_out)?;
     }
     let client = context.client(args.client.clone())?;
     context.runtime()?.block_on(async {
@@ -100,6 +107,9 @@ pub(crate) fn run(context: &Context, args: RebalanceArgs) -> Result<(), Failure>
             return show(context, &answer);
         }
         if let Some(id) = &args.undo {
+            if asks && !agrees_to_undo(context, &client, id).await? {
+                return context.output.line("Nothing was moved.");
+            }
             let body = json!({"wait": false});
             let begun = client.post(&["scheduler", "rebalance", id, "undo"], Some(&body)).await?;
             return follow(context, &client, begun).await;
@@ -206,14 +216,12 @@ async fn agrees_to(context: &Context, client: &Client, id: &str) -> Result<bool,
     agrees(&format!("Move {}?", counted(planned.planned_total - planned.moved_total, "job")))
 }
 
-/// Asks whether to do it.
-fn agrees(question: &str) -> Result<bool, Failure> {
-    let mut stderr = std::io::stderr().lock();
-    write!(stderr, "{question} [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+/// Asks about a rebalance that is to be taken back.
+async fn agrees_to_undo(context: &Context, client: &Client, id: &str) -> Result<bool, Failure> {
+    let answer = client.get(&["scheduler", "rebalance", id], &[]).await?;
+    let done: Rebalance = read(&answer)?;
+    context.output.line(&drawn(context, &done))?;
+    agrees(&format!("Move {} back?", counted(done.moved_total, "job")))
 }
 
 /// Shows how far a rebalance is until it has ended, and stops it if somebody wants that.

@@ -2,6 +2,8 @@
 
 use evenkeel_core::Timestamp;
 
+pub(super) use crate::output::wrapped;
+
 /// Eighths of a character, from the left.
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 /// Eighths of a character, from below.
@@ -91,24 +93,6 @@ pub(super) fn reasons(by_reason: &std::collections::BTreeMap<String, u64>) -> St
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// Text in lines of at most `width` characters.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let used = lines.last().map_or(0, |line| line.chars().count());
-        if used > 0 && used + 1 + word.chars().count() > width {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,12 +130,6 @@ mod tests {
             assert_eq!(grouped(count), text);
         }
         assert_eq!((counted(1, "job"), counted(2, "job")), ("1 job".into(), "2 jobs".into()));
-    }
-
-    #[test]
-    fn text_is_broken_between_words() {
-        assert_eq!(wrapped("one two three", 8), "one two\nthree");
-        assert_eq!(wrapped("unbreakable", 3), "unbreakable");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::super::Context;
+use super::super::{Context, ask};
 use super::find_id;
 use crate::client::Client;
 use crate::output::clean;
@@ -59,6 +59,9 @@ pub(super) struct ManyArgs {
     /// Only count what it would do
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask; cancel and delete ask before they end jobs by --all
+    #[arg(short, long)]
+    yes: bool,
 }
 
 impl ManyArgs {
@@ -68,6 +71,12 @@ impl ManyArgs {
             [one] if !self.dry_run => Some(one),
             _ => None,
         }
+    }
+
+    /// Whether the user is asked first: what is ended can't be taken back, and jobs that nobody
+    /// named may be more than were meant.
+    pub(super) fn asks(&self, is_final: bool) -> bool {
+        is_final && self.all && !self.dry_run && !self.yes
     }
 
     /// What was written wrong is told before a server is looked for.
@@ -128,6 +137,24 @@ struct Tally {
     refusals: Vec<Value>,
 }
 
+/// Has all jobs that pass the filter ended, after the user was asked.
+pub(super) async fn end(
+    context: &Context,
+    client: &Client,
+    args: &ManyArgs,
+    action: &str,
+) -> Result<(), Failure> {
+    if args.asks(true) {
+        let counted = ManyArgs { dry_run: true, ..args.clone() };
+        let count = commanded(client, &counted, action, Value::Null).await?.done;
+        let jobs = if count == 1 { "job" } else { "jobs" };
+        if count > 0 && !ask::agrees(&format!("{action} {count} {jobs} for good?"))? {
+            return context.output.line("Nothing was done.");
+        }
+    }
+    run(context, client, args, action, Value::Null).await
+}
+
 /// Has them all obey `action`, with whatever else belongs to it.
 pub(super) async fn run(
     context: &Context,
@@ -136,6 +163,15 @@ pub(super) async fn run(
     action: &str,
     more: Value,
 ) -> Result<(), Failure> {
+    commanded(client, args, action, more).await?.finish(context, action, args.dry_run)
+}
+
+async fn commanded(
+    client: &Client,
+    args: &ManyArgs,
+    action: &str,
+    more: Value,
+) -> Result<Tally, Failure> {
     let mut command = json!({"action": action, "dry_run": args.dry_run});
     if let (Some(fields), Value::Object(more)) = (command.as_object_mut(), more) {
         fields.extend(more);
@@ -159,7 +195,7 @@ pub(super) async fn run(
             cursor => command["cursor"] = cursor.clone(),
         }
     }
-    tally.finish(context, action, args.dry_run)
+    Ok(tally)
 }
 
 impl Tally {
@@ -243,6 +279,16 @@ mod tests {
         assert_eq!(args(&["news"]).unwrap().single(), Some("news"));
         assert_eq!(args(&["news", "--dry-run"]).unwrap().single(), None);
         assert_eq!(args(&["a", "b"]).unwrap().single(), None);
+    }
+
+    #[test]
+    fn the_user_is_asked_before_jobs_that_nobody_named_are_ended() {
+        assert!(args(&["--all"]).unwrap().asks(true));
+        assert!(args(&["--all", "--status", "failed"]).unwrap().asks(true));
+        assert!(!args(&["--all"]).unwrap().asks(false), "a pause can be taken back");
+        for certain in [&["--all", "--yes"][..], &["--all", "--dry-run"], &["a", "b"]] {
+            assert!(!args(certain).unwrap().asks(true), "{certain:?}");
+        }
     }
 
     #[test]

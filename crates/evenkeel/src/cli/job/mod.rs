@@ -10,14 +10,16 @@ mod many;
 mod retries;
 mod show;
 mod stats;
+mod suggest;
 mod update;
 mod when;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::Context;
-use crate::client::Client;
+use super::run::watch;
+use super::{Context, ask};
+use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
 use crate::{Exit, Failure};
 
@@ -86,13 +88,16 @@ enum JobCommand {
     #[command(after_help = "Examples:
   evenkeel job trigger hello
   evenkeel job trigger hello --priority 90
-  evenkeel run show $(evenkeel job trigger hello --json | jq -r .run_id)")]
+  evenkeel job trigger hello --watch")]
     Trigger {
         /// Its name or id
         job: String,
         /// The priority of this run and its retries, 0 to 100 [default: the job's]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100))]
         priority: Option<u8>,
+        /// Follow the run until it ends; fail if it does
+        #[arg(long)]
+        watch: bool,
     },
     /// Stop a job until it is resumed; what runs goes on to its end
     #[command(after_help = "Examples:
@@ -118,7 +123,8 @@ enum JobCommand {
     /// Delete a job; what runs of it is ended, its history stays for a while
     #[command(after_help = "Examples:
   evenkeel job delete hello
-  evenkeel job delete hello --purge   # and its history at once")]
+  evenkeel job delete hello --purge   # and its history at once
+  evenkeel job delete --all --status failed --yes")]
     Delete {
         #[command(flatten)]
         which: Box<many::ManyArgs>,
@@ -145,7 +151,13 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
         JobCommand::Create(args) => args.document(context.now())?,
         JobCommand::Update(args) => args.change(context.now())?,
         command => {
-            command.which().map_or(Ok(()), many::ManyArgs::check)?;
+            if let Some(which) = command.which() {
+                which.check()?;
+                if which.asks(command.is_final()) {
+                    let way_out = "--yes does it without asking, --dry-run only counts the jobs";
+                    ask::check(context, "whether to end all these jobs", way_out)?;
+                }
+            }
             Value::Null
         }
     };
@@ -162,8 +174,8 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
             JobCommand::Stats { job } => stats::stats(context, &client, &job).await,
             JobCommand::Explain { job } => conditions::explain(context, &client, &job).await,
             JobCommand::Conditions(args) => conditions::list(context, &client, args).await,
-            JobCommand::Trigger { job, priority } => {
-                trigger(context, &client, &job, priority).await
+            JobCommand::Trigger { job, priority, watch } => {
+                trigger(context, &client, &job, priority, watch).await
             }
             JobCommand::Pause(which) => command(context, &client, Verb::Pause, &which).await,
             JobCommand::Resume(which) => command(context, &client, Verb::Resume, &which).await,
@@ -173,7 +185,7 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
                 Some(job) => control::delete(context, &client, job, purge).await,
                 None if purge => Err(Failure::usage("--purge is for one job at a time")
                     .or_else("leave it out: retention takes the history of the others in time")),
-                None => many::run(context, &client, &which, "delete", Value::Null).await,
+                None => many::end(context, &client, &which, "delete").await,
             },
             JobCommand::SetPriority { priority, which } => {
                 let more = json!({"priority": priority});
@@ -184,6 +196,11 @@ pub(super) fn run(context: &Context, args: JobArgs) -> Result<(), Failure> {
 }
 
 impl JobCommand {
+    /// Does it end jobs?
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Cancel(_) | Self::Delete { .. })
+    }
+
     /// The jobs it is for, if it can be for many.
     fn which(&self) -> Option<&many::ManyArgs> {
         match self {
@@ -207,6 +224,7 @@ async fn command(
 ) -> Result<(), Failure> {
     match which.single() {
         Some(job) => control::run(context, client, verb, job).await,
+        None if verb == Verb::Cancel => many::end(context, client, which, verb.path()).await,
         None => many::run(context, client, which, verb.path(), Value::Null).await,
     }
 }
@@ -216,14 +234,19 @@ async fn trigger(
     client: &Client,
     job: &str,
     priority: Option<u8>,
+    watches: bool,
 ) -> Result<(), Failure> {
     let id = find_id(client, job).await?;
     let body = priority.map(|priority| json!({"priority": priority}));
     let answer = client.post(&["jobs", &id, "trigger"], body.as_ref()).await?;
+    let run = answer.text_of("run_id");
+    // A job that is not to be there twice may have no run.
+    if watches && !run.is_empty() {
+        return watch(context, client, run).await;
+    }
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    let run = answer.text_of("run_id");
     if answer.value["deduplicated"] == true {
         return context.output.line(&there_already(&answer.value));
     }
@@ -247,40 +270,25 @@ fn there_already(answer: &Value) -> String {
 
 /// The id of the job that is called so; an id is one already.
 pub(super) async fn find_id(client: &Client, job: &str) -> Result<String, Failure> {
-    if let Ok(id) = job.parse::<uuid::Uuid>() {
-        return Ok(id.to_string());
-    }
-    let called = all_called(client, job).await?;
-    match &called[..] {
-        [one] => Ok(one["id"].as_str().unwrap_or_default().to_owned()),
-        [] => Err(Failure::new(Exit::NotFound, format!("there is no job called {job:?}"))
-            .or_else("`evenkeel job list` shows what there is")),
-        [..] => {
-            let ids = called.iter().map(|it| {
-                let text = |field: &str| it[field].as_str().unwrap_or("-");
-                format!("{} (configuration {})", text("id"), text("configuration"))
-            });
-            let what = format!("{} jobs are called {job:?}", called.len());
-            Err(Failure::new(Exit::Conflict, what).or_else(format!(
-                "say which one by its id: {}",
-                ids.collect::<Vec<_>>().join(", ")
-            )))
-        }
+    match job.parse::<uuid::Uuid>() {
+        Ok(id) => Ok(id.to_string()),
+        Err(_) => Ok(find(client, job).await?.text_of("id").to_owned()),
     }
 }
 
-/// All jobs with this name. The server knows prefixes only, so others may have to be passed over.
-async fn all_called(client: &Client, name: &str) -> Result<Vec<Value>, Failure> {
-    let mut called = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut query = vec![("name_prefix", name), ("limit", "1000")];
-        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-        let answer = client.get(&["jobs"], &query).await?;
-        called.extend(answer.list_of("jobs").iter().filter(|job| job["name"] == name).cloned());
-        cursor = answer.value["next_cursor"].as_str().map(String::from);
-        if cursor.is_none() {
-            return Ok(called);
+/// The job with this name or id. A name that no job has is answered with names like it.
+pub(super) async fn find(client: &Client, job: &str) -> Result<Answer, Failure> {
+    if matches!(job, "" | "." | "..") {
+        // As a part of an address these mean something else.
+        return Err(Failure::usage(format!("{job:?} can't be looked up as a name"))
+            .or_else("name the job by its id; `evenkeel job list --json` shows ids"));
+    }
+    let found = client.get(&["jobs", job], &[]).await;
+    match found {
+        Err(failure) if failure.exit == Exit::NotFound && job.parse::<uuid::Uuid>().is_err() => {
+            let way_out = suggest::way_out(&suggest::names_like(client, job).await);
+            Err(failure.or_else(way_out))
         }
+        found => found,
     }
 }

@@ -8,7 +8,7 @@ use super::super::Context;
 use super::super::run::{moment, priority};
 use super::conditions::tone_of_condition;
 use super::filter::FilterArgs;
-use super::find_id;
+use super::find;
 use crate::Failure;
 use crate::client::Client;
 use crate::output::{Table, Tone, ago, clean, duration_ms, tone_of};
@@ -126,12 +126,11 @@ pub(super) fn schedule(schedule: &Value) -> String {
 }
 
 pub(super) async fn show(context: &Context, client: &Client, job: &str) -> Result<(), Failure> {
-    let id = find_id(client, job).await?;
-    let answer = client.get(&["jobs", &id], &[]).await?;
+    let answer = find(client, job).await?;
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    let judged = client.get(&["jobs", &id, "condition"], &[]).await?;
+    let judged = client.get(&["jobs", answer.text_of("id"), "condition"], &[]).await?;
     context.output.line(&details(&answer.value, &judged.value["deadline"], context.now()))
 }
 

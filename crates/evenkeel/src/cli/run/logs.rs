@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::super::Context;
 use crate::Failure;
 use crate::client::Client;
+use crate::output::clean_lines;
 
 /// Whose logs, and how much of them.
 #[derive(Args, Clone)]
@@ -33,7 +34,7 @@ pub(super) async fn logs(
         if context.output.is_json() {
             return context.output.line(&answer.text);
         }
-        let text = printable(answer.text_of("text"));
+        let text = clean_lines(answer.text_of("text"));
         return if text.is_empty() { Ok(()) } else { context.output.line(&text) };
     }
     query.push(("follow", "true"));
@@ -48,17 +49,11 @@ pub(super) async fn logs(
             if told["skipped"] == true {
                 context.output.line("-- something was printed too fast to follow --")?;
             }
-            context.output.piece(&printable(text))?;
+            context.output.piece(&clean_lines(text))?;
         }
         if message.event == "end" {
             return Ok(());
         }
     }
     Err(Failure::failed("the stream ended before the run did").or_else("follow it again"))
-}
-
-/// A text that cannot play with the terminal, in its lines.
-fn printable(text: &str) -> String {
-    let keep = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
 }

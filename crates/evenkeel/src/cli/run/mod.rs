@@ -9,8 +9,10 @@ use clap::{Args, Subcommand};
 use evenkeel_core::Timestamp;
 use serde_json::Value;
 
+pub(super) use watch::watch;
+
 use super::Context;
-use super::job::{find_id, title};
+use super::job::{find, find_id, title};
 use crate::client::Client;
 use crate::config::raw::RawClient;
 use crate::output::{Table, Tone, ago, clean, duration_ms, quoted, tone_of};
@@ -43,7 +45,8 @@ enum RunCommand {
     },
     /// Follow one run until it ends; fails if it does
     #[command(after_help = "Examples:
-  evenkeel run watch $(evenkeel job trigger hello --json | jq -r .run_id)")]
+  evenkeel run watch 0006442d-7b2b-8640-8000-000000040000
+  evenkeel job trigger hello --watch")]
     Watch {
         /// The id of a run or of one of its attempts
         id: String,
@@ -82,7 +85,7 @@ pub(super) fn run(context: &Context, args: RunArgs) -> Result<(), Failure> {
         match args.command {
             RunCommand::List(args) => list(context, &client, args).await,
             RunCommand::Show { id } => show(context, &client, &id).await,
-            RunCommand::Watch { id } => watch::watch(context, &client, &id).await,
+            RunCommand::Watch { id } => watch(context, &client, &id).await,
             RunCommand::Logs(args) => logs::logs(context, &client, &args).await,
             RunCommand::Cancel { id } => cancel(context, &client, &id).await,
         }
@@ -105,13 +108,18 @@ async fn list(context: &Context, client: &Client, args: ListArgs) -> Result<(), 
     }
     let runs = answer.list_of("executions");
     if runs.is_empty() {
-        return context.output.line("Nothing has run yet.");
+        let text = match &args.job {
+            // A page behind the last one says nothing about the first run.
+            Some(job) if args.cursor.is_none() => first_run(client, job, context.now()).await?,
+            _ => "Nothing has run yet.".into(),
+        };
+        return context.output.line(&text);
     }
     let titles = titles(client, runs).await?;
-    let headings = ["RUN", "JOB", "STATUS", "SCHEDULED", "LATE", "TOOK", "TRY", "NOTE"];
+    let headings = ["RUN", "JOB", "STATUS", "SCHEDULED", "LATE", "TOOK", "TRY"];
     let mut table = Table::new(context.output, &headings);
     for run in runs {
-        table.row(row(run, &titles, context.now()));
+        table.noted_row(row(run, &titles, context.now()), &note(run));
     }
     let mut text = table.render();
     if let Some(cursor) = answer.value["next_cursor"].as_str() {
@@ -141,20 +149,51 @@ async fn titles(client: &Client, runs: &[Value]) -> Result<BTreeMap<String, Stri
     Ok(titles)
 }
 
-fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(String, Tone); 8] {
-    let text = |field: &str| run[field].as_str().unwrap_or_default().to_owned();
-    let millis = |field: &str| run[field].as_u64().map_or_else(|| "-".into(), duration_ms);
-    let status = text("status");
-    let note = match (&run["skipped"], run["error_message"].as_str(), run["origin"].as_str()) {
+/// When the first run of a job is due that has none yet.
+async fn first_run(client: &Client, job: &str, now: Timestamp) -> Result<String, Failure> {
+    let found = match find(client, job).await {
+        Ok(found) => found,
+        // It was deleted, and its history is gone as well.
+        Err(failure) if failure.exit == Exit::NotFound => return Ok("Nothing has run.".into()),
+        Err(failure) => return Err(failure),
+    };
+    Ok(due(&found.value, now))
+}
+
+fn due(job: &Value, now: Timestamp) -> String {
+    let title = clean(&title(job));
+    let status = job["status"].as_str().unwrap_or_default();
+    match (moment(&job["next_run_at"]), status) {
+        (_, "pending" | "running") => format!("{title} is about to start its first run."),
+        (_, "paused" | "cancelled") => {
+            format!("{title} has not run yet and will not: it is {status}.")
+        }
+        (Some(at), _) if at <= now => format!("{title} has not run yet; its first run is due now."),
+        (Some(at), _) => {
+            format!("{title} has not run yet; its first run is due {} ({at}).", ago(at, now))
+        }
+        (None, _) => format!("{title} has not run yet, and no run of it is due."),
+    }
+}
+
+/// What there is to say about a run: why it was skipped or failed, or why it exists.
+fn note(run: &Value) -> String {
+    match (&run["skipped"], run["error_message"].as_str(), run["origin"].as_str()) {
         (Value::Object(skipped), ..) => {
             let count = skipped["count"].as_u64().unwrap_or(1);
             let reason = skipped["reason"].as_str().unwrap_or_default();
             format!("{count} × {reason}")
         }
-        (_, Some(error), _) => first_line(error),
+        (_, Some(error), _) => error.into(),
         (_, None, Some(origin)) if origin != "schedule" => origin.into(),
         _ => String::new(),
-    };
+    }
+}
+
+fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(String, Tone); 7] {
+    let text = |field: &str| run[field].as_str().unwrap_or_default().to_owned();
+    let millis = |field: &str| run[field].as_u64().map_or_else(|| "-".into(), duration_ms);
+    let status = text("status");
     let tone = tone_of(&status);
     [
         (text("id"), Tone::Quiet),
@@ -164,7 +203,6 @@ fn row(run: &Value, titles: &BTreeMap<String, String>, now: Timestamp) -> [(Stri
         (millis("lateness_ms"), Tone::Plain),
         (millis("duration_ms"), Tone::Plain),
         (run["attempt"].to_string(), Tone::Plain),
-        (note, Tone::Quiet),
     ]
 }
 
@@ -258,15 +296,37 @@ pub(super) fn moment(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(80).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_job_without_runs_says_when_its_first_one_is_due() {
+        let now = "2026-12-01T09:00:00Z".parse().unwrap();
+        let said = |status: &str, next: Value| {
+            due(&json!({"name": "hello", "status": status, "next_run_at": next}), now)
+        };
+        assert_eq!(
+            said("scheduled", json!("2026-12-01T09:00:04Z")),
+            "hello has not run yet; its first run is due in 4s (2026-12-01T09:00:04.000000Z)."
+        );
+        assert!(said("scheduled", json!("2026-12-01T08:59:59Z")).ends_with("is due now."));
+        assert!(said("running", Value::Null).contains("about to start"));
+        assert!(said("paused", json!("2026-12-01T09:00:04Z")).ends_with("it is paused."));
+        assert!(said("scheduled", Value::Null).ends_with("no run of it is due."));
+    }
+
+    #[test]
+    fn a_note_has_the_whole_cause() {
+        let cause = format!("dispatch failed: {}", "connection refused ".repeat(20));
+        assert_eq!(note(&json!({"error_message": cause, "origin": "schedule"})), cause);
+        let skipped = json!({"skipped": {"count": 3, "reason": "overlap"}, "origin": "schedule"});
+        assert_eq!(note(&skipped), "3 × overlap");
+        assert_eq!(note(&json!({"origin": "trigger"})), "trigger");
+        assert_eq!(note(&json!({"origin": "schedule"})), "");
+    }
 
     #[test]
     fn a_run_that_waits_says_what_its_priority_is_and_was() {

@@ -16,7 +16,11 @@ use crate::{Exit, Failure};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Shows a run until it has ended with all its attempts, and then how; fails if it did.
-pub(super) async fn watch(context: &Context, client: &Client, id: &str) -> Result<(), Failure> {
+pub(in super::super) async fn watch(
+    context: &Context,
+    client: &Client,
+    id: &str,
+) -> Result<(), Failure> {
     let mut id = id.to_owned();
     let target = if context.output.is_json() {
         ProgressDrawTarget::hidden()

@@ -1,0 +1,1 @@
+SELECT name FROM job WHERE id = ?1;

@@ -1,0 +1,24 @@
+//! Questions before something is done to many jobs at once.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use super::Context;
+use crate::Failure;
+
+/// Refuses to go on if nobody can be asked `whether`: a program listens, or there is no terminal.
+pub(super) fn check(context: &Context, whether: &str, way_out: &str) -> Result<(), Failure> {
+    if context.output.is_json() || !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(format!("nobody can be asked {whether}")).or_else(way_out));
+    }
+    Ok(())
+}
+
+/// Asks whether to do it.
+pub(super) fn agrees(question: &str) -> Result<bool, Failure> {
+    let mut stderr = std::io::stderr().lock();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,132 @@
+//! What the README and the banner of a server say can be pasted as it stands.
+//!
+//! The blocks of the README that are marked `sh` run in their order, each pasted whole into a shell,
+//! in the folder of a server. What takes a terminal, a database or minutes of its own is told apart
+//! by its first words ([`Block::of`]). Jobs that call example.com are created; whether their calls
+//! succeed does not matter.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::{Server, wait_for};
+
+const README: &str = include_str!("../../../../README.md");
+
+/// What to do with a block.
+enum Block {
+    /// Start the server, or stop it and start it with these arguments.
+    Serve(Vec<&'static str>),
+    /// Paste it.
+    Paste(&'static str),
+    /// Leave it out.
+    Skip,
+}
+
+impl Block {
+    fn of(block: &'static str) -> Self {
+        let commands = || block.lines().map(str::trim).filter(|line| !line.is_empty());
+        let serve = |line: &'static str| {
+            line.strip_prefix("cargo run --release -- serve")
+                .or(line.strip_prefix("evenkeel serve"))
+        };
+        let is_elsewhere = |line: &str| {
+            // Builds and tests everything; needs a database of its own; takes minutes.
+            line.starts_with("cargo xtask")
+                || line.contains("postgres://")
+                || line.starts_with("evenkeel bench")
+        };
+        if commands().all(is_elsewhere) {
+            return Self::Skip;
+        }
+        if let Some(args) = commands().find_map(serve) {
+            let alone = commands().all(|line| serve(line).is_some() || is_elsewhere(line));
+            assert!(alone, "a server takes a terminal of its own: {block}");
+            return Self::Serve(args.split_whitespace().take_while(|it| *it != "#").collect());
+        }
+        Self::Paste(block)
+    }
+}
+
+fn blocks() -> Vec<&'static str> {
+    let mut blocks = Vec::new();
+    let mut rest = README;
+    while let Some((_, begun)) = rest.split_once("```sh\n") {
+        let (block, behind) = begun.split_once("```").unwrap();
+        blocks.push(block);
+        rest = behind;
+    }
+    blocks
+}
+
+/// A shell in the server's folder that finds the program as after `cargo run --release`.
+fn paste(server: &Server, block: &str) {
+    let built = server.folder.path().join("target/release");
+    std::fs::create_dir_all(&built).unwrap();
+    let program = built.join("evenkeel");
+    if !program.exists() {
+        symlink(env!("CARGO_BIN_EXE_evenkeel"), &program).unwrap();
+    }
+    // The README's server has the port that the test's has not.
+    let address = server.url().replace("http://", "");
+    let block = block.replace("localhost:8060", &address);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(built).chain(std::env::split_paths(&path));
+    shell(server.folder.path(), &block, Some(std::env::join_paths(folders).unwrap()));
+}
+
+fn shell(folder: &Path, text: &str, path: Option<std::ffi::OsString>) {
+    let path = path.or(std::env::var_os("PATH")).unwrap_or_default();
+    let output = Command::new("bash")
+        .args(["-e", "-u", "-o", "pipefail", "-c", text])
+        .env_clear()
+        .env("PATH", path)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n--- it said ---\n{said}{err}");
+}
+
+#[test]
+fn the_blocks_of_the_readme_can_be_pasted() {
+    let mut server: Option<Server> = None;
+    let mut pasted = 0;
+    // By `curl`, which succeeds whatever the server answers.
+    let mut names = vec!["ping"];
+    for block in blocks() {
+        match (Block::of(block), &mut server) {
+            (Block::Skip, _) => {}
+            (Block::Serve(args), Some(server)) => server.restart_with(&args),
+            (Block::Serve(args), none) => *none = Some(Server::start(&args)),
+            (Block::Paste(block), Some(server)) => {
+                pasted += 1;
+                paste(server, block);
+                let said = block.split("--name ").skip(1);
+                names.extend(said.filter_map(|rest| rest.split_whitespace().next()));
+            }
+            (Block::Paste(block), None) => panic!("no server was started before: {block}"),
+        }
+    }
+    assert!(pasted >= 5 && names.len() >= 8, "the README shows less than it did: {names:?}");
+    let server = server.unwrap();
+    for name in names {
+        assert_eq!(server.json(&["job", "show", name])["name"], name);
+    }
+    assert!(!README.contains("| jq"), "not every machine has jq");
+}
+
+#[test]
+fn the_commands_of_the_banner_work_as_they_stand() {
+    let server = Server::start(&["--data-dir", "evenkeel-data"]);
+    let commands = wait_for("the banner", || {
+        let log = server.log();
+        let (_, commands) = log.split_once("in this folder:\n")?;
+        commands.split_once("\n\n").map(|(commands, _)| commands.to_owned())
+    });
+    assert_eq!(commands.lines().count(), 2, "{commands}");
+    shell(server.folder.path(), &commands, None);
+    assert_eq!(server.json(&["job", "show", "hello"])["name"], "hello");
+}
