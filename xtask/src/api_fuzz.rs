@@ -44,14 +44,16 @@ impl Default for Options {
 pub fn run(options: &Options) -> Result<()> {
     provision::postgres()?;
     let server = PrivatePostgres::start(PostgresOptions::unit_test())?;
-    against_both(&server, options)
+    against_both(&server, &["build", "--package", "evenkeel"], options)
 }
 
-/// Fuzzes a server on each store.
-pub fn against_both(postgres: &PrivatePostgres, options: &Options) -> Result<()> {
+/// Fuzzes a server on each store, which `cargo` builds with these arguments. What is built together
+/// shares its features: after the tests of the whole workspace, `evenkeel` alone would be built anew
+/// with most of what it depends on.
+pub fn against_both(postgres: &PrivatePostgres, build: &[&str], options: &Options) -> Result<()> {
     let folder = workspace::target()?.join("schemathesis");
     let python = python::with_tool(&folder, "schemathesis")?;
-    succeed(&mut cargo(&["build", "--package", "evenkeel"]), BUILD_LIMIT)?;
+    succeed(&mut cargo(build), BUILD_LIMIT)?;
     let binary = workspace::target()?.join("debug/evenkeel");
     let stores = [("sqlite", None), ("postgres", Some(postgres.create_database("api_fuzz")?))];
     for (name, store) in stores {

@@ -32,9 +32,9 @@ struct Arguments {
 enum Task {
     /// Install what the tests need, then check formatting, lints and rules, and run every test
     Test {
-        /// Passed on to `cargo nextest run`
+        /// Passed on to `cargo nextest run`, or to `cargo test` where nextest is not installed
         #[arg(last = true)]
-        nextest: Vec<String>,
+        extra: Vec<String>,
     },
     /// Check the rules of the source tree that no compiler knows
     Tidy,
@@ -57,7 +57,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
-        Task::Test { nextest } => return test::run(&nextest),
+        Task::Test { extra } => return test::run(&extra),
         Task::Tidy => tidy::run(),
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),

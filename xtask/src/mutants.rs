@@ -45,6 +45,12 @@ pub fn run(names: &[String]) -> Result<()> {
     if patches.is_empty() {
         bail!("no mutants/*.patch found");
     }
+    if !provision::has_nextest() {
+        bail!(
+            "nextest tells a failed test from a failed build, which this needs: cargo install --locked \
+             cargo-nextest, or see https://nexte.st"
+        );
+    }
     provision::postgres()?;
     let bench = Bench {
         server: PrivatePostgres::start(Options::unit_test())?,

@@ -4,8 +4,9 @@ use crate::{ambient, workspace};
 use anyhow::{Context, Result, anyhow, bail};
 use evenkeel_private_postgres::bounded;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 /// After being asked to end, before being ended.
@@ -34,6 +35,33 @@ pub fn finish(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
         child.wait()?;
     }
     bail!("{name} was still running after {} minutes", limit.as_secs() / 60)
+}
+
+/// The same, and what it printed, which is shown as it comes.
+pub fn finish_heard(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String)> {
+    let (reader, writer) = std::io::pipe().context("there is no pipe to be had")?;
+    command.stdout(writer);
+    let heard = Arc::new(Mutex::new(String::new()));
+    let (done, is_done) = mpsc::channel();
+    let ear = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            let mut heard = ear.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.push_str(&line);
+            heard.push('\n');
+        }
+        // Nobody waits any more if this is late.
+        let _ = done.send(());
+    });
+    let status = finish(command, limit);
+    // The command holds the pipe open as well.
+    command.stdout(Stdio::null());
+    // A process that the program left behind may hold it, too: it is not waited for.
+    let _ = is_done.recv_timeout(GRACE);
+    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((status?, heard))
 }
 
 /// What a short-lived program prints; an error if it fails.
@@ -85,6 +113,15 @@ mod tests {
     fn a_program_that_fails_is_an_error_with_its_status() {
         let error = succeed(Command::new("sh").args(["-c", "exit 3"]), GRACE).unwrap_err();
         assert!(error.to_string().contains('3'), "{error}");
+    }
+
+    #[test]
+    fn what_a_program_prints_is_heard_to_its_end() {
+        let mut program = Command::new("sh");
+        program.args(["-c", "for n in $(seq 20000); do echo line $n; done; exit 3"]);
+        let (status, heard) = finish_heard(&mut program, GRACE).unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert!(heard.starts_with("line 1\n") && heard.ends_with("line 20000\n"));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::process::Command;
 use std::time::Duration;
 
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(20 * 60);
-const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// Run as root. With PostgreSQL, Debian would make and start a cluster of its own; nobody here
 /// wants one.
@@ -40,8 +39,7 @@ pub fn everything() -> Result<()> {
         debian_package("git")?;
     }
     component("fmt", "rustfmt")?;
-    component("clippy", "clippy")?;
-    nextest()
+    component("clippy", "clippy")
 }
 
 /// PostgreSQL's server programs.
@@ -112,10 +110,8 @@ fn component(subcommand: &str, name: &str) -> Result<()> {
     succeed(Command::new("rustup").args(["component", "add", name]), DOWNLOAD_LIMIT)
 }
 
-fn nextest() -> Result<()> {
-    if works(&mut program::cargo(&["nextest", "--version"])) {
-        return Ok(());
-    }
-    println!("cargo-nextest is missing: building it");
-    succeed(&mut program::cargo(&["install", "cargo-nextest", "--locked"]), BUILD_LIMIT)
+/// Whether the test runner nextest is installed. It is not needed: building it takes longer than it
+/// saves, so `cargo test` runs the tests where it is missing.
+pub fn has_nextest() -> bool {
+    works(&mut program::cargo(&["nextest", "--version"]))
 }

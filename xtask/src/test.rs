@@ -1,12 +1,12 @@
 //! `cargo xtask test`: everything a change must pass.
 
-use crate::program::{cargo, finish, succeed};
+use crate::program::{cargo, finish, finish_heard, succeed};
 use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::{alerts, api_fuzz, provision, tidy, workspace};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
-use std::fs::{self, File};
+use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -45,9 +45,45 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
     // Stopped when dropped, whatever happens below.
     let server = steps
         .take("start a private PostgreSQL", || Ok(PrivatePostgres::start(Options::unit_test())?))?;
-    steps.take("cargo nextest run --workspace", || nextest(&server, tally, extra))?;
+    if provision::has_nextest() {
+        steps.take("cargo nextest run --workspace", || nextest(&server, tally, extra))?;
+    } else {
+        println!("\ncargo-nextest is not installed: cargo test runs the tests");
+        let outcomes = LIBTEST_RUNS
+            .map(|(name, choice)| steps.take(name, || libtest(&server, tally, extra, choice)));
+        // All tests run, whichever of them fail.
+        outcomes.into_iter().collect::<Result<()>>()?;
+    }
     steps.take("cargo test --workspace --doc", || doctests(&server, tally))?;
-    steps.take("cargo xtask api-fuzz", || api_fuzz::against_both(&server, &Default::default()))
+    // The tests have built it: see what `against_both` says.
+    let built = ["build", "--workspace", "--all-targets"];
+    steps.take("cargo xtask api-fuzz", || {
+        api_fuzz::against_both(&server, &built, &Default::default())
+    })
+}
+
+/// Tests that start and kill whole processes have `crash_` in their names, and run one at a time, as
+/// `.config/nextest.toml` says for nextest.
+const LIBTEST_RUNS: [(&str, &[&str]); 2] = [
+    ("cargo test --workspace -- --skip crash_", &["--skip", "crash_"]),
+    ("cargo test --workspace -- crash_ --test-threads 1", &["crash_", "--test-threads", "1"]),
+];
+
+/// Runs tests without nextest: one binary after the other, each with its tests in threads.
+fn libtest(
+    server: &PrivatePostgres,
+    tally: &mut Tally,
+    extra: &[String],
+    choice: &[&str],
+) -> Result<()> {
+    let mut command = cargo(&["test", "--workspace", "--lib", "--bins", "--tests"]);
+    command.arg("--no-fail-fast").args(extra).arg("--").args(choice);
+    let (status, output) = finish_heard(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
+    *tally = tally.plus(Tally::from_libtest(&output));
+    if !status.success() {
+        bail!("ended with {status}");
+    }
+    Ok(())
 }
 
 fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Result<()> {
@@ -70,12 +106,8 @@ fn nextest(server: &PrivatePostgres, tally: &mut Tally, extra: &[String]) -> Res
 }
 
 fn doctests(server: &PrivatePostgres, tally: &mut Tally) -> Result<()> {
-    let path = workspace::target()?.join("xtask-doctests.log");
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut command = cargo(&["test", "--workspace", "--doc"]);
-    let status = finish(command.env(POSTGRES_VARIABLE, server.url()).stdout(file), TEST_LIMIT)?;
-    let output = fs::read_to_string(&path)?;
-    print!("{output}");
+    let (status, output) = finish_heard(command.env(POSTGRES_VARIABLE, server.url()), TEST_LIMIT)?;
     *tally = tally.plus(Tally::from_libtest(&output));
     if !status.success() {
         bail!("ended with {status}");

@@ -256,6 +256,27 @@ mod tests {
         }
     }
 
+    /// An old cargo shows the first key that it can't read, and nothing of comments or `rust-version`.
+    #[test]
+    fn the_manifest_tells_an_old_cargo_which_rust_it_needs() {
+        let read = |name: &str| fs::read_to_string(workspace::root().join(name)).unwrap();
+        let manifest = read("Cargo.toml");
+        let (_, needed) = manifest.split_once("\nrust-version = \"").unwrap();
+        let needed = needed.split('"').next().unwrap();
+        let mut settings = manifest.lines().filter(|line| !line.starts_with('#'));
+        let shown = format!("[profile.needs-rust-{}-or-newer", needed.replace('.', "-"));
+        assert!(settings.next().unwrap().starts_with(&shown), "{shown}");
+        assert!(settings.take(2).any(|line| line.starts_with("debug = \"")));
+        assert!(manifest.contains("\nresolver = \"2\"\n"));
+        for document in ["README.md", "CONTRIBUTING.md"] {
+            let text = read(document);
+            assert!(
+                text.contains(&format!("Rust {needed}")) && text.contains("rustup"),
+                "{document}"
+            );
+        }
+    }
+
     #[test]
     fn every_verb_of_the_port_is_known_and_no_other() {
         let mut verbs = BTreeSet::new();

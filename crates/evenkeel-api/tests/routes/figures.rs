@@ -186,7 +186,7 @@ async fn failures_of_a_job_are_grouped() {
     assert_eq!(second["failures"][0]["error_message"], "out of memory");
     let path = "/api/v1/failures?job_id=00000000-0000-7000-8000-000000000000";
     world.get(path).await.problem(404, "not-found");
-    world.get("/api/v1/failures?job_id=x").await.problem(422, "invalid-parameter");
+    world.get("/api/v1/failures?job_id=x").await.problem(404, "not-found");
 }
 
 #[tokio::test]
