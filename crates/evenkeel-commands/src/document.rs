@@ -1,7 +1,9 @@
 //! From a stored job back to the document that makes one like it.
 
 use evenkeel_core::blackout::LocalHours;
-use evenkeel_core::job::DEFAULT_POOL;
+use evenkeel_core::job::{DEFAULT_POOL, OnLostWorker};
+use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::Periodic;
 use evenkeel_core::{About, Definition, Schedule, Span};
 use serde_json::{Map, Value, json};
@@ -40,15 +42,20 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
         _ => {}
     }
     put("timezone", definition.timezone.name().into());
-    put("dst_gap", json!(definition.dst.gap));
-    put("dst_overlap", json!(definition.dst.overlap));
+    // What has no effect would be refused, but older versions took it.
+    if matches!(definition.schedule, Schedule::Cron(_) | Schedule::Calendar(_)) {
+        put("dst_gap", json!(definition.dst.gap));
+        put("dst_overlap", json!(definition.dst.overlap));
+    }
     put("start_at", json!(definition.bounds.start_at));
     put("end_at", json!(definition.bounds.end_at));
     put("max_runs", json!(definition.bounds.max_runs));
     let hours = |hours: &LocalHours| json!({"start": hours.start.to_string(), "end": hours.end.to_string()});
     let blackouts = definition.blackout_periods.iter().map(hours);
     put("blackout_periods", blackouts.collect::<Vec<_>>().into());
-    put("avoid_blackout", definition.avoid_blackout.into());
+    if !definition.blackout_periods.is_empty() {
+        put("avoid_blackout", definition.avoid_blackout.into());
+    }
     put("average_duration_override", json!(definition.average_override));
     put("prefer_window", definition.prefer_window.as_ref().map_or(Value::Null, hours));
     put("cost", json!(definition.cost));
@@ -74,11 +81,21 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
         put("concurrency_key", key.clone().into());
         put("concurrency_limit", limit.most.into());
     }
-    put("misfire", json!(definition.misfire));
-    put("misfire_after", json!(definition.misfire_after));
-    put("overlap", json!(definition.overlap));
+    let is_periodic = definition.schedule.follows_its_end();
+    let is_once = matches!(definition.schedule, Schedule::Once(_));
+    if !is_periodic && !(is_once && definition.misfire == MisfirePolicy::All) {
+        put("misfire", json!(definition.misfire));
+    }
+    if !is_periodic {
+        put("misfire_after", json!(definition.misfire_after));
+    }
+    if !is_periodic || definition.overlap == OverlapPolicy::Allow {
+        put("overlap", json!(definition.overlap));
+    }
     put("on_lost_worker", json!(definition.on_lost_worker));
-    put("max_crashes", definition.max_crashes.into());
+    if definition.on_lost_worker == OnLostWorker::Retry {
+        put("max_crashes", definition.max_crashes.into());
+    }
     put("on_exhausted", json!(definition.on_exhausted));
     document
 }

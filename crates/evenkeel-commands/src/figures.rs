@@ -158,7 +158,10 @@ impl Runs {
                 break true;
             }
         };
-        Ok(page_of(groups.into_values().collect(), page, is_cut))
+        let mut found = page_of(groups.into_values().collect(), page, is_cut);
+        let name = self.store.get(scope, job).await?.and_then(|job| job.about.name);
+        found.items.iter_mut().for_each(|group| group.job_name = name.clone());
+        Ok(found)
     }
 }
 
@@ -193,6 +196,7 @@ fn add_to_group(groups: &mut BTreeMap<Fingerprint, FailureGroup>, run: &Run) {
         error: error.to_owned(),
         newest: run.key,
         job: Some(run.job),
+        job_name: None,
     });
     group.count += 1;
     group.first_at = group.first_at.min(at);

@@ -18,7 +18,6 @@ mod figures;
 mod filter;
 pub mod import;
 mod jobs;
-mod new_lines;
 mod pages;
 mod preview;
 mod read;
@@ -55,7 +54,6 @@ pub use jobs::{
     Foreseen, Forgotten, JobCondition, JobExplanation, Jobs, LOAD_COUNTED_MAX, Led, Made,
     REFUSALS_TOLD_MAX, Refusal, Registration, SlotLoad, Waits, Which, condition_of,
 };
-pub use new_lines::{NewLines, NewText};
 pub use pages::Pages;
 pub use preview::{NEXT_TIMES_MAX, PREVIEW_TIMES_MAX, Preview, kind, preview};
 pub use read::{

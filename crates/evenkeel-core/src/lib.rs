@@ -28,6 +28,7 @@ pub mod page;
 pub mod progress;
 pub mod retry;
 pub mod run;
+pub mod run_log;
 pub mod schedule;
 pub mod search;
 pub mod shard;
@@ -43,6 +44,7 @@ pub use ids::{Attempt, JobId, JobNo, NodeNo, Origin, RunId, RunKey, Sequence, Te
 pub use job::{About, Definition};
 pub use page::PageId;
 pub use progress::Progress;
+pub use run_log::{LogChunk, LogLine, LogLines, LogStream, RunLog};
 pub use schedule::Schedule;
 pub use search::SearchQuery;
 pub use shard::Shard;

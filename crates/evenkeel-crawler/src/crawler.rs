@@ -11,6 +11,7 @@ use crate::crawl::Crawl;
 use crate::hosts::Hosts;
 use crate::keeper::{Listener, PageKeeper};
 use crate::settings::CrawlerSettings;
+use crate::silence::Silence;
 
 /// What all crawls of a node share. Make one of it, and keep it.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<CrawlerSettings>,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) config: CrawlConfig,
+    pub(crate) silence: Silence,
 }
 
 impl Crawler {
@@ -64,6 +66,7 @@ impl Crawler {
             settings: Arc::clone(&self.settings),
             hosts: Arc::clone(&self.hosts),
             config: order.config.clone(),
+            silence: Silence::default(),
         };
         Crawl::new(Arc::new(shared), order)
     }

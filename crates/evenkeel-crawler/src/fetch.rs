@@ -9,6 +9,7 @@ use evenkeel_outbound::reqwest::{Method, Request, Response, Url};
 use evenkeel_outbound::{CallError, Outbound, Refused};
 
 use crate::extract::{Orders, one_line};
+use crate::silence::{Asking, Silence};
 
 /// What to ask for, and how much of it to take.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Ask<'a> {
     /// For all of it, from the first byte sent to the last one read.
     pub(crate) time_max: Duration,
     pub(crate) wanted: Wanted,
+    /// Takes notice of what comes.
+    pub(crate) silence: &'a Silence,
 }
 
 /// What kinds of content are read.
@@ -87,19 +90,21 @@ async fn exchange(
     ask: &Ask<'_>,
     robots_name: &str,
 ) -> Result<Answer, FetchError> {
+    let asking = ask.silence.ask();
     let mut request = Request::new(Method::GET, ask.url.clone());
     fill_headers(request.headers_mut(), ask);
     let mut response = outbound.send(request).await.map_err(|error| match refused(&error) {
         Some(refused) => FetchError::Refused(refused.to_string()),
         None => FetchError::Failed(error.to_string()),
     })?;
+    asking.heard();
     let mut answer = read_head(&response, robots_name);
     let is_page = matches!(
         answer.content_type.as_str(),
         "" | "text/html" | "application/xhtml+xml" | "text/plain"
     );
     if response.status().is_success() && (is_page || ask.wanted == Wanted::All) {
-        answer.body = read_body(&mut response, ask).await?;
+        answer.body = read_body(&mut response, ask, &asking).await?;
     }
     Ok(answer)
 }
@@ -185,7 +190,11 @@ fn wait(value: &str, date: Option<&str>) -> Option<Duration> {
 }
 
 /// Unpacked bytes are what counts, so a bomb ends at the limit.
-async fn read_body(response: &mut Response, ask: &Ask<'_>) -> Result<Body, FetchError> {
+async fn read_body(
+    response: &mut Response,
+    ask: &Ask<'_>,
+    asking: &Asking<'_>,
+) -> Result<Body, FetchError> {
     let bytes_max = ask.bytes_max;
     let announced = usize::try_from(response.content_length().unwrap_or_default());
     let announced = announced.unwrap_or(usize::MAX);
@@ -195,7 +204,9 @@ async fn read_body(response: &mut Response, ask: &Ask<'_>) -> Result<Body, Fetch
     }
     let mut bytes = Vec::with_capacity(announced.min(bytes_max));
     loop {
-        match response.chunk().await {
+        let chunk = response.chunk().await;
+        asking.heard();
+        match chunk {
             Ok(Some(chunk)) if bytes.len() + chunk.len() > bytes_max => {
                 bytes.extend_from_slice(&chunk[..bytes_max - bytes.len()]);
                 return Ok(Body::Cut(bytes));

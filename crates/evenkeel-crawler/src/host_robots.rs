@@ -11,6 +11,7 @@ use crate::clock::now;
 use crate::fetch::{Answer, Ask, Body, FetchError, Wanted, fetch};
 use crate::hosts::Host;
 use crate::robots::{ROBOTS_BYTES_MAX, Robots};
+use crate::silence::Silence;
 
 /// How long an answer is believed.
 const FRESH: Duration = Duration::from_secs(3600);
@@ -54,6 +55,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) outbound: &'a Outbound,
     pub(crate) robots_name: &'a str,
     pub(crate) delay: Duration,
+    pub(crate) silence: &'a Silence,
 }
 
 /// The rules of the host that `url` is on. Whoever comes while they are fetched waits for the
@@ -109,6 +111,7 @@ async fn ask(host: &Host, url: &Url, asker: Asker<'_>) -> Result<Robots, NoRobot
             bytes_max: ROBOTS_BYTES_MAX,
             time_max: TIME_MAX,
             wanted: Wanted::All,
+            silence: asker.silence,
         };
         let _permit = host.enter(asker.delay).await;
         let answer = match fetch(asker.outbound, &request, asker.robots_name).await {
@@ -182,7 +185,9 @@ mod tests {
             ..OutboundSettings::default()
         };
         let outbound = Outbound::new(settings).unwrap();
-        let asker = Asker { outbound: &outbound, robots_name: "evenkeel", delay: Duration::ZERO };
+        let silence = Silence::default();
+        let (robots_name, delay) = ("evenkeel", Duration::ZERO);
+        let asker = Asker { outbound: &outbound, robots_name, delay, silence: &silence };
         let pause = Duration::from_millis(1);
         let settings = CrawlerSettings { trouble_pause: pause, ..CrawlerSettings::default() };
         let host = Hosts::new(&settings).get("a");

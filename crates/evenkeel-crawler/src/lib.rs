@@ -32,6 +32,7 @@ mod normal_url;
 mod robots;
 mod scope;
 mod settings;
+mod silence;
 mod sitemap;
 mod tally;
 mod visit;

@@ -77,7 +77,12 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
     let host = shared.hosts.get(&host_of(url));
     let mut delay = config.delay;
     if config.obey_robots {
-        let asker = Asker { outbound: &shared.outbound, robots_name: &settings.robots_name, delay };
+        let asker = Asker {
+            outbound: &shared.outbound,
+            robots_name: &settings.robots_name,
+            delay,
+            silence: &shared.silence,
+        };
         match robots(&host, url, asker).await {
             Ok(rules) if rules.allows(url) => delay = delay.max(rules.delay.unwrap_or_default()),
             Ok(_) => return visit,
@@ -105,6 +110,7 @@ pub(crate) async fn visit(shared: Arc<Shared>, no: u64, entry: Entry) -> Visit {
         bytes_max: config.page_bytes_max,
         time_max: config.page_timeout,
         wanted: Wanted::Pages,
+        silence: &shared.silence,
     };
     let fetched = fetch(&shared.outbound, &ask, &settings.robots_name).await;
     drop(permit);

@@ -93,7 +93,8 @@ impl Life {
             Arc::clone(&db_clock),
             Arc::clone(chance),
             ended_in,
-        );
+        )
+        .keeping_log_bytes(settings.run_log_bytes);
         let shared = Arc::new(Incarnation {
             node: joined.node,
             store: Arc::clone(store),

@@ -10,6 +10,7 @@ use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_core::limit::Limits;
 use evenkeel_core::order::{Priority, Shares};
+use evenkeel_executors::LOG_BYTES_DEFAULT;
 use evenkeel_store::Roles;
 use uuid::Uuid;
 
@@ -40,6 +41,8 @@ pub struct Settings {
     pub alpha: f64,
     /// What bodies say while they run is stored this often.
     pub note_every: Duration,
+    /// Of what a body prints about so many bytes are kept.
+    pub run_log_bytes: usize,
     /// Sums over runs are written down this often.
     pub metrics_interval: Duration,
     /// An attempt that runs for longer is written down as a long one.
@@ -126,6 +129,7 @@ impl Settings {
             stall: Duration::from_millis(50),
             alpha: DEFAULT_ALPHA,
             note_every: Duration::from_secs(1),
+            run_log_bytes: LOG_BYTES_DEFAULT,
             metrics_interval: Duration::from_secs(5),
             long_run_after: Duration::from_secs(30),
             retention: Retention::default(),

@@ -18,6 +18,8 @@ use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
 /// | `fail` | fails with this message |
 /// | `fail_rate` | only so many of its attempts fail, from 0 for none to 1 for all |
 ///
+/// It is silent while it sleeps: an attempt that sleeps longer than the job's timeout is timed out then.
+///
 /// Which attempts fail, and how much longer each takes, follows from the run and the attempt
 /// alone: a rehearsal can be repeated.
 #[derive(Copy, Clone, Default, Debug)]
@@ -119,8 +121,14 @@ impl Executor for NoopExecutor {
         };
         let sleep = config.sleep(invocation.key);
         if !sleep.is_zero() {
+            let silence = Duration::from(invocation.definition.timeout);
             tokio::select! {
-                () = tokio::time::sleep(sleep) => {}
+                () = tokio::time::sleep(sleep.min(silence)) => {
+                    if sleep > silence {
+                        let silence = invocation.definition.timeout;
+                        return Report::timed_out(format!("it slept for {silence} (timeout_sec)"));
+                    }
+                }
                 reason = interrupted(&invocation.cancel, &mut invocation.lease) => {
                     return Report::cancelled(reason);
                 }

@@ -14,7 +14,8 @@ pub struct Report {
     pub outcome: Outcome,
     /// What went wrong, if anything did.
     pub error: Option<String>,
-    /// The last it said.
+    /// Its result as text: an answer, or standard output. If the body printed to its
+    /// [`Wire`](crate::Wire), the log there is stored instead, which has both streams.
     pub output: Option<String>,
     /// How many items it looked at.
     pub items_crawled: Option<i64>,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// At most so many bytes of an output or an error are kept, not counting the mark of what was cut.
+/// At most so many bytes of an answer or an error are kept, not counting the mark of what was cut.
 pub const TAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// The last bytes of a stream, however long it is.
@@ -23,15 +23,9 @@ impl Tail {
     }
 
     /// What was kept, as text; `None` if there was nothing.
-    pub(crate) fn text_so_far(&mut self) -> Option<String> {
-        let left_out = self.left_out;
-        let bytes = self.kept.make_contiguous();
-        (!bytes.is_empty()).then(|| text(bytes, left_out))
-    }
-
-    /// The same, when nothing more comes.
     pub(crate) fn into_text(mut self) -> Option<String> {
-        self.text_so_far()
+        let bytes = self.kept.make_contiguous();
+        (!bytes.is_empty()).then(|| text(bytes, self.left_out))
     }
 }
 

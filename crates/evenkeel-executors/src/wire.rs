@@ -2,10 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evenkeel_core::Progress;
+use evenkeel_core::{LogStream, Progress, RunLog, Span, Timestamp};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use crate::tail::Tail;
+use crate::log_buffer::{LOG_BYTES_DEFAULT, LogBuffer};
+
+/// While a body runs, at most about this much of its log is stored, since it is stored again with
+/// every change. The whole log is stored with its end.
+const LIVE_LOG_BYTES_MAX: usize = 64 * 1024;
 
 /// At most so many bytes of a checkpoint are kept; a larger one is refused.
 pub const CHECKPOINT_BYTES_MAX: usize = 512 * 1024;
@@ -13,20 +18,23 @@ pub const CHECKPOINT_BYTES_MAX: usize = 512 * 1024;
 /// A line between a body and its node. The body says how far it has come, what it prints and what
 /// the next attempt should know; the node passes on signs of life from afar. Cheap to clone, and
 /// nothing waits: the node looks now and then, and only the latest counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Wire(Arc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     said: Mutex<Said>,
     heard: Notify,
+    log_bytes: usize,
+    /// When the attempt started, by the store's clock and by this process's.
+    started_at: Timestamp,
+    started: Instant,
 }
 
 /// What the body has said and the node not yet taken.
-#[derive(Default)]
 struct Said {
     progress: Progress,
-    log: Tail,
+    log: LogBuffer,
     /// Until the node says that it is stored.
     checkpoint: Option<Vec<u8>>,
     /// Checkpoints so far.
@@ -47,7 +55,7 @@ struct New {
 pub struct News {
     /// How far it has come.
     pub progress: Option<Progress>,
-    /// The end of what it has printed so far.
+    /// The beginning and the end of what it has printed so far, as [`RunLog::encode`] writes it.
     pub log: Option<String>,
     /// What the next attempt is to be given.
     pub checkpoint: Option<Vec<u8>>,
@@ -60,7 +68,31 @@ pub struct News {
 #[error("a checkpoint of {0} bytes is too large; at most {CHECKPOINT_BYTES_MAX} are kept")]
 pub struct CheckpointTooLarge(pub usize);
 
+impl Default for Wire {
+    /// The wire of an attempt that started at the beginning of 1970.
+    fn default() -> Self {
+        Self::new(Timestamp::from_micros(0), LOG_BYTES_DEFAULT)
+    }
+}
+
 impl Wire {
+    /// The wire of an attempt that starts now, which is `started_at` for the store. Of what its body
+    /// prints it keeps about `log_bytes`.
+    pub fn new(started_at: Timestamp, log_bytes: usize) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "tokio's own clock, which a test can hold")]
+        let started = Instant::now();
+        let said = Said {
+            progress: Progress::default(),
+            log: LogBuffer::new(log_bytes),
+            checkpoint: None,
+            version: 0,
+            is_new: New::default(),
+            was_taken: false,
+        };
+        let (said, heard) = (Mutex::new(said), Notify::new());
+        Self(Arc::new(Inner { said, heard, log_bytes, started_at, started }))
+    }
+
     /// Says how far the body has come; what is `None` stays as said before.
     pub fn progress(&self, news: Progress) {
         let mut said = self.said();
@@ -69,9 +101,10 @@ impl Wire {
     }
 
     /// Passes on what the body prints.
-    pub fn log(&self, bytes: &[u8]) {
+    pub fn log(&self, stream: LogStream, bytes: &[u8]) {
+        let at = self.now();
         let mut said = self.said();
-        said.log.push(bytes);
+        said.log.push(stream, at, bytes);
         said.is_new.log = true;
     }
 
@@ -92,9 +125,26 @@ impl Wire {
         self.said().progress.clone()
     }
 
-    /// The end of what it has printed; `None` if it has not.
-    pub fn log_so_far(&self) -> Option<String> {
-        self.said().log.text_so_far()
+    /// What is kept of what it has printed; `None` if it has not.
+    pub fn log_so_far(&self) -> Option<RunLog> {
+        let said = self.said();
+        (!said.log.is_empty()).then(|| said.log.snapshot(self.0.log_bytes))
+    }
+
+    /// Takes the log when the body has ended, as [`RunLog::encode`] writes it, so that it is in memory
+    /// once. `None` if the body printed nothing.
+    pub fn take_log(&self) -> Option<String> {
+        let at = self.now();
+        let mut said = self.said();
+        said.is_new.log = false;
+        let mut log = std::mem::replace(&mut said.log, LogBuffer::new(self.0.log_bytes));
+        drop(said);
+        log.finish(at);
+        (!log.is_empty()).then(|| log.snapshot(self.0.log_bytes).encode())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.started_at.saturating_add(Span::from(self.0.started.elapsed()))
     }
 
     /// Waits for a sign of life from whoever was called.
@@ -118,7 +168,8 @@ impl Wire {
         said.was_taken = true;
         Some(News {
             progress: new.progress.then(|| said.progress.clone()),
-            log: new.log.then(|| said.log.text_so_far()).flatten(),
+            log: (new.log && !said.log.is_empty())
+                .then(|| said.log.snapshot(LIVE_LOG_BYTES_MAX).encode()),
             checkpoint: new.checkpoint.then(|| said.checkpoint.clone()).flatten(),
             version: said.version,
         })
@@ -163,19 +214,39 @@ mod tests {
         assert_eq!(wire.take_news(), None);
         assert!(!wire.was_taken());
         wire.progress(Progress { done: Some(1), ..Progress::default() });
-        wire.log(b"one\n");
+        wire.log(LogStream::Stdout, b"one\n");
         wire.checkpoint(vec![1]).unwrap();
         wire.checkpoint(vec![2]).unwrap();
         let news = wire.take_news().unwrap();
-        assert_eq!(news.progress.unwrap().done, Some(1));
-        assert_eq!(news.log.as_deref(), Some("one\n"));
+        assert_eq!(news.progress.as_ref().unwrap().done, Some(1));
+        let text = |news: &News| RunLog::decode(news.log.as_deref().unwrap()).text(None);
+        assert_eq!(text(&news), "one\n");
         assert_eq!(news.checkpoint, Some(vec![2]));
         assert_eq!(wire.take_news(), None);
-        wire.log(b"two\n");
+        wire.log(LogStream::Stderr, b"two\n");
         let news = wire.take_news().unwrap();
-        assert_eq!(news.log.as_deref(), Some("one\ntwo\n"));
+        assert_eq!(text(&news), "one\ntwo\n");
         assert_eq!((news.progress, news.checkpoint), (None, None));
         assert!(wire.was_taken());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_has_the_times_of_its_attempt_and_is_taken_once() {
+        let started_at: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
+        let wire = Wire::new(started_at, 1_000_000);
+        assert_eq!((wire.take_log(), wire.log_so_far()), (None, None));
+        tokio::time::advance(std::time::Duration::from_millis(1500)).await;
+        wire.log(LogStream::Stderr, b"alas\n");
+        wire.log(LogStream::Stdout, &[b'x'; 2 * LIVE_LOG_BYTES_MAX]);
+        let news = wire.take_news().unwrap().log.unwrap();
+        assert!(news.len() < LIVE_LOG_BYTES_MAX + 1000, "{}", news.len());
+        assert!(RunLog::decode(&news).lines(0, None).has_gap());
+        let log = RunLog::decode(&wire.take_log().unwrap());
+        assert!(!log.lines(0, None).has_gap());
+        let first = &log.lines(0, None).lines[0];
+        assert_eq!((first.stream, first.text.as_str()), (LogStream::Stderr, "alas"));
+        assert_eq!(first.at, Some("2026-12-01T09:00:01.5Z".parse().unwrap()));
+        assert_eq!((wire.take_log(), wire.take_news()), (None, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 -- All of a tenant's attempts before a key, newest first: the history merged with the queue.
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
-       n.name, r.number, r.started_at, r.finished_at, r.error, r.output, r.items_crawled,
+       n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
        r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
   FROM ((SELECT scheduled_at, job_no, sequence, attempt, status, fence, crashes, node_no, number, started_at,
                finished_at, error, output, items_crawled, items_indexed, cpu_us, memory_kb,

@@ -16,7 +16,7 @@ WITH RECURSIVE chain AS (
      WHERE p.prev_at IS NOT NULL AND c.depth < $5::int8
 )
 SELECT r.scheduled_at, r.job_no, r.sequence, r.attempt, j.id, r.status, r.fence, r.crashes, r.node_no,
-       n.name, r.number, r.started_at, r.finished_at, r.error, r.output, r.items_crawled,
+       n.name, r.number, r.started_at, r.finished_at, r.error, left(r.output, 65536), r.items_crawled,
        r.items_indexed, r.cpu_us, r.memory_kb, r.skipped_to, r.skipped_count, r.skip_reason
   FROM chain c
  CROSS JOIN LATERAL (

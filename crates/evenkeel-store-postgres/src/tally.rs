@@ -155,6 +155,7 @@ fn read_group(row: &Row) -> Tried<FailureGroup> {
         last_at: time(row, 7)?,
         error: get(row, 8)?,
         job: get::<Option<Uuid>>(row, 9)?.map(JobId),
+        job_name: get(row, 10)?,
     })
 }
 

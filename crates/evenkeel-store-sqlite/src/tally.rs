@@ -123,6 +123,7 @@ fn group_from(row: &Row<'_>) -> Answer<FailureGroup> {
         error: row.get("error")?,
         newest: key_from(row)?,
         job: job.map(job_id).transpose()?,
+        job_name: row.get("name")?,
     })
 }
 

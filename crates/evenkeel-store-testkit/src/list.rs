@@ -85,6 +85,7 @@ macro_rules! store_conformance {
             a_draining_node_may_finish_what_it_has,
             others_finish_for_a_dead_node,
             a_text_with_a_nul_ends_the_attempt_all_the_same,
+            a_long_log_is_whole_for_one_run_and_cut_in_lists,
             an_attempt_without_results_has_none,
             an_empty_batch_is_fine,
         }

@@ -15,7 +15,9 @@ pub struct Note {
     pub fence: Fence,
     /// How far it has come.
     pub progress: Option<Progress>,
-    /// The end of what it has printed so far; at most 64 KiB, without NUL.
+    /// What is kept of what it has printed so far, as
+    /// [`RunLog::encode`](evenkeel_core::RunLog::encode) writes it. Whoever notes it bounds it; it
+    /// holds no NUL.
     pub log: Option<String>,
     /// What the next attempt of the run is to be given.
     pub checkpoint: Option<Vec<u8>>,

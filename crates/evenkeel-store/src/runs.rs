@@ -8,7 +8,7 @@ use evenkeel_core::limit::{Limit, LimitKey, Limits};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobId, NodeNo, Progress, RunKey, Span, TenantNo, Timestamp};
+use evenkeel_core::{JobId, NodeNo, Progress, RunKey, RunLog, Span, TenantNo, Timestamp};
 
 use crate::{Now, Opening, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces};
 
@@ -80,7 +80,7 @@ pub struct Claimed {
 pub struct Results {
     /// What went wrong.
     pub error: Option<String>,
-    /// The end of what it printed.
+    /// What it printed: a text that [`RunLog::decode`] reads.
     pub output: Option<String>,
     /// Items it found.
     pub items_crawled: Option<i64>,
@@ -204,8 +204,30 @@ pub struct Run {
     pub skipped: Option<SkippedTimes>,
     /// How far it has come, if it runs and has said so. Lists leave it out.
     pub progress: Option<Progress>,
-    /// The end of what it has printed, if it runs. Lists leave it out.
+    /// What it has printed so far, if it runs: a text that [`RunLog::decode`] reads. Lists leave it
+    /// out.
     pub log: Option<String>,
+}
+
+/// Lists show so many characters of an output, so that a page of runs that print a lot fits into memory.
+pub const LISTED_OUTPUT_CHARS: usize = 65_536;
+
+impl Run {
+    /// What it printed, or has printed so far.
+    pub fn printed(&self) -> Option<RunLog> {
+        self.results.output.as_deref().or(self.log.as_deref()).map(RunLog::decode)
+    }
+
+    /// As lists show it: with the beginning of its output.
+    #[must_use]
+    pub fn for_list(mut self) -> Self {
+        if let Some(output) = &mut self.results.output
+            && let Some((cut, _)) = output.char_indices().nth(LISTED_OUTPUT_CHARS)
+        {
+            output.truncate(cut);
+        }
+        self
+    }
 }
 
 /// Which runs to list.
@@ -415,7 +437,8 @@ pub trait RunStore: Send + Sync {
 
     /// The scope's attempts and skip records, newest scheduled time first for all jobs, newest
     /// chain first for one job. Attempts that wait for their first worker are included, retries and
-    /// triggers that wait for their time are not.
+    /// triggers that wait for their time are not. Of each output the first [`LISTED_OUTPUT_CHARS`] are
+    /// there.
     async fn list_runs(
         &self,
         scope: &Scope,

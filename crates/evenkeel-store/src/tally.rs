@@ -103,6 +103,8 @@ pub struct FailureGroup {
     pub newest: RunKey,
     /// The job of it, if it is still there.
     pub job: Option<JobId>,
+    /// And its name, if it has one.
+    pub job_name: Option<String>,
 }
 
 /// A place in a list of failures, newest first.

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::sse::Event as Message;
 use axum::response::{IntoResponse as _, Response};
-use evenkeel_commands::{CommandError, NewLines, Runs};
-use evenkeel_core::RunId;
+use evenkeel_commands::{CommandError, Runs};
+use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
+use evenkeel_core::{LogLine, LogLines, LogStream, RunId, RunLog, Timestamp};
 use evenkeel_store::{Run, Scope};
 use serde::Serialize;
 use serde_json::json;
@@ -35,25 +37,73 @@ pub struct LogView {
     pub status: RunStatus,
     /// Will no more come?
     pub is_final: bool,
-    /// The end of what it printed, at most 64 KiB; a mark in its first line says how much was cut.
+    /// All lines as one text. Of a long log its beginning and its end are kept
+    /// (`[engine] run_log_bytes`), and a line in between says how many bytes were left out.
     pub text: String,
+    /// The same line by line, in the order in which they began.
+    pub lines: Vec<LogLineView>,
+    /// So many bytes were printed in all, on both streams.
+    pub printed_bytes: u64,
     /// What went wrong.
     pub error_message: Option<String>,
 }
 
+/// A line that an execution has printed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct LogLineView {
+    /// `stdout` or `stderr`. Crawls and the answers to HTTP calls have `stdout` only.
+    #[schema(value_type = String)]
+    pub stream: LogStream,
+    /// When its first byte arrived; null if that was not recorded, as for the answer to an HTTP call.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub at: Option<Timestamp>,
+    /// So many bytes were printed before it, on both streams.
+    pub offset: u64,
+    /// So many bytes were left out just before it.
+    pub left_out_before: u64,
+    /// The text without its newline.
+    pub text: String,
+    /// Its newline has not come yet, or was left out.
+    pub is_partial: bool,
+}
+
+impl From<LogLine> for LogLineView {
+    fn from(line: LogLine) -> Self {
+        let LogLine { stream, at, offset, left_out_before, text, is_partial } = line;
+        Self { stream, at, offset, left_out_before, text, is_partial }
+    }
+}
+
+/// What of a log is asked for.
+#[derive(Copy, Clone, Default)]
+struct Wanted {
+    stream: Option<LogStream>,
+    /// At first only so many lines.
+    tail: Option<u32>,
+}
+
+impl Wanted {
+    fn lines(self, log: &RunLog, from: u64) -> LogLines {
+        let lines = log.lines(from, self.stream);
+        match self.tail {
+            Some(tail) => lines.tail(tail as usize),
+            None => lines,
+        }
+    }
+}
+
 impl LogView {
-    fn new(run: Run, lines: Option<u32>) -> Self {
-        let text = run.results.output.or(run.log).unwrap_or_default();
-        let text = match lines {
-            Some(lines) => last_lines(&text, lines as usize).to_owned(),
-            None => text,
-        };
+    fn new(run: &Run, wanted: Wanted) -> Self {
+        let log = run.printed().unwrap_or_default();
+        let lines = wanted.lines(&log, 0);
         Self {
             execution_id: run.key.execution_id(),
             status: run.status,
             is_final: is_over(run.status),
-            text,
-            error_message: run.results.error,
+            text: lines.text(),
+            lines: lines.lines.into_iter().map(LogLineView::from).collect(),
+            printed_bytes: log.total,
+            error_message: run.results.error.clone(),
         }
     }
 }
@@ -62,17 +112,12 @@ fn is_over(status: RunStatus) -> bool {
     !matches!(status, RunStatus::Pending | RunStatus::Running)
 }
 
-/// The last so many lines of a text.
-fn last_lines(text: &str, count: usize) -> &str {
-    let body = text.strip_suffix('\n').unwrap_or(text);
-    let cut = body.rmatch_indices('\n').nth(count.saturating_sub(1));
-    cut.map_or(text, |(at, _)| &text[at + 1..])
-}
-
 /// What an execution, or the latest execution of a run, has printed; also while it runs.
 ///
-/// With `follow=true` it is a stream of server-sent events: `log` with what is new as `text` (and
-/// `"skipped": true` if something before it was cut), and `end` when the execution is over.
+/// With `follow=true` it is a stream of server-sent events: `log` with what is new as `text` and as
+/// `lines` (and `"skipped": true` if something of it was left out, because the body printed more than
+/// is kept), and `end` when the execution is over. No byte comes twice. A line that the body has not
+/// ended yet is partial, and the next line of its stream goes on with it.
 #[utoipa::path(
     get,
     path = "/api/v1/executions/{id}/logs",
@@ -82,7 +127,10 @@ fn last_lines(text: &str, count: usize) -> &str {
         ("id" = uuid::Uuid, Path, description = "The id of an execution or of a run"),
         ("tail" = Option<u32>, Query, description = "Only the last so many lines",
          minimum = 1, maximum = 100_000),
+        ("stream" = Option<String>, Query, description = "Only this stream: `stdout` or `stderr`"),
         ("follow" = Option<bool>, Query, description = "Go on until it is over"),
+        ("Last-Event-ID" = Option<String>, Header,
+         description = "Where a stream ended, to follow the log from there"),
     ),
     responses(
         (status = 200, description = "What it printed",
@@ -99,6 +147,7 @@ pub(crate) async fn logs(
     State(app): State<App>,
     caller: Caller,
     PathId(id): PathId,
+    headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
     let tail = params.number("tail", 1..=100_000);
@@ -110,11 +159,21 @@ pub(crate) async fn logs(
             false
         }
     };
+    let stream = params.text("stream").and_then(|name| {
+        let known = LogStream::ALL.into_iter().find(|stream| stream.as_str() == name);
+        if known.is_none() {
+            params.fault("stream", format!("{name:?} is neither stdout nor stderr"));
+        }
+        known
+    });
     params.finish()?;
+    let told = last_told(&headers)?;
+    // Whoever comes back has the lines before.
+    let wanted = Wanted { stream, tail: tail.filter(|_| told.is_none()) };
     let id = read_id(&id)?;
     let run = app.runs.get(&caller.scope, id).await?;
     if !follow {
-        return Ok(Json(LogView::new(run, tail)).into_response());
+        return Ok(Json(LogView::new(&run, wanted)).into_response());
     }
     let place = app.streams.enter(caller.scope.tenant)?;
     let following = Following {
@@ -122,23 +181,60 @@ pub(crate) async fn logs(
         scope: caller.scope,
         // Of a run, the attempt that was the latest when it was asked for.
         id: run.key.execution_id(),
-        told: NewLines::default(),
-        tail,
+        told: told.unwrap_or((run.fence, 0)),
+        wanted,
         looked: false,
         is_over: false,
     };
     Ok(app.streams.answer(&app, place, &caller, following))
 }
 
+/// How far a client has followed the log, if it comes back.
+fn last_told(headers: &HeaderMap) -> Result<Option<(Fence, u64)>, Problem> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let text = value.to_str().unwrap_or("?");
+    let place = text
+        .split_once('.')
+        .and_then(|(fence, bytes)| Some((Fence(fence.parse().ok()?), bytes.parse().ok()?)));
+    let fault = || {
+        let message = format!("{text:?} is not the id of an event of this stream; leave it out");
+        Problem::parameter("Last-Event-ID", &message)
+    };
+    place.map(Some).ok_or_else(fault)
+}
+
 struct Following {
     runs: Runs,
     scope: Scope,
     id: RunId,
-    told: NewLines,
-    /// At first only so many lines.
-    tail: Option<u32>,
+    /// So many bytes of what was printed under this fence were told: whoever takes an attempt over
+    /// prints from the beginning.
+    told: (Fence, u64),
+    wanted: Wanted,
     looked: bool,
     is_over: bool,
+}
+
+impl Following {
+    /// What was not told before, if there is anything.
+    fn news(&mut self, run: &Run) -> Option<Message> {
+        let log = run.printed()?;
+        if self.told.0 != run.fence {
+            self.told = (run.fence, 0);
+        }
+        let new = self.wanted.lines(&log, self.told.1);
+        self.told.1 = self.told.1.max(log.total);
+        self.wanted.tail = None;
+        if new == LogLines::default() {
+            return None;
+        }
+        let (text, skipped) = (new.text(), new.has_gap());
+        let lines: Vec<LogLineView> = new.lines.into_iter().map(LogLineView::from).collect();
+        let data = json!({"text": text, "skipped": skipped, "lines": lines});
+        let (fence, bytes) = self.told;
+        let place = format!("{}.{bytes}", fence.0);
+        Some(Message::default().event("log").id(place).data(data.to_string()))
+    }
 }
 
 impl Source for Following {
@@ -160,22 +256,15 @@ impl Source for Following {
                 Err(_) => return None,
             };
             // Nothing is waited for from here on: what is noted as told is returned.
-            let view = LogView::new(run, None);
             let mut messages = Vec::new();
-            if let Some(new) = self.told.take(&view.text) {
-                let text = match self.tail.filter(|_| !self.looked) {
-                    Some(lines) => last_lines(new.text, lines as usize),
-                    None => new.text,
-                };
-                let data = json!({"text": text, "skipped": new.skipped});
-                messages.push(Message::default().event("log").data(data.to_string()));
-            }
+            messages.extend(self.news(&run));
             self.looked = true;
-            if view.is_final {
+            if is_over(run.status) {
                 self.is_over = true;
-                let LogView { execution_id, status, error_message, .. } = view;
                 let data = json!({
-                    "execution_id": execution_id, "status": status, "error_message": error_message,
+                    "execution_id": run.key.execution_id(),
+                    "status": run.status,
+                    "error_message": run.results.error,
                 });
                 messages.push(Message::default().event("end").data(data.to_string()));
             }
@@ -183,18 +272,5 @@ impl Source for Following {
                 return Some(messages);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_lines_are_whole() {
-        assert_eq!(last_lines("a\nb\nc\n", 2), "b\nc\n");
-        assert_eq!(last_lines("a\nb\nc", 1), "c");
-        assert_eq!(last_lines("a\nb\n", 9), "a\nb\n");
-        assert_eq!(last_lines("", 1), "");
     }
 }

@@ -2,7 +2,7 @@
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobId, Origin, RunId, Span, Timestamp};
+use evenkeel_core::{Attempt, JobId, LogStream, Origin, RunId, Span, Timestamp};
 use evenkeel_store::Run;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -93,7 +93,8 @@ pub struct ExecutionView {
     pub error_message: Option<String>,
     /// Where it went wrong; no executor tells yet.
     pub stack_trace: Option<String>,
-    /// The end of what it printed; while it runs, what it has printed so far.
+    /// What it has printed to standard output, or the answer to its call. `/logs` has both streams,
+    /// line by line. Of a long log its beginning and its end are kept; lists show its beginning.
     pub output: Option<String>,
     /// How far it has come, while it runs and if it says so. Lists leave it out.
     pub progress: Option<ProgressView>,
@@ -116,6 +117,8 @@ pub struct ExecutionView {
 
 impl From<Run> for ExecutionView {
     fn from(run: Run) -> Self {
+        let printed = run.printed().map(|log| log.text(Some(LogStream::Stdout)));
+        let output = printed.filter(|text| !text.is_empty());
         let is_told = run.progress.is_some();
         let progress = run.progress.unwrap_or_default();
         let is_first_try = run.key.attempt == Attempt::FIRST;
@@ -142,7 +145,7 @@ impl From<Run> for ExecutionView {
             items_indexed: run.results.items_indexed.or(progress.items_indexed),
             error_message: run.results.error,
             stack_trace: None,
-            output: run.results.output.or(run.log),
+            output,
             progress: is_told.then_some(ProgressView {
                 done: progress.done,
                 total: progress.total,

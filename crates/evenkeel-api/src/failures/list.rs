@@ -22,7 +22,8 @@ pub struct FailureView {
     /// How many there are.
     #[schema(example = 12)]
     pub count: u64,
-    /// What the newest said.
+    /// What the newest said. Of a program that failed, the first line has the exit code and the last
+    /// line of its standard error.
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: String,
     /// When the first was noticed.
@@ -37,6 +38,9 @@ pub struct FailureView {
     /// The job of the newest one, if it is still there.
     #[schema(value_type = Option<uuid::Uuid>)]
     pub job_id: Option<JobId>,
+    /// Its name, if it has one.
+    #[schema(example = "nightly-report")]
+    pub job_name: Option<String>,
 }
 
 impl From<FailureGroup> for FailureView {
@@ -49,6 +53,7 @@ impl From<FailureGroup> for FailureView {
             last_at: group.last_at,
             execution_id: group.newest.execution_id(),
             job_id: group.job,
+            job_name: group.job_name,
         }
     }
 }

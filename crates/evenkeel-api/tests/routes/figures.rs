@@ -164,7 +164,7 @@ async fn fail(world: &World, job: &Value, secs: i64, error: &str) {
 #[tokio::test]
 async fn failures_of_a_job_are_grouped() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"name": "reports", "interval_minutes": 1})).await;
     let id = job["id"].as_str().unwrap();
     fail(&world, &job, 60, "no route to 10.0.0.1").await;
     fail(&world, &job, 120, "out of memory").await;
@@ -179,6 +179,7 @@ async fn failures_of_a_job_are_grouped() {
         .collect();
     assert_eq!(told, [(2, "no route to 10.0.0.2"), (1, "out of memory")]);
     assert_eq!((&list["total"], &list["failures"][0]["job_id"]), (&json!(2), &job["id"]));
+    assert_eq!(list["failures"][0]["job_name"], "reports");
     let first = world.get(&format!("/api/v1/failures?job_id={id}&limit=1")).await.expect(200);
     let cursor = first["next_cursor"].as_str().unwrap();
     let path = format!("/api/v1/failures?job_id={id}&limit=1&cursor={cursor}");
@@ -192,7 +193,7 @@ async fn failures_of_a_job_are_grouped() {
 #[tokio::test]
 async fn failures_of_all_jobs_are_listed_newest_first() {
     let world = World::new().await;
-    let job = world.create(json!({"interval_minutes": 1})).await;
+    let job = world.create(json!({"name": "reports", "interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 60).await;
     let failed = Failures {
         tenant: world.rig.scope.tenant,
@@ -209,7 +210,7 @@ async fn failures_of_all_jobs_are_listed_newest_first() {
         json!([{
             "fingerprint": Fingerprint::of("oh").to_string(), "count": 3, "error_message": "oh",
             "first_at": at(70), "last_at": at(65), "execution_id": held.key.execution_id(),
-            "job_id": job["id"],
+            "job_id": job["id"], "job_name": "reports",
         }])
     );
 }

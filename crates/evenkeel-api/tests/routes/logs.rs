@@ -2,29 +2,50 @@
 
 use axum::http::Method;
 use evenkeel_core::run::Outcome;
+use evenkeel_core::{LogChunk, LogStream, RunLog};
 use evenkeel_store::{Finish, Note, Results, Role, Then};
-use evenkeel_store_testkit::fixtures::now;
+use evenkeel_store_testkit::fixtures::{at, now};
 use evenkeel_store_testkit::rig::Held;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::streams::Stream;
 use crate::world::{World, request, token};
 
-async fn says(world: &World, held: Held, log: &str) {
+/// A log in which each piece arrived a second after the one before.
+fn log(pieces: &[(LogStream, &str)]) -> RunLog {
+    let mut log = RunLog::default();
+    for (second, (stream, text)) in pieces.iter().enumerate() {
+        let (at, offset) = (Some(at(61 + second as i64)), log.total);
+        log.total += text.len() as u64;
+        log.chunks.push(LogChunk { stream: *stream, at, offset, text: (*text).into() });
+    }
+    log
+}
+
+const PIECES: [(LogStream, &str); 4] = [
+    (LogStream::Stdout, "one\n"),
+    (LogStream::Stderr, "two\n"),
+    (LogStream::Stdout, "three\n"),
+    (LogStream::Stderr, "four\n"),
+];
+
+async fn says(world: &World, held: Held, log: &RunLog) {
     let Held { key, fence } = held;
-    let note = Note { key, fence, progress: None, log: Some(log.into()), checkpoint: None };
+    let log = Some(log.encode());
+    let note = Note { key, fence, progress: None, log, checkpoint: None };
     let noted = world.rig.store.note(world.rig.node, vec![note], now(62)).await.unwrap();
     assert_eq!(noted, [true]);
 }
 
-async fn ends(world: &World, held: Held, output: &str) {
-    let results = Results {
-        error: Some("in the end".into()),
-        output: Some(output.into()),
-        ..Results::default()
-    };
+async fn ends(world: &World, held: Held, output: Option<String>) {
+    let results = Results { error: Some("in the end".into()), output, ..Results::default() };
     let then = Then::EndChain { stop_job: false, next_at: None };
     world.rig.finish(Finish { results, ..world.rig.end(held, Outcome::Failed, then) }).await;
+}
+
+fn texts(told: &Value) -> Vec<(&str, &str)> {
+    let lines = told["lines"].as_array().unwrap().iter();
+    lines.map(|line| (line["stream"].as_str().unwrap(), line["text"].as_str().unwrap())).collect()
 }
 
 #[tokio::test]
@@ -34,45 +55,110 @@ async fn the_log_of_a_run_is_read_while_it_runs_and_afterwards() {
     let held = world.rig.start(world.known(&job).await, 61).await;
     let id = held.key.execution_id().to_string();
     let path = format!("/api/v1/executions/{id}/logs");
-    let view = |status: &str, text: &str, error: Option<&str>| {
-        json!({"execution_id": id, "status": status, "is_final": status != "running",
-               "text": text, "error_message": error})
-    };
-    assert_eq!(world.get(&path).await.expect(200), view("running", "", None));
-    says(&world, held, "one\ntwo\n").await;
-    assert_eq!(world.get(&path).await.expect(200), view("running", "one\ntwo\n", None));
+    let silent = json!({
+        "execution_id": id, "status": "running", "is_final": false, "text": "", "lines": [],
+        "printed_bytes": 0, "error_message": null,
+    });
+    assert_eq!(world.get(&path).await.expect(200), silent);
+    says(&world, held, &log(&PIECES[..2])).await;
+    let early = world.get(&path).await.expect(200);
+    assert_eq!((&early["text"], &early["is_final"]), (&json!("one\ntwo\n"), &json!(false)));
+    let second = json!({
+        "stream": "stderr", "at": at(62), "offset": 4, "left_out_before": 0, "text": "two",
+        "is_partial": false,
+    });
+    assert_eq!(early["lines"][1], second);
     let last = world.get(&format!("{path}?tail=1")).await.expect(200);
-    assert_eq!(last, view("running", "two\n", None));
-    ends(&world, held, "one\ntwo\nthree\n").await;
+    assert_eq!((&last["text"], &last["lines"]), (&json!("two\n"), &json!([second])));
+    ends(&world, held, Some(log(&PIECES).encode())).await;
     let whole = world.get(&path).await.expect(200);
-    assert_eq!(whole, view("failed", "one\ntwo\nthree\n", Some("in the end")));
-    world.get(&format!("{path}?tail=0")).await.problem(422, "invalid-parameter");
-    world.get(&format!("{path}?follow=yes")).await.problem(422, "invalid-parameter");
+    assert_eq!(whole["text"], "one\ntwo\nthree\nfour\n");
+    assert_eq!((&whole["status"], &whole["is_final"]), (&json!("failed"), &json!(true)));
+    assert_eq!(whole["error_message"], "in the end");
+    let errors = world.get(&format!("{path}?stream=stderr")).await.expect(200);
+    assert_eq!(texts(&errors), [("stderr", "two"), ("stderr", "four")]);
+    // A view of the execution has standard output alone.
+    let view = world.get(&format!("/api/v1/executions/{id}")).await.expect(200);
+    assert_eq!(view["output"], "one\nthree\n");
+    for wrong in ["tail=0", "follow=yes", "stream=both"] {
+        world.get(&format!("{path}?{wrong}")).await.problem(422, "invalid-parameter");
+    }
     let stranger = token(Role::Admin, "other");
     let answer = world.send(request(Method::GET, &path, Some(&stranger), None)).await;
     answer.problem(404, "not-found");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_log_is_followed_to_its_end() {
+#[tokio::test]
+async fn a_log_that_an_older_version_stored_is_read() {
     let world = World::new().await;
     let job = world.create(json!({"interval_minutes": 1})).await;
     let held = world.rig.start(world.known(&job).await, 61).await;
-    says(&world, held, "one\ntwo\n").await;
+    ends(&world, held, Some("… 7 bytes left out\nold\n".into())).await;
+    let path = format!("/api/v1/executions/{}/logs", held.key.execution_id());
+    let told = world.get(&path).await.expect(200);
+    assert_eq!(told["text"], "… 7 bytes left out\nold\n");
+    assert_eq!(
+        (&told["lines"][0]["at"], &told["lines"][0]["left_out_before"]),
+        (&json!(null), &json!(7))
+    );
+}
+
+/// The stored log changes its shape between looks: while the body runs, less of it is kept than after
+/// its end. A follower gets each line once all the same.
+#[tokio::test(start_paused = true)]
+async fn a_log_is_followed_to_its_end_without_repetition() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 1})).await;
+    let held = world.rig.start(world.known(&job).await, 61).await;
+    says(&world, held, &log(&PIECES[..2])).await;
     let id = held.key.execution_id().to_string();
     let path = format!("/api/v1/executions/{id}/logs?follow=true&tail=1");
-    let asked = request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
-    let mut stream = Stream::open(&world.router, asked).await;
-    let told = |text: &str| json!({"text": text, "skipped": false});
+    let asked = || request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
+    let mut stream = Stream::open(&world.router, asked()).await;
     let first = stream.event().await;
-    assert_eq!((first.event.as_str(), first.data), ("log", told("two\n")));
-    says(&world, held, "one\ntwo\nthree\n").await;
-    assert_eq!(stream.event().await.data, told("three\n"));
-    ends(&world, held, "one\ntwo\nthree\nfour\n").await;
-    assert_eq!(stream.event().await.data, told("four\n"));
+    assert_eq!(first.event, "log");
+    assert_eq!((&first.data["text"], &first.data["skipped"]), (&json!("two\n"), &json!(false)));
+    // The beginning is no longer kept.
+    let mut third = log(&PIECES[..3]);
+    third.chunks.drain(..2);
+    says(&world, held, &third).await;
+    let second = stream.event().await;
+    assert_eq!(
+        (texts(&second.data), &second.data["skipped"]),
+        (vec![("stdout", "three")], &json!(false))
+    );
+    ends(&world, held, Some(log(&PIECES).encode())).await;
+    assert_eq!(texts(&stream.event().await.data), [("stderr", "four")]);
     let end = stream.event().await;
     assert_eq!(end.event, "end");
     let expected = json!({"execution_id": id, "status": "failed", "error_message": "in the end"});
     assert_eq!(end.data, expected);
     assert_eq!(stream.next().await, None);
+    // A client that lost the stream comes back where it was.
+    let mut again = asked();
+    again.headers_mut().insert("last-event-id", second.id.unwrap().parse().unwrap());
+    let mut stream = Stream::open(&world.router, again).await;
+    assert_eq!(texts(&stream.event().await.data), [("stderr", "four")]);
+    let mut wrong = asked();
+    wrong.headers_mut().insert("last-event-id", "x".parse().unwrap());
+    world.send(wrong).await.problem(422, "invalid-parameter");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_is_told_of_what_was_left_out() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 1})).await;
+    let held = world.rig.start(world.known(&job).await, 61).await;
+    says(&world, held, &log(&PIECES[..1])).await;
+    let path = format!("/api/v1/executions/{}/logs?follow=true", held.key.execution_id());
+    let asked = request(Method::GET, &path, Some(&token(Role::Viewer, "main")), None);
+    let mut stream = Stream::open(&world.router, asked).await;
+    assert_eq!(texts(&stream.event().await.data), [("stdout", "one")]);
+    let mut late = log(&PIECES);
+    late.chunks.drain(1..3);
+    ends(&world, held, Some(late.encode())).await;
+    let told = stream.event().await.data;
+    assert_eq!((texts(&told), &told["skipped"]), (vec![("stderr", "four")], &json!(true)));
+    assert_eq!(told["lines"][0]["left_out_before"], 10);
+    assert_eq!(told["text"], "… 10 bytes left out\nfour\n");
 }

@@ -76,6 +76,9 @@ pub fn read_job(
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
     let policies = policy::read(&mut fields, by_deadline);
     let dont_run_on_nodes = nodes::read(&mut fields);
+    if let Some(timing) = &timing {
+        policy::check_effects(&mut fields, &timing.schedule, &policies);
+    }
     let faults = fields.finish(strangers::reason);
     let spec = timing.zip(executor).map(|(timing, executor)| {
         let exact = timing.exact;

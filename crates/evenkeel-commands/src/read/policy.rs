@@ -13,6 +13,7 @@ use super::limits::{
     COST_MIN, CRASHES_MAX, POOL_CHARS_MAX, SPAN_MAX, SPAN_MIN, TIMEOUT_SECONDS_MAX,
 };
 use super::retry;
+use super::timing::is_turned_off;
 use crate::fault::shown;
 
 /// A definition whose policies are those of the document, and all else as by default.
@@ -97,6 +98,43 @@ pub(super) fn read(fields: &mut Fields<'_>, by_deadline: bool) -> Definition {
             )
             .unwrap_or_default(),
         ..default
+    }
+}
+
+/// Refuses what would have no effect, unless it is the default, which is shown and sent back.
+pub(super) fn check_effects(fields: &mut Fields<'_>, schedule: &Schedule, policies: &Definition) {
+    let default = Definition::noop(Schedule::Once(Once::NOW));
+    let Definition { misfire, misfire_after, overlap, max_crashes, .. } = policies;
+    if schedule.follows_its_end() {
+        let never = "has no effect on a periodic job, which misses no time: it starts as soon as it \
+                     may";
+        if *misfire != default.misfire {
+            fields.fault("misfire", format!("{never}. Leave it out, or write last"));
+        }
+        if *misfire_after != default.misfire_after {
+            let usual = default.misfire_after;
+            fields.fault("misfire_after", format!("{never}. Leave it out, or write {usual}"));
+        }
+        if matches!(overlap, OverlapPolicy::Queue | OverlapPolicy::Replace) {
+            let message = "has no effect on a periodic job, whose next run always waits for the end of \
+                           the one before. Leave it out, or write skip, or allow to let it be \
+                           triggered while it runs";
+            fields.fault("overlap", message);
+        }
+    }
+    let is_once = matches!(schedule, Schedule::Once(_)) && !is_turned_off(fields);
+    if is_once && *misfire == MisfirePolicy::All {
+        let message = "all has no effect on a job that runs once, which has one time to miss. Leave it \
+                       out, or write last or skip";
+        fields.fault("misfire", message);
+    }
+    if policies.on_lost_worker == OnLostWorker::Fail && *max_crashes != default.max_crashes {
+        let usual = default.max_crashes;
+        let message = format!(
+            "has no effect with \"on_lost_worker\": \"fail\", by which the first lost worker ends the \
+             run. Leave it out, or write {usual}"
+        );
+        fields.fault("max_crashes", message);
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
     let average_override = fields.span("average_duration_override", Span::ZERO..=SPAN_MAX);
     let schedule::Read { said, by_deadline } = said?;
     check_chosen(fields, &said.schedule, bounds, exact, prefer_window);
+    check_effects(fields, &said.schedule, dst, avoid_blackout && blackout_periods.is_empty());
     if dst.overlap == Overlap::Both && matches!(said.schedule, Schedule::Calendar(_)) {
         let message = "both is for cron schedules: days of the calendar have one run each; write \
                        first or last";
@@ -101,6 +102,40 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<Timing> {
         exact,
         by_deadline,
     })
+}
+
+/// Refuses what would have no effect, unless it is the default, which is shown and sent back.
+fn check_effects(fields: &mut Fields<'_>, schedule: &Schedule, dst: Dst, avoids_nothing: bool) {
+    let kind = match schedule {
+        _ if is_turned_off(fields) => None,
+        Schedule::Cron(_) | Schedule::Calendar(_) => None,
+        Schedule::Once(_) => Some("a job that runs once has a moment"),
+        Schedule::Interval(_) => Some("an interval is elapsed time"),
+        Schedule::Periodic(_) => Some("a period is elapsed time"),
+    };
+    if let Some(kind) = kind {
+        let default = Dst::default();
+        let given = [
+            ("dst_gap", "shift", dst.gap != default.gap),
+            ("dst_overlap", "first", dst.overlap != default.overlap),
+        ];
+        for (name, word, _) in given.into_iter().filter(|(_, _, given)| *given) {
+            let message = format!(
+                "has no effect here: {kind}, which does not follow the clocks. It is for cron \
+                 schedules and calendar intervals such as P1D; leave it out, or write {word}"
+            );
+            fields.fault(name, message);
+        }
+    }
+    if avoids_nothing {
+        let message = "true has no effect without blackout_periods; name them, or write false";
+        fields.fault("avoid_blackout", message);
+    }
+}
+
+/// Is there a schedule, perhaps, that is not to be followed for now? What belongs to it may stay.
+pub(super) fn is_turned_off(fields: &mut Fields<'_>) -> bool {
+    fields.value("schedule_enabled") == Some(&false.into())
 }
 
 /// What says where load is to put a job is for those whose times are chosen by load.

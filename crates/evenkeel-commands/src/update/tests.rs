@@ -427,3 +427,15 @@ fn another_action_on_failure_has_nothing_of_the_one_before() {
     assert_eq!(sooner, OnFailure::Pause { after: 2, note: Some("x".into()) });
     assert_eq!(changed(json!({"on_failure": null})), OnFailure::None);
 }
+
+/// Older versions took values that have no effect: they must not stand in the way of other changes.
+#[test]
+fn what_has_no_effect_on_a_stored_job_does_not_hinder_a_change() {
+    let mut old = noop(json!({"interval_minutes": 30}));
+    old.definition.dst.gap = evenkeel_core::schedule::Gap::Skip;
+    old.definition.avoid_blackout = true;
+    let changed = patch(&old, json!({"priority": 7})).definition.unwrap();
+    assert_eq!((changed.priority.get(), changed.avoid_blackout), (7, false));
+    let refused = change(&old, Manner::Patch, json!({"dst_overlap": "both"})).unwrap_err();
+    assert_eq!(refused[0].field, "dst_overlap");
+}

@@ -236,6 +236,13 @@ impl Crawl {
         Ok(())
     }
 
+    /// Resolves when the crawl has waited for answers for so long without getting a byte. The time in
+    /// which it waits by itself, between requests or for its turn, does not count.
+    pub fn silent_for(&self, longest: Duration) -> impl Future<Output = ()> + use<> {
+        let shared = Arc::clone(&self.shared);
+        async move { shared.silence.lasts(longest).await }
+    }
+
     /// What it has done so far.
     pub const fn tally(&self) -> &Tally {
         &self.tally

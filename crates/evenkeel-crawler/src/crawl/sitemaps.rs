@@ -167,6 +167,7 @@ fn asker(shared: &Shared) -> Asker<'_> {
         outbound: &shared.outbound,
         robots_name: &shared.settings.robots_name,
         delay: shared.config.delay,
+        silence: &shared.silence,
     }
 }
 
@@ -194,6 +195,7 @@ async fn read(shared: &Arc<Shared>, place: &Place, urls_max: usize) -> Read {
             bytes_max: SITEMAP_BYTES_MAX,
             time_max: config.page_timeout,
             wanted: Wanted::All,
+            silence: &shared.silence,
         };
         let permit = host.enter(delay).await;
         let fetched = fetch(&shared.outbound, &ask, &shared.settings.robots_name).await;

@@ -14,7 +14,9 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{RunKey, TenantNo};
-use evenkeel_executors::{CancelReason, Invocation, Lease, Registry, Report, Wire, cancellation};
+use evenkeel_executors::{
+    CancelReason, Invocation, LOG_BYTES_DEFAULT, Lease, Registry, Report, Wire, cancellation,
+};
 use evenkeel_store::{Finish, Letter, Word};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
@@ -56,6 +58,7 @@ pub struct Worker {
     db_clock: Arc<DbClock>,
     chance: Arc<dyn Chance>,
     ended: mpsc::UnboundedSender<Finish>,
+    log_bytes: usize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -91,7 +94,14 @@ impl Worker {
             db_clock,
             chance,
             ended,
+            log_bytes: LOG_BYTES_DEFAULT,
         }
+    }
+
+    /// The same, but of what a body prints it keeps about so much.
+    #[must_use]
+    pub fn keeping_log_bytes(self, log_bytes: usize) -> Self {
+        Self { log_bytes, ..self }
     }
 
     /// Takes up to `wanted` places; fewer if the store is far behind in learning how bodies ended.
@@ -107,7 +117,7 @@ impl Worker {
     pub fn start(self: &Arc<Self>, attempt: Attempt) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
-        let wire = Wire::default();
+        let wire = Wire::new(attempt.started_at, self.log_bytes);
         let mut open = Open::new(&attempt, handle, wire.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
         if let Some(known) = all.get(&key)
@@ -151,11 +161,12 @@ impl Worker {
             lease: self.lease.clone(),
             wire,
         };
-        let worker = Arc::clone(self);
+        let (worker, printed) = (Arc::clone(self), open.wire.clone());
         // Spawned under the lock: its end cannot be looked for before it is there.
         let task = tokio::spawn(async move {
             let report = AssertUnwindSafe(worker.run_body(invocation)).catch_unwind().await;
-            let report = report.unwrap_or_else(|_| Report::failed("its executor panicked"));
+            let mut report = report.unwrap_or_else(|_| Report::failed("its executor panicked"));
+            report.output = printed.take_log().or(report.output);
             worker.body_ended(key, fence, report);
         });
         open.task = Some(task.abort_handle());

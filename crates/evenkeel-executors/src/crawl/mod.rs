@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use evenkeel_core::chain::Again;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{JobNo, Progress, TenantNo};
+use evenkeel_core::{JobNo, LogStream, Progress, TenantNo};
 use evenkeel_crawler::{
     CrawlConfig, Crawler, CrawlerSettings, Ended, Ending, Fault, Listener, Order, PageKeeper, Tally,
 };
@@ -23,7 +23,8 @@ use crate::{
 /// Crawls a site and keeps its pages; what a job can say of it is in [`CrawlConfig`].
 ///
 /// `url` and `start_urls` may hold templates. A crawl that is interrupted hands over a checkpoint,
-/// from which the next attempt goes on. It fails if no start could be read, for good if robots.txt
+/// from which the next attempt goes on. The job's timeout is the longest time without a byte from any
+/// site while it waits for an answer; its own waits between requests do not count. It fails if no start could be read, for good if robots.txt
 /// or the guard against inner addresses forbids that, and has partly failed if more than one page in
 /// ten could not be got or pages found no room. Of more crawls than `crawls_max`, some wait.
 #[derive(Debug)]
@@ -98,7 +99,8 @@ impl<L: Library> Executor for CrawlExecutor<L> {
             Ok(place) => place,
             Err(reason) => return Report::cancelled(reason),
         };
-        let Invocation { key, tenant, checkpoint, cancel, mut lease, wire, .. } = invocation;
+        let Invocation { key, tenant, checkpoint, cancel, mut lease, wire, definition, .. } =
+            invocation;
         let listener = Arc::new(OnWire(wire.clone()));
         let mut crawl = self.crawler.begin(Order {
             job: key.job_no,
@@ -108,22 +110,27 @@ impl<L: Library> Executor for CrawlExecutor<L> {
             checkpoint,
             config,
         });
+        let silent = crawl.silent_for(definition.timeout.into());
         let ended = tokio::select! {
             ended = crawl.run() => Ok(ended),
-            reason = interrupted(&cancel, &mut lease) => Err(reason),
+            reason = interrupted(&cancel, &mut lease) => Err(Report::cancelled(reason)),
+            () = silent => {
+                let why = format!("no site answered for {} (timeout_sec)", definition.timeout);
+                Err(Report::timed_out(why))
+            }
         };
         let report = match ended {
             Ok(Ended { ending, .. }) => report(ending),
-            Err(reason) => {
+            Err(early) => {
                 listener.checkpoint(crawl.wind_up().await);
-                Report::cancelled(reason)
+                early
             }
         };
         let Tally { crawled, indexed, .. } = *crawl.tally();
         Report {
             items_crawled: i64::try_from(crawled).ok(),
             items_indexed: i64::try_from(indexed).ok(),
-            output: wire.log_so_far(),
+            output: wire.log_so_far().map(|log| log.text(None)),
             ..report
         }
     }
@@ -153,7 +160,7 @@ impl Listener for OnWire {
     }
 
     fn log(&self, line: &str) {
-        self.0.log(format!("{line}\n").as_bytes());
+        self.0.log(LogStream::Stdout, format!("{line}\n").as_bytes());
     }
 
     fn checkpoint(&self, data: Vec<u8>) {

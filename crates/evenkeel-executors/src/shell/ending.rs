@@ -3,8 +3,8 @@
 use std::io;
 use std::process::ExitStatus;
 
-use evenkeel_core::Span;
 use evenkeel_core::run::Outcome;
+use evenkeel_core::{LogStream, RunLog, Span};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
@@ -12,6 +12,9 @@ use super::exit_codes::ExitCodes;
 use super::output::Output;
 use crate::supervisor::{Ended, EndedBy, Group, Reply};
 use crate::{CancelReason, Report, Wire};
+
+/// So much of standard error is repeated in an error message; the log has all of it.
+const STDERR_BYTES_MAX: usize = 4 * 1024;
 
 /// Why a body was told to stop.
 #[derive(Copy, Clone)]
@@ -88,13 +91,13 @@ impl Known {
             }
             (None, None) => self.no_end(),
         };
-        let (stdout, stderr, items) = self.output.finish();
-        if let (Some(error), Some(stderr)) = (&mut report.error, stderr) {
-            error.push('\n');
-            error.push_str(&stderr);
+        let (log, items) = self.output.finish();
+        if let (Some(error), Some(log)) = (&mut report.error, &log) {
+            add_cause(error, log);
         }
+        let stdout = log.map(|log| log.text(Some(LogStream::Stdout)));
         Report {
-            output: stdout,
+            output: stdout.filter(|text| !text.is_empty()),
             items_crawled: items.items_crawled,
             items_indexed: items.items_indexed,
             cpu_time: self.ended.map(|ended| Span::from_micros(ended.cpu_us)),
@@ -136,6 +139,30 @@ impl Known {
             None => Report::failed("its supervisor was lost"),
         }
     }
+}
+
+/// Adds what the body wrote to standard error: its last line to the first line of the message, since
+/// that is what tells failures apart, and if there are more, the last of them below.
+fn add_cause(error: &mut String, log: &RunLog) {
+    let Some(cause) = log.last_line(LogStream::Stderr) else { return };
+    error.push_str(": ");
+    error.push_str(&cause);
+    let lines = log.lines(0, Some(LogStream::Stderr));
+    if lines.lines.iter().filter(|line| !line.text.trim().is_empty()).nth(1).is_none() {
+        return;
+    }
+    let text = lines.text();
+    let from = text.len().saturating_sub(STDERR_BYTES_MAX);
+    let shown = match text.as_bytes().get(from.wrapping_sub(1)) {
+        None | Some(b'\n') => &text[from..],
+        // Not the middle of a line, unless there is no other.
+        Some(_) => {
+            let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(from);
+            text[from..].split_once('\n').map_or(&text[from..], |(_, rest)| rest)
+        }
+    };
+    error.push('\n');
+    error.push_str(shown);
 }
 
 /// Signals that only a limit sends say which.

@@ -80,9 +80,9 @@ pub use settings::{CgroupUse, ShellSettings, SupervisorCommand};
 /// | 102 | failed, and not tried again |
 /// | any other; by convention 75 | failed, and tried again as the job says |
 ///
-/// A failure's error is the exit code, or the signal, and the end of what it wrote to standard
-/// error. The output is the end of its standard output. The job's timeout is the longest time
-/// without a byte on either.
+/// Both streams go to the log in the order in which they arrive. A failure's error is the exit code, or
+/// the signal, and the last line that it wrote to standard error; if it wrote more, the end of that
+/// follows. The job's timeout is the longest time without a byte on either stream.
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,

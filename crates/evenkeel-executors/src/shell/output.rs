@@ -1,30 +1,26 @@
 //! What a body writes, sorted while it comes.
 
-use evenkeel_core::Progress;
+use evenkeel_core::{LogStream, Progress, RunLog};
 
 use super::lines::{Lines, Piece};
 use crate::Wire;
-use crate::tail::Tail;
 
-/// What a body has written so far. All of it goes to the log as it comes.
+/// Sorts what a body writes. Everything but lines for Evenkeel goes to the log as it comes.
 pub(super) struct Output {
     wire: Wire,
     lines: Lines,
     sorted: Sorted,
-    stderr: Tail,
 }
 
 #[derive(Default)]
 struct Sorted {
-    stdout: Tail,
     items: Progress,
     has_complained: bool,
 }
 
 impl Output {
     pub(super) fn new(wire: Wire) -> Self {
-        let (lines, sorted, stderr) = (Lines::default(), Sorted::default(), Tail::default());
-        Self { wire, lines, sorted, stderr }
+        Self { wire, lines: Lines::default(), sorted: Sorted::default() }
     }
 
     /// Takes in standard output.
@@ -35,25 +31,21 @@ impl Output {
 
     /// Takes in standard error.
     pub(super) fn err(&mut self, bytes: &[u8]) {
-        self.stderr.push(bytes);
-        self.wire.log(bytes);
+        self.wire.log(LogStream::Stderr, bytes);
     }
 
-    /// Nothing more comes. Returns the ends of both streams, and the items it spoke of.
-    pub(super) fn finish(mut self) -> (Option<String>, Option<String>, Progress) {
+    /// Nothing more comes. Returns the log of both streams, and the items it spoke of.
+    pub(super) fn finish(mut self) -> (Option<RunLog>, Progress) {
         let Self { wire, lines, sorted, .. } = &mut self;
         lines.finish(&mut |piece| sorted.hear(piece, wire));
-        (self.sorted.stdout.into_text(), self.stderr.into_text(), self.sorted.items)
+        (self.wire.log_so_far(), self.sorted.items)
     }
 }
 
 impl Sorted {
     fn hear(&mut self, piece: Piece<'_>, wire: &Wire) {
         match piece {
-            Piece::Output(bytes) => {
-                self.stdout.push(bytes);
-                wire.log(bytes);
-            }
+            Piece::Output(bytes) => wire.log(LogStream::Stdout, bytes),
             Piece::Said(said) => {
                 if let Some(progress) = said.progress() {
                     self.items.update(progress.clone());
@@ -70,7 +62,7 @@ impl Sorted {
                         "evenkeel: a line with @evenkeel is taken for output, as all like it: \
                          {message}\n"
                     );
-                    wire.log(note.as_bytes());
+                    wire.log(LogStream::Stderr, note.as_bytes());
                 }
             }
         }

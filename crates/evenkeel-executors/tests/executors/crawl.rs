@@ -12,7 +12,7 @@ use axum::routing::get;
 use evenkeel_core::chain::Again;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{JobNo, PageId, TenantNo};
+use evenkeel_core::{JobNo, PageId, Span, TenantNo};
 use evenkeel_executors::{
     Cancel, CancelReason, CrawlExecutor, CrawlerSettings, Executor, KeeperError, Lease, Library,
     PageKeeper, Wire, cancellation,
@@ -129,6 +129,26 @@ async fn a_crawl_reports_what_it_did() {
     assert_eq!(pages.urls().len(), 3);
     let progress = wire.progress_so_far();
     assert_eq!(progress.message.as_deref(), Some("3 pages done, 0 queued"));
+}
+
+/// The slow page gets no answer; without the timeout it would be given up after 20 s, and the crawl
+/// would have partly failed.
+#[tokio::test]
+async fn a_crawl_that_gets_no_byte_for_its_timeout_is_timed_out_and_can_go_on() {
+    let gate = Arc::default();
+    let (address, pages) = (site(&gate).await, Pages::default());
+    let hasty = |body| with(body, |definition| definition.timeout = Span::from_secs(1));
+    let first = hasty(invocation("crawl", config(address, "/0", 9)));
+    let wire = first.wire.clone();
+    let report = local(&pages).run(first).await;
+    assert_eq!(report.outcome, Outcome::TimedOut, "{report:?}");
+    assert_eq!(report.error.as_deref(), Some("no site answered for 1s (timeout_sec)"));
+    assert_eq!((report.items_crawled, pages.urls().len()), (Some(5), 5));
+    gate.store(true, Ordering::SeqCst);
+    let mut second = hasty(invocation("crawl", config(address, "/0", 9)));
+    second.checkpoint = wire.take_unstored();
+    let report = local(&pages).run(second).await;
+    assert_eq!((report.outcome, report.items_crawled), (Outcome::Completed, Some(6)), "{report:?}");
 }
 
 #[tokio::test]

@@ -36,6 +36,23 @@ async fn its_sleep_can_be_cancelled() {
     assert_eq!(report, Report::cancelled(CancelReason::Requested));
 }
 
+/// The job's `timeout_sec` holds for every executor.
+#[tokio::test(start_paused = true)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long it sleeps on tokio's clock is the question"
+)]
+async fn a_sleep_longer_than_the_timeout_is_timed_out() {
+    let took = async |sleep_ms: u64| {
+        let began = tokio::time::Instant::now();
+        let report = NoopExecutor.run(invocation("noop", json!({"sleep_ms": sleep_ms}))).await;
+        (report.outcome, began.elapsed())
+    };
+    // The invocation has a timeout of 30 s.
+    assert_eq!(took(30_000).await, (Outcome::Completed, Duration::from_secs(30)));
+    assert_eq!(took(86_400_000).await, (Outcome::TimedOut, Duration::from_secs(30)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn its_sleep_ends_with_the_lease() {
     let invocation = invocation("noop", json!({"sleep_ms": 60_000}));

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{Span, Timestamp};
+use evenkeel_core::{LogStream, RunLog, Span, Timestamp};
 use evenkeel_executors::{
-    Executor, Report, ShellExecutor, ShellSettings, SupervisorCommand, TAIL_BYTES_MAX,
+    Executor, LOG_BYTES_DEFAULT, Report, ShellExecutor, ShellSettings, SupervisorCommand,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ async fn exit_code_zero_is_success() {
 async fn any_other_exit_code_is_a_failure_with_its_last_words() {
     let report = sh("echo out; echo alas >&2; exit 3").await;
     assert_eq!(report.outcome, Outcome::Failed);
-    assert_eq!(report.error.as_deref(), Some("exit code 3\nalas\n"));
+    assert_eq!(report.error.as_deref(), Some("exit code 3: alas"));
     assert_eq!(report.output.as_deref(), Some("out\n"));
     // What the supervisor uses for itself means nothing special from a body.
     assert_eq!(sh("exit 198").await.error.as_deref(), Some("exit code 198"));
@@ -62,14 +62,14 @@ async fn a_program_that_is_not_there_is_a_failure() {
     let report = run(&["/no/such/program"]).await;
     assert_eq!(report.outcome, Outcome::Failed);
     let error = report.error.unwrap();
-    assert!(error.starts_with("exit code 127\nevenkeel: /no/such/program can't be"), "{error}");
+    assert!(error.starts_with("exit code 127: evenkeel: /no/such/program can't be"), "{error}");
 }
 
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_a_failure() {
     let config = json!({"argv": ["true"], "cwd": "/no/such/folder"});
     let report = executor().run(invocation("shell", config)).await;
-    let error = "exit code 125\nevenkeel: cwd /no/such/folder can't be entered: ";
+    let error = "exit code 125: evenkeel: cwd /no/such/folder can't be entered: ";
     assert!(report.error.as_deref().unwrap().starts_with(error), "{report:?}");
 }
 
@@ -145,15 +145,51 @@ async fn the_program_is_looked_for_in_the_bodys_own_path() {
 }
 
 #[tokio::test]
-async fn a_long_output_keeps_its_end() {
-    let report = sh("head -c 300000 /dev/zero | tr '\\0' x; echo done; \
-                     head -c 300000 /dev/zero | tr '\\0' e >&2; exit 1")
-    .await;
-    let (output, error) = (report.output.unwrap(), report.error.unwrap());
-    let missing = 300_005 - TAIL_BYTES_MAX;
-    assert!(output.starts_with(&format!("… {missing} bytes left out\nx")), "{}", &output[..50]);
-    assert!(output.ends_with("xdone\n"));
-    assert!(error.starts_with("exit code 1\n… 234464 bytes left out\ne"), "{}", &error[..50]);
+async fn a_long_output_keeps_its_beginning_and_its_end() {
+    let body = invocation(
+        "shell",
+        json!({"argv": ["sh", "-c",
+        "echo begin; head -c 300000 /dev/zero | tr '\\0' x; echo done"]}),
+    );
+    let wire = body.wire.clone();
+    let output = executor().run(body).await.output.unwrap();
+    assert!(output.starts_with("begin\nxxx") && output.ends_with("xdone\n"));
+    assert!(output.contains("x\n… ") && output.contains(" bytes left out\nx"));
+    assert!(output.len() <= LOG_BYTES_DEFAULT + 100, "{}", output.len());
+    let log = RunLog::decode(&wire.take_log().unwrap());
+    assert_eq!((log.total, log.text(None)), (300_011, output));
+}
+
+/// Standard error belongs to the log of a run that succeeded, too, and each line has its stream and
+/// its time, in the order in which the body printed them.
+#[tokio::test]
+async fn both_streams_are_logged_in_order() {
+    let script = "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; sleep 0.1; \
+                  printf four >&2; sleep 0.1; echo five; sleep 0.1; echo ' more' >&2";
+    let body = invocation("shell", json!({"argv": ["sh", "-c", script]}));
+    let wire = body.wire.clone();
+    assert_eq!(executor().run(body).await.outcome, Outcome::Completed);
+    let log = RunLog::decode(&wire.take_log().unwrap());
+    let lines = log.lines(0, None).lines;
+    let told: Vec<_> = lines.iter().map(|line| (line.stream, line.text.as_str())).collect();
+    let (out, err) = (LogStream::Stdout, LogStream::Stderr);
+    assert_eq!(
+        told,
+        [(out, "one"), (err, "two"), (out, "three"), (err, "four more"), (out, "five")]
+    );
+    assert!(lines.is_sorted_by_key(|line| line.at.unwrap()), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_failure_names_the_last_line_of_standard_error_and_repeats_its_end() {
+    let error = sh("echo first >&2; echo 'disk full' >&2; echo >&2; exit 1").await.error.unwrap();
+    assert_eq!(error, "exit code 1: disk full\nfirst\ndisk full\n\n");
+    let long = sh("seq 1 9999 >&2; exit 1").await.error.unwrap();
+    let (first, rest) = long.split_once('\n').unwrap();
+    assert_eq!(first, "exit code 1: 9999");
+    assert!(rest.ends_with("\n9998\n9999\n") && rest.len() <= 4096, "{rest}");
+    assert!(rest.starts_with(char::is_numeric) && rest.find('\n') == Some(4), "{rest}");
+    assert_eq!(sh("echo to stdout; exit 1").await.error.as_deref(), Some("exit code 1"));
 }
 
 #[tokio::test]

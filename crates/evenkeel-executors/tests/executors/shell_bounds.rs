@@ -87,7 +87,7 @@ async fn a_jobs_variables_are_nothing_to_the_programs_before_it() {
     let body = invocation("shell", config);
     let wire = body.wire.clone();
     assert_eq!(executor().run(body).await.outcome, Outcome::Completed);
-    let log = wire.log_so_far().unwrap_or_default();
+    let log = wire.log_so_far().unwrap_or_default().text(None);
     // The loader complains once for every program it starts; on musl it would end it.
     assert_eq!(log.matches("/no/such/library.so").count(), 1, "{log}");
 }
@@ -164,7 +164,7 @@ async fn a_body_of_another_user_still_ends_with_its_supervisor() {
     let wire = body.wire.clone();
     let run = tokio::spawn(async move { executor.run(body).await });
     eventually("it has said who it is", || wire.log_so_far().is_some()).await;
-    let main: i32 = wire.log_so_far().unwrap().trim().parse().unwrap();
+    let main: i32 = wire.log_so_far().unwrap().text(None).trim().parse().unwrap();
     let parent = rustix::process::Pid::from_raw(crate::support::parent_of(main)).unwrap();
     rustix::process::kill_process(parent, rustix::process::Signal::KILL).unwrap();
     run.await.unwrap();

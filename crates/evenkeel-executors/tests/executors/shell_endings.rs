@@ -153,7 +153,7 @@ async fn silence_times_out_and_noise_does_not() {
     let silent = scene.script("echo before >&2; echo $$ >main; exec sleep 600");
     let report = executor().run(with(silent, |d| d.timeout = Span::from_secs(1))).await;
     assert_eq!(report.outcome, Outcome::TimedOut);
-    assert_eq!(report.error.as_deref(), Some("no output for 1s\nbefore\n"));
+    assert_eq!(report.error.as_deref(), Some("no output for 1s: before"));
     assert!(!is_alive(scene.pid("main").await));
 }
 

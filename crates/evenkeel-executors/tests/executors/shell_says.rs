@@ -32,7 +32,7 @@ async fn what_a_body_says_is_no_part_of_its_output() {
     assert_eq!(progress.message.as_deref(), Some("pages"));
     assert_eq!((progress.items_crawled, progress.items_indexed), (Some(3), Some(2)));
     assert_eq!(wire.take_unstored().as_deref(), Some(br#"{"at":7}"#.as_slice()));
-    assert_eq!(wire.log_so_far().as_deref(), Some("one\ntwo\n"));
+    assert_eq!(wire.log_so_far().unwrap().text(None), "one\ntwo\n");
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn what_cannot_be_understood_is_output_and_noted_once() {
     let report = executor().run(body).await;
     let output = "@evenkeel {oops}\n@evenkeel {\"item\": {}}\n";
     assert_eq!(report.output.as_deref(), Some(output));
-    let log = wire.log_so_far().unwrap();
+    let log = wire.log_so_far().unwrap().text(None);
     assert_eq!(log.matches("evenkeel: a line with @evenkeel is taken for output").count(), 1);
 }
 
@@ -65,7 +65,7 @@ async fn output_is_heard_while_the_body_runs() {
     let mut news = Vec::new();
     eventually("both streams and the checkpoint are heard", || {
         news.extend(wire.take_news());
-        let log = wire.log_so_far().unwrap_or_default();
+        let log = wire.log_so_far().unwrap_or_default().text(None);
         log.contains("out\n")
             && log.contains("err\n")
             && news.iter().any(|n| n.checkpoint.is_some())
@@ -73,7 +73,7 @@ async fn output_is_heard_while_the_body_runs() {
     .await;
     std::fs::write(folder.path().join("enough"), "").unwrap();
     assert_eq!(run.await.unwrap().output.as_deref(), Some("out\nend\n"));
-    assert!(wire.log_so_far().unwrap().ends_with("end\n"));
+    assert!(wire.log_so_far().unwrap().text(None).ends_with("end\n"));
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn exit_codes_are_outcomes() {
         let report = executor().run(invocation("shell", config)).await;
         (report.outcome, report.again, report.error)
     };
-    let error = |text: &str| Some(format!("{text}\nwhy\n"));
+    let error = |text: &str| Some(format!("{text}: why"));
     let (usual, never) = (Again::AsUsual, Again::Never);
     for (code, codes, expected) in [
         (0, Value::Null, (Outcome::Completed, usual, None)),

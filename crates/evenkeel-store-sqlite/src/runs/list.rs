@@ -109,7 +109,7 @@ impl<'c> Chains<'c> {
                 oldest = oldest.min(chain.scheduled_at);
             }
             let wanted = |run: &Run| below.is_none_or(|below| run.key.attempt < below);
-            found.extend(attempts.into_iter().map(|(run, _)| run).filter(wanted));
+            found.extend(attempts.into_iter().map(|(run, _)| run.for_list()).filter(wanted));
             below = None;
         }
         if found.len() < enough {

@@ -2,8 +2,10 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{History, JobNo, NodeNo, RunKey, Span};
-use evenkeel_store::{Finish, FinishResult, Results, Then};
+use evenkeel_core::{History, JobNo, LogChunk, LogStream, NodeNo, RunKey, RunLog, Span};
+use evenkeel_store::{
+    Finish, FinishResult, LISTED_OUTPUT_CHARS, PageRequest, Results, RunFilter, Then,
+};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
@@ -40,6 +42,31 @@ pub async fn an_end_is_recorded_with_its_results(opened: Opened) {
     assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(65))));
     assert_eq!(run.results, results);
     assert_eq!(run.node, Some((rig.node, "node-1".into())));
+}
+
+pub async fn a_long_log_is_whole_for_one_run_and_cut_in_lists(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("prints").build()).await;
+    let held = rig.start(job, 60).await;
+    let line = LogChunk {
+        stream: LogStream::Stderr,
+        at: Some(at(60)),
+        offset: 0,
+        text: format!("\u{1e}{}\n", "é".repeat(2 * LISTED_OUTPUT_CHARS)),
+    };
+    let log = RunLog { total: line.end(), chunks: vec![line] };
+    let results = Results { output: Some(log.encode()), ..Results::default() };
+    rig.finish(Finish { results, ..rig.end(held, Outcome::Completed, OVER) }).await;
+    let whole = rig.run(held.key).await;
+    assert_eq!(whole.printed(), Some(log));
+    for job in [None, Some(job.id)] {
+        let filter = RunFilter { job, ..RunFilter::default() };
+        let page = rig.store.list_runs(&rig.scope, filter, PageRequest::first(10)).await.unwrap();
+        assert_eq!(page.items, [whole.clone().for_list()]);
+        let shown = page.items[0].results.output.as_ref().unwrap();
+        assert_eq!(shown.chars().count(), LISTED_OUTPUT_CHARS);
+        assert!(page.items[0].printed().unwrap().lines(0, None).has_gap());
+    }
 }
 
 pub async fn every_outcome_is_recorded_as_its_status(opened: Opened) {

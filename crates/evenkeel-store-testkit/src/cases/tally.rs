@@ -119,6 +119,7 @@ pub async fn failures_are_grouped_by_what_they_have_in_common(opened: Opened) {
         error: "no route to 10.0.0.2".into(),
         newest: RunKey::regular(jobs[1].no, at(120)),
         job: Some(jobs[1].id),
+        job_name: Some("b".into()),
     };
     let listed = list(&rig, &rig.scope, 10).await;
     assert_eq!(listed[0], expected);
@@ -132,7 +133,7 @@ pub async fn failures_of_a_deleted_job_stay_without_it(opened: Opened) {
     rig.store.tally(rig.node, vec![], failed, at(100)).await.unwrap();
     rig.store.delete(&rig.scope, job.id, now(110)).await.unwrap();
     let listed = list(&rig, &rig.scope, 10).await;
-    assert_eq!((listed.len(), listed[0].job), (1, None));
+    assert_eq!((listed.len(), listed[0].job, &listed[0].job_name), (1, None, &None));
 }
 
 pub async fn failures_are_listed_newest_first_page_by_page(opened: Opened) {

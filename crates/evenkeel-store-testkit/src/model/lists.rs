@@ -24,7 +24,7 @@ impl Data {
                 cut(keys.clone(), page, is_after)
             }
         };
-        with_items(page, |key| self.run(*key))
+        with_items(page, |key| self.run(*key).map(Run::for_list))
     }
 
     /// Newest scheduled time first.

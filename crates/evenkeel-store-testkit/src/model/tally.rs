@@ -49,6 +49,7 @@ impl Data {
                 error: failure.error.clone(),
                 newest: failure.newest,
                 job: None,
+                job_name: None,
             });
             group.count += failure.count;
             if failure.at >= group.last_at {
@@ -85,8 +86,10 @@ impl Data {
         with_items(page, |(_, fingerprint)| {
             let group = self.sums.failures.get(&(scope.tenant, *fingerprint))?;
             let job = self.find(group.newest.job_no).filter(|job| !job.is_deleted());
-            let job = job.filter(|job| job.tenant == scope.tenant).map(|job| job.id);
-            Some(FailureGroup { job, ..group.clone() })
+            let job = job.filter(|job| job.tenant == scope.tenant);
+            let (id, job_name) =
+                (job.map(|job| job.id), job.and_then(|job| job.about.name.clone()));
+            Some(FailureGroup { job: id, job_name, ..group.clone() })
         })
     }
 

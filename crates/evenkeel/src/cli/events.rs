@@ -21,7 +21,7 @@ Goes on until it is stopped (Ctrl-C), also over restarts of the server; `gap` sa
 be missing.";
 
 /// Between two tries to come back.
-const COME_BACK: Duration = Duration::from_secs(2);
+pub(super) const COME_BACK: Duration = Duration::from_secs(2);
 
 /// Which events.
 #[derive(Args, Clone)]
@@ -89,7 +89,7 @@ async fn listen(context: &Context, client: &Client, args: EventsArgs) -> Result<
 }
 
 /// May a failure be over soon?
-fn may_pass(failure: &Failure) -> bool {
+pub(super) fn may_pass(failure: &Failure) -> bool {
     let status = failure.problem.as_ref().and_then(|problem| problem["status"].as_u64());
     failure.exit == Exit::Unreachable || status.is_some_and(|status| status >= 500)
 }

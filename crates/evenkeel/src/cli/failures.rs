@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, args: FailuresArgs) -> Result<(), Failure> 
         if failures.is_empty() {
             return context.output.line("Nothing has failed.");
         }
-        let headings = ["TIMES", "LAST", "SINCE", "NEWEST EXECUTION", "MESSAGE"];
+        let headings = ["TIMES", "LAST", "SINCE", "JOB", "NEWEST EXECUTION", "MESSAGE"];
         let mut table = Table::new(context.output, &headings);
         for failure in failures {
             table.row(row(failure, context.now()));
@@ -68,9 +68,10 @@ pub(super) fn run(context: &Context, args: FailuresArgs) -> Result<(), Failure> 
     })
 }
 
-fn row(failure: &Value, now: Timestamp) -> [(String, Tone); 5] {
+fn row(failure: &Value, now: Timestamp) -> [(String, Tone); 6] {
     let text = |field: &str| failure[field].as_str().unwrap_or("-").to_owned();
     let when = |field: &str| moment(&failure[field]).map_or_else(|| "-".into(), |at| ago(at, now));
+    let job = failure["job_name"].as_str().map_or_else(|| text("job_id"), str::to_owned);
     let message = text("error_message");
     let message: String =
         message.lines().next().unwrap_or_default().chars().take(MESSAGE_CHARS).collect();
@@ -78,6 +79,7 @@ fn row(failure: &Value, now: Timestamp) -> [(String, Tone); 5] {
         (failure["count"].to_string(), Tone::Bad),
         (when("last_at"), Tone::Plain),
         (when("first_at"), Tone::Plain),
+        (job, Tone::Plain),
         (text("execution_id"), Tone::Plain),
         (message, Tone::Plain),
     ]

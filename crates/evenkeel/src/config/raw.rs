@@ -176,6 +176,12 @@ pub struct RawEngine {
     #[arg(hide_short_help = true, help_heading = "Engine")]
     pub long_run_seconds: Option<u64>,
 
+    /// Of what a run prints, about so many bytes are kept: the first quarter from its beginning, the
+    /// rest from its end; from 4096 to 16777216 [default: 262144]
+    #[arg(long, env = "EVENKEEL_RUN_LOG_BYTES", value_name = "BYTES")]
+    #[arg(hide_short_help = true, help_heading = "Engine")]
+    pub run_log_bytes: Option<u32>,
+
     /// So many of the newest runs of each job are kept [default: 100]
     #[arg(long, env = "EVENKEEL_RETENTION_PER_JOB", value_name = "N")]
     #[arg(hide_short_help = true, help_heading = "Engine")]
@@ -269,6 +275,7 @@ impl RawEngine {
             reset_running_after,
             metrics_interval_seconds,
             long_run_seconds,
+            run_log_bytes,
             retention_per_job,
             retention_days,
             average_alpha,

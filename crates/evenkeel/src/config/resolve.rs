@@ -13,6 +13,7 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::LeaseTimings;
 use evenkeel_engine::{Retention, Staleness};
+use evenkeel_executors::LOG_BYTES_DEFAULT;
 use evenkeel_store::Roles;
 use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
@@ -70,6 +71,8 @@ pub struct ServeConfig {
     pub metrics_interval: Duration,
     /// Longer runs are shown with their owner.
     pub long_run_after: Duration,
+    /// Of what a run prints about so many bytes are kept.
+    pub run_log_bytes: usize,
     /// What history is kept.
     pub retention: Retention,
     /// What the newest duration weighs in a job's average.
@@ -169,6 +172,12 @@ pub fn resolve(
             1..=3600,
         )?),
         long_run_after: seconds("long_run_seconds", engine.long_run_seconds, 30)?.into(),
+        run_log_bytes: number(
+            "[engine] run_log_bytes",
+            engine.run_log_bytes,
+            LOG_BYTES_DEFAULT as u32,
+            4096..=16 * 1024 * 1024,
+        )? as usize,
         retention: Retention {
             per_job: number(
                 "[engine] retention_per_job",

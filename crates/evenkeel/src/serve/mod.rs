@@ -157,6 +157,7 @@ async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
         pools: config.pools.clone(),
         leases: config.leases,
         poll: config.poll,
+        run_log_bytes: config.run_log_bytes,
         metrics_interval: config.metrics_interval,
         // To look at the queue costs more than to write sums down.
         survey_every: config.metrics_interval * 3,

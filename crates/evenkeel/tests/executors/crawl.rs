@@ -109,11 +109,11 @@ fn a_site_that_hangs_times_out(database: &Database) {
         _ => Reply::Never,
     });
     let server = database.serve(&LOCAL);
-    let mut job = json!({"name": "crawl", "url": site.url, "max_retries": 0, "timeout_sec": 1});
-    job["max_allowed_duration"] = "2s".into();
+    let job = json!({"name": "crawl", "url": site.url, "max_retries": 0, "timeout_sec": 1});
     let said = create_from_json(&server, &job);
     assert_eq!(said.code, 0, "{said:?}");
-    server.wait_for_run("crawl", "timed_out");
+    let run = server.wait_for_run("crawl", "timed_out");
+    assert_eq!(run["error_message"], "no site answered for 1s (timeout_sec)", "{run}");
 }
 
 fn a_crawl_is_cancelled_in_the_middle(database: &Database) {

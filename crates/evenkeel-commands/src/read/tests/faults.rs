@@ -44,6 +44,51 @@ fn a_run_is_expected_to_be_over_before_it_must_be() {
     assert!(message(&both("11m", "10m")).contains("max_allowed_duration, which is 10m"));
 }
 
+/// Each field with a value that has no effect beside the others, and with its default, which jobs show
+/// and clients send back.
+#[test]
+fn what_would_have_no_effect_is_refused_unless_it_is_the_default() {
+    let (once, interval) = (json!({"kind": "once"}), json!({"kind": "interval", "every": "1h"}));
+    let (period, cron) = (json!({"kind": "periodic", "period": "1h"}), json!("0 9 * * *"));
+    let dst = [("dst_gap", "skip", "shift"), ("dst_overlap", "both", "first")];
+    let mut cases = Vec::new();
+    for schedule in [&once, &interval, &period] {
+        for (field, value, default) in dst {
+            cases.push((schedule, field, json!(value), json!(default)));
+        }
+    }
+    cases.extend([
+        (&once, "misfire", json!("all"), json!("skip")),
+        (&period, "misfire", json!("skip"), json!("last")),
+        (&period, "misfire_after", json!("5m"), json!("60s")),
+        (&period, "overlap", json!("replace"), json!("allow")),
+        (&period, "overlap", json!("queue"), json!("skip")),
+        (&cron, "avoid_blackout", json!(true), json!(false)),
+    ]);
+    for (schedule, field, refused, accepted) in cases {
+        let with = |value: &Value| noop(json!({"schedule": schedule, field: value}));
+        assert_eq!(blamed(&with(&refused)), [field], "{schedule}");
+        assert!(message(&with(&refused)).contains("no effect"), "{schedule} {field}");
+        assert!(read(&with(&accepted)).is_ok(), "{schedule} {field}");
+    }
+    let lost = |crashes: u64| noop(json!({"on_lost_worker": "fail", "max_crashes": crashes}));
+    assert_eq!(blamed(&lost(5)), ["max_crashes"]);
+    assert!(read(&lost(3)).is_ok());
+    // Each has an effect somewhere.
+    for document in [
+        json!({"schedule": "0 9 * * *", "dst_gap": "skip", "dst_overlap": "both", "misfire": "all",
+               "overlap": "replace", "avoid_blackout": true, "max_crashes": 5,
+               "blackout_periods": [{"start": "22:00", "end": "06:00"}]}),
+        json!({"schedule": "P1D", "dst_gap": "skip", "dst_overlap": "last"}),
+        json!({"schedule": once, "misfire": "skip", "overlap": "allow"}),
+        // What belongs to a schedule stays while that is turned off.
+        json!({"schedule": "0 9 * * *", "schedule_enabled": false, "dst_gap": "skip",
+               "misfire": "all"}),
+    ] {
+        assert!(read(&noop(document.clone())).is_ok(), "{document}");
+    }
+}
+
 #[test]
 fn what_a_crontab_has_besides_the_fields_is_told_where_it_belongs() {
     for (text, position, right) in [

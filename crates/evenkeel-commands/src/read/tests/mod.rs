@@ -91,7 +91,7 @@ fn policies_are_read_one_by_one() {
         "max_retries": 5, "retry_backoff": "fixed", "retry_backoff_seconds": 7200,
         "retry_jitter_percent": 0, "timeout_sec": 10, "max_allowed_duration": "1h",
         "priority": 100, "lane": "batch", "pool": "eu.west-1", "misfire": "all",
-        "misfire_after": "5m", "overlap": "replace", "on_lost_worker": "fail", "max_crashes": 0,
+        "misfire_after": "5m", "overlap": "replace", "max_crashes": 0, "interval_minutes": 30,
         "on_exhausted": "stop", "payload": [1, {"a": null}], "max_expected_duration": "10m",
         "average_duration_override": "7m", "avoid_blackout": true,
         "blackout_periods": [{"start": "22:00", "end": "06:00:30"}],

@@ -1,12 +1,13 @@
 //! `evenkeel run logs`
 
-use clap::Args;
-use serde_json::Value;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 
 use super::super::Context;
+use super::super::events::{COME_BACK, may_pass};
 use crate::Failure;
 use crate::client::Client;
-use crate::output::clean_lines;
+use crate::output::{Output, clean_lines};
 
 /// Whose logs, and how much of them.
 #[derive(Args, Clone)]
@@ -19,6 +20,27 @@ pub(super) struct LogsArgs {
     /// Only the last so many lines
     #[arg(short = 'n', long, value_name = "N")]
     tail: Option<u32>,
+    /// Only one stream
+    #[arg(long, value_name = "STREAM")]
+    stream: Option<StreamName>,
+    /// Show with each line when it was printed, and on which stream
+    #[arg(short, long)]
+    timestamps: bool,
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum StreamName {
+    Stdout,
+    Stderr,
+}
+
+impl StreamName {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
 }
 
 pub(super) async fn logs(
@@ -28,32 +50,149 @@ pub(super) async fn logs(
 ) -> Result<(), Failure> {
     let tail = args.tail.map(|tail| tail.to_string());
     let mut query: Vec<(&str, &str)> = tail.iter().map(|tail| ("tail", tail.as_str())).collect();
+    query.extend(args.stream.map(|stream| ("stream", stream.as_str())));
     let path = ["executions", &args.id, "logs"];
+    let mut printer = Printer::new(context.output, args.timestamps);
     if !args.follow {
         let answer = client.get(&path, &query).await?;
-        if context.output.is_json() {
-            return context.output.line(&answer.text);
-        }
-        let text = clean_lines(answer.text_of("text"));
-        return if text.is_empty() { Ok(()) } else { context.output.line(&text) };
+        printer.lines(&answer.value)?;
+        let view = &answer.value;
+        return printer.end(&json!({
+            "execution_id": view["execution_id"], "status": view["status"],
+            "is_final": view["is_final"], "printed_bytes": view["printed_bytes"],
+            "error_message": view["error_message"],
+        }));
     }
     query.push(("follow", "true"));
-    let mut stream = client.listen(&path, &query, None).await?;
-    while let Some(message) = stream.next().await {
-        let told: Value = serde_json::from_str(&message.data).unwrap_or_default();
-        if context.output.is_json() {
-            if !message.data.is_empty() {
-                context.output.line(&message.data)?;
+    follow(client, &path, &query, &mut printer).await
+}
+
+async fn follow(
+    client: &Client,
+    path: &[&str],
+    query: &[(&str, &str)],
+    printer: &mut Printer,
+) -> Result<(), Failure> {
+    let (mut last, mut was_there) = (None, false);
+    loop {
+        let mut stream = match client.listen(path, query, last.as_deref()).await {
+            Ok(stream) => stream,
+            Err(failure) if was_there && may_pass(&failure) => {
+                tokio::time::sleep(COME_BACK).await;
+                continue;
             }
-        } else if let Some(text) = told["text"].as_str() {
-            if told["skipped"] == true {
-                context.output.line("-- something was printed too fast to follow --")?;
+            Err(failure) => return Err(failure),
+        };
+        was_there = true;
+        while let Some(message) = stream.next().await {
+            last = message.id.clone().or(last);
+            let told: Value = serde_json::from_str(&message.data).unwrap_or_default();
+            match message.event.as_str() {
+                "log" => printer.lines(&told)?,
+                "end" => return printer.end(&told),
+                _ => {}
             }
-            context.output.piece(&clean_lines(text))?;
         }
-        if message.event == "end" {
-            return Ok(());
+        // The server ended the stream before the run ended: it goes on after what was printed.
+        tokio::time::sleep(COME_BACK).await;
+    }
+}
+
+/// Prints lines as they come, for people or for programs.
+struct Printer {
+    output: Output,
+    timestamps: bool,
+    /// The stream whose unfinished line the cursor is in.
+    open: Option<String>,
+}
+
+impl Printer {
+    const fn new(output: Output, timestamps: bool) -> Self {
+        Self { output, timestamps, open: None }
+    }
+
+    fn lines(&mut self, told: &Value) -> Result<(), Failure> {
+        let lines = told["lines"].as_array().map_or(&[][..], Vec::as_slice);
+        if self.output.is_json() {
+            return lines.iter().try_for_each(|line| self.output.line(&line.to_string()));
+        }
+        let mut text = String::new();
+        lines.iter().for_each(|line| self.add(&mut text, line));
+        if text.is_empty() { Ok(()) } else { self.output.piece(&text) }
+    }
+
+    /// What is printed for a line.
+    fn add(&mut self, text: &mut String, line: &Value) {
+        let left_out = line["left_out_before"].as_u64().unwrap_or(0);
+        let stream = line["stream"].as_str().unwrap_or_default();
+        let goes_on = left_out == 0 && self.open.as_deref() == Some(stream);
+        if !goes_on && self.open.take().is_some() {
+            text.push('\n');
+        }
+        if left_out > 0 {
+            text.push_str(&format!("-- {left_out} bytes left out --\n"));
+        }
+        let is_error = stream == "stderr";
+        let mut shown = String::new();
+        if self.timestamps && !goes_on {
+            let at = line["at"].as_str().unwrap_or("-");
+            shown.push_str(&format!("{} {stream} ", clean_lines(at)));
+        }
+        shown.push_str(&clean_lines(line["text"].as_str().unwrap_or_default()));
+        text.push_str(&if is_error { self.output.warned(&shown) } else { shown });
+        if line["is_partial"] == true {
+            self.open = Some(stream.to_owned());
+        } else {
+            text.push('\n');
+            self.open = None;
         }
     }
-    Err(Failure::failed("the stream ended before the run did").or_else("follow it again"))
+
+    /// Nothing more comes.
+    fn end(&self, told: &Value) -> Result<(), Failure> {
+        if self.output.is_json() {
+            return self.output.line(&told.to_string());
+        }
+        // Without a newline of its own the shell's prompt would stand in the last line.
+        if self.open.is_some() { self.output.piece("\n") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(stream: &str, text: &str, is_partial: bool) -> Value {
+        json!({"stream": stream, "at": "2026-12-01T09:00:00Z", "text": text,
+               "is_partial": is_partial, "left_out_before": 0})
+    }
+
+    fn printed(timestamps: bool, lines: &[Value]) -> String {
+        let mut printer = Printer::new(Output::new(false), timestamps);
+        let mut text = String::new();
+        lines.iter().for_each(|line| printer.add(&mut text, line));
+        text
+    }
+
+    #[test]
+    fn an_unfinished_line_goes_on_unless_the_other_stream_prints() {
+        let dots = [line("stdout", ".", true), line("stdout", ".", true)];
+        assert_eq!(printed(false, &dots), "..");
+        let told = [dots[0].clone(), line("stderr", "alas", false), line("stdout", "!", false)];
+        assert_eq!(printed(false, &told), ".\nalas\n!\n");
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_with_its_size() {
+        let mut late = line("stdout", "late", false);
+        late["left_out_before"] = json!(70);
+        let told = [line("stdout", "be", true), late];
+        assert_eq!(printed(false, &told), "be\n-- 70 bytes left out --\nlate\n");
+    }
+
+    #[test]
+    fn timestamps_name_the_stream_and_texts_cannot_play_with_the_terminal() {
+        let told = [line("stderr", "a\u{1b}[2J", false)];
+        assert_eq!(printed(true, &told), "2026-12-01T09:00:00Z stderr a\u{fffd}[2J\n");
+    }
 }

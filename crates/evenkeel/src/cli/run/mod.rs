@@ -54,6 +54,7 @@ enum RunCommand {
     /// Show what one run has printed, also while it runs
     #[command(after_help = "Examples:
   evenkeel run logs 0006442d-7b2b-8640-8000-000000040000
+  evenkeel run logs --stream stderr --timestamps 0006442d-7b2b-8640-8000-000000040000
   evenkeel run logs -f -n 20 $(evenkeel job trigger hello --json | jq -r .run_id)")]
     Logs(logs::LogsArgs),
     /// End one run; its job goes on

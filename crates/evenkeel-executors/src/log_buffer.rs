@@ -1,0 +1,304 @@
+//! The beginning and the end of what a body prints, however much that is.
+
+use std::collections::VecDeque;
+
+use evenkeel_core::{LogChunk, LogStream, RunLog, Span, Timestamp};
+
+/// So much of a log is kept if nothing else is set.
+pub const LOG_BYTES_DEFAULT: usize = 256 * 1024;
+
+/// What arrives on one stream within this time counts as having arrived at once.
+const TOGETHER: Span = Span::from_millis(10);
+
+/// A chunk does not grow beyond this, so that dropping the oldest one frees memory.
+const CHUNK_BYTES_MAX: usize = 8 * 1024;
+
+/// What a chunk costs beside its text. A body that prints single bytes must not fill the memory.
+const CHUNK_COST: usize = 32;
+
+/// A log that is being written.
+pub(crate) struct LogBuffer {
+    limit: usize,
+    head: VecDeque<LogChunk>,
+    head_cost: usize,
+    is_head_full: bool,
+    tail: VecDeque<LogChunk>,
+    tail_cost: usize,
+    total: u64,
+    decoders: [Decoder; 2],
+}
+
+impl LogBuffer {
+    /// An empty one that keeps about `limit` bytes: a quarter of the beginning, the rest of the end.
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            head: VecDeque::new(),
+            head_cost: 0,
+            is_head_full: false,
+            tail: VecDeque::new(),
+            tail_cost: 0,
+            total: 0,
+            decoders: [Decoder::new(), Decoder::new()],
+        }
+    }
+
+    /// Takes in what arrived at `at`.
+    pub(crate) fn push(&mut self, stream: LogStream, at: Timestamp, bytes: &[u8]) {
+        let text = self.decoders[stream as usize].decode(bytes);
+        self.push_text(stream, at, &text);
+    }
+
+    /// Nothing more comes: a character that was begun stays broken.
+    pub(crate) fn finish(&mut self, at: Timestamp) {
+        for stream in LogStream::ALL {
+            let text = self.decoders[stream as usize].finish();
+            self.push_text(stream, at, text);
+        }
+    }
+
+    fn push_text(&mut self, stream: LogStream, at: Timestamp, mut text: &str) {
+        while !text.is_empty() {
+            let (piece, rest) = text.split_at(boundary(text, self.chunk_max()));
+            text = rest;
+            self.push_piece(stream, at, piece);
+        }
+    }
+
+    fn push_piece(&mut self, stream: LogStream, at: Timestamp, mut piece: &str) {
+        if !self.is_head_full {
+            let room = (self.limit / 4).saturating_sub(self.head_cost + CHUNK_COST);
+            let (fits, rest) = piece.split_at(boundary(piece, room));
+            self.is_head_full = !rest.is_empty();
+            self.head_cost += self.append(true, stream, at, fits);
+            piece = rest;
+        }
+        self.tail_cost += self.append(false, stream, at, piece);
+        let most = self.limit - self.limit / 4;
+        while self.tail_cost > most {
+            let Some(oldest) = self.tail.pop_front() else { break };
+            self.tail_cost -= cost(&oldest);
+        }
+    }
+
+    /// Adds to one of the ends. Returns what that costs.
+    fn append(&mut self, is_head: bool, stream: LogStream, at: Timestamp, text: &str) -> usize {
+        if text.is_empty() {
+            return 0;
+        }
+        let (offset, most) = (self.total, self.chunk_max());
+        self.total += text.len() as u64;
+        let end = if is_head { &mut self.head } else { &mut self.tail };
+        if let Some(last) = end.back_mut()
+            && last.stream == stream
+            && last.text.len() + text.len() <= most
+            && (!last.text.ends_with('\n') || last.at.is_some_and(|then| at.since(then) < TOGETHER))
+        {
+            last.text.push_str(text);
+            return text.len();
+        }
+        end.push_back(LogChunk { stream, at: Some(at), offset, text: text.to_owned() });
+        text.len() + CHUNK_COST
+    }
+
+    /// Several chunks fit into either end of a small log, too.
+    fn chunk_max(&self) -> usize {
+        (self.limit / 8).clamp(4, CHUNK_BYTES_MAX)
+    }
+
+    /// Was nothing printed?
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The log so far, in at most about `limit` bytes.
+    pub(crate) fn snapshot(&self, limit: usize) -> RunLog {
+        let all = || self.head.iter().chain(&self.tail);
+        if limit >= self.limit || self.head_cost + self.tail_cost <= limit {
+            return RunLog { chunks: all().cloned().collect(), total: self.total };
+        }
+        let mut chunks: Vec<LogChunk> = Vec::new();
+        let mut room = limit / 4;
+        for chunk in all() {
+            let keep = boundary(&chunk.text, room.saturating_sub(CHUNK_COST));
+            if keep > 0 {
+                chunks.push(LogChunk { text: chunk.text[..keep].to_owned(), ..chunk.clone() });
+            }
+            if keep < chunk.text.len() {
+                break;
+            }
+            room -= cost(chunk);
+        }
+        let shown = chunks.last().map_or(0, LogChunk::end);
+        let mut end = Vec::new();
+        let mut room = limit - limit / 4;
+        for chunk in all().rev() {
+            let keep = chunk.text.len().min(room.saturating_sub(CHUNK_COST));
+            let known = shown.saturating_sub(chunk.offset) as usize;
+            let from = ceiling(&chunk.text, (chunk.text.len() - keep).max(known));
+            if from < chunk.text.len() {
+                let (offset, text) = (chunk.offset + from as u64, chunk.text[from..].to_owned());
+                end.push(LogChunk { offset, text, ..chunk.clone() });
+            }
+            if from > 0 {
+                break;
+            }
+            room -= cost(chunk);
+        }
+        chunks.extend(end.into_iter().rev());
+        RunLog { chunks, total: self.total }
+    }
+}
+
+fn cost(chunk: &LogChunk) -> usize {
+    chunk.text.len() + CHUNK_COST
+}
+
+/// The largest boundary between characters that is not after `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The smallest boundary between characters that is not before `at`.
+fn ceiling(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}
+
+/// Makes text of bytes that may be cut anywhere. PostgreSQL takes neither NUL nor invalid UTF-8 in a
+/// text: both become U+FFFD.
+struct Decoder {
+    /// The beginning of a character.
+    begun: Vec<u8>,
+}
+
+impl Decoder {
+    const fn new() -> Self {
+        Self { begun: Vec::new() }
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> String {
+        let mut all = std::mem::take(&mut self.begun);
+        all.extend_from_slice(bytes);
+        let mut text = String::with_capacity(all.len());
+        let mut chunks = all.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            text.extend(chunk.valid().chars().map(|c| match c {
+                '\0' => char::REPLACEMENT_CHARACTER,
+                c => c,
+            }));
+            let invalid = chunk.invalid();
+            let is_begun = chunks.peek().is_none()
+                && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            if is_begun {
+                self.begun = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        text
+    }
+
+    fn finish(&mut self) -> &'static str {
+        if std::mem::take(&mut self.begun).is_empty() { "" } else { "\u{fffd}" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use LogStream::{Stderr, Stdout};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_micros(millis * 1000)
+    }
+
+    fn buffer(limit: usize, pieces: &[(LogStream, i64, &[u8])]) -> LogBuffer {
+        let mut buffer = LogBuffer::new(limit);
+        pieces.iter().for_each(|(stream, millis, bytes)| buffer.push(*stream, at(*millis), bytes));
+        buffer
+    }
+
+    #[test]
+    fn both_streams_are_kept_in_order_with_their_times() {
+        let pieces: [(_, _, &[u8]); 5] = [
+            (Stdout, 0, b"a\n"),
+            (Stdout, 5, b"b\n"),
+            (Stderr, 6, b"x\n"),
+            (Stdout, 30, b"c"),
+            (Stdout, 900, b"c\n"),
+        ];
+        let log = buffer(LOG_BYTES_DEFAULT, &pieces).snapshot(LOG_BYTES_DEFAULT);
+        let chunks: Vec<_> =
+            log.chunks.iter().map(|c| (c.stream, c.at.unwrap(), c.text.as_str())).collect();
+        // What arrives at once, and what belongs to one line, is one chunk.
+        let expected =
+            [(Stdout, at(0), "a\nb\n"), (Stderr, at(6), "x\n"), (Stdout, at(30), "cc\n")];
+        assert_eq!(chunks, expected);
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_beginning_and_its_end() {
+        let mut long = LogBuffer::new(4000);
+        (0..1000).for_each(|n| long.push(Stdout, at(0), format!("line {n}\n").as_bytes()));
+        long.push(Stderr, at(0), b"the end\n");
+        for limit in [4000, 1000] {
+            let text = long.snapshot(limit).text(None);
+            assert!(text.starts_with("line 0\nline 1\n") && text.ends_with("line 999\nthe end\n"));
+            assert!(text.contains(" bytes left out\n"), "{text}");
+            assert!(text.len() <= limit + 40, "{} bytes", text.len());
+        }
+    }
+
+    #[test]
+    fn a_character_that_arrives_in_two_pieces_is_one() {
+        let whole = buffer(1000, &[(Stdout, 0, &[0xc3]), (Stderr, 0, b"x"), (Stdout, 0, &[0xbc])]);
+        assert_eq!(whole.snapshot(1000).text(Some(Stdout)), "ü");
+        let mut broken = buffer(1000, &[(Stdout, 0, b"a\0b\xff\xc3"), (Stdout, 0, b"c\xe2\x82")]);
+        broken.finish(at(0));
+        assert_eq!(broken.snapshot(1000).text(None), "a\u{fffd}b\u{fffd}\u{fffd}c\u{fffd}");
+    }
+
+    #[test]
+    fn a_body_that_prints_single_bytes_does_not_fill_the_memory() {
+        let mut buffer = LogBuffer::new(10_000);
+        (0..100_000).for_each(|n| {
+            buffer.push(if n % 2 == 0 { Stdout } else { Stderr }, at(n * 20), b"\n");
+        });
+        assert!(buffer.head.len() + buffer.tail.len() <= 10_000 / CHUNK_COST);
+        assert!(buffer.snapshot(10_000).encode().len() < 10_000);
+    }
+
+    proptest! {
+        /// Whatever is kept stands at the place at which it was printed.
+        #[test]
+        fn what_is_kept_is_what_was_printed(
+            pieces in prop::collection::vec((any::<bool>(), "[a-cü\n]{1,40}", 0_i64..30), 0..40),
+            limit in 200_usize..2000,
+            smaller in 150_usize..2000,
+        ) {
+            let (mut buffer, mut printed, mut now) = (LogBuffer::new(limit), String::new(), 0);
+            for (is_error, text, later) in &pieces {
+                now += later;
+                buffer.push(if *is_error { Stderr } else { Stdout }, at(now), text.as_bytes());
+                printed.push_str(text);
+            }
+            for log in [buffer.snapshot(limit), buffer.snapshot(smaller)] {
+                prop_assert_eq!(log.total, printed.len() as u64);
+                let mut expected = 0;
+                for chunk in &log.chunks {
+                    prop_assert!(chunk.offset >= expected);
+                    let from = chunk.offset as usize;
+                    prop_assert_eq!(&printed[from..from + chunk.text.len()], &chunk.text);
+                    expected = chunk.end();
+                }
+                prop_assert_eq!(expected, log.total, "the end is always there");
+                prop_assert_eq!(&RunLog::decode(&log.encode()).text(None), &log.text(None));
+            }
+            if printed.len() + pieces.len() * CHUNK_COST <= limit / 4 {
+                prop_assert!(!buffer.snapshot(limit).lines(0, None).has_gap());
+            }
+        }
+    }
+}
