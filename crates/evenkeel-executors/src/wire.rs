@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::Progress;
+use evenkeel_core::secret::Masks;
 use tokio::sync::Notify;
 
 use crate::tail::Tail;
@@ -33,6 +34,8 @@ struct Said {
     version: u64,
     is_new: New,
     was_taken: bool,
+    /// Values of secrets that the attempt was given.
+    masks: Masks,
 }
 
 #[derive(Copy, Clone, Default, PartialEq, Eq)]
@@ -61,9 +64,15 @@ pub struct News {
 pub struct CheckpointTooLarge(pub usize);
 
 impl Wire {
+    /// Takes these values out of everything that the node is told from now on.
+    pub fn mask(&self, masks: Masks) {
+        self.said().masks = masks;
+    }
+
     /// Says how far the body has come; what is `None` stays as said before.
-    pub fn progress(&self, news: Progress) {
+    pub fn progress(&self, mut news: Progress) {
         let mut said = self.said();
+        news.message.iter_mut().for_each(|message| said.masks.mask(message));
         said.progress.update(news);
         said.is_new.progress = true;
     }
@@ -81,6 +90,8 @@ impl Wire {
             return Err(CheckpointTooLarge(data.len()));
         }
         let mut said = self.said();
+        let mut data = data;
+        said.masks.mask_bytes(&mut data);
         said.checkpoint = Some(data);
         said.version += 1;
         said.is_new.checkpoint = true;
@@ -94,7 +105,7 @@ impl Wire {
 
     /// The end of what it has printed; `None` if it has not.
     pub fn log_so_far(&self) -> Option<String> {
-        self.said().log.text_so_far()
+        self.said().log_so_far()
     }
 
     /// Waits for a sign of life from whoever was called.
@@ -118,7 +129,7 @@ impl Wire {
         said.was_taken = true;
         Some(News {
             progress: new.progress.then(|| said.progress.clone()),
-            log: new.log.then(|| said.log.text_so_far()).flatten(),
+            log: new.log.then(|| said.log_so_far()).flatten(),
             checkpoint: new.checkpoint.then(|| said.checkpoint.clone()).flatten(),
             version: said.version,
         })
@@ -144,6 +155,15 @@ impl Wire {
 
     fn said(&self) -> MutexGuard<'_, Said> {
         self.0.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Said {
+    /// Masked when it is read: a value may come in pieces.
+    fn log_so_far(&self) -> Option<String> {
+        let mut text = self.log.text_so_far()?;
+        self.masks.mask(&mut text);
+        Some(text)
     }
 }
 
@@ -198,6 +218,22 @@ mod tests {
         wire.checkpoint(vec![3]).unwrap();
         wire.stored(wire.take_news().unwrap().version);
         assert_eq!(wire.take_unstored(), None);
+    }
+
+    #[test]
+    fn values_of_secrets_never_leave_the_wire() {
+        let wire = Wire::default();
+        wire.mask(Masks::new(["hunter22"]));
+        wire.log(b"a hun");
+        wire.log(b"ter22 b");
+        wire.checkpoint(b"[\"hunter22\"]".to_vec()).unwrap();
+        let message = Some("with hunter22".to_owned());
+        wire.progress(Progress { message, ..Progress::default() });
+        assert_eq!(wire.log_so_far().as_deref(), Some("a *** b"));
+        let news = wire.take_news().unwrap();
+        assert_eq!(news.log.as_deref(), Some("a *** b"));
+        assert_eq!(news.checkpoint.as_deref(), Some(&b"[\"***\"]"[..]));
+        assert_eq!(news.progress.unwrap().message.as_deref(), Some("with ***"));
     }
 
     #[tokio::test]
