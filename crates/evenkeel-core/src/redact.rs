@@ -165,9 +165,7 @@ fn restore_value(sent: &mut Value, seen: &Value, hidden: &Value) {
 pub fn redacted_in(document: &Map<String, Value>) -> Option<String> {
     document.iter().find_map(|(key, value)| match key.as_str() {
         "executor_config" | "payload" => find(value, key),
-        "url" | "dedup_key" => {
-            find(value, key).or_else(|| is_hidden(value).then(|| key.clone()))
-        }
+        "url" | "dedup_key" => find(value, key).or_else(|| is_hidden(value).then(|| key.clone())),
         _ => None,
     })
 }
@@ -209,7 +207,10 @@ mod tests {
             ("https://ann:pw@example.com/a@b", "https://***@example.com/a@b"),
             ("https://ann:p@w@example.com", "https://***@example.com"),
             ("https://example.com/?x=a@b&y=&z", "https://example.com/?x=***&y=&***"),
-            ("https://e.com/p?id={{payload.id}}&t=1#frag", "https://e.com/p?id={{payload.id}}&t=***#***"),
+            (
+                "https://e.com/p?id={{payload.id}}&t=1#frag",
+                "https://e.com/p?id={{payload.id}}&t=***#***",
+            ),
             ("https://example.com", "https://example.com"),
             ("target:5", "target:5"),
             ("ann@example.com", "ann@example.com"),
@@ -266,9 +267,15 @@ mod tests {
     fn a_hidden_value_without_a_value_behind_it_is_found() {
         for (document, field) in [
             (json!({"payload": {"a": [{"redacted": true}]}}), "payload.a[0]"),
-            (json!({"executor_config": {"headers": {"A": {"redacted": true}}}}), "executor_config.headers.A"),
+            (
+                json!({"executor_config": {"headers": {"A": {"redacted": true}}}}),
+                "executor_config.headers.A",
+            ),
             (json!({"executor_config": {"url": "https://***@e.com/"}}), "executor_config.url"),
-            (json!({"executor_config": {"start_urls": ["https://e.com/?a=***"]}}), "executor_config.start_urls[0]"),
+            (
+                json!({"executor_config": {"start_urls": ["https://e.com/?a=***"]}}),
+                "executor_config.start_urls[0]",
+            ),
             (json!({"dedup_key": "https://***@e.com/"}), "dedup_key"),
         ] {
             assert_eq!(redacted_in(document.as_object().unwrap()).as_deref(), Some(field));

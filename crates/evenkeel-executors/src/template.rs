@@ -173,9 +173,9 @@ impl Piece {
             "fence" => Ok(Self::Fence),
             "scheduled_at" => Ok(Self::ScheduledAt),
             "payload" => Ok(Self::Payload(Vec::new())),
-            text if text.starts_with('"') => serde_json::from_str(text).map(Self::Literal).map_err(
-                |_| "has a text in {{ }} that is not a JSON string".to_string(),
-            ),
+            text if text.starts_with('"') => serde_json::from_str(text)
+                .map(Self::Literal)
+                .map_err(|_| "has a text in {{ }} that is not a JSON string".to_string()),
             _ => match name.strip_prefix("payload.") {
                 Some(path) if path.split('.').all(|step| !step.is_empty()) => {
                     Ok(Self::Payload(path.split('.').map(String::from).collect()))

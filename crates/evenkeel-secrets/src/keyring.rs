@@ -211,7 +211,8 @@ mod tests {
         let both = Keyring::read(&format!("{new}\n{old}")).unwrap();
         assert_eq!(both.open(TENANT, "a", &sealed).as_deref(), Ok("value"));
         assert_ne!(both.seal(TENANT, "a", "value", &chance()).key_id, sealed.key_id);
-        let message = Keyring::read(&new).unwrap().open(TENANT, "a", &sealed).unwrap_err().to_string();
+        let message =
+            Keyring::read(&new).unwrap().open(TENANT, "a", &sealed).unwrap_err().to_string();
         assert!(message.contains(before.newest()), "{message}");
     }
 

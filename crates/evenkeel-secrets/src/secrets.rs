@@ -7,7 +7,7 @@ use evenkeel_core::TenantNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::secret::{SecretSource, SecretValues, VALUE_BYTES_MAX};
 use evenkeel_store::{
-    NewSecret, Now, Reseal, Role, SealedSecret, Scope, SecretInfo, SecretReach, Store, StoreError,
+    NewSecret, Now, Reseal, Role, Scope, SealedSecret, SecretInfo, SecretReach, Store, StoreError,
 };
 use tokio::sync::Semaphore;
 
@@ -130,7 +130,11 @@ impl Secrets {
         })
     }
 
-    async fn look_up(&self, tenant: TenantNo, names: &[String]) -> Result<Vec<Option<String>>, String> {
+    async fn look_up(
+        &self,
+        tenant: TenantNo,
+        names: &[String],
+    ) -> Result<Vec<Option<String>>, String> {
         // It is never closed.
         let _turn = self.look_ups.acquire().await;
         let scope = Scope { tenant, role: Role::Viewer };

@@ -26,7 +26,8 @@ impl SecretStore for PostgresStore {
                 let (tenant, NewSecret { name, sealed, by }, now) = &*args;
                 let Sealed { key_id, nonce, ciphertext } = sealed;
                 let sql = include_str!("../queries/put_secret.sql");
-                let values: crate::pool::Params<'_> = &[tenant, name, key_id, nonce, ciphertext, now, by];
+                let values: crate::pool::Params<'_> =
+                    &[tenant, name, key_id, nonce, ciphertext, now, by];
                 read_info(&connection.row(sql, values).await?)
             })
             .await
@@ -109,15 +110,17 @@ impl SecretStore for PostgresStore {
         let tenant = reach.tenant(scope).map(|tenant| tenant.0);
         let after = after.map_or((i32::MIN, String::new()), |(tenant, name)| (tenant.0, name));
         self.api
-            .run((tenant, key_id.to_owned(), after, i64::from(limit)), |connection, args| {
-                async move {
+            .run(
+                (tenant, key_id.to_owned(), after, i64::from(limit)),
+                |connection, args| async move {
                     let (tenant, key_id, after, limit) = &*args;
                     let sql = include_str!("../queries/stale_secrets.sql");
-                    let values: crate::pool::Params<'_> = &[tenant, key_id, &after.0, &after.1, limit];
+                    let values: crate::pool::Params<'_> =
+                        &[tenant, key_id, &after.0, &after.1, limit];
                     let rows = connection.rows(sql, values).await?;
                     rows.iter().map(read_sealed).collect()
-                }
-            })
+                },
+            )
             .await
     }
 
@@ -141,7 +144,8 @@ impl SecretStore for PostgresStore {
                 let nonces: Vec<&[u8]> = sealed().map(|sealed| &sealed.nonce[..]).collect();
                 let texts: Vec<&[u8]> = sealed().map(|sealed| &sealed.ciphertext[..]).collect();
                 let sql = include_str!("../queries/reseal_secrets.sql");
-                let values: crate::pool::Params<'_> = &[tenant, &tenants, &names, &before, &keys, &nonces, &texts];
+                let values: crate::pool::Params<'_> =
+                    &[tenant, &tenants, &names, &before, &keys, &nonces, &texts];
                 Ok(connection.change(sql, values).await?)
             })
             .await

@@ -102,9 +102,7 @@ pub use schedules::{
     ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
-pub use secrets::{
-    NewSecret, Reseal, Sealed, SealedSecret, SecretInfo, SecretReach, SecretStore,
-};
+pub use secrets::{NewSecret, Reseal, Sealed, SealedSecret, SecretInfo, SecretReach, SecretStore};
 pub use settle::{LiveAttempt, SETTLED_ALPHA, Seen, Settle, SettleResult, SettleStore, Verdict};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};

@@ -204,7 +204,10 @@ async fn a_hidden_value_makes_no_job_and_no_target() {
     let world = World::new().await;
     for (document, field) in [
         (call(json!({"url": "https://***@e.com/"})), "executor_config.url"),
-        (call(json!({"url": "https://e.com/", "body": {"redacted": true}})), "executor_config.body"),
+        (
+            call(json!({"url": "https://e.com/", "body": {"redacted": true}})),
+            "executor_config.body",
+        ),
         (json!({"executor_type": "noop", "payload": {"redacted": true}}), "payload"),
     ] {
         let refused = world.post("/api/v1/jobs", Some(document)).await;

@@ -213,6 +213,7 @@ async fn nothing_that_one_tenant_does_is_seen_by_another() {
         assert!(!after[path].1.contains("classified"), "{path}: {}", after[path].1);
     }
     // A name is each tenant's own.
-    let same = other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "classified"})))).await;
+    let same =
+        other.ask(Method::POST, "/api/v1/jobs", Some(noop(json!({"name": "classified"})))).await;
     assert_eq!(same.0, 201, "{}", same.1);
 }

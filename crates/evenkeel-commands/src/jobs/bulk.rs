@@ -46,9 +46,8 @@ impl Jobs {
         for mut spec in specs {
             let id = self.fresh_id(now);
             let checked = secrets.check(&spec.definition);
-            let aimed = checked.and_then(|()| {
-                self.aim(scope, &mut spec.about, &mut spec.definition, &targets)
-            });
+            let aimed = checked
+                .and_then(|()| self.aim(scope, &mut spec.about, &mut spec.definition, &targets));
             let choose = |job: &_, after| placing.first(id, job, after);
             let job = aimed.and_then(|()| settled(spec, id, now, choose));
             answers.push(job.map(|job| {

@@ -65,7 +65,8 @@ pub(crate) fn url(fields: &mut Fields<'_>) -> Option<String> {
         return None;
     }
     if redact::is_hidden_url(text) {
-        let message = format!("{} holds *** where a value was hidden; write it whole", shown(&text.into()));
+        let message =
+            format!("{} holds *** where a value was hidden; write it whole", shown(&text.into()));
         fields.fault("url", message);
         return None;
     }

@@ -286,7 +286,8 @@ mod tests {
             "url": "https://u:{{secret.pw}}@e.com/?{{payload.x}}",
             "headers": {"A": {"secret": "pw"}, "B": "x {{secret.pw}} {{attempt}}"},
         });
-        let (config, payload) = fill(&config, &json!([{"secret": "pw"}, "{{secret.pw}}"]), &value_of);
+        let (config, payload) =
+            fill(&config, &json!([{"secret": "pw"}, "{{secret.pw}}"]), &value_of);
         assert_eq!(config["url"], "https://u:p%40ss%2F%7B%7Bx%7D%7D%22@e.com/?{{payload.x}}");
         let literal = r#"{{"p@ss/{{x\u007d\u007d\""}}"#;
         assert_eq!(config["headers"]["A"], literal);

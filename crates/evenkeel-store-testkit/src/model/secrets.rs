@@ -36,7 +36,8 @@ impl Data {
 
     fn list_secrets(&self, scope: &Scope, page: PageRequest<String>) -> Page<SecretInfo, String> {
         let own = self.secrets.keys().filter(|(tenant, _)| *tenant == scope.tenant);
-        let page = cut(own.map(|(_, name)| name.clone()).collect(), page, |name, after| name > after);
+        let page =
+            cut(own.map(|(_, name)| name.clone()).collect(), page, |name, after| name > after);
         let info = |name: &String| self.secrets.get(&(scope.tenant, name.clone()));
         with_items(page, |name| info(name).map(|(info, _)| info.clone()))
     }
@@ -98,8 +99,9 @@ impl SecretStore for ModelStore {
         names: &[String],
     ) -> Result<Vec<SealedSecret>, StoreError> {
         let data = self.lock();
-        let found =
-            names.iter().filter_map(|name| data.secrets.get_key_value(&(scope.tenant, name.clone())));
+        let found = names
+            .iter()
+            .filter_map(|name| data.secrets.get_key_value(&(scope.tenant, name.clone())));
         Ok(found.map(sealed_of).collect())
     }
 

@@ -49,7 +49,8 @@ fn read_file(path: &Path) -> Result<String, Failure> {
         let what = format!("the key for secrets can't be read from {}", path.display());
         Failure::because(what, error)
     };
-    let others_may = std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o077;
+    let others_may =
+        std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o077;
     if others_may != 0 {
         tracing::warn!(path = %path.display(), "other users may read the key for secrets; chmod 600 it");
     }
@@ -93,7 +94,9 @@ mod tests {
         let printed = run(&words("echo one two")).await.unwrap();
         assert_eq!(printed, "one two\n");
         assert!(run(&words("false")).await.unwrap_err().what.contains("exit status: 1"));
-        assert!(run(&words("/no/such/program")).await.unwrap_err().what.contains("/no/such/program"));
+        assert!(
+            run(&words("/no/such/program")).await.unwrap_err().what.contains("/no/such/program")
+        );
     }
 
     #[test]

@@ -151,8 +151,16 @@ fn answers(server: &Server) -> Vec<(String, String)> {
     let token = std::fs::read_to_string(server.data_dir().join("token")).unwrap();
     let header = format!("authorization: Bearer {}", token.trim());
     let mut paths: Vec<String> = [
-        "jobs", "executions", "secrets", "secrets/canary", "audit", "failures", "dead-letters",
-        "conditions", "nodes", "targets",
+        "jobs",
+        "executions",
+        "secrets",
+        "secrets/canary",
+        "audit",
+        "failures",
+        "dead-letters",
+        "conditions",
+        "nodes",
+        "targets",
     ]
     .map(|path| format!("/api/v1/{path}"))
     .to_vec();
