@@ -14,7 +14,7 @@ const DOCUMENTS: [&str; 5] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 127] = [
+const VERBS: [&str; 134] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",
@@ -32,6 +32,7 @@ const VERBS: [&str; 127] = [
     "condition_counts",
     "count_uncounted",
     "delete_dead",
+    "delete_secret",
     "delete_target",
     "drain",
     "end_rebalance",
@@ -58,6 +59,8 @@ const VERBS: [&str; 127] = [
     "get_page",
     "get_rebalance",
     "get_run",
+    "get_secret",
+    "get_secrets",
     "get_targets",
     "get_with_now",
     "going_on",
@@ -81,6 +84,7 @@ const VERBS: [&str; 127] = [
     "list_pages",
     "list_rebalances",
     "list_runs",
+    "list_secrets",
     "list_targets",
     "listen",
     "listened_until",
@@ -106,6 +110,7 @@ const VERBS: [&str; 127] = [
     "prune",
     "publish",
     "purge",
+    "put_secret",
     "queue_depths",
     "queue_front",
     "reage",
@@ -116,6 +121,7 @@ const VERBS: [&str; 127] = [
     "register_paused",
     "reopen",
     "requeue",
+    "reseal_secrets",
     "retire",
     "revoke_key",
     "rhythms",
@@ -125,6 +131,7 @@ const VERBS: [&str; 127] = [
     "setting",
     "settle",
     "slot_loads",
+    "stale_secrets",
     "stale_targets",
     "steal",
     "supersede",

@@ -33,6 +33,7 @@ mod routes;
 mod runs;
 mod scheduler;
 mod schedules;
+mod secrets;
 mod state;
 mod streams;
 mod targets;
@@ -82,6 +83,9 @@ pub use scheduler::{
     ScoreView, ScoresView, ShapeView, SkippedJobView, SlotView, UndoDocument,
 };
 pub use schedules::{PreviewDocument, PreviewView, SlotLoadView};
+pub use secrets::{
+    DeletedSecretView, RotatedView, SecretDocument, SecretList, SecretView, UnreadableSecretView,
+};
 pub use state::{AppParts, Clock, RenderMetrics, Settings};
 pub use streams::{STREAMS_MAX, STREAMS_MAX_PER_TENANT, StreamEvent, Streams};
 pub use targets::{

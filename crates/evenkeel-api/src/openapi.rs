@@ -50,7 +50,7 @@ pub(crate) async fn document(Extension(document): Extension<Document>) -> impl I
         (name = "pages", description = "What crawls have kept"),
         (name = "callbacks", description = "For those who were called and answered 202"),
         (name = "admin", description = "The admin API of a crawl queue, on the same jobs"),
-        (name = "access", description = "API keys, and who did what"),
+        (name = "access", description = "API keys, secrets, and who did what"),
         (name = "operations", description = "For those who run the server"),
     ),
     components(schemas(Problem, FieldError, ProblemType, crate::events::EventView)),

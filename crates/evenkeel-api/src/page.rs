@@ -3,7 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{JobNo, NodeNo, RunId, RunKey, Timestamp};
+use evenkeel_core::secret::is_name;
+use evenkeel_core::{JobNo, NodeNo, RunId, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{
     AuditPlace, DeadPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
 };
@@ -206,6 +207,63 @@ impl CursorKey for uuid::Uuid {
     }
 }
 
+/// A place in a list of secrets: its names do not fit into 16 bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SecretName(pub(crate) String);
+
+impl CursorKey for SecretName {
+    const TAG: u8 = b'n';
+
+    fn bits(self) -> u128 {
+        0
+    }
+
+    fn from_bits(_: u128) -> Option<Self> {
+        None
+    }
+
+    fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode([&[Self::TAG], self.0.as_bytes()].concat())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (tag, name) = bytes.split_first()?;
+        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name))?;
+        (*tag == Self::TAG).then(|| Self(name.to_owned()))
+    }
+}
+
+/// A place among the secrets of all tenants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SecretPlace(pub(crate) TenantNo, pub(crate) String);
+
+impl CursorKey for SecretPlace {
+    const TAG: u8 = b's';
+
+    fn bits(self) -> u128 {
+        0
+    }
+
+    fn from_bits(_: u128) -> Option<Self> {
+        None
+    }
+
+    fn to_text(self) -> String {
+        let tenant = self.0.0.to_be_bytes();
+        URL_SAFE_NO_PAD.encode([&[Self::TAG], &tenant[..], self.1.as_bytes()].concat())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (tag, rest) = bytes.split_first()?;
+        let (tenant, name) = rest.split_at_checked(4)?;
+        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name))?;
+        let tenant = i32::from_be_bytes(tenant.try_into().ok()?);
+        (*tag == Self::TAG).then(|| Self(TenantNo(tenant), name.to_owned()))
+    }
+}
+
 /// A place in a list of rebalances.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RebalanceCursor(pub(crate) uuid::Uuid);
@@ -308,6 +366,10 @@ mod tests {
             prop_assert_eq!(decode(&encode(audit)), Some(audit));
             let dead = DeadPlace { died_at: Timestamp::from_micros(time + 7), key };
             prop_assert_eq!(decode(&encode(dead)), Some(dead));
+            let name = SecretName("a.b".into());
+            prop_assert_eq!(decode(&encode(name.clone())), Some(name));
+            let place = SecretPlace(TenantNo(n as i32), "a".into());
+            prop_assert_eq!(decode(&encode(place.clone())), Some(place));
             prop_assert_eq!(decode::<DeadPlace>(&encode(key)), None);
             prop_assert_eq!(decode::<AuditPlace>(&encode(place)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);

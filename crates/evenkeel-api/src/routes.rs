@@ -18,7 +18,7 @@ use crate::state::{App, AppParts, Settings};
 use crate::{
     admin, api_keys, audit, auth, conditions, dead_letters, docs, events, executions, failures,
     guard, health, jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler,
-    schedules, targets,
+    schedules, secrets, targets,
 };
 
 /// All of the HTTP interface.
@@ -130,6 +130,9 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
         .routes(routes!(admin::toggle_scheduled))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
+        .routes(routes!(secrets::list))
+        .routes(routes!(secrets::get, secrets::put, secrets::delete))
+        .routes(routes!(secrets::rotate))
         .routes(routes!(audit::list));
     for (is_open, route) in [
         (settings.open_metrics, routes!(metrics::metrics)),

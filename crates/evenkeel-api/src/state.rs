@@ -7,6 +7,7 @@ use std::time::Duration;
 use evenkeel_access::Access;
 use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::Timestamp;
+use evenkeel_secrets::Secrets;
 use evenkeel_store::Store;
 
 use crate::health::Readiness;
@@ -58,6 +59,8 @@ pub struct AppParts {
     pub streams: Streams,
     /// Who may come in, and who did what.
     pub access: Arc<Access>,
+    /// Named secrets.
+    pub secrets: Arc<Secrets>,
     /// The time.
     pub clock: Clock,
     /// The metrics.

@@ -9,6 +9,7 @@ use evenkeel_commands::{Balance, Balancing, Callbacks, ExecutorCheck, Feed, Jobs
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, Span, TenantNo};
+use evenkeel_secrets::Secrets;
 use evenkeel_store::{Role, Store};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -96,6 +97,7 @@ impl Server {
                 Trust { local: Some(tokens), ..Trust::default() },
                 Arc::clone(&sources.chance),
             )),
+            secrets: Arc::new(Secrets::new(Arc::clone(store), None, Arc::clone(&sources.chance))),
             clock: Arc::new(move || clock.wall()),
             metrics: Arc::new(String::new),
             ready: Arc::new(AlwaysReady),

@@ -7,7 +7,8 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, AttemptTokens, Definition, Progress, RunId, RunKey};
+use evenkeel_core::secret::{self, Masks, SecretSource};
+use evenkeel_core::{Attempt, AttemptTokens, Definition, Progress, RunId, RunKey, TenantNo};
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, Letter, NewEvent, Note, Now, Results, Role, Running,
     Scope, Signal, Store, StoreError, Traces, Word, keep_true_letters,
@@ -36,6 +37,7 @@ pub struct Callbacks {
     tokens: AttemptTokens,
     alpha: f64,
     lane: Arc<Semaphore>,
+    secrets: Option<Arc<dyn SecretSource>>,
 }
 
 /// So many words are passed on at once. They use what firing and pings use, and a crowd of receivers
@@ -51,18 +53,53 @@ impl Callbacks {
         tokens: AttemptTokens,
         alpha: f64,
     ) -> Self {
-        Self { store, chance, tokens, alpha, lane: Arc::new(Semaphore::new(LANE)) }
+        Self { store, chance, tokens, alpha, lane: Arc::new(Semaphore::new(LANE)), secrets: None }
+    }
+
+    /// The same, which takes values of secrets out of what receivers report.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Arc<dyn SecretSource>) -> Self {
+        Self { secrets: Some(secrets), ..self }
+    }
+
+    /// Hides values of secrets that the attempt was given. If they can't be read any more, all text
+    /// is hidden.
+    async fn hide<'t>(
+        &self,
+        tenant: TenantNo,
+        definition: &Definition,
+        texts: impl Iterator<Item = &'t mut String>,
+    ) {
+        let (config, payload) = (&definition.executor.config, &definition.payload);
+        let Some(source) = &self.secrets else { return };
+        if !secret::has_references(config, payload) {
+            return;
+        }
+        let references = secret::references(config, payload);
+        let mut names: Vec<String> = references.into_iter().map(|found| found.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let values = source.values(tenant, &names).await;
+        let known = values.ok().and_then(|values| values.into_iter().collect::<Option<Vec<_>>>());
+        let masks = known.map(|known| Masks::new(known.iter().map(String::as_str)));
+        for text in texts {
+            match &masks {
+                Some(masks) => masks.mask(text),
+                None => *text = "***".into(),
+            }
+        }
     }
 
     /// Ends an attempt. When this returns, the end is stored.
     pub async fn end(&self, id: RunId, token: &str, ending: Ending) -> Result<Then, CommandError> {
         let (key, fence, running, _turn) = self.find(id, token).await?;
+        let definition = definition_of(key, &running)?;
         let attempt = running.attempt;
-        let definition: Definition = serde_json::from_str(&attempt.definition)
-            .map_err(|fault| StoreError::corrupt(key.job_no, "definition", fault))?;
         let finished_at = self.store.now().await?.max(attempt.started_at);
         let draw = self.chance.unit();
-        let Ending { outcome, results, again } = ending;
+        let Ending { outcome, mut results, again } = ending;
+        let texts = results.error.iter_mut().chain(&mut results.output);
+        self.hide(attempt.tenant, &definition, texts).await;
         let started_at = attempt.started_at;
         let ended = Ended { attempt: key.attempt, outcome, again, started_at, finished_at };
         let then = after_end(&definition, ended, draw);
@@ -138,10 +175,15 @@ impl Callbacks {
         &self,
         id: RunId,
         token: &str,
-        progress: Progress,
+        mut progress: Progress,
         checkpoint: Option<Vec<u8>>,
     ) -> Result<(), CommandError> {
         let (key, fence, running, _turn) = self.find(id, token).await?;
+        let mut checkpoint = checkpoint.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let texts = progress.message.iter_mut().chain(&mut checkpoint);
+        let definition = definition_of(key, &running)?;
+        self.hide(running.attempt.tenant, &definition, texts).await;
+        let checkpoint = checkpoint.map(String::into_bytes);
         let scope = Scope { tenant: running.attempt.tenant, role: Role::Viewer };
         let shown = self.store.get_run(&scope, key).await?;
         let mut said = shown.and_then(|run| run.progress).unwrap_or_default();
@@ -173,4 +215,9 @@ impl Callbacks {
             None => Err(CommandError::Conflict(Conflict::NotRunning)),
         }
     }
+}
+
+fn definition_of(key: RunKey, running: &Running) -> Result<Definition, StoreError> {
+    serde_json::from_str(&running.attempt.definition)
+        .map_err(|fault| StoreError::corrupt(key.job_no, "definition", fault))
 }

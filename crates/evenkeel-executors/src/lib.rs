@@ -23,6 +23,7 @@ mod none;
 mod noop;
 mod registry;
 mod report;
+mod secrets;
 mod shell;
 pub mod supervisor;
 mod tail;
@@ -44,6 +45,7 @@ pub use none::NoExecutor;
 pub use noop::NoopExecutor;
 pub use registry::Registry;
 pub use report::Report;
+pub use secrets::WithSecrets;
 pub use shell::{
     CgroupUse, Containment, NoCgroup, ShellExecutor, ShellSettings, SupervisorCommand,
 };
@@ -72,6 +74,11 @@ pub trait Executor: Send + Sync + 'static {
         payload: &serde_json::Value,
     ) -> Result<(), ConfigFault> {
         self.check(config, payload)
+    }
+
+    /// The fields of its configuration that may refer to secrets.
+    fn secret_fields(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Runs one attempt to its end. It ends early, and the body with it, when the invocation is

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use evenkeel_core::secret::Masks;
 use evenkeel_core::{LogChunk, LogStream, RunLog, Span, Timestamp};
 
 /// So much of a log is kept if nothing else is set.
@@ -26,6 +27,8 @@ pub(crate) struct LogBuffer {
     tail_cost: usize,
     total: u64,
     decoders: [Decoder; 2],
+    /// Text of each stream that may be the beginning of a secret's value.
+    held: [String; 2],
 }
 
 impl LogBuffer {
@@ -40,20 +43,29 @@ impl LogBuffer {
             tail_cost: 0,
             total: 0,
             decoders: [Decoder::new(), Decoder::new()],
+            held: [String::new(), String::new()],
         }
     }
 
-    /// Takes in what arrived at `at`.
-    pub(crate) fn push(&mut self, stream: LogStream, at: Timestamp, bytes: &[u8]) {
-        let text = self.decoders[stream as usize].decode(bytes);
+    /// Takes in what arrived at `at`. Values of secrets are masked before anything is cut, so that
+    /// neither a value that arrives in pieces nor a part of one is kept.
+    pub(crate) fn push(&mut self, stream: LogStream, at: Timestamp, bytes: &[u8], masks: &Masks) {
+        let mut text = self.decoders[stream as usize].decode(bytes);
+        if !masks.is_empty() {
+            let held = &mut self.held[stream as usize];
+            held.push_str(&text);
+            text = masks.drain(held);
+        }
         self.push_text(stream, at, &text);
     }
 
     /// Nothing more comes: a character that was begun stays broken.
-    pub(crate) fn finish(&mut self, at: Timestamp) {
+    pub(crate) fn finish(&mut self, at: Timestamp, masks: &Masks) {
         for stream in LogStream::ALL {
-            let text = self.decoders[stream as usize].finish();
-            self.push_text(stream, at, text);
+            let mut text = std::mem::take(&mut self.held[stream as usize]);
+            text.push_str(self.decoders[stream as usize].finish());
+            masks.mask(&mut text);
+            self.push_text(stream, at, &text);
         }
     }
 
@@ -216,7 +228,7 @@ mod tests {
 
     fn buffer(limit: usize, pieces: &[(LogStream, i64, &[u8])]) -> LogBuffer {
         let mut buffer = LogBuffer::new(limit);
-        pieces.iter().for_each(|(stream, millis, bytes)| buffer.push(*stream, at(*millis), bytes));
+        pieces.iter().for_each(|(stream, millis, bytes)| buffer.push(*stream, at(*millis), bytes, &Masks::default()));
         buffer
     }
 
@@ -241,8 +253,8 @@ mod tests {
     #[test]
     fn a_long_log_keeps_its_beginning_and_its_end() {
         let mut long = LogBuffer::new(4000);
-        (0..1000).for_each(|n| long.push(Stdout, at(0), format!("line {n}\n").as_bytes()));
-        long.push(Stderr, at(0), b"the end\n");
+        (0..1000).for_each(|n| long.push(Stdout, at(0), format!("line {n}\n").as_bytes(), &Masks::default()));
+        long.push(Stderr, at(0), b"the end\n", &Masks::default());
         for limit in [4000, 1000] {
             let text = long.snapshot(limit).text(None);
             assert!(text.starts_with("line 0\nline 1\n") && text.ends_with("line 999\nthe end\n"));
@@ -256,15 +268,31 @@ mod tests {
         let whole = buffer(1000, &[(Stdout, 0, &[0xc3]), (Stderr, 0, b"x"), (Stdout, 0, &[0xbc])]);
         assert_eq!(whole.snapshot(1000).text(Some(Stdout)), "ü");
         let mut broken = buffer(1000, &[(Stdout, 0, b"a\0b\xff\xc3"), (Stdout, 0, b"c\xe2\x82")]);
-        broken.finish(at(0));
+        broken.finish(at(0), &Masks::default());
         assert_eq!(broken.snapshot(1000).text(None), "a\u{fffd}b\u{fffd}\u{fffd}c\u{fffd}");
+    }
+
+    #[test]
+    fn the_value_of_a_secret_is_masked_where_the_log_is_cut() {
+        let masks = Masks::new(["hunter22"]);
+        let mut cut = LogBuffer::new(400);
+        for n in 0..200 {
+            cut.push(Stdout, at(n), b"hun", &masks);
+            cut.push(Stderr, at(n), b"x", &masks);
+            cut.push(Stdout, at(n), b"ter22", &masks);
+        }
+        cut.push(Stdout, at(200), b"hunter", &masks);
+        assert!(!cut.snapshot(300).text(None).contains("hun"));
+        cut.finish(at(200), &masks);
+        let text = cut.snapshot(300).text(Some(Stdout));
+        assert!(text.ends_with("***hunter") && !text.contains("hunter22"), "{text}");
     }
 
     #[test]
     fn a_body_that_prints_single_bytes_does_not_fill_the_memory() {
         let mut buffer = LogBuffer::new(10_000);
         (0..100_000).for_each(|n| {
-            buffer.push(if n % 2 == 0 { Stdout } else { Stderr }, at(n * 20), b"\n");
+            buffer.push(if n % 2 == 0 { Stdout } else { Stderr }, at(n * 20), b"\n", &Masks::default());
         });
         assert!(buffer.head.len() + buffer.tail.len() <= 10_000 / CHUNK_COST);
         assert!(buffer.snapshot(10_000).encode().len() < 10_000);
@@ -281,7 +309,7 @@ mod tests {
             let (mut buffer, mut printed, mut now) = (LogBuffer::new(limit), String::new(), 0);
             for (is_error, text, later) in &pieces {
                 now += later;
-                buffer.push(if *is_error { Stderr } else { Stdout }, at(now), text.as_bytes());
+                buffer.push(if *is_error { Stderr } else { Stdout }, at(now), text.as_bytes(), &Masks::default());
                 printed.push_str(text);
             }
             for log in [buffer.snapshot(limit), buffer.snapshot(smaller)] {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::secret::SecretSource;
 
-use crate::Executor;
+use crate::{Executor, NoopExecutor, WithSecrets};
 
 /// The executors of a node, by kind.
 #[derive(Clone, Default)]
@@ -22,6 +23,19 @@ impl Registry {
     pub fn with(mut self, executor: Arc<dyn Executor>) -> Self {
         self.0.insert(executor.kind(), executor);
         self
+    }
+
+    /// This one with values of secrets for all executors that take any.
+    #[must_use]
+    pub fn with_secrets(self, source: &Arc<dyn SecretSource>) -> Self {
+        let wrap = |(kind, executor): (&'static str, Arc<dyn Executor>)| {
+            // It looks at nothing that could be secret, and the engine is measured with it.
+            if kind == NoopExecutor.kind() || kind == ExecutorSpec::NONE {
+                return (kind, executor);
+            }
+            (kind, Arc::new(WithSecrets::new(executor, Arc::clone(source))) as Arc<dyn Executor>)
+        };
+        Self(self.0.into_iter().map(wrap).collect())
     }
 
     /// The executor of a kind. `http_callback` is another word for `http`.

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 /// A text with places to be filled in: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
 /// `{{scheduled_at}}`, and `{{payload.a.0.b}}` for what the payload holds there. Texts go in as
-/// they are, everything else as JSON. Nothing else is special, so `{` alone is only that.
+/// they are, everything else as JSON. `{{"text"}}`, a JSON text, stands for that text and is not read
+/// again: values of secrets come like that, and `{{` can be written so. Nothing else is special, so
+/// `{` alone is only that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -18,6 +20,7 @@ enum Piece {
     Fence,
     ScheduledAt,
     Payload(Vec<String>),
+    Literal(String),
 }
 
 /// No text becomes longer than this by being filled in: a payload can be asked for many times.
@@ -144,6 +147,7 @@ impl Template {
                 Piece::Attempt => values.key.attempt.from_one().to_string(),
                 Piece::Fence => values.fence.0.to_string(),
                 Piece::ScheduledAt => values.key.scheduled_at.to_string(),
+                Piece::Literal(value) => value.clone(),
                 Piece::Payload(path) => match find(values.payload, path)? {
                     Value::String(string) => string.clone(),
                     other => other.to_string(),
@@ -169,13 +173,16 @@ impl Piece {
             "fence" => Ok(Self::Fence),
             "scheduled_at" => Ok(Self::ScheduledAt),
             "payload" => Ok(Self::Payload(Vec::new())),
+            text if text.starts_with('"') => serde_json::from_str(text)
+                .map(Self::Literal)
+                .map_err(|_| "has a text in {{ }} that is not a JSON string".to_string()),
             _ => match name.strip_prefix("payload.") {
                 Some(path) if path.split('.').all(|step| !step.is_empty()) => {
                     Ok(Self::Payload(path.split('.').map(String::from).collect()))
                 }
                 _ => Err(format!(
                     "has {{{{{name}}}}}, which is none of run_id, execution_id, attempt, fence, \
-                     scheduled_at, payload.…"
+                     scheduled_at, payload.…, secret.…"
                 )),
             },
         }
@@ -237,6 +244,16 @@ mod tests {
         assert_eq!(filled("{{scheduled_at}}"), "2026-12-01T09:00:00.000000Z");
         assert_ne!(filled("{{run_id}}"), filled("{{execution_id}}"));
         assert!(Template::parse("no places }} { here").unwrap().is_plain());
+    }
+
+    #[test]
+    fn a_literal_is_not_read_again() {
+        let payload = json!({"x": 1});
+        let literal = r#"a {{ "{{payload.x\u007d\u007d \"" }} b"#;
+        assert_eq!(fill(literal, &payload, Escape::None).unwrap(), "a {{payload.x}} \" b");
+        assert_eq!(fill(r#"{{"a/b"}}"#, &payload, Escape::Url).unwrap(), "a%2Fb");
+        assert!(!Template::parse(r#"{{"sh"}}"#).unwrap().is_plain(), "no program is named by one");
+        assert!(Template::parse(r#"{{"a}}"#).is_err());
     }
 
     #[test]

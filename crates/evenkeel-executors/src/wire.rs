@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use evenkeel_core::secret::Masks;
 use evenkeel_core::{LogStream, Progress, RunLog, Span, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -41,6 +42,8 @@ struct Said {
     version: u64,
     is_new: New,
     was_taken: bool,
+    /// Values of secrets that the attempt was given.
+    masks: Masks,
 }
 
 #[derive(Copy, Clone, Default, PartialEq, Eq)]
@@ -88,14 +91,21 @@ impl Wire {
             version: 0,
             is_new: New::default(),
             was_taken: false,
+            masks: Masks::default(),
         };
         let (said, heard) = (Mutex::new(said), Notify::new());
         Self(Arc::new(Inner { said, heard, log_bytes, started_at, started }))
     }
 
+    /// Takes these values out of everything that the node is told from now on.
+    pub fn mask(&self, masks: Masks) {
+        self.said().masks = masks;
+    }
+
     /// Says how far the body has come; what is `None` stays as said before.
-    pub fn progress(&self, news: Progress) {
+    pub fn progress(&self, mut news: Progress) {
         let mut said = self.said();
+        news.message.iter_mut().for_each(|message| said.masks.mask(message));
         said.progress.update(news);
         said.is_new.progress = true;
     }
@@ -104,8 +114,9 @@ impl Wire {
     pub fn log(&self, stream: LogStream, bytes: &[u8]) {
         let at = self.now();
         let mut said = self.said();
-        said.log.push(stream, at, bytes);
-        said.is_new.log = true;
+        let Said { log, masks, is_new, .. } = &mut *said;
+        log.push(stream, at, bytes, masks);
+        is_new.log = true;
     }
 
     /// Saves what the next attempt is to be given; it takes the place of what was saved before.
@@ -114,6 +125,8 @@ impl Wire {
             return Err(CheckpointTooLarge(data.len()));
         }
         let mut said = self.said();
+        let mut data = data;
+        said.masks.mask_bytes(&mut data);
         said.checkpoint = Some(data);
         said.version += 1;
         said.is_new.checkpoint = true;
@@ -138,8 +151,8 @@ impl Wire {
         let mut said = self.said();
         said.is_new.log = false;
         let mut log = std::mem::replace(&mut said.log, LogBuffer::new(self.0.log_bytes));
+        log.finish(at, &said.masks);
         drop(said);
-        log.finish(at);
         (!log.is_empty()).then(|| log.snapshot(self.0.log_bytes).encode())
     }
 
@@ -269,6 +282,22 @@ mod tests {
         wire.checkpoint(vec![3]).unwrap();
         wire.stored(wire.take_news().unwrap().version);
         assert_eq!(wire.take_unstored(), None);
+    }
+
+    #[test]
+    fn values_of_secrets_never_leave_the_wire() {
+        let wire = Wire::default();
+        wire.mask(Masks::new(["hunter22"]));
+        wire.log(LogStream::Stdout, b"a hun");
+        wire.log(LogStream::Stdout, b"ter22 b");
+        wire.checkpoint(b"[\"hunter22\"]".to_vec()).unwrap();
+        let message = Some("with hunter22".to_owned());
+        wire.progress(Progress { message, ..Progress::default() });
+        assert_eq!(wire.log_so_far().unwrap().text(None), "a *** b");
+        let news = wire.take_news().unwrap();
+        assert_eq!(RunLog::decode(&news.log.unwrap()).text(None), "a *** b");
+        assert_eq!(news.checkpoint.as_deref(), Some(&b"[\"***\"]"[..]));
+        assert_eq!(news.progress.unwrap().message.as_deref(), Some("with ***"));
     }
 
     #[tokio::test]

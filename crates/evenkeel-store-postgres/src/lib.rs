@@ -26,6 +26,7 @@ mod requests;
 mod rounds;
 mod runs;
 mod schedules;
+mod secrets;
 #[cfg(test)]
 mod statements_test;
 mod tally;

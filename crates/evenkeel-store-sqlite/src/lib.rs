@@ -34,6 +34,7 @@ mod requests;
 mod rows;
 mod runs;
 mod schedules;
+mod secrets;
 mod session;
 mod supersede;
 mod tally;

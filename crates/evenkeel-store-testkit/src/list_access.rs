@@ -19,6 +19,18 @@ macro_rules! __access_conformance {
             the_database_says_when_a_key_was_made_and_taken_back,
             keys_outlive_a_restart,
         }
+        $crate::__conformance_module! { $open => secrets:
+            a_secret_is_read_back_as_it_was_stored,
+            a_new_value_raises_the_version_and_keeps_who_created_it,
+            a_deleted_secret_is_gone_and_starts_anew,
+            secrets_are_listed_by_name_a_page_at_a_time,
+            a_tenant_reaches_its_own_secrets_only,
+            only_names_that_exist_are_found,
+            secrets_under_another_key_are_walked_in_batches,
+            a_value_is_resealed_only_if_it_is_still_the_same,
+            secrets_of_other_tenants_are_resealed_only_on_request,
+            secrets_outlive_a_restart,
+        }
         $crate::__conformance_module! { $open => audit:
             an_entry_is_read_back_as_it_was_written,
             the_newest_comes_first_whatever_came_in_first,

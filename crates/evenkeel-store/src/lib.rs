@@ -32,6 +32,7 @@ mod row;
 mod runs;
 mod schedules;
 mod scope;
+mod secrets;
 mod settle;
 mod signal;
 mod tally;
@@ -102,6 +103,7 @@ pub use schedules::{
     ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
 };
 pub use scope::{Role, Scope};
+pub use secrets::{NewSecret, Reseal, Sealed, SealedSecret, SecretInfo, SecretReach, SecretStore};
 pub use settle::{LiveAttempt, SETTLED_ALPHA, Seen, Settle, SettleResult, SettleStore, Verdict};
 pub use signal::{Signal, Signals};
 pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
@@ -161,6 +163,7 @@ pub trait Store:
     + LimitStore
     + DedupStore
     + SettleStore
+    + SecretStore
     + 'static
 {
     /// Do several nodes share it? If not, nobody can take a lease over.

@@ -15,13 +15,13 @@ mod list;
 #[expect(unused_qualifications, reason = "the OpenAPI macro writes them")]
 mod next;
 mod pause;
+mod redact;
 mod resume;
 mod retry;
 mod schedule;
 mod stats;
 mod trigger;
 mod update;
-mod veil;
 mod view;
 
 pub use bulk::{BulkDocument, BulkResultView, BulkView};

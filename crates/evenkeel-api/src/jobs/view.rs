@@ -124,11 +124,13 @@ pub struct JobView {
     pub condition_reason: &'static str,
     /// What runs it.
     pub executor_type: String,
-    /// Settings of that. Viewers see neither values of headers and variables nor credentials in
-    /// addresses.
+    /// Settings of that. Viewers see `{"redacted": true}` in place of bodies, arguments and values of
+    /// headers and variables, and `***` in place of credentials and values of the query in addresses.
+    /// Sent back, these change nothing.
     #[schema(value_type = Object)]
     pub executor_config: Value,
-    /// Passed to the executor as it is.
+    /// Passed to the executor, with values in place of `{"secret": "name"}`. Viewers see
+    /// `{"redacted": true}`.
     pub payload: Value,
     /// The preset that its retries are in every field: `standard`, `interval`, `queue`, `deadline` or
     /// `cron_service`; null if they are none of these.

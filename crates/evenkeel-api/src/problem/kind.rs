@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 /// | `key-name-taken` | 409 | another API key has the name |
 /// | `target-taken` | 409 | another target, which the detail names, has the number or source_id |
 /// | `target-in-use` | 409 | jobs name the target, the detail says how many; `force=true` detaches them |
+/// | `no-secret-key` | 409 | the server has no key to encrypt secrets with |
 /// | `job-busy` | 409 | a run goes on and the overlap policy allows no other |
 /// | `job-state` | 409 | the job is in a state (`job_status`) that allows only what `allowed` says |
 /// | `request-under-way` | 409 | a request with the same key is under way; ask again |
@@ -82,6 +83,9 @@ pub enum ProblemType {
     /// The target is no longer what it was to be.
     #[serde(rename = "/problems/target-changed")]
     TargetChanged,
+    /// The server has no key to encrypt secrets with.
+    #[serde(rename = "/problems/no-secret-key")]
+    NoSecretKey,
     /// A run of the job goes on and its overlap policy allows no other.
     #[serde(rename = "/problems/job-busy")]
     JobBusy,
@@ -172,6 +176,7 @@ impl ProblemType {
             | Self::Duplicate
             | Self::TargetTaken
             | Self::TargetInUse
+            | Self::NoSecretKey
             | Self::JobBusy
             | Self::JobState
             | Self::RunOver
@@ -214,6 +219,7 @@ impl ProblemType {
             Self::TargetTaken => "Another target has this number or source_id",
             Self::TargetInUse => "Jobs name this target",
             Self::TargetChanged => "The target was changed meanwhile",
+            Self::NoSecretKey => "The server has no key for secrets",
             Self::JobBusy => "The job is busy",
             Self::JobState => "The state of the job does not allow this",
             Self::JobChanged => "The job was changed meanwhile",

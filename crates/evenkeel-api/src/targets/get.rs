@@ -38,5 +38,8 @@ pub(crate) async fn get(
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
     let target = app.jobs.get_target(&caller.scope, read_number(&id)?).await?;
-    Ok(([(header::ETAG, etag(target.generation))], Json(TargetView::from(target))))
+    Ok((
+        [(header::ETAG, etag(target.generation))],
+        Json(TargetView::from(target).for_role(caller.scope.role)),
+    ))
 }

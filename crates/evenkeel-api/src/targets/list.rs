@@ -54,7 +54,11 @@ pub(crate) async fn list(
     params.finish()?;
     let page = app.jobs.list_targets(&caller.scope, request).await?;
     Ok(Json(TargetList {
-        targets: page.items.into_iter().map(TargetView::from).collect(),
+        targets: page
+            .items
+            .into_iter()
+            .map(|target| TargetView::from(target).for_role(caller.scope.role))
+            .collect(),
         total: page.total,
         total_is_estimate: page.total_is_estimate,
         limit: request.limit,

@@ -6,8 +6,8 @@ mod get;
 mod list;
 mod update;
 
-use evenkeel_core::Timestamp;
-use evenkeel_store::Target;
+use evenkeel_core::{Timestamp, redact};
+use evenkeel_store::{Role, Target};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -81,6 +81,16 @@ pub struct TargetView {
     /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
+}
+
+impl TargetView {
+    /// As `role` may see it: viewers do not see values of its address's query.
+    fn for_role(mut self, role: Role) -> Self {
+        if role < Role::Operator {
+            self.url = self.url.as_deref().map(redact::url);
+        }
+        self
+    }
 }
 
 impl From<Target> for TargetView {

@@ -31,6 +31,7 @@ mod operations;
 mod pages;
 mod scheduled;
 mod schedules;
+mod secrets;
 mod spec;
 mod streams;
 mod targets;

@@ -16,6 +16,7 @@ use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::{AttemptTokens, JobId, Span, TenantNo, Timestamp};
+use evenkeel_secrets::{Keyring, Secrets};
 use evenkeel_store::{Role, Store, StoreError};
 use evenkeel_store_testkit::Opened;
 use evenkeel_store_testkit::fixtures::{START, at};
@@ -275,6 +276,12 @@ pub fn trusting_server(
     server_with(store, clock, engine, settings, access, Streams::default())
 }
 
+/// Secrets with a key that anybody may know.
+pub fn secrets(store: &Arc<dyn Store>) -> Secrets {
+    let keys = Keyring::read(&"0a".repeat(32)).unwrap();
+    Secrets::new(store.clone(), Some(keys), Arc::new(Counting::new()))
+}
+
 /// A server with all its parts given.
 pub fn server_with(
     store: Arc<dyn Store>,
@@ -302,6 +309,7 @@ pub fn server_with(
         feed: Feed::new(store.clone()),
         streams,
         access: Arc::new(access),
+        secrets: Arc::new(secrets(&store)),
         clock,
         metrics,
         ready: Arc::new(engine),

@@ -170,6 +170,7 @@ impl Jobs {
             read_job(document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
         let targets = self.targets_of(scope, [&spec.about]).await?;
         self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
+        self.secrets_of(scope, [&spec.definition]).await?.check(&spec.definition)?;
         let now = self.store.now().await?;
         let id = self.fresh_id(now);
         let new = settled(spec, id, now, |job, after| job.timetable().first_after(after))?;

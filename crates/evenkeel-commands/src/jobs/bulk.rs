@@ -42,9 +42,12 @@ impl Jobs {
         let placing = self.balance.placing(scope, now, Occasion::New).await?;
         let mut placing = placing.in_bulk(true);
         let targets = self.targets_of(scope, specs.iter().map(|spec| &spec.about)).await?;
+        let secrets = self.secrets_of(scope, specs.iter().map(|spec| &spec.definition)).await?;
         for mut spec in specs {
             let id = self.fresh_id(now);
-            let aimed = self.aim(scope, &mut spec.about, &mut spec.definition, &targets);
+            let checked = secrets.check(&spec.definition);
+            let aimed = checked
+                .and_then(|()| self.aim(scope, &mut spec.about, &mut spec.definition, &targets));
             let choose = |job: &_, after| placing.first(id, job, after);
             let job = aimed.and_then(|()| settled(spec, id, now, choose));
             answers.push(job.map(|job| {

@@ -63,6 +63,7 @@ impl Jobs {
             read_job(document, scope.tenant, &*self.executors).map_err(CommandError::Invalid)?;
         let targets = self.targets_of(scope, [&spec.about]).await?;
         self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
+        self.secrets_of(scope, [&spec.definition]).await?.check(&spec.definition)?;
         self.creator.create(scope, spec).await
     }
 
@@ -79,7 +80,9 @@ impl Jobs {
         let placing = self.balance.placing(scope, now, Occasion::New).await?;
         let mut placing = placing.in_bulk(true);
         let targets = self.targets_of(scope, specs.iter().map(|spec| &spec.about)).await?;
+        let secrets = self.secrets_of(scope, specs.iter().map(|spec| &spec.definition)).await?;
         for mut spec in specs {
+            secrets.check(&spec.definition)?;
             self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
             let id = self.fresh_id(now);
             let job = settled(spec, id, now, |job, after| placing.first(id, job, after))?;

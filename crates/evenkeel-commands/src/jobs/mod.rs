@@ -10,6 +10,7 @@ mod explain;
 mod follow;
 mod foresee;
 mod many;
+mod secrets;
 mod targets;
 mod tell;
 mod update;

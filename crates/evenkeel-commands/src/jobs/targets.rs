@@ -1,5 +1,6 @@
 //! Targets: what jobs are about.
 
+use evenkeel_core::redact;
 use evenkeel_store::{
     ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope, StoreError,
     Target, TargetFields,
@@ -143,6 +144,8 @@ fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFi
     let mut whole: Map<String, Value> =
         own.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
     let Some(sent) = sent.as_object() else { return read(sent, said) };
+    let mut sent = sent.clone();
+    redact::restore(&mut sent, &whole);
     let shown = json!({
         "number": before.number,
         "generation": before.generation,
@@ -152,7 +155,7 @@ fn read_change(before: &Target, sent: &Value, manner: Manner) -> Result<TargetFi
         "updated_at": before.updated_at,
     });
     let mut faults = Vec::new();
-    for (field, value) in sent {
+    for (field, value) in &sent {
         match (SET_BY_THE_SERVER.contains(&field.as_str()), manner) {
             (false, _) => drop(whole.insert(field.clone(), value.clone())),
             // As it was shown, they are there; they change nothing.

@@ -55,6 +55,12 @@ impl Jobs {
                 .map_err(CommandError::Invalid)?;
             let Some(Read { mut change, to_place, to_aim }) = read else { return Ok((job, now)) };
             self.aim_change(scope, &job, &mut change, to_aim).await?;
+            // A job whose secret was deleted can still be changed in all else.
+            if let Some(new) = change.definition.as_ref().filter(|new| {
+                new.executor != job.definition.executor || new.payload != job.definition.payload
+            }) {
+                self.secrets_of(scope, [new]).await?.check(new)?;
+            }
             let mut placing = None;
             if let Some(new) = to_place {
                 let placing =

@@ -1,6 +1,6 @@
 //! What people call a job and know about it.
 
-use evenkeel_core::About;
+use evenkeel_core::{About, redact};
 use serde_json::Value;
 
 use super::fields::Fields;
@@ -61,6 +61,12 @@ pub(crate) fn url(fields: &mut Fields<'_>) -> Option<String> {
             "{} is not an address; write it like https://example.com/, without a password in it",
             shown(&text.into()),
         );
+        fields.fault("url", message);
+        return None;
+    }
+    if redact::is_hidden_url(text) {
+        let message =
+            format!("{} holds *** where a value was hidden; write it whole", shown(&text.into()));
         fields.fault("url", message);
         return None;
     }

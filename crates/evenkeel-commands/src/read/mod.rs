@@ -22,6 +22,7 @@ mod timing;
 mod trigger;
 
 use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::redact;
 use evenkeel_core::{About, Definition, Schedule, TenantNo};
 use serde_json::Value;
 
@@ -64,6 +65,12 @@ pub fn read_job(
         return Err(faults.or::<()>(None).err().unwrap_or_default());
     };
     shape::check(object, &mut faults);
+    if let Some(field) = redact::redacted_in(object) {
+        let message = "holds a hidden value, not a value: {\"redacted\": true} or *** is what viewers \
+                       see; give the value itself, or {\"secret\": \"name\"}";
+        faults.add(field, message);
+        return Err(faults.or::<()>(None).err().unwrap_or_default());
+    }
     let mut fields = Fields::new(object, "", faults);
     let mut about = about::read(&mut fields);
     let timing = timing::read(&mut fields);

@@ -9,6 +9,7 @@ mod overlay;
 mod place;
 
 use evenkeel_core::job::ExecutorSpec;
+use evenkeel_core::redact;
 use evenkeel_core::retry::RetryPolicy;
 use evenkeel_core::{Definition, TenantNo, Timestamp};
 use evenkeel_store::{Job, JobChange};
@@ -57,7 +58,10 @@ pub(crate) fn read_change(
         let message = format!("a change is an object with fields of a job, not {}", shown(sent));
         return Err(vec![Fault::new("", message)]);
     };
-    let changed = difference::difference(sent, seen, manner)?;
+    // What was shown to a viewer may come back with hidden values: those are no change.
+    let mut sent = sent.clone();
+    redact::restore(&mut sent, seen);
+    let changed = difference::difference(&sent, seen, manner)?;
     if changed.is_empty() {
         return Ok(None);
     }

@@ -159,6 +159,10 @@ impl Executor for HttpExecutor {
         "http"
     }
 
+    fn secret_fields(&self) -> &'static [&'static str] {
+        &["url", "headers", "body", "body_text"]
+    }
+
     fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let call = Call::parse(config)?;
         call.check(payload)?;

@@ -213,6 +213,10 @@ impl Executor for ShellExecutor {
         "shell"
     }
 
+    fn secret_fields(&self) -> &'static [&'static str] {
+        &["env"]
+    }
+
     fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
         let config = ShellConfig::parse(config)?;
         config.check(payload)?;

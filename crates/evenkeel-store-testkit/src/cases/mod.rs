@@ -160,6 +160,7 @@ pub mod requests;
 pub mod requeue;
 pub mod retry;
 pub mod runs;
+pub mod secrets;
 pub mod settle;
 pub mod settle_back;
 pub mod settle_races;

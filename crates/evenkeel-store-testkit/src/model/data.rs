@@ -57,6 +57,7 @@ pub(super) struct Data {
     pub requests: BTreeMap<(TenantNo, String), super::requests::Request>,
     pub sums: super::tally::Sums,
     pub access: super::access::Access,
+    pub secrets: super::secrets::Secrets,
     pub rhythms: super::rhythms::Rhythms,
     pub rebalances: super::balance::Rebalances,
     pub targets: super::targets::Targets,

@@ -146,7 +146,7 @@ fn pending(key: RunKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -
 }
 
 /// Cuts a page out of a whole list.
-pub(super) fn cut<C: Copy>(
+pub(super) fn cut<C: Clone>(
     whole: Vec<C>,
     page: PageRequest<C>,
     is_after: impl Fn(&C, &C) -> bool,
@@ -155,7 +155,7 @@ pub(super) fn cut<C: Copy>(
     let follows = |one: &C| page.after.as_ref().is_none_or(|after| is_after(one, after));
     let mut rest = whole.into_iter().filter(follows).skip(page.offset as usize);
     let items: Vec<C> = rest.by_ref().take(page.limit as usize).collect();
-    let next = rest.next().and_then(|_| items.last().copied());
+    let next = rest.next().and_then(|_| items.last().cloned());
     Page { items, total, total_is_estimate: false, next }
 }
 

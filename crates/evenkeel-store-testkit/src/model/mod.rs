@@ -28,6 +28,7 @@ mod prune;
 mod queue;
 mod requests;
 mod rhythms;
+mod secrets;
 mod settle;
 mod tally;
 mod targets;

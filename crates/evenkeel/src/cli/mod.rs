@@ -17,6 +17,7 @@ mod next;
 mod nodes;
 mod page;
 mod run;
+mod secret;
 mod serve;
 mod targets;
 mod token;
@@ -91,6 +92,8 @@ pub enum Command {
     Token(token::TokenArgs),
     /// Make API keys for programs, and take them back
     ApiKey(api_key::ApiKeyArgs),
+    /// Keep values that jobs need and nobody may see
+    Secret(secret::SecretArgs),
     /// See what was changed and what was refused
     #[command(after_help = audit::EXAMPLES)]
     Audit(audit::AuditArgs),
@@ -123,6 +126,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Import(args) => import::run(&context, args),
         Command::Token(args) => token::run(&context, args),
         Command::ApiKey(args) => api_key::run(&context, args),
+        Command::Secret(args) => secret::run(&context, args),
         Command::Audit(args) => audit::run(&context, args),
         Command::Migrate(args) => migrate::run(&context, args),
         Command::Bench(args) => bench::run(&context, &args),
@@ -188,7 +192,7 @@ mod tests {
         command.build();
         let job = command.find_subcommand("job").unwrap();
         let serve = command.find_subcommand("serve").unwrap();
-        for (command, id) in [(job, "token"), (serve, "store")] {
+        for (command, id) in [(job, "token"), (serve, "store"), (serve, "secret_key")] {
             let argument = command.get_arguments().find(|argument| argument.get_id() == id);
             assert!(argument.unwrap().is_hide_env_values_set(), "{id}");
         }

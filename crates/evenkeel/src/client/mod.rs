@@ -65,6 +65,20 @@ impl Client {
         .await
     }
 
+    /// Wants something done, as a query says.
+    pub async fn post_with(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Answer, Failure> {
+        self.send(self.request(Method::POST, path, query)).await
+    }
+
+    /// Puts something in its place.
+    pub async fn put(&self, path: &[&str], body: &Value) -> Result<Answer, Failure> {
+        self.send(with_json(self.request(Method::PUT, path, &[]), body)).await
+    }
+
     /// Wants something changed, if it still has the tag.
     pub async fn patch(
         &self,

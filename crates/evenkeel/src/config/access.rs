@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::resolve::{bad, number};
+use super::secret_key::{self, Hidden, SecretKeys};
 
 /// What was written about access.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
@@ -73,6 +74,23 @@ pub struct RawAccess {
     #[arg(long, env = "EVENKEEL_AUDIT_DAYS", value_name = "DAYS")]
     #[arg(hide_short_help = true, help_heading = "Access")]
     pub audit_days: Option<u64>,
+
+    /// Encrypt secrets with the first key of this file; the keys on further lines decrypt older ones
+    /// [default on SQLite: DATA_DIR/secret-key, made at the first start]
+    #[arg(long, env = "EVENKEEL_SECRET_KEY_FILE", value_name = "FILE")]
+    #[arg(help_heading = "Access")]
+    pub secret_key_file: Option<PathBuf>,
+
+    /// The same keys, with commas between them; only use the variable, because others on the machine
+    /// can see command lines
+    #[arg(long, env = "EVENKEEL_SECRET_KEY", hide_env_values = true, value_name = "KEYS")]
+    #[arg(hide = true, help_heading = "Access")]
+    pub secret_key: Option<Hidden>,
+
+    /// Run this program at the start; it prints the same keys, one on each line
+    #[arg(long, env = "EVENKEEL_SECRET_KEY_COMMAND", value_delimiter = ',')]
+    #[arg(value_name = "PROGRAM,ARGUMENTS", hide_short_help = true, help_heading = "Access")]
+    pub secret_key_command: Option<Vec<String>>,
 }
 
 /// Who may come in, and how.
@@ -84,6 +102,8 @@ pub struct AccessConfig {
     pub provider: Option<ProviderConfig>,
     /// For how long entries of the audit log are kept.
     pub audit_kept: Span,
+    /// Where the keys for secrets come from.
+    pub secret_keys: SecretKeys,
 }
 
 /// A certificate and its key.
@@ -128,7 +148,12 @@ pub(super) fn resolve(raw: RawAccess) -> Result<AccessConfig, ConfigError> {
     };
     let days = number("[access] audit_days", raw.audit_days, 90, 1..=36_500)?;
     let audit_kept = Span::from_secs(86_400).saturating_mul(days);
-    Ok(AccessConfig { tls, provider: provider(raw)?, audit_kept })
+    let secret_keys = secret_key::resolve(
+        raw.secret_key_file.clone(),
+        raw.secret_key.clone(),
+        raw.secret_key_command.clone(),
+    )?;
+    Ok(AccessConfig { tls, provider: provider(raw)?, audit_kept, secret_keys })
 }
 
 fn provider(raw: RawAccess) -> Result<Option<ProviderConfig>, ConfigError> {
@@ -196,6 +221,13 @@ impl RawAccess {
             jwt_local,
             audit_days,
         );
+        // One place takes the place of another, whatever each is.
+        let said = self.secret_key_file.is_some()
+            || self.secret_key.is_some()
+            || self.secret_key_command.is_some();
+        if !said {
+            super::raw::fill!(self, file, secret_key_file, secret_key, secret_key_command);
+        }
         self
     }
 }

@@ -10,6 +10,7 @@ mod http;
 mod logging;
 mod metrics;
 mod readiness;
+mod secret_keys;
 mod shutdown;
 mod starting;
 pub mod store;
@@ -27,8 +28,10 @@ use evenkeel_commands::{Balance, Balancing, Callbacks, Feed, Jobs, Pages, Runs};
 use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::limit::Limits;
+use evenkeel_core::secret::SecretSource;
 use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
 use evenkeel_executors::Registry;
+use evenkeel_secrets::Secrets;
 use evenkeel_store::{Role, Scope, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -56,6 +59,7 @@ struct Shared {
     dir: Arc<DataDir>,
     store: Arc<dyn Store>,
     registry: Arc<Registry>,
+    secrets: Arc<Secrets>,
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
 }
@@ -144,12 +148,16 @@ async fn prepare(
         chance: &chance,
         public_url: public_url(&config, url),
     };
-    let registry = Arc::new(sources.registry().await?);
-    Ok(Shared { config, dir, store, registry, clock, chance })
+    let registry = sources.registry().await?;
+    let keys = secret_keys::load(&config, &dir, &*chance).await?;
+    let secrets = Arc::new(Secrets::new(Arc::clone(&store), keys, Arc::clone(&chance)));
+    let source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
+    let registry = Arc::new(registry.with_secrets(&source));
+    Ok(Shared { config, dir, store, registry, secrets, clock, chance })
 }
 
 async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
-    let Shared { config, dir, store, registry, clock, chance } = shared;
+    let Shared { config, dir, store, registry, clock, chance, .. } = shared;
     let identity = dir.identity(clock.wall(), &**chance)?;
     let settings = Settings {
         roles: config.roles,
@@ -204,7 +212,7 @@ async fn router(
     stopping: watch::Receiver<bool>,
     believed: Believed,
 ) -> Result<Router, Failure> {
-    let Shared { config, dir, store, registry, clock, chance } = shared;
+    let Shared { config, dir, store, registry, secrets, clock, chance } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
     let probe = engine.probe();
@@ -241,7 +249,9 @@ async fn router(
             Arc::clone(chance),
             credentials::attempt_tokens(&**store, &**chance).await?,
             config.average_alpha,
-        ),
+        )
+        .with_secrets(Arc::clone(secrets) as _),
+        secrets: Arc::clone(secrets),
         pages: Pages::new(Arc::clone(store)),
         feed: Feed::new(Arc::clone(store)),
         streams: Streams::new(stopping),

@@ -17,7 +17,7 @@ on_both_stores!(
 const LOCAL: [&str; 2] = ["--allow-network", "127.0.0.0/8"];
 
 /// Says something to where the call said that its end is to be reported.
-fn report(call: &Got, verb: &str, token: &str, body: &Value) -> (u16, Value) {
+pub fn report(call: &Got, verb: &str, token: &str, body: &Value) -> (u16, Value) {
     let url = call.header("x-evenkeel-callback-url");
     let (server, path) = url.split_at(url.find("/api/").unwrap());
     let header = format!("authorization: Bearer {token}");

@@ -8,6 +8,7 @@ mod database;
 mod http;
 mod http_later;
 mod receiver;
+mod secrets;
 mod shell;
 mod stores;
 #[path = "../cli/support.rs"]

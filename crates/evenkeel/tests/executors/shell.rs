@@ -18,7 +18,7 @@ on_both_stores!(
     nothing_of_a_program_survives_its_killed_server_and_the_next_attempt_goes_on,
 );
 
-const ENABLED: [&str; 1] = ["--enable-shell"];
+pub const ENABLED: [&str; 1] = ["--enable-shell"];
 
 fn create(server: &Server, script: &str, more: &Value) {
     let mut job = json!({

@@ -113,6 +113,16 @@ straight!(AccessStore {
     forget_audit(before: Timestamp, limit: u32) -> u64;
 });
 
+straight!(SecretStore {
+    put_secret(scope: &Scope, secret: NewSecret, now: Now) -> SecretInfo;
+    delete_secret(scope: &Scope, name: &str) -> bool;
+    list_secrets(scope: &Scope, page: PageRequest<String>) -> Page<SecretInfo, String>;
+    get_secret(scope: &Scope, name: &str) -> Option<SecretInfo>;
+    get_secrets(scope: &Scope, names: &[String]) -> Vec<SealedSecret>;
+    stale_secrets(scope: &Scope, reach: SecretReach, key_id: &str, after: Option<(TenantNo, String)>, limit: u32) -> Vec<SealedSecret>;
+    reseal_secrets(scope: &Scope, reach: SecretReach, secrets: Vec<Reseal>) -> u64;
+});
+
 #[async_trait]
 impl EventStore for FaultyStore {
     fn events(&self) -> &Events {

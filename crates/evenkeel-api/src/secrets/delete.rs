@@ -1,0 +1,53 @@
+//! `DELETE /api/v1/secrets/{name}`
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::missing;
+use crate::auth::Caller;
+use crate::body::NoBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// A secret that is gone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct DeletedSecretView {
+    /// Which one.
+    pub name: String,
+    /// Always true.
+    pub deleted: bool,
+}
+
+/// Deletes a secret. Jobs that refer to it stay; their attempts fail with a message that names it
+/// until it is set again.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/secrets/{name}",
+    operation_id = "delete_secret",
+    tag = "access",
+    params(("name" = String, Path, description = "Which secret")),
+    responses(
+        (status = 200, description = "It is gone", body = DeletedSecretView),
+        (status = 404, description = "There is no such secret", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("admin"))),
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(name): PathId,
+    params: Params,
+    _: NoBody,
+) -> Result<Json<DeletedSecretView>, Problem> {
+    params.finish()?;
+    let is_name = evenkeel_core::secret::is_name(&name);
+    let deleted = is_name && app.store.delete_secret(&caller.scope, &name).await?;
+    if deleted { Ok(Json(DeletedSecretView { name, deleted })) } else { Err(missing()) }
+}

@@ -1,0 +1,42 @@
+//! `GET /api/v1/secrets/{name}`
+
+use axum::Json;
+use axum::extract::State;
+
+use super::{SecretView, missing};
+use crate::auth::Caller;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Shows what is known of a secret, but not its value.
+#[utoipa::path(
+    get,
+    path = "/api/v1/secrets/{name}",
+    operation_id = "get_secret",
+    tag = "access",
+    params(("name" = String, Path, description = "Which secret")),
+    responses(
+        (status = 200, description = "The secret, without its value", body = SecretView),
+        (status = 404, description = "There is no such secret", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "A parameter is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("viewer"))),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(name): PathId,
+    params: Params,
+) -> Result<Json<SecretView>, Problem> {
+    params.finish()?;
+    // PostgreSQL takes every character but this one.
+    if name.contains('\0') {
+        return Err(missing());
+    }
+    let found = app.store.get_secret(&caller.scope, &name).await?;
+    found.map(|info| Json(SecretView::from(info))).ok_or_else(missing)
+}

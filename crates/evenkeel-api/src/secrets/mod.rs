@@ -1,0 +1,91 @@
+//! Named secrets. No answer ever holds a value.
+
+mod delete;
+mod get;
+mod list;
+mod put;
+mod rotate;
+
+use evenkeel_core::{Timestamp, secret};
+use evenkeel_secrets::SecretError;
+use evenkeel_store::SecretInfo;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::problem::{Problem, ProblemType};
+
+pub use delete::DeletedSecretView;
+pub use list::SecretList;
+pub use put::SecretDocument;
+pub use rotate::{RotatedView, UnreadableSecretView};
+
+pub(crate) use delete::*;
+pub(crate) use get::*;
+pub(crate) use list::*;
+pub(crate) use put::*;
+pub(crate) use rotate::*;
+
+/// A secret, without its value: that is never shown.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+pub struct SecretView {
+    /// The name that jobs refer to it by.
+    #[schema(example = "api-token")]
+    pub name: String,
+    /// Counted from 1, raised with every new value.
+    #[schema(example = 1)]
+    pub version: i32,
+    /// The id of the key that its value is encrypted with.
+    #[schema(example = "5f0c2a9be1d47380")]
+    pub key_id: String,
+    /// When it was created.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: String,
+    /// When it got its present value.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+    /// Who set that.
+    pub updated_by: String,
+}
+
+impl From<SecretInfo> for SecretView {
+    fn from(info: SecretInfo) -> Self {
+        Self {
+            name: info.name,
+            version: info.version,
+            key_id: info.key_id,
+            created_at: info.created_at,
+            created_by: info.created_by,
+            updated_at: info.updated_at,
+            updated_by: info.updated_by,
+        }
+    }
+}
+
+fn missing() -> Problem {
+    Problem::new(ProblemType::NotFound, "there is no such secret")
+}
+
+/// The name in a path.
+fn read_name(name: String) -> Result<String, Problem> {
+    if secret::is_name(&name) {
+        return Ok(name);
+    }
+    Err(Problem::parameter(
+        "name",
+        "is not the name of a secret; give it 1 to 128 letters, digits, dots, dashes and \
+         underscores, the first one a letter or digit",
+    ))
+}
+
+impl From<SecretError> for Problem {
+    fn from(error: SecretError) -> Self {
+        let detail = error.to_string();
+        match error {
+            SecretError::NoKey => Self::new(ProblemType::NoSecretKey, detail),
+            SecretError::Length(_) => Self::parameter("value", detail),
+            SecretError::Store(error) => error.into(),
+        }
+    }
+}

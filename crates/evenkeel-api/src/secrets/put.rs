@@ -1,0 +1,80 @@
+//! `PUT /api/v1/secrets/{name}`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{SecretView, read_name};
+use crate::auth::Caller;
+use crate::body::JsonBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::state::App;
+
+/// The value of a secret.
+#[derive(Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[schema(example = json!({"value": "s3cr3t"}))]
+pub struct SecretDocument {
+    /// The value, 1 to 65,536 bytes in UTF-8. It is encrypted before it is stored and never shown
+    /// again.
+    #[schema(min_length = 1, max_length = 65536)]
+    pub value: String,
+}
+
+/// Creates a secret or gives it another value. Attempts that start from now on get the new value.
+#[utoipa::path(
+    put,
+    path = "/api/v1/secrets/{name}",
+    operation_id = "put_secret",
+    tag = "access",
+    params(("name" = String, Path,
+            description = "1 to 128 letters, digits, dots, dashes and underscores, the first one a \
+                letter or digit")),
+    request_body(content = SecretDocument, example = json!({"value": "s3cr3t"})),
+    responses(
+        (status = 201, description = "The secret is new", body = SecretView),
+        (status = 200, description = "The secret has another value now", body = SecretView),
+        (status = 409, description = "The server has no key to encrypt secrets with", body = Problem,
+         content_type = "application/problem+json"),
+        (status = 422, description = "The name or the value is wrong", body = Problem,
+         content_type = "application/problem+json"),
+    ),
+    security(("bearer" = [])),
+    extensions(("x-required-role" = json!("admin"))),
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    PathId(name): PathId,
+    params: Params,
+    JsonBody(document): JsonBody,
+) -> Result<(StatusCode, Json<SecretView>), Problem> {
+    params.finish()?;
+    let name = read_name(name)?;
+    let value = read(document)?;
+    let info = app.secrets.put(&caller.scope, &name, &value, &caller.subject).await?;
+    let status = if info.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(info.into())))
+}
+
+/// The value that a document holds. Messages never repeat it.
+fn read(document: Value) -> Result<String, Problem> {
+    let Value::Object(mut fields) = document else {
+        return Err(Problem::parameter("", "the body must be an object like {\"value\": \"…\"}"));
+    };
+    let value = fields.remove("value");
+    if let Some(other) = fields.keys().next() {
+        return Err(Problem::parameter(other, "is not known here; the only field is value"));
+    }
+    match value {
+        Some(Value::String(value)) if value.contains('\0') => {
+            Err(Problem::parameter("value", "holds a NUL character, which no receiver can get"))
+        }
+        Some(Value::String(value)) => Ok(value),
+        Some(_) => Err(Problem::parameter("value", "must be a string")),
+        None => Err(Problem::parameter("value", "is missing; give the value of the secret")),
+    }
+}

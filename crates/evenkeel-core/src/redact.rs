@@ -1,0 +1,286 @@
+//! What of a job its viewers do not see.
+//!
+//! A value that is hidden as a whole is shown as `{"redacted": true}`, a part of a URL as `***`.
+//! Neither can be mistaken for a value: [`restore`] turns what comes back unchanged into the value it
+//! stands for, and [`redacted_in`] finds what is left.
+
+use serde_json::{Map, Value, json};
+
+use crate::secret;
+
+/// What is shown in place of a part of a URL.
+pub const MASK: &str = "***";
+
+/// Fields of a configuration that are hidden as a whole.
+const WHOLE: [&str; 2] = ["body", "body_text"];
+
+/// Fields of a configuration of which each value is hidden.
+const MAPS: [&str; 2] = ["headers", "env"];
+
+/// What is shown in place of a whole value.
+pub fn marker() -> Value {
+    json!({"redacted": true})
+}
+
+/// Says whether a value is the marker.
+pub fn is_marker(value: &Value) -> bool {
+    matches!(value, Value::Object(fields)
+        if fields.len() == 1 && fields.get("redacted") == Some(&Value::Bool(true)))
+}
+
+/// Hides values of an executor's configuration: those of headers and variables, bodies, arguments
+/// but for the program, and what may be secret in URLs. References to secrets stay.
+pub fn config(config: &mut Value) {
+    let Value::Object(fields) = config else { return };
+    for (key, value) in fields {
+        match key.as_str() {
+            "url" => in_url(value),
+            "start_urls" => value.as_array_mut().into_iter().flatten().for_each(in_url),
+            "argv" => value.as_array_mut().into_iter().flatten().skip(1).for_each(whole),
+            key if MAPS.contains(&key) => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, value)| whole(value));
+            }
+            key if WHOLE.contains(&key) => whole(value),
+            _ => {}
+        }
+    }
+}
+
+/// Hides a payload, if there is one.
+pub fn payload(payload: &mut Value) {
+    whole(payload);
+}
+
+/// Hides the user, the password, values of the query and the fragment of a URL, if `text` is one or
+/// begins with one. Places that are filled in when the job runs stay.
+pub fn url(text: &str) -> String {
+    let Some(start) = text.find("://").map(|at| at + 3) else { return text.to_owned() };
+    let authority = text[start..].find(['/', '?', '#', '\\']).map_or(text.len(), |at| start + at);
+    // A password may hold what should have been escaped: the last `@` before the path ends it.
+    let user_end = text[start..authority].rfind('@').map_or(start, |at| start + at);
+    let mut shown = text[..start].to_owned();
+    if user_end > start {
+        shown.push_str(MASK);
+    }
+    let (rest, fragment) = match text[user_end..].split_once('#') {
+        Some((rest, fragment)) => (rest, Some(fragment)),
+        None => (&text[user_end..], None),
+    };
+    let (path, query) = match rest.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (rest, None),
+    };
+    shown.push_str(path);
+    if let Some(query) = query {
+        shown.push('?');
+        let pairs: Vec<String> = query.split('&').map(pair).collect();
+        shown.push_str(&pairs.join("&"));
+    }
+    if fragment.is_some_and(|fragment| !fragment.is_empty()) {
+        shown.push('#');
+        shown.push_str(MASK);
+    }
+    shown
+}
+
+/// A part of a query without its value. Without `=` it may be nothing but a value.
+fn pair(text: &str) -> String {
+    let is_place = |value: &str| value.starts_with("{{") && value.ends_with("}}");
+    match text.split_once('=') {
+        Some((_, value)) if value.is_empty() || is_place(value) => text.to_owned(),
+        Some((name, _)) => format!("{name}={MASK}"),
+        None if text.is_empty() || is_place(text) => text.to_owned(),
+        None => MASK.to_owned(),
+    }
+}
+
+fn whole(value: &mut Value) {
+    if !value.is_null() && secret::named(value).is_none() {
+        *value = marker();
+    }
+}
+
+fn in_url(value: &mut Value) {
+    if let Value::String(text) = value {
+        *text = url(text);
+    }
+}
+
+/// Hides what viewers do not see of a job, in the form in which jobs are shown.
+pub fn job(shown: &mut Map<String, Value>) {
+    for (key, value) in shown {
+        match key.as_str() {
+            "executor_config" => config(value),
+            "payload" => payload(value),
+            "url" | "dedup_key" => in_url(value),
+            _ => {}
+        }
+    }
+}
+
+/// What was sent to change a job that is `seen` like this, with the values in it that were sent back
+/// as they are hidden.
+pub fn restore(sent: &mut Map<String, Value>, seen: &Map<String, Value>) {
+    let mut hidden = seen.clone();
+    job(&mut hidden);
+    restore_fields(sent, seen, &hidden);
+}
+
+fn restore_fields(
+    sent: &mut Map<String, Value>,
+    seen: &Map<String, Value>,
+    hidden: &Map<String, Value>,
+) {
+    for (key, value) in sent {
+        if let (Some(seen), Some(hidden)) = (seen.get(key), hidden.get(key)) {
+            restore_value(value, seen, hidden);
+        }
+    }
+}
+
+fn restore_value(sent: &mut Value, seen: &Value, hidden: &Value) {
+    if seen == hidden {
+        return;
+    }
+    if sent == hidden {
+        sent.clone_from(seen);
+        return;
+    }
+    match (sent, seen, hidden) {
+        (Value::Object(sent), Value::Object(seen), Value::Object(hidden)) => {
+            restore_fields(sent, seen, hidden);
+        }
+        (Value::Array(sent), Value::Array(seen), Value::Array(hidden))
+            if sent.len() == seen.len() && seen.len() == hidden.len() =>
+        {
+            for (sent, (seen, hidden)) in sent.iter_mut().zip(seen.iter().zip(hidden)) {
+                restore_value(sent, seen, hidden);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The first field of a document that holds a hidden value instead of a value.
+pub fn redacted_in(document: &Map<String, Value>) -> Option<String> {
+    document.iter().find_map(|(key, value)| match key.as_str() {
+        "executor_config" | "payload" => find(value, key),
+        "url" | "dedup_key" => find(value, key).or_else(|| is_hidden(value).then(|| key.clone())),
+        _ => None,
+    })
+}
+
+fn find(value: &Value, field: &str) -> Option<String> {
+    match value {
+        _ if is_marker(value) => Some(field.to_owned()),
+        Value::Object(fields) => fields.iter().find_map(|(key, value)| {
+            let field = format!("{field}.{key}");
+            let is_url = matches!(field.as_str(), "executor_config.url");
+            (is_url && is_hidden(value)).then(|| field.clone()).or_else(|| find(value, &field))
+        }),
+        Value::Array(items) => items.iter().enumerate().find_map(|(n, value)| {
+            let is_url = field == "executor_config.start_urls" && is_hidden(value);
+            let field = format!("{field}[{n}]");
+            is_url.then(|| field.clone()).or_else(|| find(value, &field))
+        }),
+        _ => None,
+    }
+}
+
+/// Says whether a URL holds `***` where a user, a value of the query or a fragment was hidden.
+pub fn is_hidden_url(text: &str) -> bool {
+    let hides = |mark| text.contains(mark);
+    hides("://") && ["://***@", "=***", "?***", "&***", "#***"].into_iter().any(hides)
+}
+
+fn is_hidden(value: &Value) -> bool {
+    value.as_str().is_some_and(is_hidden_url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_what_may_be_secret() {
+        for (text, shown) in [
+            ("https://ann:pw@example.com/a@b", "https://***@example.com/a@b"),
+            ("https://ann:p@w@example.com", "https://***@example.com"),
+            ("https://example.com/?x=a@b&y=&z", "https://example.com/?x=***&y=&***"),
+            (
+                "https://e.com/p?id={{payload.id}}&t=1#frag",
+                "https://e.com/p?id={{payload.id}}&t=***#***",
+            ),
+            ("https://example.com", "https://example.com"),
+            ("target:5", "target:5"),
+            ("ann@example.com", "ann@example.com"),
+        ] {
+            assert_eq!(url(text), shown);
+            assert_eq!(url(shown), shown, "hiding twice changes nothing");
+        }
+    }
+
+    fn shown() -> Map<String, Value> {
+        let job = json!({
+            "name": "a", "dedup_key": "https://u:p@e.com/", "url": null, "payload": {"k": "v"},
+            "executor_config": {
+                "url": "https://u:p@e.com/?q=1", "method": "GET", "body": {"a": 1},
+                "headers": {"A": "x", "B": {"secret": "s"}}, "argv": ["sh", "-c", "x"],
+            },
+        });
+        job.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn viewers_see_names_and_references_but_no_values() {
+        let mut hidden = shown();
+        job(&mut hidden);
+        let redacted = json!({"redacted": true});
+        let expected = json!({
+            "name": "a", "dedup_key": "https://***@e.com/", "url": null, "payload": redacted,
+            "executor_config": {
+                "url": "https://***@e.com/?q=***", "method": "GET", "body": redacted,
+                "headers": {"A": redacted, "B": {"secret": "s"}},
+                "argv": ["sh", redacted, redacted],
+            },
+        });
+        assert_eq!(Value::Object(hidden), expected);
+    }
+
+    #[test]
+    fn what_comes_back_as_it_was_hidden_is_unchanged() {
+        let mut sent = shown();
+        job(&mut sent);
+        sent["name"] = "b".into();
+        sent["executor_config"]["headers"]["C"] = "new".into();
+        sent["executor_config"]["argv"][2] = "y".into();
+        restore(&mut sent, &shown());
+        let mut expected = shown();
+        expected["name"] = "b".into();
+        expected["executor_config"]["headers"]["C"] = "new".into();
+        expected["executor_config"]["argv"][2] = "y".into();
+        assert_eq!(sent, expected);
+        assert_eq!(redacted_in(&sent), None);
+    }
+
+    #[test]
+    fn a_hidden_value_without_a_value_behind_it_is_found() {
+        for (document, field) in [
+            (json!({"payload": {"a": [{"redacted": true}]}}), "payload.a[0]"),
+            (
+                json!({"executor_config": {"headers": {"A": {"redacted": true}}}}),
+                "executor_config.headers.A",
+            ),
+            (json!({"executor_config": {"url": "https://***@e.com/"}}), "executor_config.url"),
+            (
+                json!({"executor_config": {"start_urls": ["https://e.com/?a=***"]}}),
+                "executor_config.start_urls[0]",
+            ),
+            (json!({"dedup_key": "https://***@e.com/"}), "dedup_key"),
+        ] {
+            assert_eq!(redacted_in(document.as_object().unwrap()).as_deref(), Some(field));
+        }
+        let good = json!({"payload": "***", "dedup_key": "a***", "metadata": {"redacted": true}});
+        assert_eq!(redacted_in(good.as_object().unwrap()), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! Takes values of secrets out of texts.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// What stands in a text where the value of a secret was.
+const MASK: &str = "***";
+
+/// A line of a value of several lines is masked by itself if it has this many bytes: shorter ones,
+/// like `}` of a JSON document, are in any text.
+const LINE_BYTES_MIN: usize = 8;
+
+/// Replaces values of secrets by `***`: as they are, as they look in JSON and in a URL, each longer line
+/// of a value that has several, and the parts of a value that is a URL in which a secret may be.
+#[derive(Clone, Default)]
+pub struct Masks(Vec<String>);
+
+impl Masks {
+    /// Masks these values. An empty value needs none.
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut needles = Vec::new();
+        for value in values {
+            needles.extend(forms(value));
+            needles.extend(url_parts(value).into_iter().flat_map(forms));
+            if value.contains('\n') {
+                let lines = value.lines().filter(|line| line.len() >= LINE_BYTES_MIN);
+                needles.extend(lines.flat_map(forms));
+            }
+        }
+        needles.retain(|needle| !needle.is_empty());
+        // The longest first, so that no value is cut by a part of it that is a value as well.
+        needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        needles.dedup();
+        Self(needles)
+    }
+
+    /// Says whether there is nothing to mask.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text without values.
+    pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !self.0.iter().any(|needle| text.contains(needle.as_str())) {
+            return Cow::Borrowed(text);
+        }
+        let (mut masked, mut rest) = (String::with_capacity(text.len()), text);
+        // In one pass, so that no `***` is ever looked at again.
+        while let Some((at, needle)) = self.first_in(rest) {
+            masked.push_str(&rest[..at]);
+            masked.push_str(MASK);
+            rest = &rest[at + needle.len()..];
+        }
+        masked.push_str(rest);
+        Cow::Owned(masked)
+    }
+
+    /// The same in place.
+    pub fn mask(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.apply(text) {
+            *text = masked;
+        }
+    }
+
+    /// The same of bytes that are a text; others stay as they are.
+    pub fn mask_bytes(&self, bytes: &mut Vec<u8>) {
+        if let Ok(text) = std::str::from_utf8(bytes)
+            && let Cow::Owned(masked) = self.apply(text)
+        {
+            *bytes = masked.into_bytes();
+        }
+    }
+
+    /// Takes from `held`, to which a stream appends its text, all that can no longer be part of a value,
+    /// masked. What may be the beginning of a value stays.
+    pub fn drain(&self, held: &mut String) -> String {
+        let (mut masked, mut rest) = (String::with_capacity(held.len()), held.as_str());
+        loop {
+            let open = self.open_in(rest);
+            match self.first_in(rest) {
+                Some((at, needle)) if at < open => {
+                    masked.push_str(&rest[..at]);
+                    masked.push_str(MASK);
+                    rest = &rest[at + needle.len()..];
+                }
+                _ => {
+                    masked.push_str(&rest[..open]);
+                    *held = rest[open..].to_owned();
+                    return masked;
+                }
+            }
+        }
+    }
+
+    /// The first place at which the end of the text is the beginning of a longer value.
+    fn open_in(&self, text: &str) -> usize {
+        let longest = self.0.first().map_or(0, String::len);
+        let from = text.len().saturating_sub(longest.saturating_sub(1));
+        let mut places = (from..text.len()).filter(|at| text.is_char_boundary(*at));
+        let is_open = |at: &usize| {
+            let end = &text[*at..];
+            self.0.iter().any(|needle| needle.len() > end.len() && needle.starts_with(end))
+        };
+        places.find(is_open).unwrap_or(text.len())
+    }
+
+    /// The first place of any value; of two at one place, the longer one.
+    fn first_in(&self, text: &str) -> Option<(usize, &str)> {
+        let found = self.0.iter().filter_map(|needle| Some((text.find(needle)?, needle.as_str())));
+        found.min_by_key(|(at, needle)| (*at, usize::MAX - needle.len()))
+    }
+}
+
+impl fmt::Debug for Masks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Masks({})", self.0.len())
+    }
+}
+
+/// The password and what follows the host of a value that is a URL: receivers see the rest of it
+/// apart from its host.
+fn url_parts(value: &str) -> Vec<&str> {
+    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+    let Some(rest) = rest else { return Vec::new() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    let parts = [password.map(|(_, password)| password), Some(path.trim_start_matches('/'))];
+    parts.into_iter().flatten().filter(|part| part.len() >= LINE_BYTES_MIN).collect()
+}
+
+fn forms(value: &str) -> [String; 3] {
+    let json = serde_json::Value::from(value).to_string();
+    let inner = json[1..json.len() - 1].to_owned();
+    [value.to_owned(), inner, super::places::url_escaped(value)]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_masked_in_each_of_its_forms() {
+        let masks = Masks::new(["pa\"ss w", "longer pa\"ss w"]);
+        assert_eq!(masks.apply("x pa\"ss w y"), "x *** y");
+        assert_eq!(masks.apply(r#"{"a":"pa\"ss w"}"#), r#"{"a":"***"}"#);
+        assert_eq!(masks.apply("/?q=pa%22ss%20w"), "/?q=***");
+        assert_eq!(masks.apply("longer pa\"ss w"), "***");
+        assert!(matches!(masks.apply("nothing"), Cow::Borrowed(_)));
+        assert_eq!(Masks::new([""]).apply("abc"), "abc");
+    }
+
+    #[test]
+    fn parts_of_a_url_are_masked_apart_from_its_host() {
+        let masks = Masks::new(["https://ann:0123456789@e.com/hooks/T0/B0/abc?x=1"]);
+        let masked = masks.apply("POST /hooks/T0/B0/abc?x=1 as ann:0123456789 at e.com");
+        assert_eq!(masked, "POST /*** as ann:*** at e.com");
+        assert_eq!(Masks::new(["https://e.com/a"]).apply("/a"), "/a");
+    }
+
+    #[test]
+    fn a_long_line_of_a_value_is_masked_and_a_short_one_is_not() {
+        let masks = Masks::new(["{\n\"key\": \"0123456789\"\n}"]);
+        assert_eq!(masks.apply("got \"key\": \"0123456789\" in {"), "got *** in {");
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_is_masked_like_the_whole_text(
+            values in prop::collection::vec("[a-cü]{1,5}", 1..4),
+            pieces in prop::collection::vec("[a-dü]{0,5}", 0..8),
+        ) {
+            let masks = Masks::new(values.iter().map(String::as_str));
+            let (mut held, mut masked) = (String::new(), String::new());
+            for piece in &pieces {
+                held.push_str(piece);
+                masked.push_str(&masks.drain(&mut held));
+            }
+            masked.push_str(&masks.apply(&held));
+            let whole = pieces.concat();
+            prop_assert_eq!(masked, masks.apply(&whole));
+        }
+
+        #[test]
+        fn no_value_is_left_in_a_masked_text(
+            values in prop::collection::vec("[a-c\"%/]{1,4}", 1..4),
+            parts in prop::collection::vec("[a-e\"%/ ]{0,5}", 0..6),
+        ) {
+            let masks = Masks::new(values.iter().map(String::as_str));
+            let text = parts.join(&values[0]);
+            let masked = masks.apply(&text);
+            // What is between two masks was looked through for every value.
+            for part in masked.split(MASK) {
+                for value in &values {
+                    prop_assert!(!part.contains(value.as_str()), "{text:?} -> {masked:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Where a job refers to secrets.
+
+use serde_json::{Map, Value};
+
+use super::named;
+
+/// The field of a configuration that is a URL.
+const URL: &str = "url";
+
+/// How a place inside a text begins and ends.
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+
+/// A place of a job that refers to a secret.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SecretRef {
+    /// The field, like `executor_config.headers.Authorization`.
+    pub field: String,
+    /// The name of the secret.
+    pub name: String,
+}
+
+/// Says whether a job refers to any secret. It allocates nothing: every attempt asks.
+pub fn has_references(config: &Value, payload: &Value) -> bool {
+    refers(config, true) || refers(payload, false)
+}
+
+fn refers(value: &Value, in_texts: bool) -> bool {
+    match value {
+        Value::Object(_) if named(value).is_some() => true,
+        Value::Object(fields) => fields.values().any(|value| refers(value, in_texts)),
+        Value::Array(items) => items.iter().any(|value| refers(value, in_texts)),
+        Value::String(text) => in_texts && text.contains(OPEN) && pieces(text).any(is_secret),
+        _ => false,
+    }
+}
+
+/// All places of a job that refer to secrets. The payload is data: only whole values of it can.
+pub fn references(config: &Value, payload: &Value) -> Vec<SecretRef> {
+    let mut found = Vec::new();
+    collect(config, "executor_config", true, &mut found);
+    collect(payload, "payload", false, &mut found);
+    found
+}
+
+fn collect(value: &Value, field: &str, in_texts: bool, found: &mut Vec<SecretRef>) {
+    let mut add = |name: &str| found.push(SecretRef { field: field.into(), name: name.into() });
+    match value {
+        Value::Object(fields) => match named(value) {
+            Some(name) => add(name),
+            None => {
+                for (key, value) in fields {
+                    collect(value, &format!("{field}.{key}"), in_texts, found);
+                }
+            }
+        },
+        Value::Array(items) => {
+            for (n, value) in items.iter().enumerate() {
+                collect(value, &format!("{field}[{n}]"), in_texts, found);
+            }
+        }
+        Value::String(text) if in_texts => pieces(text).for_each(|piece| {
+            if let Piece::Secret(name) = piece {
+                add(name);
+            }
+        }),
+        _ => {}
+    }
+}
+
+/// The first reference in a field of the configuration that is not among `allowed`, and the first
+/// argument that would be filled with a secret of the payload: arguments are visible to all users
+/// of the machine.
+pub fn misplaced(config: &Value, payload: &Value, allowed: &[&str]) -> Option<SecretRef> {
+    let wrong = references(config, &Value::Null).into_iter().find(|found| {
+        let field = found.field.strip_prefix("executor_config.").unwrap_or_default();
+        let top = field.split(['.', '[']).next().unwrap_or_default();
+        !allowed.contains(&top)
+    });
+    wrong.or_else(|| secret_argument(config.get("argv")?.as_array()?, payload))
+}
+
+fn secret_argument(argv: &[Value], payload: &Value) -> Option<SecretRef> {
+    let secrets = references(&Value::Null, payload);
+    let shows = |path: &str, secret: &SecretRef| {
+        let steps: Vec<&str> = path.split('.').collect();
+        let own = secret.field.replace('[', ".").replace(']', "");
+        own.split('.').zip(&steps).all(|(own, step)| own == *step)
+    };
+    argv.iter().enumerate().find_map(|(n, arg)| {
+        pieces(arg.as_str()?).find_map(|piece| match piece {
+            Piece::Other(path) if path.starts_with("payload") => {
+                let secret = secrets.iter().find(|secret| shows(path, secret))?;
+                let field = format!("executor_config.argv[{n}]");
+                Some(SecretRef { field, name: secret.name.clone() })
+            }
+            _ => None,
+        })
+    })
+}
+
+/// The configuration and the payload with values in place of references. `value_of` knows them all;
+/// a name that it does not know becomes an empty text.
+pub fn fill<'v>(
+    config: &Value,
+    payload: &Value,
+    value_of: &dyn Fn(&str) -> Option<&'v str>,
+) -> (Value, Value) {
+    let known = |name: &str| value_of(name).unwrap_or_default();
+    let config = match config {
+        Value::Object(fields) => Value::Object(
+            fields.iter().map(|(key, value)| (key.clone(), filled(key, value, &known))).collect(),
+        ),
+        other => other.clone(),
+    };
+    (config, put_in(payload, &known))
+}
+
+/// The same with values that any field accepts, to check everything else about a new job.
+pub fn placeholders(config: &Value, payload: &Value) -> (Value, Value) {
+    let mut config = config.clone();
+    if let Some(url) = config.get_mut(URL)
+        && named(url).is_some()
+    {
+        *url = "https://secret.invalid/".into();
+    }
+    fill(&config, payload, &|_| Some("secret"))
+}
+
+/// A field of the configuration.
+fn filled<'v>(key: &str, value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
+    if key != URL {
+        return in_templates(value, known);
+    }
+    match (named(value), value) {
+        // A URL is read as a template, in which braces would mean something.
+        (Some(name), _) => known(name).replace(OPEN, "%7B%7B").into(),
+        (None, Value::String(text)) => replaced(text, &|name| url_escaped(known(name))).into(),
+        (None, other) => other.clone(),
+    }
+}
+
+/// Texts of a configuration are templates: values go in as literals, which are not read again.
+fn in_templates<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
+    let literal = |name: &str| {
+        let json = Value::from(known(name)).to_string().replace('}', "\\u007d");
+        format!("{OPEN}{json}{CLOSE}")
+    };
+    match value {
+        Value::Object(fields) => match named(value) {
+            Some(name) => literal(name).into(),
+            None => Value::Object(map(fields, &|value| in_templates(value, known))),
+        },
+        Value::Array(items) => items.iter().map(|value| in_templates(value, known)).collect(),
+        Value::String(text) if text.contains(OPEN) => replaced(text, &literal).into(),
+        other => other.clone(),
+    }
+}
+
+/// The payload is data, in which texts mean themselves.
+fn put_in<'v>(value: &Value, known: &dyn Fn(&str) -> &'v str) -> Value {
+    match value {
+        Value::Object(fields) => match named(value) {
+            Some(name) => known(name).into(),
+            None => Value::Object(map(fields, &|value| put_in(value, known))),
+        },
+        Value::Array(items) => items.iter().map(|value| put_in(value, known)).collect(),
+        other => other.clone(),
+    }
+}
+
+fn map(fields: &Map<String, Value>, of: &dyn Fn(&Value) -> Value) -> Map<String, Value> {
+    fields.iter().map(|(key, value)| (key.clone(), of(value))).collect()
+}
+
+/// A part of a text.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Piece<'t> {
+    Text(&'t str),
+    /// `{{secret.name}}`.
+    Secret(&'t str),
+    /// Another place, without its braces.
+    Other(&'t str),
+}
+
+fn is_secret(piece: Piece<'_>) -> bool {
+    matches!(piece, Piece::Secret(_))
+}
+
+/// The parts of a text. A place that is not closed is text; the executor refuses it.
+fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        if let Some(inner) = rest.strip_prefix(OPEN)
+            && let Some((place, after)) = inner.split_once(CLOSE)
+        {
+            rest = after;
+            let place = place.trim();
+            return Some(place.strip_prefix("secret.").map_or(Piece::Other(place), Piece::Secret));
+        }
+        let open = rest.strip_prefix(OPEN).map_or(0, |_| OPEN.len());
+        let end = rest[open..].find(OPEN).map_or(rest.len(), |at| open + at);
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        Some(Piece::Text(part))
+    })
+}
+
+fn replaced(text: &str, value_of: &dyn Fn(&str) -> String) -> String {
+    let mut filled = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(part) => filled.push_str(part),
+            Piece::Secret(name) => filled.push_str(&value_of(name)),
+            Piece::Other(place) => {
+                filled.push_str(OPEN);
+                filled.push_str(place);
+                filled.push_str(CLOSE);
+            }
+        }
+    }
+    filled
+}
+
+/// A value as one part of a URL: everything but letters, digits, `-`, `_`, `.` and `~` is `%xx`.
+pub(super) fn url_escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn value_of(name: &str) -> Option<&'static str> {
+        match name {
+            "pw" => Some("p@ss/{{x}}\""),
+            "url" => Some("https://e.com/{{"),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn references_are_found_with_their_fields() {
+        let config = json!({
+            "url": "https://u:{{secret.pw}}@e.com/{{payload.x}}",
+            "headers": {"A": {"secret": "a"}, "B": "Bearer {{ secret.b }}", "C": "{{secret.d"},
+            "body": {"x": [1, {"secret": "c"}]},
+        });
+        let payload = json!({"t": {"secret": "p"}, "text": "{{secret.no}}"});
+        let found: Vec<String> = references(&config, &payload)
+            .into_iter()
+            .map(|found| format!("{}={}", found.field, found.name))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "executor_config.body.x[1]=c",
+                "executor_config.headers.A=a",
+                "executor_config.headers.B=b",
+                "executor_config.url=pw",
+                "payload.t=p",
+            ]
+        );
+        assert!(has_references(&config, &Value::Null) && has_references(&Value::Null, &payload));
+        let plain = json!({"url": "https://e.com/{{payload.secret.x}}", "n": 1, "secret": "x"});
+        assert!(!has_references(&plain, &json!({"text": "{{secret.no}}"})));
+    }
+
+    #[test]
+    fn each_place_gets_the_value_in_its_own_form() {
+        let config = json!({
+            "url": "https://u:{{secret.pw}}@e.com/?{{payload.x}}",
+            "headers": {"A": {"secret": "pw"}, "B": "x {{secret.pw}} {{attempt}}"},
+        });
+        let (config, payload) =
+            fill(&config, &json!([{"secret": "pw"}, "{{secret.pw}}"]), &value_of);
+        assert_eq!(config["url"], "https://u:p%40ss%2F%7B%7Bx%7D%7D%22@e.com/?{{payload.x}}");
+        let literal = r#"{{"p@ss/{{x\u007d\u007d\""}}"#;
+        assert_eq!(config["headers"]["A"], literal);
+        assert_eq!(config["headers"]["B"], format!("x {literal} {{{{attempt}}}}"));
+        assert_eq!(payload, json!(["p@ss/{{x}}\"", "{{secret.pw}}"]));
+        let (config, _) = fill(&json!({"url": {"secret": "url"}}), &Value::Null, &value_of);
+        assert_eq!(config["url"], "https://e.com/%7B%7B");
+    }
+
+    #[test]
+    fn a_reference_in_a_field_that_takes_none_is_named() {
+        let field = |config: Value, payload: Value| {
+            misplaced(&config, &payload, &["env", "url"]).map(|found| found.field)
+        };
+        assert_eq!(field(json!({"env": {"A": {"secret": "a"}}}), Value::Null), None);
+        let in_argv = json!({"argv": ["x", "{{secret.a}}"]});
+        assert_eq!(field(in_argv, Value::Null).as_deref(), Some("executor_config.argv[1]"));
+        let by_payload = json!({"argv": ["x", "{{payload.a}}", "{{payload.b.0}}"]});
+        assert_eq!(field(by_payload.clone(), json!({"a": 1, "b": [2]})), None);
+        let secret = json!({"a": 1, "b": [{"secret": "s"}]});
+        assert_eq!(field(by_payload, secret.clone()).as_deref(), Some("executor_config.argv[2]"));
+        let whole = json!({"argv": ["x", "{{payload}}"]});
+        assert_eq!(field(whole, secret).as_deref(), Some("executor_config.argv[1]"));
+    }
+
+    #[test]
+    fn placeholders_leave_no_reference() {
+        let config = json!({"url": {"secret": "u"}, "headers": {"A": "{{secret.a}}"}});
+        let (config, payload) = placeholders(&config, &json!({"secret": "p"}));
+        assert!(!has_references(&config, &payload));
+        assert_eq!(config["url"], "https://secret.invalid/");
+    }
+}

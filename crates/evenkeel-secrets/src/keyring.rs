@@ -1,0 +1,229 @@
+//! The keys that values are encrypted with.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use evenkeel_core::TenantNo;
+use evenkeel_core::chance::Chance;
+use evenkeel_store::Sealed;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::digest;
+
+/// Bytes of a key.
+const KEY_BYTES: usize = 32;
+
+/// More keys than anybody changes at once.
+const KEYS_MAX: usize = 16;
+
+/// Keys for AES-256-GCM. The first one encrypts; the others decrypt what was encrypted before.
+pub struct Keyring(Vec<Key>);
+
+struct Key {
+    id: String,
+    key: LessSafeKey,
+}
+
+/// A text that holds no keys. It is not repeated: it may be part of one.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KeyError {
+    /// There is nothing in it.
+    #[error("it holds no key")]
+    None,
+    /// One of them is no key.
+    #[error("key {0} is not 32 bytes in Base64 (44 characters) or hexadecimal (64 characters)")]
+    Malformed(usize),
+    /// A key is there twice.
+    #[error("key {0} is the same as one before it")]
+    Repeated(usize),
+    /// There are too many.
+    #[error("it holds more than 16 keys")]
+    TooMany,
+}
+
+/// A value that can't be decrypted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The key is not here.
+    #[error(
+        "it is encrypted with the key {0}, which this server does not have; add that key, or set the \
+         secret again"
+    )]
+    UnknownKey(String),
+    /// It is not what was stored under this name.
+    #[error("its stored value was changed or belongs to another secret; set it again")]
+    Tampered,
+}
+
+impl Keyring {
+    /// Reads keys, the newest first: one on a line, or several with commas between them. Empty lines
+    /// and those that begin with `#` are passed over.
+    pub fn read(text: &str) -> Result<Self, KeyError> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        let words = lines.flat_map(|line| line.split(',')).map(str::trim);
+        let mut keys: Vec<Key> = Vec::new();
+        for (n, word) in words.filter(|word| !word.is_empty()).enumerate() {
+            let key = Key::read(word).ok_or(KeyError::Malformed(n + 1))?;
+            if keys.iter().any(|other| other.id == key.id) {
+                return Err(KeyError::Repeated(n + 1));
+            }
+            if keys.len() == KEYS_MAX {
+                return Err(KeyError::TooMany);
+            }
+            keys.push(key);
+        }
+        if keys.is_empty() { Err(KeyError::None) } else { Ok(Self(keys)) }
+    }
+
+    /// A new key as [`read`](Self::read) takes it.
+    pub fn draw(chance: &dyn Chance) -> String {
+        let mut bytes = [0; KEY_BYTES];
+        for part in bytes.chunks_mut(8) {
+            part.copy_from_slice(&chance.bits().to_le_bytes());
+        }
+        STANDARD.encode(bytes)
+    }
+
+    /// The id of the key that encrypts.
+    pub fn newest(&self) -> &str {
+        &self.0[0].id
+    }
+
+    /// Encrypts a value for this tenant and name: it can be decrypted under no other.
+    pub fn seal(&self, tenant: TenantNo, name: &str, value: &str, chance: &dyn Chance) -> Sealed {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[..8].copy_from_slice(&chance.bits().to_le_bytes());
+        nonce[8..].copy_from_slice(&chance.bits().to_le_bytes()[..4]);
+        let mut bytes = value.as_bytes().to_vec();
+        let once = Nonce::assume_unique_for_key(nonce);
+        let Key { id, key } = &self.0[0];
+        // Fails only beyond 64 GiB.
+        if key.seal_in_place_append_tag(once, Aad::from(place(tenant, name)), &mut bytes).is_err() {
+            bytes.clear();
+        }
+        Sealed { key_id: id.clone(), nonce: nonce.to_vec(), ciphertext: bytes }
+    }
+
+    /// Decrypts a value that was encrypted for this tenant and name.
+    pub fn open(&self, tenant: TenantNo, name: &str, sealed: &Sealed) -> Result<String, OpenError> {
+        let known = self.0.iter().find(|key| key.id == sealed.key_id);
+        let Key { key, .. } = known.ok_or_else(|| OpenError::UnknownKey(sealed.key_id.clone()))?;
+        let nonce = Nonce::try_assume_unique_for_key(&sealed.nonce);
+        let mut bytes = sealed.ciphertext.clone();
+        let opened = nonce
+            .and_then(|nonce| key.open_in_place(nonce, Aad::from(place(tenant, name)), &mut bytes))
+            .map_err(|_| OpenError::Tampered)?;
+        let value = std::str::from_utf8(opened).map_err(|_| OpenError::Tampered)?;
+        Ok(value.to_owned())
+    }
+}
+
+impl Key {
+    fn read(word: &str) -> Option<Self> {
+        let bytes = match word.len() {
+            64 => unhex(word)?,
+            43 => STANDARD_NO_PAD.decode(word).ok()?,
+            _ => STANDARD.decode(word).ok()?,
+        };
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes).ok()?);
+        // Told to everybody who may list secrets, and says nothing about the key.
+        let mut hashed = digest::Context::new(&digest::SHA256);
+        hashed.update(b"evenkeel secret key ");
+        hashed.update(&bytes);
+        let id = hashed.finish().as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(Self { id, key })
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(pair).collect()
+}
+
+/// What a value belongs to. Where the number of the tenant ends does not depend on the name.
+fn place(tenant: TenantNo, name: &str) -> Vec<u8> {
+    [b"evenkeel secret ", &tenant.0.to_be_bytes()[..], name.as_bytes()].concat()
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|key| &key.id)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Counting(AtomicU64);
+
+    impl Chance for Counting {
+        fn bits(&self) -> u64 {
+            self.0.fetch_add(1, Ordering::Relaxed)
+        }
+    }
+
+    fn chance() -> Counting {
+        Counting(AtomicU64::new(7))
+    }
+
+    const TENANT: TenantNo = TenantNo(1);
+
+    #[test]
+    fn keys_are_read_in_each_of_their_forms() {
+        let base = STANDARD.encode([1; 32]);
+        let hex = "02".repeat(32);
+        let both = Keyring::read(&format!("# newest\n{base}\n\n{hex}\n")).unwrap();
+        let comma = Keyring::read(&format!("{base}, {hex}")).unwrap();
+        assert_eq!(format!("{both:?}"), format!("{comma:?}"));
+        assert_eq!(both.newest(), Keyring::read(base.trim_end_matches('=')).unwrap().newest());
+        assert_eq!(Keyring::read("#\n").unwrap_err(), KeyError::None);
+        assert_eq!(Keyring::read(&format!("{base},hunter2")).unwrap_err(), KeyError::Malformed(2));
+        assert_eq!(Keyring::read(&format!("{base},{base}")).unwrap_err(), KeyError::Repeated(2));
+        assert_eq!(Keyring::read(&"é".repeat(32)).unwrap_err(), KeyError::Malformed(1));
+        let drawn = Keyring::draw(&chance());
+        assert!(Keyring::read(&drawn).is_ok() && !format!("{both:?}").contains(&base));
+    }
+
+    #[test]
+    fn a_value_cannot_be_moved_to_another_tenant_or_name() {
+        let keys = Keyring::read(&STANDARD.encode([1; 32])).unwrap();
+        let sealed = keys.seal(TENANT, "a", "value", &chance());
+        assert_eq!(keys.open(TENANT, "a", &sealed).as_deref(), Ok("value"));
+        assert_eq!(keys.open(TenantNo(2), "a", &sealed), Err(OpenError::Tampered));
+        assert_eq!(keys.open(TENANT, "b", &sealed), Err(OpenError::Tampered));
+        let mut changed = sealed.clone();
+        changed.ciphertext[0] ^= 1;
+        assert_eq!(keys.open(TENANT, "a", &changed), Err(OpenError::Tampered));
+        changed.nonce = Vec::new();
+        assert_eq!(keys.open(TENANT, "a", &changed), Err(OpenError::Tampered));
+    }
+
+    #[test]
+    fn older_keys_decrypt_and_a_missing_one_is_named() {
+        let (old, new) = (STANDARD.encode([1; 32]), STANDARD.encode([2; 32]));
+        let before = Keyring::read(&old).unwrap();
+        let sealed = before.seal(TENANT, "a", "value", &chance());
+        let both = Keyring::read(&format!("{new}\n{old}")).unwrap();
+        assert_eq!(both.open(TENANT, "a", &sealed).as_deref(), Ok("value"));
+        assert_ne!(both.seal(TENANT, "a", "value", &chance()).key_id, sealed.key_id);
+        let message =
+            Keyring::read(&new).unwrap().open(TENANT, "a", &sealed).unwrap_err().to_string();
+        assert!(message.contains(before.newest()), "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encrypted_is_decrypted(value in any::<String>(), name in "[a-z]{1,9}") {
+            let keys = Keyring::read(&STANDARD.encode([1; 32])).unwrap();
+            let chance = chance();
+            let sealed = keys.seal(TENANT, &name, &value, &chance);
+            prop_assert_eq!(keys.open(TENANT, &name, &sealed).unwrap(), value.clone());
+            prop_assert_ne!(keys.seal(TENANT, &name, &value, &chance).nonce, sealed.nonce);
+        }
+    }
+}

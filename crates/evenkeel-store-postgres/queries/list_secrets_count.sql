@@ -1,0 +1,1 @@
+SELECT count(*) FROM secret WHERE tenant_no = $1

@@ -1,0 +1,1 @@
+DELETE FROM secret WHERE tenant_no = ?1 AND name = ?2

@@ -1,0 +1,183 @@
+//! Named secrets.
+
+use async_trait::async_trait;
+use evenkeel_core::{TenantNo, Timestamp};
+use evenkeel_store::{
+    NewSecret, Now, Page, PageRequest, Reseal, Scope, Sealed, SealedSecret, SecretInfo,
+    SecretReach, SecretStore, StoreError,
+};
+use rusqlite::{Connection, Row, params};
+
+use crate::SqliteStore;
+use crate::clock::resolve;
+use crate::error::Answer;
+use crate::queue::Urgency::{Batch, Command};
+
+#[async_trait]
+impl SecretStore for SqliteStore {
+    async fn put_secret(
+        &self,
+        scope: &Scope,
+        secret: NewSecret,
+        now: Now,
+    ) -> Result<SecretInfo, StoreError> {
+        let tenant = scope.tenant;
+        self.writer
+            .write(Command, 1, move |session| {
+                let sql = include_str!("../queries/put_secret.sql");
+                let Sealed { key_id, nonce, ciphertext } = &secret.sealed;
+                let at = resolve(now).as_micros();
+                let values =
+                    params![tenant.0, secret.name, key_id, nonce, ciphertext, at, secret.by];
+                let mut put = session.connection().prepare_cached(sql)?;
+                Ok(put.query_row(values, info_from)?)
+            })
+            .await
+    }
+
+    async fn delete_secret(&self, scope: &Scope, name: &str) -> Result<bool, StoreError> {
+        let (tenant, name) = (scope.tenant, name.to_owned());
+        self.writer
+            .write(Command, 1, move |session| {
+                let sql = include_str!("../queries/delete_secret.sql");
+                let mut delete = session.connection().prepare_cached(sql)?;
+                Ok(delete.execute(params![tenant.0, name])? == 1)
+            })
+            .await
+    }
+
+    async fn list_secrets(
+        &self,
+        scope: &Scope,
+        page: PageRequest<String>,
+    ) -> Result<Page<SecretInfo, String>, StoreError> {
+        let tenant = scope.tenant;
+        self.readers.read(move |db| list_secrets(db, tenant, &page)).await
+    }
+
+    async fn get_secret(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<SecretInfo>, StoreError> {
+        let (tenant, name) = (scope.tenant, name.to_owned());
+        self.readers
+            .read(move |db| {
+                let mut get = db.prepare_cached(include_str!("../queries/get_secret.sql"))?;
+                let mut rows = get.query(params![tenant.0, name])?;
+                Ok(rows.next()?.map(info_from).transpose()?)
+            })
+            .await
+    }
+
+    async fn get_secrets(
+        &self,
+        scope: &Scope,
+        names: &[String],
+    ) -> Result<Vec<SealedSecret>, StoreError> {
+        let (tenant, names) = (scope.tenant, names.to_vec());
+        // Attempts wait for it when they start.
+        self.engine_readers
+            .read(move |db| {
+                let mut get = db.prepare_cached(include_str!("../queries/get_secrets.sql"))?;
+                let mut found = Vec::with_capacity(names.len());
+                for name in &names {
+                    let mut rows = get.query(params![tenant.0, name])?;
+                    if let Some(row) = rows.next()? {
+                        found.push(sealed_from(row)?);
+                    }
+                }
+                Ok(found)
+            })
+            .await
+    }
+
+    async fn stale_secrets(
+        &self,
+        scope: &Scope,
+        reach: SecretReach,
+        key_id: &str,
+        after: Option<(TenantNo, String)>,
+        limit: u32,
+    ) -> Result<Vec<SealedSecret>, StoreError> {
+        let tenant = reach.tenant(scope).map(|tenant| tenant.0);
+        let (after_tenant, after_name) = after.map_or((i32::MIN, String::new()), |(t, n)| (t.0, n));
+        let key_id = key_id.to_owned();
+        self.readers
+            .read(move |db| {
+                let mut walk = db.prepare_cached(include_str!("../queries/stale_secrets.sql"))?;
+                let mut rows =
+                    walk.query(params![tenant, key_id, after_tenant, after_name, limit])?;
+                let mut found = Vec::new();
+                while let Some(row) = rows.next()? {
+                    found.push(sealed_from(row)?);
+                }
+                Ok(found)
+            })
+            .await
+    }
+
+    async fn reseal_secrets(
+        &self,
+        scope: &Scope,
+        reach: SecretReach,
+        secrets: Vec<Reseal>,
+    ) -> Result<u64, StoreError> {
+        let tenant = reach.tenant(scope);
+        self.writer
+            .write(Batch, secrets.len(), move |session| {
+                let sql = include_str!("../queries/reseal_secrets.sql");
+                let mut reseal = session.connection().prepare_cached(sql)?;
+                let mut count = 0;
+                let in_reach = |one: &&Reseal| tenant.is_none_or(|tenant| tenant == one.tenant);
+                for one in secrets.iter().filter(in_reach) {
+                    let Sealed { key_id, nonce, ciphertext } = &one.sealed;
+                    let values =
+                        params![one.tenant.0, one.name, one.if_nonce, key_id, nonce, ciphertext];
+                    count += reseal.execute(values)? as u64;
+                }
+                Ok(count)
+            })
+            .await
+    }
+}
+
+fn info_from(row: &Row<'_>) -> rusqlite::Result<SecretInfo> {
+    Ok(SecretInfo {
+        name: row.get(0)?,
+        version: row.get(1)?,
+        key_id: row.get(2)?,
+        created_at: Timestamp::from_micros(row.get(3)?),
+        created_by: row.get(4)?,
+        updated_at: Timestamp::from_micros(row.get(5)?),
+        updated_by: row.get(6)?,
+    })
+}
+
+fn sealed_from(row: &Row<'_>) -> rusqlite::Result<SealedSecret> {
+    let sealed = Sealed { key_id: row.get(2)?, nonce: row.get(3)?, ciphertext: row.get(4)? };
+    Ok(SealedSecret { tenant: TenantNo(row.get(0)?), name: row.get(1)?, sealed })
+}
+
+fn list_secrets(
+    db: &Connection,
+    tenant: TenantNo,
+    page: &PageRequest<String>,
+) -> Answer<Page<SecretInfo, String>> {
+    let after = page.after.as_deref().unwrap_or_default();
+    // One more than asked for tells whether there is a next page.
+    let limit = i64::from(page.limit) + 1;
+    let mut list = db.prepare_cached(include_str!("../queries/list_secrets.sql"))?;
+    let mut rows = list.query(params![tenant.0, after, limit, page.offset])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(info_from(row)?);
+    }
+    let has_more = items.len() > page.limit as usize;
+    items.truncate(page.limit as usize);
+    let total: i64 = db
+        .prepare_cached(include_str!("../queries/list_secrets_count.sql"))?
+        .query_row([tenant.0], |row| row.get(0))?;
+    let next = items.last().map(|secret| secret.name.clone()).filter(|_| has_more);
+    Ok(Page { items, total: total.unsigned_abs(), total_is_estimate: false, next })
+}

@@ -1,0 +1,91 @@
+//! Where the keys for secrets come from: part of the table `[access]` of the file.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::resolve::bad;
+
+/// A text that no message shows.
+#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Hidden(String);
+
+impl Hidden {
+    /// The text itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Hidden {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden")
+    }
+}
+
+/// Where the keys for secrets come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SecretKeys {
+    /// A file with a key on each line, the newest first.
+    File(PathBuf),
+    /// The keys themselves, with commas between them.
+    Given(Hidden),
+    /// What a program prints, in the same form.
+    Command(Vec<String>),
+    /// Nothing was said.
+    Unsaid,
+}
+
+pub(super) fn resolve(
+    file: Option<PathBuf>,
+    given: Option<Hidden>,
+    command: Option<Vec<String>>,
+) -> Result<SecretKeys, ConfigError> {
+    const WAY_OUT: &str =
+        "give one of secret_key_file, secret_key_command and the variable EVENKEEL_SECRET_KEY";
+    match (file, given, command) {
+        (None, None, None) => Ok(SecretKeys::Unsaid),
+        (Some(file), None, None) => Ok(SecretKeys::File(file)),
+        (None, Some(given), None) => Ok(SecretKeys::Given(given)),
+        (None, None, Some(command)) if command.first().is_some_and(|it| !it.is_empty()) => {
+            Ok(SecretKeys::Command(command))
+        }
+        (None, None, Some(_)) => {
+            let way_out = "write it like [\"/usr/bin/pass\", \"evenkeel\"]";
+            Err(bad("[access] secret_key_command", "names no program", way_out))
+        }
+        _ => {
+            let message = "the key for secrets comes from more than one place";
+            Err(bad("[access] secret_key_file", message, WAY_OUT))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_from_one_place() {
+        let key = || Some("s3cret".parse::<Hidden>().unwrap_or_default());
+        assert_eq!(resolve(None, None, None).unwrap(), SecretKeys::Unsaid);
+        assert!(resolve(Some("f".into()), None, None).is_ok());
+        assert!(resolve(None, None, Some(vec!["pass".into()])).is_ok());
+        assert!(resolve(None, None, Some(Vec::new())).is_err());
+        let refused = resolve(Some("f".into()), key(), None).unwrap_err();
+        assert!(!format!("{refused:?} {refused}").contains("s3cret"));
+        assert!(!format!("{:?}", resolve(None, key(), None)).contains("s3cret"));
+    }
+}

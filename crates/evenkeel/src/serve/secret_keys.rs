@@ -1,0 +1,106 @@
+//! The keys that secrets are encrypted with.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use evenkeel_core::chance::Chance;
+use evenkeel_secrets::Keyring;
+
+use super::data_dir::DataDir;
+use crate::Failure;
+use crate::config::{SecretKeys, ServeConfig, StoreChoice};
+
+/// The file of the data directory that holds the key of an embedded store.
+const OWN_FILE: &str = "secret-key";
+
+/// A command that has not printed the keys by then has failed.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+
+/// Reads the keys; none on PostgreSQL unless they are configured, because all nodes need the same.
+pub async fn load(
+    config: &ServeConfig,
+    dir: &DataDir,
+    chance: &dyn Chance,
+) -> Result<Option<Keyring>, Failure> {
+    let (text, origin) = match &config.access.secret_keys {
+        SecretKeys::File(path) => (read_file(path)?, path.display().to_string()),
+        SecretKeys::Given(text) => (text.reveal().to_owned(), "EVENKEEL_SECRET_KEY".into()),
+        SecretKeys::Command(command) => (run(command).await?, "secret_key_command".into()),
+        SecretKeys::Unsaid => {
+            let StoreChoice::Sqlite(_) = config.store else { return Ok(None) };
+            let path = dir.path().join(OWN_FILE);
+            if !dir.has(OWN_FILE) {
+                dir.write(OWN_FILE, &format!("{}\n", Keyring::draw(chance)))?;
+            }
+            (read_file(&path)?, path.display().to_string())
+        }
+    };
+    let keys = Keyring::read(&text).map_err(|error| {
+        Failure::because(format!("the key for secrets from {origin} can't be used"), &error)
+            .or_else("make one with `openssl rand -base64 32`")
+    })?;
+    Ok(Some(keys))
+}
+
+fn read_file(path: &Path) -> Result<String, Failure> {
+    let failed = |error: &std::io::Error| {
+        let what = format!("the key for secrets can't be read from {}", path.display());
+        Failure::because(what, error)
+    };
+    let others_may =
+        std::fs::metadata(path).map_err(|error| failed(&error))?.permissions().mode() & 0o077;
+    if others_may != 0 {
+        tracing::warn!(path = %path.display(), "other users may read the key for secrets; chmod 600 it");
+    }
+    std::fs::read_to_string(path).map_err(|error| failed(&error))
+}
+
+async fn run(command: &[String]) -> Result<String, Failure> {
+    let [program, args @ ..] = command else { return Ok(String::new()) };
+    let what = || format!("secret_key_command {program:?} failed");
+    let way_out = "run it by hand; it must print the keys, one on each line, and exit with 0";
+    let output = tokio::process::Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(COMMAND_TIME, output)
+        .await
+        .map_err(|_| {
+            let secs = COMMAND_TIME.as_secs();
+            Failure::failed(format!("{}: it took more than {secs} s", what())).or_else(way_out)
+        })?
+        .map_err(|error| Failure::because(what(), &error).or_else(way_out))?;
+    if !output.status.success() {
+        return Err(Failure::failed(format!("{}: {}", what(), output.status)).or_else(way_out));
+    }
+    String::from_utf8(output.stdout)
+        .map_err(|_| Failure::failed(format!("{}: it printed no text", what())).or_else(way_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(String::from).collect()
+    }
+
+    #[tokio::test]
+    async fn a_command_prints_the_keys_or_says_what_is_wrong() {
+        let printed = run(&words("echo one two")).await.unwrap();
+        assert_eq!(printed, "one two\n");
+        assert!(run(&words("false")).await.unwrap_err().what.contains("exit status: 1"));
+        assert!(
+            run(&words("/no/such/program")).await.unwrap_err().what.contains("/no/such/program")
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        assert!(read_file(Path::new("/no/such/key")).unwrap_err().what.contains("/no/such/key"));
+    }
+}
