@@ -19,6 +19,7 @@ mod guard;
 mod health;
 mod jobs;
 mod keyed;
+mod memory;
 mod metrics;
 mod nodes;
 mod observe;
@@ -36,6 +37,7 @@ mod schedules;
 mod state;
 mod streams;
 mod targets;
+mod weight;
 
 pub use admin::{
     AdminJobList, AdminJobView, AdminResultView, AdminResultsView, AdminStatsView, BoostDocument,
@@ -60,6 +62,7 @@ pub use executions::{
     CancelledView, ExecutionList, ExecutionView, LogView, ProgressView, SkippedView,
 };
 pub use failures::{FailureList, FailureView};
+pub use guard::with_safe_headers;
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,
