@@ -2,13 +2,17 @@
 
 use std::any::Any;
 
+use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, Uri, header};
-use axum::middleware::Next;
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
+
+/// What a browser may load for an answer that is no page: nothing.
+const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// Gives up on what takes too long.
 pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -25,12 +29,25 @@ pub(crate) async fn in_time(State(app): State<App>, request: Request, next: Next
     }
 }
 
-/// Answers belong to who asked: nobody may keep them, or take them for something else.
-pub(crate) async fn safe_headers(request: Request, next: Next) -> Response {
+/// Adds to every answer of a router what keeps browsers and caches from misusing it: no cache keeps
+/// the answer, no browser takes it for another type or shows it inside another page.
+pub fn with_safe_headers(router: Router) -> Router {
+    router.layer(middleware::from_fn(safe_headers))
+}
+
+async fn safe_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // A page that needs more than nothing says so itself.
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
 }
 

@@ -10,12 +10,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{Answered, Begun, KeyedRequest, Now, Scope, Store};
-use http_body_util::LengthLimitError;
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
-use crate::body::{BULK_PATH, body_limit, says_ndjson, too_large};
+use crate::body::{BULK_PATH, body_limit, receive, says_ndjson};
+use crate::memory::Intake;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
@@ -59,15 +59,11 @@ pub(crate) async fn once(
     let Some(scope) = request.extensions().get::<Caller>().map(|caller| caller.scope) else {
         return Err(Problem::new(ProblemType::Unauthorized, "no token was checked"));
     };
-    let (parts, body) = request.into_parts();
-    let body = to_bytes(body, limit).await.map_err(|error| {
-        let source = std::error::Error::source(&error);
-        if source.is_some_and(|source| source.is::<LengthLimitError>()) {
-            too_large(limit)
-        } else {
-            Problem::new(ProblemType::MalformedJson, "the body could not be read to its end")
-        }
-    })?;
+    let mut intake = Intake::of(&request)?;
+    let (mut parts, body) = request.into_parts();
+    let body = receive(body, &intake, limit).await?;
+    intake.is_received = true;
+    parts.extensions.insert(intake.clone());
     let claim = match begin(&app, scope, key, &parts.uri, &body).await? {
         Beginning::Ours(claim) => claim,
         Beginning::Theirs(answer) => return Ok(replay(answer)),
@@ -76,6 +72,7 @@ pub(crate) async fn once(
     // Whoever goes away in the middle comes back and asks how it ended: so it must end.
     let work = async move {
         let response = next.run(request).await;
+        drop(intake);
         claim.keep(response).await
     };
     tokio::spawn(work.instrument(tracing::Span::current())).await.map_err(|panic| {

@@ -19,6 +19,7 @@ mod guard;
 mod health;
 mod jobs;
 mod keyed;
+mod memory;
 mod metrics;
 mod nodes;
 mod observe;
@@ -37,6 +38,7 @@ mod secrets;
 mod state;
 mod streams;
 mod targets;
+mod weight;
 
 pub use admin::{
     AdminJobList, AdminJobView, AdminResultView, AdminResultsView, AdminStatsView, BoostDocument,
@@ -61,6 +63,7 @@ pub use executions::{
     CancelledView, ExecutionList, ExecutionView, LogView, ProgressView, SkippedView,
 };
 pub use failures::{FailureList, FailureView};
+pub use guard::with_safe_headers;
 pub use health::{Check, Readiness, ReadyView};
 pub use jobs::{
     BlackoutView, BulkCommandDocument, BulkDocument, BulkOutcomeView, BulkResultView, BulkView,

@@ -171,13 +171,17 @@ fn add_refusals(operation: &mut Operation, has_body: bool) {
             .push(("429", "Too many credentials from this address were refused; see Retry-After"));
     }
     if has_body {
+        refusals.push(("408", "The body did not come in time; nothing was done"));
         refusals.push(("413", "The body is too large"));
     }
     if operation.request_body.is_some() {
         refusals.push(("400", "The body is not JSON"));
         refusals.push(("415", "The body is not said to be JSON"));
     }
-    refusals.push(("503", "The database does not answer, or the request took too long"));
+    refusals.push((
+        "503",
+        "The database does not answer, the request took too long, or too much is in flight",
+    ));
     for (status, description) in refusals {
         operation
             .responses

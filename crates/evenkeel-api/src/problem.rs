@@ -287,7 +287,12 @@ impl IntoResponse for Problem {
             ProblemType::JobChanged => {
                 headers.extend(generation.map(|generation| (header::ETAG, etag(generation))));
             }
+            // The rest of such a body is of no use to anybody.
+            ProblemType::RequestTimeout => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
             ProblemType::Starting
+            | ProblemType::ServerBusy
             | ProblemType::TooManyStreams
             | ProblemType::StoreUnavailable
             | ProblemType::Timeout

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::DefaultBodyLimit;
 use axum::{Extension, Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX};
 use crate::docs::DocsPage;
 use crate::openapi::Document;
 use crate::oversight::Guarded;
@@ -17,7 +15,7 @@ use crate::roles::Rules;
 use crate::state::{App, AppParts, Settings};
 use crate::{
     admin, api_keys, audit, auth, conditions, dead_letters, docs, events, executions, failures,
-    guard, health, jobs, keyed, metrics, nodes, observe, oversight, pages, runs, scheduler,
+    guard, health, jobs, keyed, memory, metrics, nodes, observe, oversight, pages, runs, scheduler,
     schedules, secrets, targets,
 };
 
@@ -32,27 +30,23 @@ pub fn router(app: AppParts) -> Router {
     let role = middleware::from_fn_with_state(guarded.clone(), auth::require_role);
     let oversight = middleware::from_fn_with_state(guarded, oversight::oversee);
     let sign_in = middleware::from_fn(docs::sign_in);
-    // From the inside out; what is added last sees a request first.
-    Router::new()
-        .merge(
-            closed
-                .route_layer(once)
-                .route_layer(role)
-                .route_layer(oversight.clone())
-                .route_layer(sign_in),
-        )
-        .merge(public.route_layer(oversight))
+    let hold = middleware::from_fn_with_state(app.clone(), memory::hold);
+    // From the inside out; what is added last sees a request first. Nobody reserves memory without a
+    // credential, and what is reserved is kept for as long as the task that oversight starts.
+    let closed = closed.route_layer(once).route_layer(hold.clone()).route_layer(role);
+    let router = Router::new()
+        .merge(closed.route_layer(oversight.clone()).route_layer(sign_in))
+        .merge(public.route_layer(hold).route_layer(oversight))
         .fallback(guard::no_such_path)
         .method_not_allowed_fallback(guard::no_such_method)
         .layer(Extension(document))
         .layer(Extension(page))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(app.clone(), guard::in_time))
         .layer(CatchPanicLayer::custom(guard::panicked))
-        .layer(middleware::from_fn(guard::safe_headers))
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
         .layer(middleware::from_fn_with_state(app.clone(), oversight::name_request))
-        .with_state(app)
+        .with_state(app);
+    guard::with_safe_headers(router)
 }
 
 /// The OpenAPI document of the HTTP interface.
@@ -73,11 +67,7 @@ fn parts(settings: &Settings) -> (Router<App>, Router<App>, OpenApi) {
     let mut closed = OpenApiRouter::with_openapi(crate::openapi::frame())
         .routes(routes!(jobs::list, jobs::create))
         .routes(routes!(jobs::get, jobs::put, jobs::patch, jobs::delete))
-        .merge(
-            OpenApiRouter::new()
-                .routes(routes!(jobs::bulk))
-                .layer(DefaultBodyLimit::max(BULK_BYTES_MAX)),
-        )
+        .routes(routes!(jobs::bulk))
         .routes(routes!(jobs::commands))
         .routes(routes!(jobs::trigger))
         .routes(routes!(jobs::pause))

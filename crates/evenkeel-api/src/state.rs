@@ -11,6 +11,7 @@ use evenkeel_secrets::Secrets;
 use evenkeel_store::Store;
 
 use crate::health::Readiness;
+use crate::memory::Memory;
 use crate::streams::Streams;
 
 /// Says what time it is, to judge tokens and measure requests by.
@@ -21,11 +22,17 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// All that the handlers need, for each of them: every layer that a request passes takes one along.
 #[derive(Clone)]
-pub(crate) struct App(Arc<AppParts>);
+pub(crate) struct App(Arc<(AppParts, Memory)>);
 
 impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
-        Self(Arc::new(parts))
+        let memory = Memory::new(parts.settings.request_memory);
+        Self(Arc::new((parts, memory)))
+    }
+
+    /// The memory that all requests may take together.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.0.1
     }
 }
 
@@ -33,7 +40,7 @@ impl Deref for App {
     type Target = AppParts;
 
     fn deref(&self) -> &AppParts {
-        &self.0
+        &self.0.0
     }
 }
 
@@ -80,10 +87,23 @@ pub struct Settings {
     pub open_openapi: bool,
     /// A request that takes longer is given up.
     pub request_timeout: Duration,
+    /// A body of which nothing more comes for this long is given up.
+    pub body_idle: Duration,
+    /// A body that is not there after this time is given up, a stream of lines excepted.
+    pub body_total: Duration,
+    /// Bytes that all requests in flight may take together, as received and as parsed.
+    pub request_memory: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { open_metrics: false, open_openapi: false, request_timeout: Duration::from_secs(30) }
+        Self {
+            open_metrics: false,
+            open_openapi: false,
+            request_timeout: Duration::from_secs(30),
+            body_idle: Duration::from_secs(10),
+            body_total: Duration::from_secs(25),
+            request_memory: 256 * 1024 * 1024,
+        }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
     /// More than this many in one document help nobody.
-    const MAX: usize = 50;
+    pub(crate) const MAX: usize = 50;
 
     /// Notes a fault.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {

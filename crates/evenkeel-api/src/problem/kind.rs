@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// | `forbidden` | 403 | the token's role or tenant may not do this |
 /// | `not-found` | 404 | there is no such thing, or not for this tenant |
 /// | `method-not-allowed` | 405 | the path exists, but not with this method |
-/// | `request-timeout` | 408 | nothing more of the body came for 30 seconds |
+/// | `request-timeout` | 408 | the body did not come in time; nothing was done |
 /// | `ambiguous-name` | 409 | several jobs have the name; the detail lists their ids |
 /// | `duplicate` | 409 | `existing_id` has the key for deduplication, and counts |
 /// | `name-taken` | 409 | `existing_id` has the name and configuration |
@@ -33,7 +33,7 @@ use utoipa::ToSchema;
 /// | `plan-expired` | 409 | the plan is too old; make a new preview |
 /// | `job-changed` | 412 | the job is no longer what it was to be; read it again |
 /// | `target-changed` | 412 | the target is no longer what it was to be; read it again |
-/// | `body-too-large` | 413 | the body has more than 1 MiB |
+/// | `body-too-large` | 413 | the body has more than 1 MiB, or so many values that they take more than 16 MiB |
 /// | `unsupported-media-type` | 415 | the body is not said to be JSON |
 /// | `invalid-job` | 422 | the document of a job is wrong; see `errors` |
 /// | `invalid-schedule` | 422 | the document of a schedule is wrong; see `errors` |
@@ -42,6 +42,7 @@ use utoipa::ToSchema;
 /// | `too-many-failures` | 429 | too many credentials were refused; wait as `Retry-After` says |
 /// | `internal` | 500 | a fault of the server's |
 /// | `starting` | 503 | this node has just been started; try again |
+/// | `server-busy` | 503 | the requests in flight take all the memory there is for them; nothing was done, try again |
 /// | `too-many-streams` | 503 | no more streams can be open at once; try again |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
 /// | `timeout` | 503 | the request took too long; try again |
@@ -149,6 +150,9 @@ pub enum ProblemType {
     /// This node has just been started; try again.
     #[serde(rename = "/problems/starting")]
     Starting,
+    /// The requests in flight take all the memory there is for them; try again.
+    #[serde(rename = "/problems/server-busy")]
+    ServerBusy,
     /// No more streams can be open at once; try again.
     #[serde(rename = "/problems/too-many-streams")]
     TooManyStreams,
@@ -196,9 +200,11 @@ impl ProblemType {
             }
             Self::TooManyFailures => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Starting | Self::TooManyStreams | Self::StoreUnavailable | Self::Timeout => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Starting
+            | Self::ServerBusy
+            | Self::TooManyStreams
+            | Self::StoreUnavailable
+            | Self::Timeout => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -210,7 +216,7 @@ impl ProblemType {
             Self::Forbidden => "The token does not allow this",
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "The path does not have this method",
-            Self::RequestTimeout => "The body did not go on",
+            Self::RequestTimeout => "The body did not come in time",
             Self::Starting => "This node is still starting",
             Self::AmbiguousName => "Several jobs have this name",
             Self::NameTaken => "Another job has this name",
@@ -239,6 +245,7 @@ impl ProblemType {
             Self::InvalidParameter => "A parameter is not acceptable",
             Self::TooManyFailures => "Too many credentials were refused",
             Self::Internal => "Something went wrong in the server",
+            Self::ServerBusy => "Too much is in flight",
             Self::TooManyStreams => "Too many streams are open",
             Self::StoreUnavailable => "The database does not answer",
             Self::Timeout => "The request took too long",

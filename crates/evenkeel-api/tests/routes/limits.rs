@@ -6,8 +6,10 @@ use axum::body::Body;
 use axum::http::{Method, Request, header};
 use evenkeel_api::{BODY_BYTES_MAX, Settings};
 use evenkeel_store::Role;
+use futures::{StreamExt as _, stream};
+use serde_json::json;
 
-use crate::world::{Answer, Engine, World, request, token};
+use crate::world::{Answer, Engine, World, noop, request, token};
 
 async fn send_body(world: &World, kind: Option<&str>, body: impl Into<Body>) -> Answer {
     let mut request = Request::builder()
@@ -84,12 +86,28 @@ async fn a_panic_is_an_answer_too() {
 }
 
 #[tokio::test]
-async fn every_answer_is_nobody_elses() {
+async fn every_answer_is_safe_in_browsers_and_caches() {
     let world = World::new().await;
-    for path in ["/api/v1/jobs", "/healthz", "/nothing", "/metrics"] {
-        let answer = world.get(path).await;
-        assert_eq!(answer.header(header::CACHE_CONTROL), Some("no-store"), "{path}");
-        assert_eq!(answer.header(header::X_CONTENT_TYPE_OPTIONS), Some("nosniff"), "{path}");
+    let mut answers = Vec::new();
+    for path in ["/api/v1/jobs", "/healthz", "/readyz", "/nothing", "/metrics", "/api/docs"] {
+        answers.push((path, world.get(path).await));
+    }
+    answers.push(("POST", world.post("/api/v1/jobs", None).await));
+    answers.push(("401", world.send(request(Method::GET, "/api/v1/jobs", None, None)).await));
+    let method = world.ask_as(Role::Admin, Method::PATCH, "/api/v1/jobs", None).await;
+    answers.push(("405", method));
+    for (what, answer) in answers {
+        for (name, value) in [
+            (header::CACHE_CONTROL, "no-store"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::X_FRAME_OPTIONS, "DENY"),
+            (header::REFERRER_POLICY, "no-referrer"),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{what}");
+        }
+        let policy = answer.header(header::CONTENT_SECURITY_POLICY).unwrap();
+        assert!(policy.starts_with("default-src 'none';"), "{what}: {policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{what}: {policy}");
     }
 }
 
@@ -100,4 +118,91 @@ async fn another_method_is_refused_with_those_there_are() {
     answer.problem(405, "method-not-allowed");
     let allowed = answer.header(header::ALLOW).unwrap_or_default();
     assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_half_sent_is_given_up() {
+    let settings = Settings {
+        body_idle: Duration::from_secs(2),
+        body_total: Duration::from_secs(5),
+        ..Settings::default()
+    };
+    let world = World::with(Engine::Well, settings).await;
+    let piece = || Ok::<_, std::io::Error>("{\"executor_type\"");
+    // One says nothing more, the other goes on for ever, a piece each second.
+    let silent = stream::iter([piece()]).chain(stream::pending());
+    let slow = stream::repeat(()).then(move |()| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        piece()
+    });
+    for (body, after) in [(Body::from_stream(silent), "2 s"), (Body::from_stream(slow), "5 s")] {
+        let answer = send_body(&world, Some("application/json"), body).await;
+        let problem = answer.problem(408, "request-timeout");
+        assert!(problem["detail"].as_str().unwrap().contains(after), "{problem}");
+        assert_eq!(answer.header(header::CONNECTION), Some("close"));
+    }
+}
+
+#[tokio::test]
+async fn requests_that_take_too_much_memory_together_are_refused() {
+    let settings = Settings { request_memory: 4 * 1024 * 1024, ..Settings::default() };
+    let world = World::with(Engine::Well, settings).await;
+    // It has been sent, but for its last byte, and so holds its memory.
+    let (sender, receiver) = futures::channel::mpsc::unbounded::<Result<String, std::io::Error>>();
+    let mut jobs = r#"{"jobs": [{"executor_type": "noop"}]"#.to_owned();
+    jobs.push_str(&" ".repeat(2_900_000));
+    sender.unbounded_send(Ok(jobs)).unwrap();
+    let large = bulk(&world, Body::from_stream(receiver));
+    let small = || noop(json!({}));
+    let others = async {
+        tokio::task::yield_now().await;
+        let answer = bulk(&world, Body::from(" ".repeat(1_000_000))).await;
+        answer.problem(503, "server-busy");
+        assert_eq!(answer.header(header::RETRY_AFTER), Some("2"));
+        // There is always room for small ones.
+        world.post("/api/v1/jobs", Some(small())).await.expect(201);
+        sender.unbounded_send(Ok("}".into())).unwrap();
+        drop(sender);
+    };
+    let (large, ()) = futures::join!(large, others);
+    assert_eq!(large.expect(200)["created"], 1);
+    // All of it was given back.
+    let answer = bulk(&world, Body::from(" ".repeat(2_900_000))).await;
+    answer.problem(400, "malformed-json");
+}
+
+async fn bulk(world: &World, body: Body) -> Answer {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/v1/jobs/bulk")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::AUTHORIZATION, format!("Bearer {}", token(Role::Operator, "main")));
+    world.send(request.body(body).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
+    let world = World::new().await;
+    let dense = format!("[{}0]", "{\"\":0},".repeat(30_000));
+    let whole = format!("{{\"executor_type\": \"noop\", \"payload\": {dense}}}");
+    let answer = send_body(&world, Some("application/json"), whole.clone()).await;
+    let problem = answer.problem(413, "body-too-large");
+    assert!(problem["detail"].as_str().unwrap().contains("16 MiB"), "{problem}");
+    // The end of it is not JSON, which nobody finds out.
+    let broken = format!("{whole},,,");
+    let answer = send_body(&world, Some("application/json"), broken).await;
+    answer.problem(413, "body-too-large");
+    let many = bulk(&world, Body::from(format!("{{\"jobs\": [{whole}, 0]}}"))).await.expect(200);
+    assert_eq!(many["results"][0]["status"], 413);
+    assert_eq!(many["results"][1]["status"], 422);
+}
+
+#[tokio::test]
+async fn a_job_of_many_is_no_longer_than_a_single_one() {
+    let world = World::new().await;
+    let long = noop(json!({"metadata": {"a": "x".repeat(BODY_BYTES_MAX)}}));
+    let jobs = json!({"jobs": [long, noop(json!({}))]}).to_string();
+    let many = bulk(&world, Body::from(jobs)).await.expect(200);
+    assert_eq!(many["results"][0]["status"], 413);
+    assert_eq!(many["results"][1]["status"], 201);
 }

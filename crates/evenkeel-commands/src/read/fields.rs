@@ -164,8 +164,9 @@ impl<'a> Fields<'a> {
     /// Every field must have been asked for: a misspelt one that is silently ignored is found out
     /// in production. `reasons` knows why some that exist elsewhere are not taken here.
     pub(crate) fn finish(mut self, reasons: impl Fn(&str) -> Option<String>) -> Faults {
-        let strangers: Vec<_> =
-            self.object.keys().filter(|key| !self.asked.contains(&key.as_str())).collect();
+        let strangers = self.object.keys().filter(|key| !self.asked.contains(&key.as_str()));
+        // A document can have a hundred thousand of them.
+        let strangers: Vec<_> = strangers.take(Faults::MAX).collect();
         for key in strangers {
             let message = reasons(key).unwrap_or_else(|| self.not_known(key));
             let name = shown(&key.as_str().into());

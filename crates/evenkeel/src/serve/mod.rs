@@ -19,7 +19,6 @@ pub mod tls;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use evenkeel_access::{Access, Upkeep};
@@ -262,7 +261,7 @@ async fn router(
         settings: evenkeel_api::Settings {
             open_metrics: config.open_metrics,
             open_openapi: config.open_openapi,
-            request_timeout: Duration::from_secs(30),
+            ..evenkeel_api::Settings::default()
         },
     };
     let router = evenkeel_api::router(app);

@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use evenkeel_api::{Check, Readiness};
+use evenkeel_api::{Check, Readiness, with_safe_headers};
 use evenkeel_engine::{Clock, Probe, unserved_pools};
 use evenkeel_store::{Store, StoreError};
 use tokio::sync::Mutex;
@@ -101,18 +101,30 @@ impl Readiness for NodeReadiness {
 
 /// Of all answers, only how the node is and what it measures.
 pub fn only(router: Router) -> Router {
-    router.layer(middleware::from_fn(async |request: Request, next: Next| -> Response {
+    let few = middleware::from_fn(async |request: Request, next: Next| -> Response {
         if matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics") {
             next.run(request).await
         } else {
             (StatusCode::NOT_FOUND, "this node does not have the role api\n").into_response()
         }
-    }))
+    });
+    with_safe_headers(router.layer(few))
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+    use tower::ServiceExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_node_without_an_api_says_so_with_safe_headers() {
+        let request = Request::get("/api/v1/jobs").body(Body::empty()).unwrap();
+        let answer = only(Router::new()).oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+    }
 
     #[test]
     fn some_pools_are_named_and_more_are_counted() {

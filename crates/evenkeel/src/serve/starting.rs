@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use evenkeel_api::{Check, Problem, ProblemType, ReadyView};
+use evenkeel_api::{Check, Problem, ProblemType, ReadyView, with_safe_headers};
 
 /// How far a start has come.
 #[derive(Debug, Default)]
@@ -40,11 +40,12 @@ impl Progress {
 
 /// Says how it is, and that nothing else can be had yet.
 pub fn router(progress: Arc<Progress>) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .fallback(not_yet)
-        .with_state(progress)
+        .with_state(progress);
+    with_safe_headers(router)
 }
 
 async fn readyz(State(progress): State<Arc<Progress>>) -> impl IntoResponse {
@@ -72,6 +73,7 @@ mod tests {
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/problem+json");
         assert_eq!(answer.headers()[header::RETRY_AFTER], "2");
+        assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         let body = to_bytes(answer.into_body(), 10_000).await.unwrap();
         let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(problem["type"], "/problems/starting");

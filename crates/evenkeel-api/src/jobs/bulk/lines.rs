@@ -8,9 +8,15 @@ use evenkeel_commands::BULK_BATCH;
 use futures::StreamExt as _;
 
 use crate::body::BODY_BYTES_MAX;
+use crate::memory::{Held, Memory};
+use crate::weight::Weight;
 
 /// Bytes of a batch at most, or a batch of the longest lines would fill the memory.
-const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(super) const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// What a batch takes at most once it is parsed, but for its last line.
+pub(super) const BATCH_WEIGHT_MAX: usize = 32 * 1024 * 1024;
+/// A stream waits this long for other requests to leave it memory.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A line of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,12 +28,24 @@ pub(super) struct Line {
 }
 
 /// Some lines, one after the other. The same body is always cut into the same batches.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Their bytes.
     pub bytes: Vec<u8>,
     /// Where each is.
     pub lines: Vec<Line>,
+    /// What they take once they are parsed.
+    weight: usize,
+    /// Memory that is reserved for as long as the batch is there.
+    held: Option<Held>,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.lines.len() >= BULK_BATCH
+            || self.bytes.len() >= BATCH_BYTES_MAX
+            || self.weight >= BATCH_WEIGHT_MAX
+    }
 }
 
 /// Whoever sends nothing for so long has forgotten that it was sending.
@@ -43,32 +61,37 @@ pub(super) enum Broken {
         /// The first line of the batch that was not completed.
         line: u64,
     },
+    /// Other requests left no memory for it, and from this line on nothing was taken.
+    Busy {
+        /// The first line of the batch that was not completed.
+        line: u64,
+    },
 }
 
 /// Cuts a body into lines.
 pub(super) struct Lines {
     body: BodyDataStream,
+    memory: Memory,
     /// What was received and not yet looked at.
     rest: Bytes,
     number: u64,
 }
 
 impl Lines {
-    pub(super) fn new(body: axum::body::Body) -> Self {
-        Self { body: body.into_data_stream(), rest: Bytes::new(), number: 0 }
+    pub(super) fn new(body: axum::body::Body, memory: Memory) -> Self {
+        Self { body: body.into_data_stream(), memory, rest: Bytes::new(), number: 0 }
     }
 
     /// The next lines; none if the body has ended. Blank ones are counted and left out.
     pub(super) async fn batch(&mut self) -> Result<Batch, Broken> {
         let mut batch = Batch::default();
+        let mut held = self.memory.hold();
         let first = self.number + 1;
         let mut begin = 0;
         let mut too_long = false;
         // A batch ends where a line does, or the network would say where: a line once begun is read
         // to its end.
-        while batch.lines.len() < BULK_BATCH
-            && (batch.bytes.len() < BATCH_BYTES_MAX || begin < batch.bytes.len() || too_long)
-        {
+        while !batch.is_full() || begin < batch.bytes.len() || too_long {
             if self.rest.is_empty() {
                 let piece = tokio::time::timeout(IDLE_MAX, self.body.next()).await;
                 match piece.map_err(|_| Broken::Idle { line: first })? {
@@ -77,7 +100,7 @@ impl Lines {
                     None => {
                         // The last line needs no end.
                         self.end_line(&mut batch, &mut begin, &mut too_long);
-                        return Ok(batch);
+                        break;
                     }
                 }
                 continue;
@@ -95,7 +118,11 @@ impl Lines {
                 drop(self.rest.split_to(1));
                 self.end_line(&mut batch, &mut begin, &mut too_long);
             }
+            let bytes = batch.bytes.len() + batch.weight;
+            let reserved = held.wait_to_grow_to(bytes, MEMORY_PATIENCE).await;
+            reserved.map_err(|_| Broken::Busy { line: first })?;
         }
+        batch.held = Some(held);
         Ok(batch)
     }
 
@@ -108,6 +135,7 @@ impl Lines {
         } else if is_blank {
             batch.bytes.truncate(*begin);
         } else {
+            batch.weight += Weight::of(&batch.bytes[place.clone()]).reserved();
             batch.lines.push(Line { number: self.number, place: Some(place) });
         }
         *begin = batch.bytes.len();
@@ -125,7 +153,8 @@ mod tests {
     /// All batches of a body that comes in these pieces, as numbers and texts.
     async fn cut(pieces: Vec<Vec<u8>>) -> Vec<Vec<(u64, Option<Vec<u8>>)>> {
         let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
-        let mut lines = Lines::new(Body::from_stream(stream::iter(pieces)));
+        let memory = Memory::new(256 * 1024 * 1024);
+        let mut lines = Lines::new(Body::from_stream(stream::iter(pieces)), memory);
         let mut batches = Vec::new();
         loop {
             let batch = lines.batch().await.unwrap();
@@ -202,7 +231,31 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_breaks_off_gives_no_half_batch() {
         let pieces = [Ok(b"1\n2\n".to_vec()), Err(std::io::Error::other("gone"))];
-        let mut lines = Lines::new(Body::from_stream(stream::iter(pieces)));
-        assert_eq!(lines.batch().await, Err(Broken::Off));
+        let body = Body::from_stream(stream::iter(pieces));
+        let mut lines = Lines::new(body, Memory::new(1024 * 1024));
+        assert_eq!(lines.batch().await.unwrap_err(), Broken::Off);
+    }
+
+    #[tokio::test]
+    async fn a_batch_ends_where_its_lines_are_heavy() {
+        let line = format!("[{}0]\n", "{\"\":0},".repeat(20_000));
+        let whole = cut(vec![line.repeat(5).into_bytes()]).await;
+        assert_eq!(whole.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_is_over_when_others_leave_it_no_memory() {
+        let memory = Memory::new(4 * 1024 * 1024);
+        let mut others = memory.hold();
+        others.grow_to(3 * 1024 * 1024).unwrap();
+        let line = format!("\"{}\"\n", "x".repeat(600_000));
+        let mut lines = Lines::new(Body::from(line.repeat(5)), memory.clone());
+        assert_eq!(lines.batch().await.unwrap_err(), Broken::Busy { line: 1 });
+        drop(others);
+        let mut lines = Lines::new(Body::from(line), memory.clone());
+        let batch = lines.batch().await.unwrap();
+        memory.hold().grow_to(2_500_000).unwrap_err();
+        drop(batch);
+        memory.hold().grow_to(2_500_000).unwrap();
     }
 }

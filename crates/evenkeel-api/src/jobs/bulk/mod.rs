@@ -1,15 +1,15 @@
 //! `POST /api/v1/jobs/bulk`: many new jobs, in one document or as a stream of lines.
 
+mod document;
 mod lines;
 mod stream;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest as _, Request, State};
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use evenkeel_commands::limits::BULK_JOBS_MAX;
-use evenkeel_commands::{BULK_BATCH, CommandError, JobSpec, Registration};
+use evenkeel_commands::{CommandError, JobSpec, Registration};
 use evenkeel_core::JobId;
 use evenkeel_store::{Scope, StoreError};
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,23 @@ use serde_json::value::RawValue;
 use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 
+use self::document::Documents;
 use self::lines::{Batch, Line};
 use self::stream::{Prepared, Stream};
 use super::JobDocument;
 use crate::auth::Caller;
-use crate::body::{BULK_BYTES_MAX, says_json, says_ndjson, too_large, unread};
+use crate::body::{BODY_BYTES_MAX, BULK_BYTES_MAX, check_weight, receive, says_json, says_ndjson};
 use crate::keyed;
+use crate::memory::Intake;
 use crate::params::Params;
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
+use crate::weight::Weight;
+
+/// Of what is wrong with one job of many, so much is said.
+const FAULTS_SHOWN_MAX: usize = 5;
+/// And with so many characters each.
+const FAULT_CHARS_MAX: usize = 300;
 
 /// Many jobs to be created.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -42,8 +50,9 @@ pub struct BulkDocument {
 pub struct BulkResultView {
     /// Which one, counted from 1: its place in `jobs`, or its line.
     pub line: u64,
-    /// As if it had been created alone: 201, 200 if it was there already, 400, 409, 413, 422, or 503 if that is unknown. 408 if a
-    /// stream did not go on: neither this line nor any after it was created.
+    /// As if it had been created alone: 201, 200 if it was there already, 400, 409, 413, 422, or 503
+    /// if that is unknown. 408 if a stream did not go on, and 503 of the type `server-busy` if other
+    /// requests left no memory for it: neither this line nor any after it was created.
     pub status: u16,
     /// The job that was created, or was there already.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,10 +81,11 @@ pub struct BulkView {
 
 /// Creates many jobs; none keeps another from being created.
 ///
-/// As `application/json`: `{"jobs": […]}`, up to 10,000 in 64 MiB, all answered at once. As
-/// `application/x-ndjson`: a job on each line, any number of lines of up to 1 MiB; they are created
+/// As `application/json`: `{"jobs": […]}`, up to 10,000 of up to 1 MiB in 64 MiB, all answered at once.
+/// As `application/x-ndjson`: a job on each line, any number of lines of up to 1 MiB; they are created
 /// up to 2,500 at a time, and each is answered with a line as soon as it is: read the answer while
-/// you send. A stream of which nothing more comes for 30 seconds is over; its last line says so.
+/// you send. A stream of which nothing more comes for 30 seconds is over, and so is one for which other
+/// requests leave no memory; its last line says so. At most 5 errors are listed for each job.
 #[utoipa::path(
     post,
     path = "/api/v1/jobs/bulk",
@@ -122,24 +132,14 @@ pub(crate) async fn bulk(
         let detail = "send the header Content-Type: application/json, or application/x-ndjson";
         return Err(Problem::new(ProblemType::UnsupportedMediaType, detail));
     }
-    let body = Bytes::from_request(request, &app).await.map_err(|rejection| {
-        let problem = unread(rejection);
-        match problem.kind {
-            ProblemType::BodyTooLarge => too_large(BULK_BYTES_MAX),
-            _ => problem,
-        }
-    })?;
+    let intake = Intake::of(&request)?;
+    let body = receive(request.into_body(), &intake, BULK_BYTES_MAX).await?;
+    let batches = off_the_async_threads(move || document::batches(&body)).await??;
+    intake.reserve(document::memory(&batches))?;
     // The whole request has the key itself.
     let key = key.map(|key| format!("{key} jobs"));
     let stream = Stream { app, scope: caller.scope, key, uri };
-    Ok(create_all(&stream, body).await?.into_response())
-}
-
-/// The documents as they came, so that no more than a batch of them is taken apart at a time.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Documents {
-    jobs: Vec<Box<RawValue>>,
+    Ok(create_all(&stream, batches).await?.into_response())
 }
 
 /// A [`BulkView`] whose results are written.
@@ -195,20 +195,19 @@ impl Answers {
 
 /// Creates all, batch by batch. With a key each batch has its own, as in a stream: what some of them
 /// could not do is done when the request is sent again, and what the others did is not done twice.
-async fn create_all(stream: &Stream, body: Bytes) -> Result<Answers, Problem> {
+async fn create_all(stream: &Stream, batches: Vec<Documents>) -> Result<Answers, Problem> {
     let app = &stream.app;
     let until = (app.clock)().saturating_add(keyed::WORKING_TIME);
-    let documents = off_the_async_threads(move || split(&body)).await??;
-    let mut documents = (1..).zip(documents);
+    let mut batches = batches.into_iter();
     let mut answers = Answers::default();
-    let mut reading = stream.begin_reading(documents.by_ref().take(BULK_BATCH).collect());
+    let mut reading = stream.begin_reading(batches.next().unwrap_or_default());
     for nth in 1.. {
         let Prepared { batch, reads } = reading.await.map_err(panicked)?;
         if batch.lines.is_empty() {
             break;
         }
         // The next ones are read while these are stored.
-        reading = stream.begin_reading(documents.by_ref().take(BULK_BATCH).collect());
+        reading = stream.begin_reading(batches.next().unwrap_or_default());
         if answers.halt.is_none() && (app.clock)() >= until {
             let detail = "there was no time left for it, and it was not created; send it again";
             answers.halt = Some(Problem::new(ProblemType::Timeout, detail));
@@ -233,41 +232,17 @@ async fn create_all(stream: &Stream, body: Bytes) -> Result<Answers, Problem> {
     Ok(answers)
 }
 
-/// Takes the list apart, but not what is in it.
-fn split(body: &Bytes) -> Result<Vec<Box<RawValue>>, Problem> {
-    let documents: Documents = serde_json::from_slice(body).map_err(|error| {
-        // Whether it is no JSON, or JSON of another shape, is for its sender to see.
-        match error.classify() {
-            serde_json::error::Category::Data => Problem::parameter(
-                "jobs",
-                format!("the body is not {{\"jobs\": […]}} with a list of jobs: {error}"),
-            ),
-            _ => Problem::new(ProblemType::MalformedJson, error.to_string()),
-        }
-    })?;
-    let count = documents.jobs.len();
-    if count > BULK_JOBS_MAX {
-        let message = format!(
-            "has {count} jobs; at most {BULK_JOBS_MAX} are taken at once, and any number as \
-             application/x-ndjson"
-        );
-        return Err(Problem::parameter("jobs", message));
-    }
-    Ok(documents.jobs)
-}
-
 /// What was read of a document.
 type Read = Result<JobSpec, Problem>;
 
 impl Stream {
-    /// Reads numbered documents.
-    fn begin_reading(&self, documents: Vec<(u64, Box<RawValue>)>) -> JoinHandle<Prepared> {
+    /// Reads the documents of a batch.
+    fn begin_reading(&self, documents: Documents) -> JoinHandle<Prepared> {
         let (jobs, scope) = (self.app.jobs.clone(), self.scope);
         tokio::task::spawn_blocking(move || {
             let mut batch = Batch::default();
-            let mut reads = Vec::with_capacity(documents.len());
-            for (number, document) in documents {
-                let text = document.get().as_bytes();
+            let mut reads = Vec::with_capacity(documents.texts.len());
+            for (number, text) in (documents.first..).zip(&documents.texts) {
                 let begin = batch.bytes.len();
                 batch.bytes.extend_from_slice(text);
                 batch.lines.push(Line { number, place: Some(begin..batch.bytes.len()) });
@@ -281,9 +256,29 @@ impl Stream {
 
 /// Reads one document.
 fn read(jobs: &evenkeel_commands::Jobs, scope: Scope, text: &[u8]) -> Read {
+    if text.len() > BODY_BYTES_MAX {
+        return Err(too_long());
+    }
+    check_weight(Weight::of(text))?;
     let document: Value = serde_json::from_slice(text)
         .map_err(|error| Problem::new(ProblemType::MalformedJson, error.to_string()))?;
-    jobs.read(&scope, &document).map_err(|faults| CommandError::Invalid(faults).into())
+    jobs.read(&scope, &document).map_err(|mut faults| {
+        // The answers for all jobs are in memory at once.
+        faults.truncate(FAULTS_SHOWN_MAX);
+        for fault in &mut faults {
+            if let Some((end, _)) = fault.message.char_indices().nth(FAULT_CHARS_MAX) {
+                fault.message.truncate(end);
+                fault.message.push('…');
+            }
+        }
+        CommandError::Invalid(faults).into()
+    })
+}
+
+/// One job of many is as long as a request that brings a single one may be.
+fn too_long() -> Problem {
+    let detail = format!("a job may have {BODY_BYTES_MAX} bytes at most");
+    Problem::new(ProblemType::BodyTooLarge, detail)
 }
 
 /// Creates what could be read, and answers for all in order, each with its status.

@@ -12,8 +12,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
 use super::lines::{Batch, Broken, IDLE_MAX, Line, Lines};
-use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read};
-use crate::body::BODY_BYTES_MAX;
+use super::{BulkResultView, Read, create, ndjson, off_the_async_threads, read, too_long};
 use crate::keyed::{self, Beginning};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
@@ -51,8 +50,9 @@ pub(super) fn answer(
     body: Body,
 ) -> Response {
     let (sender, receiver) = mpsc::channel::<Bytes>(1);
+    let lines = Lines::new(body, app.memory().clone());
     let stream = Stream { app, scope, key, uri };
-    let work = stream.work(Lines::new(body), sender).instrument(tracing::Span::current());
+    let work = stream.work(lines, sender).instrument(tracing::Span::current());
     tokio::spawn(work);
     let lines = stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|bytes| (Ok::<_, Infallible>(bytes), receiver))
@@ -76,15 +76,9 @@ impl Stream {
                 return;
             }
         }
-        if let Ok(Some(Broken::Idle { line })) = preparing.await {
+        if let Ok(Some((line, problem))) = preparing.await.map(|broken| broken?.problem()) {
             let line = Line { number: line, place: None };
-            let detail = format!(
-                "nothing came for {} seconds: this line and all after it were not created; send \
-                 them again",
-                IDLE_MAX.as_secs()
-            );
-            let problem = Problem::new(ProblemType::RequestTimeout, detail);
-            // Whoever has gone away does not need it.
+            // A client that has gone away does not need it.
             let _ = sender.send(written([(&line, Err(problem))].into_iter())).await;
         }
     }
@@ -131,6 +125,25 @@ impl Stream {
     }
 }
 
+impl Broken {
+    /// What is said about it, and of which line; nothing if nobody hears it.
+    fn problem(self) -> Option<(u64, Problem)> {
+        let rest = "this line and all after it were not created; send them again";
+        let (line, kind, why) = match self {
+            Self::Off => return None,
+            Self::Idle { line } => {
+                let why = format!("nothing came for {} seconds", IDLE_MAX.as_secs());
+                (line, ProblemType::RequestTimeout, why)
+            }
+            Self::Busy { line } => {
+                let why = "other requests take up all the memory there is for requests".into();
+                (line, ProblemType::ServerBusy, why)
+            }
+        };
+        Some((line, Problem::new(kind, format!("{why}: {rest}"))))
+    }
+}
+
 /// The same answer for each line of a batch.
 pub(super) fn refused(batch: &Batch, problem: &Problem) -> Bytes {
     written(batch.lines.iter().map(|line| (line, Err(problem.clone()))))
@@ -153,10 +166,7 @@ async fn prepare(
         let reading = move || {
             let one = |line: &Line| match &line.place {
                 Some(place) => read(&jobs, scope, &batch.bytes[place.clone()]),
-                None => {
-                    let detail = format!("a line may have {BODY_BYTES_MAX} bytes at most");
-                    Err(Problem::new(ProblemType::BodyTooLarge, detail))
-                }
+                None => Err(too_long()),
             };
             let reads = batch.lines.iter().map(one).collect();
             Prepared { batch, reads }
