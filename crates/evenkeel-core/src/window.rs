@@ -78,6 +78,20 @@ impl Definition {
         start
     }
 
+    /// When the run for the regular time `time` starts as far as the job's own rules decide, seen at
+    /// `now`: the time itself, or the end of the blackout that holds it. A start at or before `now`
+    /// is due: nothing but a worker is missing. Every answer that names a job's next start names
+    /// this moment.
+    pub fn next_start(&self, time: Timestamp, average: Span, now: Timestamp) -> Timestamp {
+        let start = self.may_start_from(time, average);
+        if start > now {
+            return start;
+        }
+        // No worker took it when it could start, and by now another blackout may hold it.
+        let start_now = self.may_start_from(now, average);
+        if start_now > now { start_now } else { start }
+    }
+
     /// Is it to avoid blackouts, and can it? What just fits could start at one single moment, which
     /// nobody ever meets: it needs a minute more.
     fn fits_between_blackouts(&self, average: Span) -> bool {

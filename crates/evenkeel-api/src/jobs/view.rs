@@ -279,7 +279,7 @@ pub struct JobView {
 impl JobView {
     /// A job as it is at `now`.
     pub(crate) fn new(job: Job, now: Timestamp) -> Self {
-        let status = job.status();
+        let status = job.status(now);
         let condition = condition_of(&job, now);
         let Job { about, definition, history, .. } = job;
         let other = OtherWords::from(&definition.schedule);

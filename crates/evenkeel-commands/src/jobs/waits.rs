@@ -3,7 +3,7 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Job, Now, Run, Scope, Standing, WaitsFor};
+use evenkeel_store::{Job, Now, Run, Scope, WaitsFor};
 
 use super::Jobs;
 use crate::CommandError;
@@ -52,12 +52,7 @@ impl Jobs {
 
     /// Since when its next regular time waits to be fired, if that has come.
     fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
-        let due = job.next_at.filter(|_| job.standing == Standing::Active)?;
-        if due > now {
-            return None;
-        }
-        let average = job.definition.average(job.history.average_good_duration);
-        Some(job.definition.may_start_from(due, average)).filter(|since| *since <= now)
+        job.next_start(now).filter(|_| job.is_due(now))
     }
 
     /// How soon a run will be taken; nothing if it does not wait.
