@@ -1,8 +1,8 @@
 //! How soon a run that waits will be taken.
 
-use evenkeel_core::Timestamp;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
+use evenkeel_core::{JobId, RunKey, Timestamp};
 use evenkeel_store::{Job, Now, Run, Scope, WaitsFor};
 
 use super::Jobs;
@@ -53,6 +53,20 @@ impl Jobs {
     /// Since when its next regular time waits to be fired, if that has come.
     fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
         job.next_start(now).filter(|_| job.is_due(now))
+    }
+
+    /// When a run that was asked for starts, if a blackout of its job holds it; else it starts as
+    /// soon as a worker is free.
+    pub async fn held_until(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        run: RunKey,
+    ) -> Result<Option<Timestamp>, CommandError> {
+        let (job, now) = self.get_with_now(scope, id).await?;
+        let average = job.definition.average(job.history.average_good_duration);
+        let start = job.definition.next_start(run.scheduled_at, average, now);
+        Ok(Some(start).filter(|start| *start > now && *start > run.scheduled_at))
     }
 
     /// How soon a run will be taken; nothing if it does not wait.

@@ -50,6 +50,8 @@ pub struct JobSpec {
     /// Does it run at the very times its cron expression names, or with the start of the slot that
     /// its interval is placed in? Otherwise some seconds later.
     pub exact: Option<bool>,
+    /// Does it fire? Otherwise it is paused from the start.
+    pub enabled: bool,
 }
 
 /// Reads the document of a new job of `tenant`.
@@ -76,11 +78,12 @@ pub fn read_job(
     let by_deadline = timing.as_ref().is_some_and(|timing| timing.by_deadline);
     let policies = policy::read(&mut fields, by_deadline);
     let dont_run_on_nodes = nodes::read(&mut fields);
+    let enabled = fields.flag("enabled").unwrap_or(true);
     let faults = fields.finish(strangers::reason);
     let spec = timing.zip(executor).map(|(timing, executor)| {
         let exact = timing.exact;
         let job = Definition { executor, payload, dont_run_on_nodes, ..policies };
-        JobSpec { about, definition: timing.of(job), exact }
+        JobSpec { about, definition: timing.of(job), exact, enabled }
     });
     faults.or(spec)
 }

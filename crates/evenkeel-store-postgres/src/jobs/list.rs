@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    Along, Gathered, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page,
-    PageRequest, Piece, Place, Route, Scope, SortBy, StoreError, Walk,
+    Along, Gathered, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page, PageRequest, Piece,
+    Place, Route, Scope, SortBy, StoreError, Walk,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;

@@ -84,10 +84,16 @@ pub async fn a_due_job_that_was_fired_is_counted_once(opened: Opened) {
     let rig = Rig::new(opened).await;
     let today = rig.store.now().await.unwrap();
     let queued = rig.add(due_at(new_job("queued"), minutes(today, -10))).await;
-    rig.store.trigger(&rig.scope, queued.id, crate::fixtures::plain_trigger(1), Now::At(today)).await.unwrap();
+    rig.store
+        .trigger(&rig.scope, queued.id, crate::fixtures::plain_trigger(1), Now::At(today))
+        .await
+        .unwrap();
     let state = async |status| in_state(&rig, status, JobSort::default()).await;
     let Known { id, .. } = queued;
-    assert_eq!((state(JobStatus::Pending).await, state(JobStatus::Scheduled).await), (vec![id], vec![]));
+    assert_eq!(
+        (state(JobStatus::Pending).await, state(JobStatus::Scheduled).await),
+        (vec![id], vec![])
+    );
     let counts = rig.store.job_counts(&rig.scope).await.unwrap();
     assert_eq!((counts.total, counts.pending, counts.scheduled), (1, 1, 0));
     let all = rig.store.all_job_counts().await.unwrap();
