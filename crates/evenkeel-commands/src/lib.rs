@@ -25,6 +25,7 @@ mod retry_words;
 mod runs;
 mod starts;
 mod update;
+mod warnings;
 mod words;
 
 pub use admin::{
@@ -63,4 +64,5 @@ pub use retry_words::RetryWords;
 pub use runs::Runs;
 pub use starts::NextTime;
 pub use update::Manner;
+pub use warnings::warnings_of;
 pub use words::{condition_words, why_words};

@@ -69,6 +69,16 @@ pub fn condition_words(condition: &Condition, definition: &Definition) -> String
             format!("A good run had to be over by {}, and none was.", by.unwrap_or_default())
         }
         (Reason::GivenUp, _) => "Its last run failed, and no other follows.".into(),
+        (Reason::HeldByBlackout, by) => {
+            let promise =
+                if starts { "It had to start by" } else { "A good run had to be over by" };
+            let until = condition.blackout_ends_at.map(|end| moment(end, &definition.timezone));
+            format!(
+                "{promise} {}, but a blackout kept it from starting until {}.",
+                by.unwrap_or_default(),
+                until.unwrap_or_default()
+            )
+        }
     }
 }
 
@@ -230,6 +240,7 @@ mod tests {
                     should_start_by: deadline,
                     window: None,
                     changes_at: None,
+                    blackout_ends_at: None,
                 };
                 let words = condition_words(&condition, definition);
                 assert!(words.ends_with('.') && words.len() > 18, "{words}");
@@ -247,6 +258,7 @@ mod tests {
                 should_start_by: Some(NOW),
                 window: None,
                 changes_at: None,
+                blackout_ends_at: None,
             };
             condition_words(&condition, &once)
         };

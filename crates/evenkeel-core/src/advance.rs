@@ -18,25 +18,22 @@ pub struct SkippedTimes {
     pub reason: SkipReason,
 }
 
-/// Why a scheduled time did not run.
+/// Why a scheduled time did not run. Stores keep the number; 3 is not used.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SkipReason {
     /// Too late, by the misfire policy.
-    Misfire,
+    Misfire = 0,
     /// An earlier run was still going on.
-    Overlap,
+    Overlap = 1,
     /// An earlier run was waiting for its retry.
-    RetryPending,
-    /// A run with the same deduplication key was waiting.
-    Dedup,
+    RetryPending = 2,
     /// Nothing could start in the blackout it fell into, and a later time runs after it.
-    Blackout,
+    Blackout = 4,
 }
 
 impl SkipReason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Dedup, Self::Blackout];
+    pub const ALL: [Self; 4] = [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Blackout];
 
     /// The word users see.
     pub const fn as_str(self) -> &'static str {
@@ -44,7 +41,6 @@ impl SkipReason {
             Self::Misfire => "misfire",
             Self::Overlap => "overlap",
             Self::RetryPending => "retry_pending",
-            Self::Dedup => "dedup",
             Self::Blackout => "blackout",
         }
     }

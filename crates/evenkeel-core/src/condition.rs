@@ -6,7 +6,7 @@ use crate::history::History;
 use crate::job::Definition;
 use crate::schedule::Schedule;
 use crate::time::{Span, Timestamp};
-use crate::window::StartWindow;
+use crate::window::{Past, StartWindow};
 
 /// How a job is doing, from good to bad.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -56,11 +56,14 @@ pub enum Reason {
     Violated,
     /// Its last run failed, and no other follows.
     GivenUp,
+    /// It was not over in time because a blackout kept it from starting in time. A blackout never
+    /// moves the promise.
+    HeldByBlackout,
 }
 
 impl Reason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::OnTime,
         Self::NeverRan,
         Self::Paused,
@@ -70,6 +73,7 @@ impl Reason {
         Self::LikelyViolatedWaiting,
         Self::Violated,
         Self::GivenUp,
+        Self::HeldByBlackout,
     ];
 
     /// The word users see.
@@ -84,6 +88,7 @@ impl Reason {
             Self::LikelyViolatedWaiting => "likely_violated_waiting",
             Self::Violated => "violated",
             Self::GivenUp => "given_up",
+            Self::HeldByBlackout => "held_by_blackout",
         }
     }
 
@@ -94,7 +99,7 @@ impl Reason {
             Self::LastRunFailed | Self::LikelyViolatedRunning | Self::LikelyViolatedWaiting => {
                 Level::Warning
             }
-            Self::Violated | Self::GivenUp => Level::Error,
+            Self::Violated | Self::GivenUp | Self::HeldByBlackout => Level::Error,
         }
     }
 }
@@ -133,6 +138,8 @@ pub struct Condition {
     pub window: Option<StartWindow>,
     /// The first moment at which it will be another one if nothing happens.
     pub changes_at: Option<Timestamp>,
+    /// The end of the blackout, if it is [held by one](Reason::HeldByBlackout).
+    pub blackout_ends_at: Option<Timestamp>,
 }
 
 impl Condition {
@@ -161,7 +168,14 @@ impl Condition {
     }
 
     const fn lasting(reason: Reason) -> Self {
-        Self { reason, deadline: None, should_start_by: None, window: None, changes_at: None }
+        Self {
+            reason,
+            deadline: None,
+            should_start_by: None,
+            window: None,
+            changes_at: None,
+            blackout_ends_at: None,
+        }
     }
 }
 
@@ -190,7 +204,13 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     };
     let likely_over = facts.running_since.map(|since| since.saturating_add(past.average));
     let should_start_by = facts.definition.should_start_by(time, deadline, past.average);
-    let reason = if now > deadline {
+    let held = Some(()).filter(|()| now > deadline && !failed);
+    let held =
+        held.and_then(|()| held_by_blackout(facts, &past, (time, deadline), should_start_by));
+    let held = held.filter(|held| now <= held.excused_until);
+    let reason = if held.is_some() {
+        Reason::HeldByBlackout
+    } else if now > deadline {
         Reason::Violated
     } else if likely_over.is_some_and(|over| over > deadline) {
         Reason::LikelyViolatedRunning
@@ -204,7 +224,7 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
         Reason::OnTime
     };
     let holds_until = if now > deadline {
-        None
+        held.map(|held| held.excused_until)
     } else if likely_over.is_none() && now <= should_start_by {
         Some(should_start_by)
     } else {
@@ -212,7 +232,44 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     };
     let changes_at = holds_until.map(|last| last.saturating_add(Span::from_micros(1)));
     let (deadline, should_start_by) = (Some(deadline), Some(should_start_by));
-    Condition { reason, deadline, should_start_by, window, changes_at }
+    let blackout_ends_at = held.map(|held| held.ends_at);
+    Condition { reason, deadline, should_start_by, window, changes_at, blackout_ends_at }
+}
+
+/// A blackout that alone broke a promise.
+#[derive(Copy, Clone)]
+struct Held {
+    /// Its end.
+    ends_at: Timestamp,
+    /// A good run that is not over by then is late for another reason: it has had as long after the
+    /// blackout as the promise allows after the time.
+    excused_until: Timestamp,
+}
+
+/// The blackout that left no moment between the promised time and the one by which its run had to
+/// start.
+fn held_by_blackout(
+    facts: &Facts<'_>,
+    past: &Past,
+    (time, deadline): (Timestamp, Timestamp),
+    should_start_by: Timestamp,
+) -> Option<Held> {
+    let definition = facts.definition;
+    if definition.blackout_periods.is_empty() {
+        return None;
+    }
+    let could_start = match &definition.schedule {
+        // While it runs, its next time says nothing about this one.
+        Schedule::Periodic(periodic) => {
+            let rested = |end: Timestamp| end.saturating_add(periodic.cooldown());
+            facts.history.last_end_at.map_or(facts.since, rested).max(facts.since)
+        }
+        _ => definition.unmet(time, past.reference),
+    };
+    let ends_at = definition.may_start_from(could_start, past.average);
+    let excused_until = ends_at.saturating_add(deadline.since(could_start));
+    (could_start <= should_start_by && should_start_by < ends_at)
+        .then_some(Held { ends_at, excused_until })
 }
 
 /// The time that is promised, and by when its run must be over.
@@ -234,7 +291,8 @@ fn promise(facts: &Facts<'_>, reference: Timestamp) -> Option<(Timestamp, Timest
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Interval, Once};
+    use crate::blackout::Blackout;
+    use crate::schedule::{Interval, Once, Periodic};
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_micros(secs * 1_000_000)
@@ -267,6 +325,69 @@ mod tests {
         let turns_bad = at(7200).saturating_add(Span::from_micros(1));
         assert_eq!(again(at(3600)), Some(turns_bad));
         assert_eq!(again(at(7201)), Some(Timestamp::MAX));
+    }
+
+    /// An hourly job that is due at 01:00, in blackout from 00:30 to 05:00.
+    fn in_blackout() -> Definition {
+        let time = |hour, minute| jiff::civil::time(hour, minute, 0, 0);
+        let period = Blackout { start: time(0, 30), end: time(5, 0) };
+        Definition { blackout_periods: vec![period], ..hourly() }
+    }
+
+    fn hour(hours: i64) -> Timestamp {
+        at(hours * 3600)
+    }
+
+    fn tick_after(moment: Timestamp) -> Timestamp {
+        moment.saturating_add(Span::from_micros(1))
+    }
+
+    #[test]
+    fn a_promise_that_a_blackout_broke_is_held_by_it_until_a_run_had_time_after_it() {
+        let (job, history) = (in_blackout(), History::default());
+        let idle = facts(&job, &history);
+        assert_eq!(condition(&idle, hour(2)).reason, Reason::NeverRan);
+        let held = condition(&idle, tick_after(hour(2)));
+        assert_eq!((held.reason, held.level()), (Reason::HeldByBlackout, Level::Error));
+        assert_eq!(held.blackout_ends_at, Some(hour(5)));
+        // The promise stays where it was; an hour after the blackout something else is wrong.
+        assert_eq!((held.deadline, held.changes_at), (Some(hour(2)), Some(tick_after(hour(6)))));
+        let running =
+            Facts { next_at: Some(hour(6)), live: true, running_since: Some(hour(5)), ..idle };
+        assert_eq!(condition(&running, at(5 * 3600 + 60)).reason, Reason::HeldByBlackout);
+        let late = condition(&idle, tick_after(hour(6)));
+        assert_eq!((late.reason, late.blackout_ends_at), (Reason::Violated, None));
+    }
+
+    #[test]
+    fn a_blackout_excuses_no_failure_and_nothing_that_could_have_started_before_it() {
+        let (job, history) = (in_blackout(), History::default());
+        let failed = History { consecutive_failures: 1, ..history };
+        let reason = |facts: &Facts<'_>| condition(facts, hour(3)).reason;
+        assert_eq!(reason(&facts(&job, &failed)), Reason::Violated);
+        // Its time was ten minutes before the blackout.
+        let early = Facts { next_at: Some(at(1200)), ..facts(&job, &history) };
+        assert_eq!(reason(&early), Reason::Violated);
+        let open = hourly();
+        assert_eq!(reason(&facts(&open, &history)), Reason::Violated);
+    }
+
+    #[test]
+    fn a_periodic_job_is_held_by_a_blackout_too() {
+        let periodic = Periodic::new(Span::from_secs(3600), Some(Span::from_secs(60))).unwrap();
+        let job = Definition { schedule: Schedule::Periodic(periodic), ..in_blackout() };
+        let history = History {
+            last_start_at: Some(at(1700)),
+            last_end_at: Some(at(1780)),
+            last_good_start_at: Some(at(1700)),
+            last_good_end_at: Some(at(1780)),
+            ..History::default()
+        };
+        let idle = Facts { next_at: Some(at(1840)), ..facts(&job, &history) };
+        assert_eq!(condition(&idle, at(5400)).reason, Reason::HeldByBlackout);
+        let running =
+            Facts { next_at: Some(hour(6)), live: true, running_since: Some(hour(5)), ..idle };
+        assert_eq!(condition(&running, hour(5)).reason, Reason::HeldByBlackout);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum Why {
     },
     /// Its next time has not come.
     NotDue {
-        /// It comes then.
+        /// It starts then: at its next time, or at the end of the blackout that this falls into.
         until: Timestamp,
         /// What may still be in its way then.
         #[serde(flatten)]
@@ -292,19 +292,22 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn may_start_from(&self, moment: Timestamp) -> Timestamp {
-        self.facts.definition.may_start_from(moment.max(self.now), self.facts.average)
+    /// When what is due at `due` starts, now at the earliest. Each reason that waits for this names
+    /// this moment, and no other.
+    fn next_start(&self, due: Timestamp) -> Timestamp {
+        let Facts { definition, average, .. } = *self.facts;
+        definition.next_start(due, average, self.now).max(self.now)
     }
 
     fn look_at_waiting(&mut self, waiting: &Waiting) {
         match waiting.waits_for {
             WaitsFor::Time(due) => {
-                let start = self.may_start_from(due);
+                let start = self.next_start(due);
                 let retry = waiting.attempt.0;
                 if due > self.now && retry > 0 {
-                    self.reasons.push(Why::RetryPending { until: due, retry });
+                    self.reasons.push(Why::RetryPending { until: start, retry });
                 } else if due > self.now {
-                    self.reasons.push(Why::TriggerPending { until: due });
+                    self.reasons.push(Why::TriggerPending { until: start });
                 } else if start <= self.now {
                     self.note_due(due);
                 }
@@ -316,7 +319,7 @@ impl Found<'_> {
                 let opens = open_from.filter(|from| *from > self.now);
                 let start = match opens {
                     Some(from) => from,
-                    None if closed => self.may_start_from(self.now),
+                    None if closed => self.next_start(self.now),
                     None => self.now,
                 };
                 let scheduled_at = waiting.scheduled_at;
@@ -365,7 +368,7 @@ impl Found<'_> {
             }
             return;
         };
-        let start = self.may_start_from(next);
+        let start = self.next_start(next);
         let cooldown = match &facts.definition.schedule {
             Schedule::Periodic(periodic) => Some(periodic.cooldown()),
             _ => None,
@@ -374,14 +377,14 @@ impl Found<'_> {
         if next > self.now {
             if let Some(cooldown) = cooldown.filter(|_| facts.live > 0) {
                 // When it may start depends on when that run ends.
-                self.reasons.push(Why::AfterThisRun { cooldown, until: next });
+                self.reasons.push(Why::AfterThisRun { cooldown, until: start });
                 return;
             }
-            self.reasons.push(if cooldown.is_some() && facts.last_end_at.is_some() {
-                Why::CoolingDown { until: next }
-            } else {
-                Why::NotDue { until: next, busy }
-            });
+            if cooldown.is_none() || facts.last_end_at.is_none() {
+                self.reasons.push(Why::NotDue { until: start, busy });
+            } else if start == next {
+                self.reasons.push(Why::CoolingDown { until: next });
+            }
             self.note_blackout(next, start);
             // Only who ends what is in the way is sure of the time.
             if busy.is_none_or(|busy| busy.overlap == OverlapPolicy::Replace) {

@@ -11,6 +11,7 @@ pub mod blackout;
 pub mod chain;
 pub mod chance;
 pub mod condition;
+pub mod conflict;
 pub mod control;
 pub mod dedup;
 pub mod explain;

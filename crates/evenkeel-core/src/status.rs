@@ -8,7 +8,7 @@ use crate::run::Outcome;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// Fired, not yet claimed.
+    /// Its time has come, and no worker has claimed it yet.
     Pending,
     /// Waiting for its next time.
     Scheduled,
@@ -80,6 +80,9 @@ pub struct JobFacts {
     pub live: u32,
     /// Has it a next regular time?
     pub has_next: bool,
+    /// Has that time come, so that only a worker is missing? A blackout that holds the job is not a
+    /// missing worker: see [`Definition::next_start`](crate::Definition::next_start).
+    pub is_due: bool,
     /// How its last attempt ended.
     pub last_outcome: Option<Outcome>,
 }
@@ -92,7 +95,7 @@ impl JobFacts {
             Standing::Cancelled | Standing::Deleted => JobStatus::Cancelled,
             Standing::Paused => JobStatus::Paused,
             Standing::Active if self.running > 0 => JobStatus::Running,
-            Standing::Active if self.live > 0 => JobStatus::Pending,
+            Standing::Active if self.live > 0 || self.is_due => JobStatus::Pending,
             Standing::Active if self.has_next => JobStatus::Scheduled,
             Standing::Active => match self.last_outcome {
                 None => JobStatus::Pending,
@@ -262,6 +265,16 @@ mod tests {
         assert_eq!(JobFacts { has_next: true, ..failed }.status(), JobStatus::Scheduled);
     }
 
+    #[test]
+    fn a_due_job_that_no_worker_has_claimed_is_pending() {
+        let due = JobFacts { has_next: true, is_due: true, ..JobFacts::default() };
+        assert_eq!(due.status(), JobStatus::Pending);
+        let running = JobFacts { live: 1, running: 1, ..due };
+        assert_eq!(running.status(), JobStatus::Running);
+        let paused = JobFacts { standing: Standing::Paused, ..due };
+        assert_eq!(paused.status(), JobStatus::Paused);
+    }
+
     /// A job in each state, of which the last run was good or failed where that makes no other.
     fn in_each_state() -> Vec<(JobFacts, &'static str)> {
         let idle = JobFacts { has_next: true, ..JobFacts::default() };
@@ -271,6 +284,7 @@ mod tests {
         let stopped = |standing| JobFacts { standing, has_next: false, ..failed };
         vec![
             (JobFacts { live: 1, ..failed }, "pending"),
+            (JobFacts { is_due: true, ..good }, "due"),
             (good, "scheduled"),
             (failed, "scheduled, failed"),
             (JobFacts { live: 1, running: 1, ..failed }, "running"),
@@ -303,6 +317,7 @@ mod tests {
             table,
             [
                 "x.x.xxx pending",
+                "x.x.xxx due",
                 "x.x.xxx scheduled",
                 "x.xxxxx scheduled, failed",
                 "x.x.xxx running",
@@ -342,12 +357,12 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_is_allowed() {
-        let completed = in_each_state().swap_remove(5).0;
+        let completed = in_each_state().swap_remove(6).0;
         assert_eq!(
             completed.obey(Command::Pause).unwrap_err().to_string(),
             "the job is completed: it does not allow pause, only trigger, update, delete"
         );
-        let good = in_each_state().swap_remove(1).0;
+        let good = in_each_state().swap_remove(2).0;
         assert_eq!(
             good.obey(Command::Retry).unwrap_err().to_string(),
             "the job is scheduled and its last run did not fail: it does not allow retry, only \

@@ -78,6 +78,20 @@ impl Definition {
         start
     }
 
+    /// When the run for the regular time `time` starts as far as the job's own rules decide, seen at
+    /// `now`: the time itself, or the end of the blackout that holds it. A start at or before `now`
+    /// is due: nothing but a worker is missing. Every answer that names a job's next start names
+    /// this moment.
+    pub fn next_start(&self, time: Timestamp, average: Span, now: Timestamp) -> Timestamp {
+        let start = self.may_start_from(time, average);
+        if start > now {
+            return start;
+        }
+        // No worker took it when it could start, and by now another blackout may hold it.
+        let start_now = self.may_start_from(now, average);
+        if start_now > now { start_now } else { start }
+    }
+
     /// Is it to avoid blackouts, and can it? What just fits could start at one single moment, which
     /// nobody ever meets: it needs a minute more.
     fn fits_between_blackouts(&self, average: Span) -> bool {
@@ -97,34 +111,43 @@ impl Definition {
     /// By when a run must be over to keep the promise of the time `time`. If an earlier time has
     /// seen no good run, its promise counts.
     pub fn must_be_over_by(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
+        let unmet = || self.unmet(time, reference);
         match &self.schedule {
             Schedule::Once(once) => time.saturating_add(once.tolerance.unwrap_or(Once::TOLERANCE)),
-            Schedule::Interval(interval) => {
-                let unmet = interval.first_of_phase(time, self.promised_after(reference));
-                unmet.saturating_add(interval.tolerance())
-            }
-            Schedule::Calendar(every) => self.by_the_clock(time, reference, every.tolerance),
-            Schedule::Cron(by) => self.by_the_clock(time, reference, by.max_duration),
+            Schedule::Interval(interval) => unmet().saturating_add(interval.tolerance()),
+            Schedule::Calendar(every) => self.by_the_clock(unmet(), every.tolerance),
+            Schedule::Cron(by) => self.by_the_clock(unmet(), by.max_duration),
             Schedule::Periodic(periodic) => {
                 self.promised_after(reference).saturating_add(periodic.period())
             }
         }
     }
 
-    fn by_the_clock(
-        &self,
-        time: Timestamp,
-        reference: Timestamp,
-        tolerance: Option<Span>,
-    ) -> Timestamp {
-        // The last time, too, has one that would follow.
-        let endless = Timetable { bounds: Bounds::default(), ..self.timetable() };
-        let unmet = endless.next_after(self.promised_after(reference));
-        let unmet = unmet.map_or(time, |unmet| unmet.min(time));
+    /// The first time up to `time` that has seen no good run. The times of a periodic job follow
+    /// from its ends, so it never has an earlier one.
+    pub(crate) fn unmet(&self, time: Timestamp, reference: Timestamp) -> Timestamp {
+        match &self.schedule {
+            Schedule::Once(_) | Schedule::Periodic(_) => time,
+            Schedule::Interval(interval) => {
+                interval.first_of_phase(time, self.promised_after(reference))
+            }
+            Schedule::Calendar(_) | Schedule::Cron(_) => {
+                let unmet = self.endless().next_after(self.promised_after(reference));
+                unmet.map_or(time, |unmet| unmet.min(time))
+            }
+        }
+    }
+
+    fn by_the_clock(&self, unmet: Timestamp, tolerance: Option<Span>) -> Timestamp {
         match tolerance {
             Some(tolerance) => unmet.saturating_add(tolerance),
-            None => endless.next_after(unmet).unwrap_or(Timestamp::MAX),
+            None => self.endless().next_after(unmet).unwrap_or(Timestamp::MAX),
         }
+    }
+
+    /// Its times without an end: the last time, too, has one that would follow.
+    fn endless(&self) -> Timetable<'_> {
+        Timetable { bounds: Bounds::default(), ..self.timetable() }
     }
 
     /// Before its first moment nothing is promised.

@@ -176,12 +176,13 @@ impl Judge {
         if self.counted_at.is_some_and(|then| now.saturating_sub(then) < every) {
             return Ok(());
         }
-        let ConditionCounts { jobs, warning, error } =
+        let ConditionCounts { jobs, warning, error, held } =
             self.life.store.all_condition_counts().await?;
         let ok = jobs.saturating_sub(warning).saturating_sub(error);
         for (condition, count) in [("ok", ok), ("warning", warning), ("error", error)] {
             metrics::gauge!("evenkeel_jobs", "condition" => condition).set(count as f64);
         }
+        metrics::gauge!("evenkeel_jobs_held_by_blackout").set(held as f64);
         let slots = &self.life.worker.slots;
         metrics::gauge!("evenkeel_bodies").set(slots.busy() as f64);
         metrics::gauge!("evenkeel_workers").set(slots.total() as f64);

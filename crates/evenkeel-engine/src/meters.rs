@@ -49,11 +49,12 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// A run of a job began at `now` that could from `can_start_by` on.
+    /// A run of a job began at `now` that could from `can_start_by` on. What a blackout held beyond
+    /// its promise missed nothing that a worker could have kept: the job's condition says so.
     pub fn started(&self, can_start_by: Timestamp, should_start_by: Timestamp, now: Timestamp) {
         self.lateness.record(Duration::from(now.since(can_start_by)));
         self.slack.record(Duration::from(should_start_by.since(now)));
-        if now > should_start_by {
+        if now > should_start_by && can_start_by <= should_start_by {
             self.missed.increment(1);
         }
     }

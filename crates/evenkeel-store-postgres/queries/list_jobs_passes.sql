@@ -1,11 +1,12 @@
 -- Do the jobs of `c` pass the filter? The states are numbered as in JobStatus::ALL. Each is looked
--- up by its number (LIMIT 1 sees to that): there are never many.
+-- up by its number (LIMIT 1 sees to that): there are never many. A due job with blackouts (7) is pending
+-- or scheduled: who asks decides, from the last three columns.
 SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN $13::int2 = 2 THEN j.name END,
        CASE WHEN $13::int2 = 2 THEN j.configuration END,
        ($2::text IS NULL OR starts_with(j.name, $2))
    AND ($3::text IS NULL OR j.source_id = $3)
    AND ($4::text IS NULL OR starts_with(j.source_id, $4))
-   AND ($5::int2 IS NULL OR $5 = {status})
+   AND ($5::int2 IS NULL OR CASE {status} WHEN $5 THEN true WHEN 7 THEN $5 IN (0, 1) ELSE false END)
    AND ($6::int2 IS NULL
         OR $6 = coalesce((SELECT level FROM watch v WHERE v.job_no = j.job_no), 0))
    AND ($7::text IS NULL OR j.executor = $7)
@@ -22,7 +23,8 @@ SELECT j.job_no, j.updated_at, s.next_at, CASE WHEN $13::int2 = 2 THEN j.name EN
            (s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
                    + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)))
    AND ($13::int2 <> 2 OR j.name IS NOT NULL)
-   AND ($13::int2 <> 3 OR s.next_at IS NOT NULL) AS passes
+   AND ($13::int2 <> 3 OR s.next_at IS NOT NULL) AS passes,
+       CASE WHEN $5::int2 IN (0, 1) AND {held} THEN j.definition END, s.average_us, {now}
   FROM c
  CROSS JOIN LATERAL (SELECT * FROM job WHERE job.job_no = c.job_no LIMIT 1) AS j
  CROSS JOIN LATERAL (SELECT * FROM job_state WHERE job_state.job_no = c.job_no LIMIT 1) AS s

@@ -4,6 +4,8 @@ CASE WHEN j.standing = 2 THEN 6
           CASE WHEN s.live > (SELECT count(*) FROM ready r WHERE r.job_no = j.job_no)
                            + (SELECT count(*) FROM wake w WHERE w.job_no = j.job_no)
                THEN 2 ELSE 0 END
+     WHEN {held} THEN 7
+     WHEN s.next_at <= {now} THEN 0
      WHEN s.next_at IS NOT NULL THEN 1
      WHEN s.last_status IS NULL THEN 0
      WHEN s.last_status IN (2, 7) THEN 4

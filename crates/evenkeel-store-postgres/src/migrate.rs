@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 21] = [
+const STEPS: [&str; 22] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -29,6 +29,7 @@ const STEPS: [&str; 21] = [
     include_str!("../migrations/0019_dedup.sql"),
     include_str!("../migrations/0020_event_job_name.sql"),
     include_str!("../migrations/0021_secrets.sql"),
+    include_str!("../migrations/0022_held.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

@@ -2,14 +2,15 @@
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{JobNo, Shard, Slot, TenantNo, Timestamp};
+use evenkeel_core::{JobNo, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
     Along, Gathered, Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page,
-    PageRequest, Piece, Place, Route, SortBy, Walk,
+    PageRequest, Piece, Place, Route, SortBy, Walk, status_when_due,
 };
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, params};
 
+use crate::clock::system_time;
 use crate::error::Answer;
 use crate::rows::{job_from, json, micros};
 
@@ -30,8 +31,8 @@ pub(crate) fn list(
     page: PageRequest<JobCursor>,
 ) -> Answer<Page<Job, JobCursor>> {
     let all = kept_count(connection, tenant)?;
-    let list =
-        List { connection, tenant, filter, sort, params: filter_params(tenant, filter, sort)? };
+    let (params, now) = (filter_params(tenant, filter, sort)?, system_time());
+    let list = List { connection, tenant, filter, sort, params, now };
     let after = match page.after.map(|cursor| list.place_of(cursor)).transpose()? {
         None => None,
         Some(Some(place)) => Some(place),
@@ -102,7 +103,8 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     let filter = JobFilter::default();
     let sort = JobSort::default();
     let params = filter_params(tenant, &filter, sort)?;
-    let list = List { connection, tenant, filter: &filter, sort, params };
+    let now = system_time();
+    let list = List { connection, tenant, filter: &filter, sort, params, now };
     let routes = [Route::Running, Route::Pending, Route::Paused, Route::Ended];
     let mut counts = JobCounts { total: kept_count(connection, tenant)?, ..JobCounts::default() };
     let mut from = Vec::new();
@@ -115,11 +117,11 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     let mut rows = statement.raw_query();
     let mut others = 0;
     while let Some(row) = rows.next()? {
-        let status: usize = row.get("status")?;
+        let code: usize = row.get("status")?;
         let jobs = row.get::<_, i64>("jobs")?.unsigned_abs();
-        let Some(status) = JobStatus::ALL.get(status) else { continue };
-        if *status != JobStatus::Scheduled {
-            *counts.of_mut(*status) = jobs;
+        let status = held_status(row, now)?.or(JobStatus::ALL.get(code).copied());
+        if let Some(status) = status.filter(|status| *status != JobStatus::Scheduled) {
+            *counts.of_mut(status) += jobs;
             others += jobs;
         }
     }
@@ -127,7 +129,32 @@ pub(crate) fn job_counts(connection: &Connection, tenant: TenantNo) -> Answer<Jo
     Ok(counts)
 }
 
+/// The state of a due job with blackouts, if the row is about one.
+fn held_status(row: &Row<'_>, now: Timestamp) -> Answer<Option<JobStatus>> {
+    let Some(definition) = row.get::<_, Option<String>>("held")? else { return Ok(None) };
+    let next_at = Timestamp::from_micros(row.get("next_at")?);
+    let seen: Option<i64> = row.get("average_us")?;
+    let seen = seen.map(|micros| Span::from_micros(micros.unsigned_abs()));
+    Ok(Some(status_when_due(&definition, next_at, seen, now)))
+}
+
+/// How many jobs of all tenants are due, and how many were looked at for that.
+fn all_due(connection: &Connection, now: Timestamp) -> Answer<(u64, u64)> {
+    let mut statement =
+        connection.prepare_cached(include_str!("../queries/all_job_counts_due.sql"))?;
+    let mut rows = statement.query(params![LOOKED_AT_MAX + 1, now.as_micros()])?;
+    let (mut due, mut looked_at) = (0, 0);
+    while let Some(row) = rows.next()? {
+        let jobs = row.get::<_, i64>("jobs")?.unsigned_abs();
+        let is_held = held_status(row, now)? == Some(JobStatus::Scheduled);
+        looked_at += jobs;
+        due += if row.get("is_due")? && !is_held { jobs } else { 0 };
+    }
+    Ok((due, looked_at))
+}
+
 pub(crate) fn all_job_counts(connection: &Connection) -> Answer<JobCounts> {
+    let (due, looked_at) = all_due(connection, system_time())?;
     let mut statement = connection.prepare_cached(include_str!("../queries/all_job_counts.sql"))?;
     Ok(statement.query_row([LOOKED_AT_MAX + 1], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
@@ -136,12 +163,12 @@ pub(crate) fn all_job_counts(connection: &Connection) -> Answer<JobCounts> {
             paused: count(1)?,
             cancelled: count(2)? + count(7)?,
             running: count(3)?,
-            pending: count(4)? + count(8)?,
+            pending: count(4)? + count(8)? + due,
             completed: count(5)?,
             failed: count(6)?,
             ..JobCounts::default()
         };
-        Ok(counts.with_rest(count(9)?))
+        Ok(counts.with_rest(count(9)?.max(looked_at)))
     })?)
 }
 
@@ -151,7 +178,11 @@ struct List<'a> {
     filter: &'a JobFilter,
     sort: JobSort,
     params: Vec<Value>,
+    now: Timestamp,
 }
+
+/// The parameter that says what time it is, after those of the filter and of a walk's start.
+const NOW: usize = 21;
 
 impl List<'_> {
     /// Where in the list a cursor stands.
@@ -197,12 +228,15 @@ impl List<'_> {
         Ok(rows.next()?.map_or(Ok(0), |row| row.get(0))?)
     }
 
-    /// The statement with the filter's parameters and `more` from the 15th on.
+    /// The statement with the filter's parameters, `more` from the 15th on, and [`NOW`].
     fn prepare(&self, sql: &str, more: &[Value]) -> Answer<CachedStatement<'_>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let wanted = statement.parameter_count();
         for (nth, value) in (1..=wanted).zip(self.params.iter().chain(more)) {
             statement.raw_bind_parameter(nth, value)?;
+        }
+        if wanted == NOW {
+            statement.raw_bind_parameter(NOW, self.now.as_micros())?;
         }
         Ok(statement)
     }
@@ -214,10 +248,17 @@ impl List<'_> {
         let mut rows: Rows<'_> = statement.raw_query();
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found
-                .push((self.place_from(row)?, row.get::<_, Option<bool>>("passes")? == Some(true)));
+            let passes = row.get::<_, Option<bool>>("passes")? == Some(true);
+            let passes = passes && self.is_in_state(row)?;
+            found.push((self.place_from(row)?, passes));
         }
         Ok(found)
+    }
+
+    /// A due job with blackouts is in the wanted state if its blackouts say so.
+    fn is_in_state(&self, row: &Row<'_>) -> Answer<bool> {
+        let status = held_status(row, self.now)?;
+        Ok(status.is_none() || status == self.filter.status)
     }
 
     fn place_from(&self, row: &Row<'_>) -> Answer<Place> {
@@ -382,7 +423,8 @@ impl List<'_> {
 /// A statement on the jobs that `from` leads to.
 fn statement(from: &str, on_those: &str) -> String {
     let status = include_str!("../queries/list_jobs_status.sql").trim_end();
-    let on_those = on_those.replace("{status}", status);
+    let held = include_str!("../queries/list_jobs_held.sql").trim_end();
+    let on_those = on_those.replace("{status}", status).replace("{held}", held);
     format!("WITH c AS MATERIALIZED (\n{from})\n{on_those}")
 }
 

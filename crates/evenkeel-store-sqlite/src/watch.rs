@@ -206,7 +206,7 @@ fn overdue_in_queue(
 
 fn counts_from(row: &Row<'_>) -> rusqlite::Result<ConditionCounts> {
     let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-    Ok(ConditionCounts { jobs: count(0)?, warning: count(1)?, error: count(2)? })
+    Ok(ConditionCounts { jobs: count(0)?, warning: count(1)?, error: count(2)?, held: count(3)? })
 }
 
 fn condition_counts(connection: &Connection, tenant: TenantNo) -> Answer<ConditionCounts> {

@@ -15,6 +15,10 @@ macro_rules! __list_conformance {
             a_deleted_job_is_found_by_nothing,
             jobs_of_others_are_neither_found_nor_counted,
         }
+        $crate::__conformance_module! { $open => list_due:
+            a_due_job_is_pending_unless_a_blackout_holds_it,
+            a_due_job_that_was_fired_is_counted_once,
+        }
         $crate::__conformance_module! { $open => list_walks:
             a_long_list_is_walked_in_its_order,
             a_rare_job_in_a_long_list_is_found_page_by_page,

@@ -51,11 +51,13 @@ pub enum EventKind {
     RebalanceFinished,
     /// A run has failed for good and was put on the dead-letter list.
     RunDead,
+    /// A run has failed, and no retry follows.
+    RunExhausted,
 }
 
 impl EventKind {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::JobCreated,
         Self::JobUpdated,
         Self::JobPaused,
@@ -70,6 +72,7 @@ impl EventKind {
         Self::RebalanceStarted,
         Self::RebalanceFinished,
         Self::RunDead,
+        Self::RunExhausted,
     ];
 
     /// Its number in a table.
@@ -99,6 +102,7 @@ impl EventKind {
             Self::RebalanceStarted => "rebalance.started",
             Self::RebalanceFinished => "rebalance.finished",
             Self::RunDead => "run.dead",
+            Self::RunExhausted => "run.exhausted",
         }
     }
 }

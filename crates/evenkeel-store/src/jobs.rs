@@ -90,9 +90,21 @@ pub struct Job {
 }
 
 impl Job {
-    /// The state users see.
-    pub fn status(&self) -> JobStatus {
-        self.facts().status()
+    /// The state users see at `now`.
+    pub fn status(&self, now: Timestamp) -> JobStatus {
+        JobFacts { is_due: self.is_due(now), ..self.facts() }.status()
+    }
+
+    /// When its next regular time starts as far as its own rules decide, seen at `now`: see
+    /// [`Definition::next_start`].
+    pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
+        let average = self.definition.average(self.history.average_good_duration);
+        self.next_at.map(|next| self.definition.next_start(next, average, now))
+    }
+
+    /// Has its next regular time come, so that only a worker is missing?
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.standing == Standing::Active && self.next_start(now).is_some_and(|start| start <= now)
     }
 
     /// The moment of a stop at `now`: whatever has been fired of it is not after it, even if the
@@ -102,13 +114,15 @@ impl Job {
         [Some(now), self.last_fired_at, running].into_iter().flatten().max().unwrap_or(now)
     }
 
-    /// What its status is made from.
+    /// What commands may do with it follows from this, and its status but for whether it
+    /// [is due](Self::is_due).
     pub fn facts(&self) -> JobFacts {
         JobFacts {
             standing: self.standing,
             running: self.live.saturating_sub(self.waiting),
             live: self.live,
             has_next: self.next_at.is_some(),
+            is_due: false,
             last_outcome: self.last_outcome,
         }
     }

@@ -71,6 +71,7 @@ pub use limits::{
 };
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
+    status_when_due,
 };
 pub use lists::{
     COUNTED_MAX, GoingOn, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy,

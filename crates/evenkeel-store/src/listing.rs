@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use evenkeel_core::condition::Level;
 use evenkeel_core::status::JobStatus;
-use evenkeel_core::{About, JobNo, Shard, Slot, Timestamp};
+use evenkeel_core::{About, Definition, JobNo, Shard, Slot, Span, Timestamp};
 use serde_json::Value;
 
 use crate::{GoingOn, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
@@ -40,7 +40,8 @@ pub fn labels_of(about: &About) -> Vec<(String, String)> {
 pub enum Route {
     /// Those with an attempt that runs.
     Running,
-    /// Those with an attempt that waits, or that were never started and have no next time.
+    /// Those with an attempt that waits, those that are due, and those that were never started and
+    /// have no next time.
     Pending,
     /// Those with an attempt that waits.
     Waiting,
@@ -133,6 +134,21 @@ impl JobFilter {
         ];
         routes.into_iter().flatten().collect()
     }
+}
+
+/// The state at `now` of a job that is due and of which nothing waits or runs, as far as its
+/// definition decides: the databases cannot tell whether a blackout holds it. `seen` is the average
+/// duration of its good runs. A definition that cannot be read holds nothing back.
+pub fn status_when_due(
+    definition: &str,
+    next_at: Timestamp,
+    seen: Option<Span>,
+    now: Timestamp,
+) -> JobStatus {
+    let is_held = serde_json::from_str::<Definition>(definition).is_ok_and(|definition| {
+        definition.next_start(next_at, definition.average(seen), now) > now
+    });
+    if is_held { JobStatus::Scheduled } else { JobStatus::Pending }
 }
 
 /// What was found along the routes of a filter.

@@ -21,8 +21,8 @@ pub struct JobFilter {
     pub source_id: Option<String>,
     /// Those about a source whose id starts with this.
     pub source_prefix: Option<String>,
-    /// Those in this state. Of jobs that run or wait for a worker, those are found that did when
-    /// the list was made.
+    /// Those in this state by the store's clock. Of jobs that run or wait for a worker, those are
+    /// found that did when the list was made.
     pub status: Option<JobStatus>,
     /// Those in this condition, as they were judged last.
     pub condition: Option<Level>,
@@ -90,7 +90,7 @@ pub struct JobCursor {
 pub struct JobCounts {
     /// All that are not deleted: a kept count.
     pub total: u64,
-    /// Fired, not yet claimed.
+    /// Their time has come, and no worker has claimed them yet.
     pub pending: u64,
     /// Waiting for their next time: what the others leave of the total.
     pub scheduled: u64,
@@ -111,7 +111,7 @@ pub struct JobCounts {
 
 impl JobCounts {
     /// The same, with all others scheduled. `looked_at` are the jobs that were looked at for being
-    /// over.
+    /// over or due, whichever are more.
     #[must_use]
     pub fn with_rest(self, looked_at: u64) -> Self {
         let others =

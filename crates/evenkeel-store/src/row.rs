@@ -62,5 +62,21 @@ pub fn skip_reason_code(reason: SkipReason) -> i16 {
 
 /// The reason of a stored number.
 pub fn skip_reason_from_code(code: i16) -> Option<SkipReason> {
-    SkipReason::ALL.get(usize::try_from(code).ok()?).copied()
+    SkipReason::ALL.into_iter().find(|reason| skip_reason_code(*reason) == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_skip_reasons_keep_their_numbers() {
+        let codes = SkipReason::ALL.map(skip_reason_code);
+        assert_eq!(codes[..4], [0, 1, 2, 4]);
+        assert_eq!(
+            SkipReason::ALL.map(|reason| skip_reason_from_code(skip_reason_code(reason))),
+            SkipReason::ALL.map(Some)
+        );
+        assert_eq!(skip_reason_from_code(3), None);
+    }
 }

@@ -36,6 +36,11 @@ pub async fn keep_true_letters(store: &dyn Store, ends: &mut [Finish], became: &
     }
 }
 
+/// What of an attempt's error is told.
+fn told_error(end: &Finish) -> Option<String> {
+    end.results.error.as_ref().map(|error| error.chars().take(ERROR_TOLD).collect())
+}
+
 impl NewEvent {
     /// Something about an attempt.
     pub fn of_run(
@@ -56,9 +61,8 @@ impl NewEvent {
         let took = end.finished_at.since(end.started_at);
         data.insert("duration_ms".into(), took.as_millis().into());
         let results = &end.results;
-        if let Some(error) = &results.error {
-            let told: String = error.chars().take(ERROR_TOLD).collect();
-            data.insert("error_message".into(), told.into());
+        if let Some(error) = told_error(end) {
+            data.insert("error_message".into(), error.into());
         }
         for (name, count) in
             [("items_crawled", results.items_crawled), ("items_indexed", results.items_indexed)]
@@ -74,7 +78,22 @@ impl NewEvent {
         Self::of_run(EventKind::RunEnded, end.tenant, end.key, at, &Value::Object(data))
     }
 
-    /// What is told of an end: that it has ended, and that its run was put on the dead-letter list.
+    /// A run has failed, and no retry follows: they are used up, or none would help.
+    fn run_exhausted(end: &Finish) -> Option<Self> {
+        if !end.outcome.is_failure() || matches!(end.then, Then::Retry { .. }) {
+            return None;
+        }
+        let data = json!({
+            "status": RunStatus::from(end.outcome),
+            "attempts": u32::from(end.key.attempt.0) + 1,
+            "error_message": told_error(end),
+        });
+        let (tenant, at) = (end.tenant, end.finished_at);
+        Some(Self::of_run(EventKind::RunExhausted, tenant, end.key, at, &data))
+    }
+
+    /// What is told of an end: that it has ended, that its run has failed for good, and that it was
+    /// put on the dead-letter list.
     pub fn of_end(end: &Finish) -> impl Iterator<Item = Self> + use<> {
         let dead = match end.hook {
             Hook::DeadLetter(reason) => {
@@ -84,12 +103,70 @@ impl NewEvent {
             }
             Hook::None | Hook::CountFailure { .. } => None,
         };
-        [Self::run_ended(end)].into_iter().chain(dead)
+        [Self::run_ended(end)].into_iter().chain(Self::run_exhausted(end)).chain(dead)
     }
 
     /// An attempt was withdrawn before it ran.
     pub fn run_withdrawn(tenant: TenantNo, run: RunKey, at: Timestamp) -> Self {
         let data = json!({"status": RunStatus::from(Outcome::Cancelled)});
         Self::of_run(EventKind::RunEnded, tenant, run, at, &data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::lease::Fence;
+    use evenkeel_core::on_failure::DeathReason;
+    use evenkeel_core::{Attempt, JobNo};
+
+    use super::*;
+    use crate::{Results, Traces};
+
+    const AT: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+    fn end(outcome: Outcome, then: Then, hook: Hook) -> Finish {
+        let key = RunKey { attempt: Attempt(2), ..RunKey::regular(JobNo(7), AT) };
+        Finish {
+            key,
+            fence: Fence(1),
+            tenant: TenantNo(1),
+            outcome,
+            started_at: AT,
+            finished_at: AT,
+            results: Results { error: Some("no answer".into()), ..Results::default() },
+            then,
+            priority: None,
+            traces: Traces::default(),
+            watch: false,
+            hook,
+        }
+    }
+
+    fn kinds(end: &Finish) -> Vec<&'static str> {
+        NewEvent::of_end(end).map(|event| event.kind.as_str()).collect()
+    }
+
+    #[test]
+    fn a_run_without_retries_left_is_told_whether_or_not_it_leaves_a_dead_letter() {
+        let over = Then::EndChain { stop_job: false, next_at: None };
+        for outcome in [Outcome::Failed, Outcome::TimedOut] {
+            let plain = end(outcome, over, Hook::None);
+            assert_eq!(kinds(&plain), ["run.ended", "run.exhausted"]);
+            let told = NewEvent::of_end(&plain).nth(1).unwrap().data;
+            let told: Value = serde_json::from_str(&told).unwrap();
+            assert_eq!(
+                (&told["attempts"], &told["error_message"]),
+                (&json!(3), &json!("no answer"))
+            );
+            let dead = end(outcome, over, Hook::DeadLetter(DeathReason::RetriesExhausted));
+            assert_eq!(kinds(&dead), ["run.ended", "run.exhausted", "run.dead"]);
+        }
+        assert_eq!(
+            kinds(&end(Outcome::Failed, Then::Retry { due: AT }, Hook::None)),
+            ["run.ended"]
+        );
+        for outcome in [Outcome::Completed, Outcome::Cancelled, Outcome::Superseded] {
+            assert_eq!(kinds(&end(outcome, over, Hook::None)), ["run.ended"]);
+        }
     }
 }

@@ -83,6 +83,9 @@ pub struct ConditionCounts {
     pub warning: u64,
     /// Those judged ERROR.
     pub error: u64,
+    /// Of those in ERROR, the ones that a blackout
+    /// [holds](evenkeel_core::condition::Reason::HeldByBlackout), counted up to 10,000.
+    pub held: u64,
 }
 
 /// A job that is not OK.

@@ -139,6 +139,8 @@ impl From<ScheduledJob> for ScheduledJobView {
     fn from(scheduled: ScheduledJob) -> Self {
         let (enabled, created_by) = (scheduled.enabled(), scheduled.created_by().map(Into::into));
         let ScheduledJob { job, cron_expression } = scheduled;
+        // What waits longer than its first blackout is due, or will be soon.
+        let next_run_at = job.next_start(Timestamp::MIN);
         Self {
             id: job.number,
             uuid: job.id,
@@ -148,7 +150,7 @@ impl From<ScheduledJob> for ScheduledJobView {
             cron_expression,
             enabled,
             last_run_at: job.running_since.max(job.history.last_start_at),
-            next_run_at: job.next_at,
+            next_run_at,
             priority: job.definition.priority.get(),
             created_at: job.created_at,
             updated_at: job.updated_at,

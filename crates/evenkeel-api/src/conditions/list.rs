@@ -23,12 +23,15 @@ pub struct ConditionCountsView {
     pub warning: u64,
     /// The promise is broken.
     pub error: u64,
+    /// Of these, the jobs whose promise a blackout alone has broken, counted up to 10,000.
+    pub held_by_blackout: u64,
 }
 
 impl From<ConditionCounts> for ConditionCountsView {
     fn from(counts: ConditionCounts) -> Self {
-        let ConditionCounts { jobs, warning, error } = counts;
-        Self { ok: jobs.saturating_sub(warning).saturating_sub(error), warning, error }
+        let ConditionCounts { jobs, warning, error, held } = counts;
+        let ok = jobs.saturating_sub(warning).saturating_sub(error);
+        Self { ok, warning, error, held_by_blackout: held }
     }
 }
 
@@ -42,8 +45,8 @@ pub struct AtRiskView {
     pub name: Option<String>,
     /// `WARNING` or `ERROR`.
     pub condition: &'static str,
-    /// Why: `last_run_failed`, `likely_violated_running`, `likely_violated_waiting`, `violated` or
-    /// `given_up`.
+    /// Why: `last_run_failed`, `likely_violated_running`, `likely_violated_waiting`, `violated`,
+    /// `given_up` or `held_by_blackout`.
     pub reason: &'static str,
     /// When it turns, or turned, to ERROR if nothing happens.
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct EventView {
     /// `job.created`, `job.updated`, `job.paused`, `job.resumed`, `job.cancelled`, `job.deleted`,
-    /// `job.condition`, `run.requested`, `run.started` or `run.ended`.
+    /// `job.condition`, `run.requested`, `run.started`, `run.ended`, `run.exhausted`, `run.dead`…
     pub kind: &'static str,
     /// When.
     #[schema(value_type = String, format = DateTime)]
@@ -28,7 +28,8 @@ pub struct EventView {
     pub execution_id: Option<RunId>,
     /// More about it. `run.started`: `node`, `scheduled_at`, `retry_attempt`. `run.ended`: `status`,
     /// `duration_ms`, and if there are any `error_message`, `items_crawled`, `items_indexed`,
-    /// `retry_at`. `job.condition`: `condition`, `before`, `reason`.
+    /// `retry_at`. `run.exhausted`: `status`, `attempts`, `error_message`. `job.condition`:
+    /// `condition`, `before`, `reason`.
     #[schema(value_type = Object)]
     pub data: Map<String, Value>,
 }

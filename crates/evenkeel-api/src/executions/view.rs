@@ -19,7 +19,7 @@ pub struct SkippedView {
     pub to: Timestamp,
     /// How many there are.
     pub count: u64,
-    /// `misfire`, `overlap`, `retry_pending` or `dedup`.
+    /// `misfire`, `overlap`, `retry_pending` or `blackout`.
     pub reason: &'static str,
 }
 

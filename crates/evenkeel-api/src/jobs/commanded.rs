@@ -27,6 +27,10 @@ pub struct CommandedView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     pub run_id: Option<RunId>,
+    /// When the blackout ends that holds that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub held_until: Option<Timestamp>,
 }
 
 /// The same with its tag.
@@ -56,9 +60,14 @@ async fn view(
     let job = done.job.ok_or(evenkeel_commands::CommandError::NotFound)?;
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
     let effective = effective.unwrap_or(job.definition.priority);
+    let held_until = match done.run {
+        Some(run) => app.jobs.held_until(&caller.scope, job.id, run).await.ok().flatten(),
+        None => None,
+    };
     Ok(CommandedView {
         job: JobView::new(job, now).waiting_as(effective).for_role(caller.scope.role),
         still_running: done.running.into_iter().map(|key| key.execution_id()).collect(),
         run_id: done.run.map(|key| key.run_id()),
+        held_until,
     })
 }

@@ -48,7 +48,8 @@ pub struct ConditionView {
     /// `OK`, `WARNING` or `ERROR`.
     pub condition: &'static str,
     /// Why: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
-    /// `likely_violated_running`, `likely_violated_waiting`, `violated` or `given_up`.
+    /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up` or
+    /// `held_by_blackout`.
     pub reason: &'static str,
     /// The same in words.
     pub explanation: String,
@@ -69,6 +70,9 @@ pub struct ConditionView {
     /// When its condition becomes another one if nothing happens.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub changes_at: Option<Timestamp>,
+    /// With the reason `held_by_blackout`: when the blackout ends that broke the promise.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub blackout_ends_at: Option<Timestamp>,
     /// Since when it runs, if it does.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub running_since: Option<Timestamp>,
@@ -91,6 +95,7 @@ impl From<JobCondition> for ConditionView {
             should_start_by,
             deadline: condition.deadline,
             changes_at: condition.changes_at,
+            blackout_ends_at: condition.blackout_ends_at,
             running_since: job.running_since,
             history: HistoryView {
                 last_start_at: history.last_start_at,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
-use evenkeel_commands::Made;
+use evenkeel_commands::{Made, warnings_of};
 
 use super::{JobDocument, JobView};
 use crate::auth::Caller;
@@ -69,5 +69,6 @@ pub(crate) async fn create(
     let headers = [(header::LOCATION, place), (header::ETAG, etag(job.generation))];
     let is_there = deduplicated == Some(true);
     let status = if is_there { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, headers, Json(JobView { deduplicated, ..JobView::new(job, now) })))
+    let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
+    Ok((status, headers, Json(JobView { deduplicated, warnings, ..JobView::new(job, now) })))
 }

@@ -46,6 +46,9 @@ pub struct JobDocument {
     pub interval_type: Option<String>,
     /// False: run once, now. Left out: true if there is any schedule.
     pub schedule_enabled: Option<bool>,
+    /// False: the job is paused from the start. In a change: false pauses it, true resumes it.
+    #[schema(default = true)]
+    pub enabled: Option<bool>,
     /// The cron column of older jobs; an interval beside it wins.
     pub schedule_time: Option<String>,
     /// A cron expression, a name like `@daily`, or `@every 30m`.
@@ -106,8 +109,9 @@ pub struct JobDocument {
     /// take on average, and a minute before there was one.
     #[schema(example = "10m")]
     pub cost: Option<String>,
-    /// What runs it: `noop`, `http` (also `http_callback`), `shell`, as far as the server has them.
-    #[schema(required = true, nullable = false, example = "http")]
+    /// What runs it: `crawl`, `http` (also `http_callback`), `shell`, `noop`, as far as the server has
+    /// them. Left out, the job is a `crawl` of its `url` or of its target's.
+    #[schema(nullable = false, example = "http")]
     pub executor_type: Option<String>,
     /// Settings of the executor, up to 64 KiB.
     #[schema(value_type = Option<Object>)]

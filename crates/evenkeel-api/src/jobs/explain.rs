@@ -207,7 +207,7 @@ impl From<JobExplanation> for ExplainView {
         let words: Vec<&str> = reasons.iter().map(|reason| reason.message.as_str()).collect();
         Self {
             job_id: job.id,
-            status: job.status(),
+            status: job.status(now),
             as_of: now,
             summary: words.join(" "),
             reasons,

@@ -14,7 +14,7 @@ use crate::params::{Params, PathJob};
 use crate::problem::{Problem, ProblemType};
 use crate::state::App;
 
-/// A run that will start as soon as there is room.
+/// A run that was asked for. It starts as soon as a worker is free, or when `held_until` comes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct TriggeredView {
     /// The run. None if a paused job has the key of this one, and no run to show.
@@ -29,6 +29,9 @@ pub struct TriggeredView {
     /// When it was asked for.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub scheduled_at: Option<Timestamp>,
+    /// When the blackout ends that holds it; null if none does.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub held_until: Option<Timestamp>,
     /// The run was there already, and nothing was begun. It may be of another job, which has the same
     /// `dedup_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,11 +85,17 @@ pub(crate) async fn trigger(
         Asked::New(Accepted { job, key }) => (StatusCode::ACCEPTED, job, Some(key), None),
         Asked::There { job, key } => (StatusCode::OK, job, key, Some(true)),
     };
+    // It is done, whatever becomes of this.
+    let held_until = match (key, deduplicated) {
+        (Some(key), None) => app.jobs.held_until(&caller.scope, job_id, key).await.ok().flatten(),
+        _ => None,
+    };
     let view = TriggeredView {
         run_id: key.map(|key| key.run_id()),
         execution_id: key.map(|key| key.execution_id()),
         job_id,
         scheduled_at: key.map(|key| key.scheduled_at),
+        held_until,
         deduplicated,
     };
     Ok((status, Json(view)))

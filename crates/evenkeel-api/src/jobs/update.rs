@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
-use evenkeel_commands::{Edit, Manner};
+use evenkeel_commands::{Edit, Manner, warnings_of};
 use evenkeel_core::{JobId, Timestamp};
 use evenkeel_store::Job;
 use serde_json::{Map, Value};
@@ -115,7 +115,9 @@ async fn update(
     // It is done, whatever becomes of this.
     let effective = app.jobs.effective_priority(&caller.scope, &job, now).await;
     let effective = effective.unwrap_or(job.definition.priority);
-    Ok(([(header::ETAG, tag)], Json(JobView::new(job, now).waiting_as(effective))))
+    let warnings = Some(warnings_of(&job)).filter(|warnings| !warnings.is_empty());
+    let view = JobView { warnings, ..JobView::new(job, now).waiting_as(effective) };
+    Ok(([(header::ETAG, tag)], Json(view)))
 }
 
 /// What people see of a job.

@@ -191,9 +191,14 @@ pub struct JobView {
     pub on_exhausted: OnExhausted,
     /// What else is done then.
     pub on_failure: OnFailureView,
-    /// Its next regular time. Of a periodic job that runs it is the latest there can be.
+    /// When it starts next: its next regular time, or the end of the blackout that holds it. A time
+    /// in the past is due and waits for a worker. Of a periodic job that runs it is the latest there
+    /// can be.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_run_at: Option<Timestamp>,
+    /// Its next regular time, which blackouts do not move.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_scheduled_at: Option<Timestamp>,
     /// When its last execution started.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_run_at: Option<Timestamp>,
@@ -244,6 +249,8 @@ pub struct JobView {
     /// Since when it does.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub lock_acquired_at: Option<Timestamp>,
+    /// Does it fire? False while it is paused.
+    pub enabled: bool,
     /// Does it wait to be resumed?
     pub is_paused: bool,
     /// Since when.
@@ -276,12 +283,16 @@ pub struct JobView {
     /// In the answer to a new job that is not to be there twice: was it there already?
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
+    /// In the answer to a new or changed job: what it asks for and will not get, in words. Left out
+    /// if there is nothing to warn of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<Vec<String>>,
 }
 
 impl JobView {
     /// A job as it is at `now`.
     pub(crate) fn new(job: Job, now: Timestamp) -> Self {
-        let status = job.status();
+        let (status, next_run_at) = (job.status(now), job.next_start(now));
         let condition = condition_of(&job, now);
         let Job { about, definition, history, .. } = job;
         let other = OtherWords::from(&definition.schedule);
@@ -352,7 +363,8 @@ impl JobView {
             max_crashes: definition.max_crashes,
             on_exhausted: definition.on_exhausted,
             on_failure: definition.on_failure.into(),
-            next_run_at: job.next_at,
+            next_run_at,
+            next_scheduled_at: job.next_at,
             last_run_at: history.last_start_at,
             last_end_at: history.last_end_at,
             last_good_start_at: history.last_good_start_at,
@@ -372,6 +384,7 @@ impl JobView {
             current_retry_count: job.retry_count,
             lock_token: job.running.map(|key| key.execution_id().to_string()),
             lock_acquired_at: job.running_since.filter(|_| job.running.is_some()),
+            enabled: job.standing != Standing::Paused,
             is_paused: job.standing == Standing::Paused,
             paused_at: job.stopped_at.filter(|_| job.standing == Standing::Paused),
             pause_note: job.note,
@@ -385,6 +398,7 @@ impl JobView {
             dedup_scope: dedup.scope,
             dedup_window_seconds: dedup.window_seconds,
             deduplicated: None,
+            warnings: None,
         }
     }
 

@@ -62,7 +62,7 @@ async fn jobs_at_risk_are_listed_soonest_error_first_and_counted() {
     }
     world.create(json!({"name": "well", "interval_minutes": 30})).await;
     let seen = world.get("/api/v1/conditions").await.expect(200);
-    assert_eq!(seen["counts"], json!({"ok": 1, "warning": 2, "error": 1}));
+    assert_eq!(seen["counts"], json!({"ok": 1, "warning": 2, "error": 1, "held_by_blackout": 0}));
     let names = |list: &Value| -> Vec<String> {
         let jobs = list["jobs"].as_array().unwrap().clone();
         jobs.iter().map(|job| job["name"].as_str().unwrap().to_owned()).collect()

@@ -44,6 +44,7 @@ async fn a_created_job_is_shown_with_all_its_fields() {
             "priority": 10, "lane": "batch", "pool": "eu", "misfire": "last",
             "misfire_after": "1m", "overlap": "queue", "on_lost_worker": "retry",
             "max_crashes": 3, "on_exhausted": "continue", "next_run_at": job["next_run_at"],
+            "next_scheduled_at": job["next_run_at"], "enabled": true,
             "last_run_at": null, "last_end_at": null, "last_good_start_at": null,
             "last_good_end_at": null, "last_scheduled_at": null, "consecutive_failures": 0,
             "average_duration_ms": null, "execution_count": 0, "is_paused": false,

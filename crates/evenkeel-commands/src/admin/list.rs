@@ -107,7 +107,7 @@ impl Way {
             Self::Waiting => JobFilter { going_on: Some(GoingOn::Waits), ..none },
             Self::Running => JobFilter { going_on: Some(GoingOn::Runs), ..none },
             Self::Due => JobFilter {
-                status: Some(JobStatus::Scheduled),
+                status: Some(JobStatus::Pending),
                 next_before: Some(now.saturating_add(Span::from_micros(1))),
                 ..none
             },
@@ -290,7 +290,9 @@ impl Jobs {
             for job in found.items {
                 let no = job.no;
                 looked_at += 1;
-                if passes(&job) {
+                // A due job of which something waits as well was on the way before.
+                let is_new = way != Way::Due || job.live == 0;
+                if is_new && passes(&job) {
                     passed += 1;
                     if skipped < page.offset {
                         skipped += 1;

@@ -12,7 +12,7 @@ mod weigh;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Job, Now, ORDERS_MAX, Scope, Standing, WaitsFor};
+use evenkeel_store::{Job, Now, ORDERS_MAX, Scope, WaitsFor};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{CommandError, Jobs};
@@ -68,7 +68,7 @@ impl AdminStatus {
         if job.facts().running > 0 {
             return Some(Self::Crawling);
         }
-        if job.live > 0 || is_due(job, now) {
+        if job.live > 0 || job.is_due(now) {
             return Some(Self::Queued);
         }
         Self::of_end(job)
@@ -78,11 +78,6 @@ impl AdminStatus {
     fn of_end(job: &Job) -> Option<Self> {
         job.last_outcome.map(|outcome| if outcome.is_good() { Self::Success } else { Self::Failed })
     }
-}
-
-/// Has its next time come? Then it waits, even if no run of it is anywhere yet.
-fn is_due(job: &Job, now: Timestamp) -> bool {
-    job.standing == Standing::Active && job.next_at.is_some_and(|at| at <= now)
 }
 
 /// A job as the admin API sees it.
@@ -135,12 +130,13 @@ impl Jobs {
     /// What the job itself says.
     fn glance_at(&self, job: Job, now: Timestamp) -> AdminJob {
         let priority = job.definition.priority;
-        let due = job.next_at.filter(|_| is_due(&job, now) && job.live == 0);
+        let start = job.next_start(now).filter(|_| job.live == 0);
+        let due = start.filter(|_| job.is_due(now));
         AdminJob {
             status: AdminStatus::of(&job, now),
             effective_priority: due
                 .map_or(priority, |since| self.aging.effective(priority, since, now)),
-            visible_at: job.next_at.filter(|_| job.live == 0),
+            visible_at: start,
             next_retry_at: None,
             job,
         }

@@ -3,12 +3,12 @@
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
 use evenkeel_store::{
-    Action, EventKind, Job, JobChange, Now, Obeyed, Order, Registered, Scope, Signal, Standing,
+    Action, EventKind, Job, JobChange, Now, Obeyed, Order, Scope, Signal, Standing,
 };
 use serde_json::{Map, Value, json};
 
 use crate::fault::{Faults, shown};
-use crate::jobs::{Edit, Forgotten, settled};
+use crate::jobs::{Edit, Forgotten};
 use crate::read::Fields;
 use crate::read::limits::NUMBER_MAX;
 use crate::update::{placed, read_change};
@@ -27,8 +27,6 @@ const SAID_BY_THE_SERVER: [&str; 8] = [
     "updated_at",
     "deduplicated",
 ];
-/// So often a job is registered because the one in its place was gone when it was looked at.
-const TRIES: usize = 5;
 
 /// A job that runs by a cron expression or at an interval.
 #[derive(Clone, PartialEq, Debug)]
@@ -147,53 +145,20 @@ impl Jobs {
                 metadata.entry(CREATED_BY).or_insert_with(|| creator.into());
             }
         }
+        if let Some(enabled) = enabled {
+            job.insert("enabled".into(), enabled.into());
+        }
         let document = Value::Object(job);
         // Whatever is wrong is said before a target is made for nothing.
         read_job(&document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
         if let Some(Some(number)) = target {
             self.ensure_target(scope, number).await?;
         }
-        let Made { job, deduplicated, .. } = if enabled == Some(false) {
-            self.create_disabled(scope, &document).await?
-        } else {
-            self.create_or_find(scope, &document).await?
-        };
+        let Made { job, deduplicated, .. } = self.create_or_find(scope, &document).await?;
         // One that runs once, say, keeps it out just as well, but cannot be shown as one of these.
         let id = job.id;
         let made = ScheduledJob::of(job).ok_or(CommandError::Duplicate { id })?;
         Ok((made, deduplicated))
-    }
-
-    /// Makes a job that is paused from the start.
-    async fn create_disabled(&self, scope: &Scope, document: &Value) -> Result<Made, CommandError> {
-        let mut spec =
-            read_job(document, scope.tenant, self.executors()).map_err(CommandError::Invalid)?;
-        let targets = self.targets_of(scope, [&spec.about]).await?;
-        self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
-        self.secrets_of(scope, [&spec.definition]).await?.check(&spec.definition)?;
-        let now = self.store.now().await?;
-        let id = self.fresh_id(now);
-        let new = settled(spec, id, now, |job, after| job.timetable().first_after(after))?;
-        let is_keyed = new.about.dedup.is_some();
-        let mut in_the_way = id;
-        for _ in 0..TRIES {
-            match self.store.register_paused(scope, new.clone(), Now::At(now)).await? {
-                Registered::Created { .. } => {
-                    self.tell(scope, EventKind::JobCreated, &[id]).await;
-                    let (job, now) = self.get_with_now(scope, id).await?;
-                    return Ok(Made { job, now, deduplicated: is_keyed.then_some(false) });
-                }
-                Registered::NameTaken(id) => return Err(CommandError::NameTaken { id }),
-                Registered::Duplicate(other) => {
-                    in_the_way = other;
-                    if let Some((job, now)) = self.store.get_with_now(scope, other).await? {
-                        metrics::counter!("evenkeel_deduplicated_total").increment(1);
-                        return Ok(Made { job, now, deduplicated: Some(true) });
-                    }
-                }
-            }
-        }
-        Err(CommandError::Duplicate { id: in_the_way })
     }
 
     /// Changes a scheduled job: what is left out stays. `show` is what people see of a job.
@@ -264,7 +229,12 @@ impl Jobs {
 
     /// Makes a paused job that was `edited` what it was before, unless somebody else has changed it,
     /// too. Paused it has no next time, so there is none to give back.
-    async fn put_back(&self, scope: &Scope, before: Job, edited: &Job) -> Result<(), CommandError> {
+    pub(crate) async fn put_back(
+        &self,
+        scope: &Scope,
+        before: Job,
+        edited: &Job,
+    ) -> Result<(), CommandError> {
         let id = edited.id;
         // Every command raises it: if it is the same nothing was edited, and if it is higher there
         // is a change in between that must not be lost.

@@ -11,7 +11,7 @@ use evenkeel_store::{
     Standing, Start, Ticket, Verdict, Waited,
 };
 
-use super::{AdminJob, AdminStatus, is_due};
+use super::{AdminJob, AdminStatus};
 use crate::{Ask, CommandError, Conflict, Jobs};
 
 /// What was seen of a job and is no longer so, is looked at again so often.
@@ -81,7 +81,7 @@ impl Jobs {
                     return self.look_into(scope, job, now).await;
                 }
                 if job.live == 0 {
-                    if !is_due(&job, now) {
+                    if !job.is_due(now) {
                         return Err(not_so(AdminStatus::of_end(&job), wanted));
                     }
                     self.fire_due(&job, now).await?;

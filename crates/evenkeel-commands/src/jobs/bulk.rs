@@ -5,7 +5,7 @@ use evenkeel_store::{EventKind, NewJob, Now, Registered, Scope, Signal, StoreErr
 use serde_json::Value;
 
 use super::Jobs;
-use super::create::settled;
+use super::create::{Made, settled};
 use super::tell::tell_at;
 use crate::balance::Occasion;
 use crate::{CommandError, Fault, JobSpec, read_job};
@@ -29,9 +29,40 @@ impl Jobs {
         read_job(document, scope.tenant, &*self.executors)
     }
 
-    /// Creates several jobs in one transaction, and answers in their order. None of them keeps
-    /// another from being created.
+    /// Creates several jobs, and answers in their order. None of them keeps another from being
+    /// created. All that fire share a transaction; each that is paused from the start has its own.
     pub async fn create_each(
+        &self,
+        scope: &Scope,
+        specs: Vec<JobSpec>,
+    ) -> Result<Vec<Result<Registration, CommandError>>, StoreError> {
+        let are_enabled: Vec<bool> = specs.iter().map(|spec| spec.enabled).collect();
+        let (active, paused): (Vec<_>, Vec<_>) = specs.into_iter().partition(|spec| spec.enabled);
+        let mut active = self.create_active(scope, active).await?.into_iter();
+        let mut paused = paused.into_iter();
+        let mut answers = Vec::with_capacity(are_enabled.len());
+        for is_enabled in are_enabled {
+            if is_enabled {
+                answers.extend(active.next());
+            } else if let Some(spec) = paused.next() {
+                answers.push(self.create_one_paused(scope, spec).await);
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn create_one_paused(
+        &self,
+        scope: &Scope,
+        mut spec: JobSpec,
+    ) -> Result<Registration, CommandError> {
+        let targets = self.targets_of(scope, [&spec.about]).await?;
+        self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
+        let Made { job, deduplicated, .. } = self.create_paused(scope, spec).await?;
+        Ok(Registration { id: job.id, deduplicated })
+    }
+
+    async fn create_active(
         &self,
         scope: &Scope,
         specs: Vec<JobSpec>,

@@ -8,7 +8,7 @@ use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Trig
 use serde_json::Value;
 
 use super::Jobs;
-use super::create::{Made, settled};
+use super::create::{Made, TRIES, settled};
 use crate::balance::{Occasion, is_chosen};
 use crate::{CommandError, Conflict, Fault, JobSpec, read_job};
 
@@ -64,7 +64,42 @@ impl Jobs {
         let targets = self.targets_of(scope, [&spec.about]).await?;
         self.aim(scope, &mut spec.about, &mut spec.definition, &targets)?;
         self.secrets_of(scope, [&spec.definition]).await?.check(&spec.definition)?;
-        self.creator.create(scope, spec).await
+        if spec.enabled {
+            self.creator.create(scope, spec).await
+        } else {
+            self.create_paused(scope, spec).await
+        }
+    }
+
+    /// Makes a job that is paused from the start.
+    pub(super) async fn create_paused(
+        &self,
+        scope: &Scope,
+        spec: JobSpec,
+    ) -> Result<Made, CommandError> {
+        let now = self.store.now().await?;
+        let id = self.fresh_id(now);
+        let new = settled(spec, id, now, |job, after| job.timetable().first_after(after))?;
+        let is_keyed = new.about.dedup.is_some();
+        let mut in_the_way = id;
+        for _ in 0..TRIES {
+            match self.store.register_paused(scope, new.clone(), Now::At(now)).await? {
+                Registered::Created { .. } => {
+                    self.tell(scope, EventKind::JobCreated, &[id]).await;
+                    let (job, now) = self.get_with_now(scope, id).await?;
+                    return Ok(Made { job, now, deduplicated: is_keyed.then_some(false) });
+                }
+                Registered::NameTaken(id) => return Err(CommandError::NameTaken { id }),
+                Registered::Duplicate(other) => {
+                    in_the_way = other;
+                    if let Some((job, now)) = self.store.get_with_now(scope, other).await? {
+                        metrics::counter!("evenkeel_deduplicated_total").increment(1);
+                        return Ok(Made { job, now, deduplicated: Some(true) });
+                    }
+                }
+            }
+        }
+        Err(CommandError::Duplicate { id: in_the_way })
     }
 
     /// Creates several jobs in one transaction, and answers in their order. One whose name is

@@ -58,7 +58,7 @@ impl Jobs {
         });
         // If that follows from the end of a run that goes on, nobody knows it yet.
         let unknown = job.definition.schedule.follows_its_end() && job.live > 0;
-        let next = condition.window.filter(|_| !unknown).map(|window| window.can_start_by);
+        let next = condition.window.and_then(|_| job.next_start(now)).filter(|_| !unknown);
         let can_start_by = waits.min().or(next);
         let unpromised = condition.window.map(|window| window.should_start_by);
         let should_start_by = condition.should_start_by.or(unpromised);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::control::{SoFar, resumed_at, revived_at};
+use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, RunKey, Timestamp};
 use evenkeel_store::{Action, Done, EventKind, Job, Now, Obeyed, Order, Scope, Signal};
 
@@ -29,6 +30,19 @@ pub enum Ask {
     Retry,
     /// Be gone.
     Delete,
+}
+
+impl Ask {
+    /// What it is to a job's state.
+    pub const fn command(self) -> Command {
+        match self {
+            Self::Pause => Command::Pause,
+            Self::Resume => Command::Resume,
+            Self::Cancel => Command::Cancel,
+            Self::Retry => Command::Retry,
+            Self::Delete => Command::Delete,
+        }
+    }
 }
 
 /// A job that is gone.

@@ -210,7 +210,7 @@ impl Creator {
 }
 
 /// So often a job is registered because the one in its place was gone when it was looked at.
-const TRIES: usize = 5;
+pub(super) const TRIES: usize = 5;
 
 /// If serving ends by a panic, whoever waits is told, and the next one begins anew.
 struct Serving<'a>(&'a Creator);
@@ -231,7 +231,7 @@ pub(crate) fn settled(
     now: Timestamp,
     choose: impl FnOnce(&Definition, Timestamp) -> Option<Timestamp>,
 ) -> Result<NewJob, CommandError> {
-    let JobSpec { about, definition, exact } = spec;
+    let JobSpec { about, definition, exact, .. } = spec;
     let schedule = definition.schedule.settled(id, now, exact);
     let definition = Definition { schedule, ..definition };
     match choose(&definition, now) {

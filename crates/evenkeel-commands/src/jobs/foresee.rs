@@ -1,5 +1,6 @@
 //! Questions about the future.
 
+use evenkeel_core::schedule::Moved;
 use evenkeel_core::{JobId, Schedule, Timestamp, Zone};
 use evenkeel_store::{Scope, Standing};
 use serde_json::Value;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::Jobs;
 use crate::describe::describe;
 use crate::preview::{PREVIEW_TIMES_MAX, Preview, preview};
-use crate::starts::{NextTime, Starts};
+use crate::starts::{NextTime, Start, Starts};
 use crate::{CommandError, kind};
 
 /// So many jobs of a slot are looked at, whoever's they are.
@@ -74,15 +75,20 @@ impl Jobs {
         id: JobId,
         count: usize,
     ) -> Result<Foreseen, CommandError> {
-        let job = self.get(scope, id).await?;
+        let (job, now) = self.get_with_now(scope, id).await?;
         let definition = &job.definition;
         // Who resumes a job gives it a new time.
         let next = job.next_at.filter(|_| job.standing == Standing::Active);
         let average = definition.average(job.history.average_good_duration);
-        let times = Starts::new(definition, average, next, job.fired)
-            .take(count)
-            .map(|start| NextTime::new(start, &definition.timezone))
-            .collect();
+        let mut starts: Vec<_> =
+            Starts::new(definition, average, next, job.fired).take(count).collect();
+        // One that is due may be in a later blackout than the one that it fell into.
+        let real = job.next_start(now);
+        if let Some((first, real)) = starts.first_mut().zip(real).filter(|(it, at)| it.at < *at) {
+            *first = Start { at: real, moved: Some(Moved::Blackout) };
+        }
+        let times =
+            starts.into_iter().map(|start| NextTime::new(start, &definition.timezone)).collect();
         let exact = match &definition.schedule {
             Schedule::Cron(by) => by.cron.is_exact(),
             _ => true,

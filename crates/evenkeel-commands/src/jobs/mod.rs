@@ -27,7 +27,6 @@ use crate::{Balance, ExecutorCheck};
 use create::Creator;
 #[cfg(test)]
 pub(crate) use create::new_job;
-pub(crate) use create::settled;
 pub(crate) use many::weighing;
 
 pub use bulk::{BULK_BATCH, Registration};

@@ -1,11 +1,11 @@
 //! Changing jobs that exist.
 
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Action, EventKind, Job, Now, Obeyed, Order, Scope, Signal};
+use evenkeel_store::{Action, EventKind, Job, JobChange, Now, Obeyed, Order, Scope, Signal};
 use serde_json::{Map, Value};
 
 use super::Jobs;
-use super::control::counted;
+use super::control::{Ask, counted};
 use crate::CommandError;
 use crate::balance::Occasion;
 use crate::update::{Manner, Read, placed, read_change};
@@ -53,7 +53,17 @@ impl Jobs {
             let seen = show(&job, now);
             let read = read_change(&job, &seen, &edit.sent, edit.manner, now, &*self.executors)
                 .map_err(CommandError::Invalid)?;
-            let Some(Read { mut change, to_place, to_aim }) = read else { return Ok((job, now)) };
+            let Some(Read { mut change, to_place, to_aim, enabled }) = read else {
+                return Ok((job, now));
+            };
+            if let Some(ask) = enabled.map(turn) {
+                job.facts().obey(ask.command()).map_err(CommandError::NotAllowed)?;
+            }
+            if change == JobChange::default() {
+                let meant = edit.if_generation.is_some().then_some([job.generation]);
+                let turned = self.turn(scope, id, enabled, meant.as_ref().map(<[_; 1]>::as_slice));
+                return Ok((turned.await?.unwrap_or(job), now));
+            }
             self.aim_change(scope, &job, &mut change, to_aim).await?;
             // A job whose secret was deleted can still be changed in all else.
             if let Some(new) = change.definition.as_ref().filter(|new| {
@@ -83,8 +93,17 @@ impl Jobs {
                     placing.iter_mut().for_each(|placing| placing.keep(id));
                     self.announce(Signal::Jobs).await;
                     self.tell(scope, EventKind::JobUpdated, &[id]).await;
-                    let job = done.job.ok_or(CommandError::NotFound)?;
-                    return Ok((job, now));
+                    let edited = done.job.ok_or(CommandError::NotFound)?;
+                    // Last, because it cannot be taken back: a pause withdraws what waits. And a
+                    // resume asks for the key and the next time that the job has by then.
+                    return match self.turn(scope, id, enabled, None).await {
+                        Ok(turned) => Ok((turned.unwrap_or(edited), now)),
+                        Err(refusal) if enabled == Some(true) => {
+                            self.put_back(scope, job, &edited).await?;
+                            Err(refusal)
+                        }
+                        Err(refusal) => Err(refusal),
+                    };
                 }
                 Some(Obeyed::Stale(present)) => job = *present,
                 Some(Obeyed::NotAllowed(refusal)) => {
@@ -97,4 +116,22 @@ impl Jobs {
         }
         Err(CommandError::Stale { generation: job.generation })
     }
+
+    /// Pauses or resumes a job, if that is wanted; says what it is then.
+    async fn turn(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        enabled: Option<bool>,
+        if_generation: Option<&[i32]>,
+    ) -> Result<Option<Job>, CommandError> {
+        match enabled {
+            None => Ok(None),
+            Some(enabled) => Ok(self.ask_one(scope, id, turn(enabled), if_generation).await?.job),
+        }
+    }
+}
+
+const fn turn(enabled: bool) -> Ask {
+    if enabled { Ask::Resume } else { Ask::Pause }
 }

@@ -1,9 +1,9 @@
 //! How soon a run that waits will be taken.
 
-use evenkeel_core::Timestamp;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{Job, Now, Run, Scope, Standing, WaitsFor};
+use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_store::{Job, Now, Run, Scope, WaitsFor};
 
 use super::Jobs;
 use crate::CommandError;
@@ -52,12 +52,21 @@ impl Jobs {
 
     /// Since when its next regular time waits to be fired, if that has come.
     fn due_since(&self, job: &Job, now: Timestamp) -> Option<Timestamp> {
-        let due = job.next_at.filter(|_| job.standing == Standing::Active)?;
-        if due > now {
-            return None;
-        }
+        job.next_start(now).filter(|_| job.is_due(now))
+    }
+
+    /// When a run that was asked for starts, if a blackout of its job holds it; else it starts as
+    /// soon as a worker is free.
+    pub async fn held_until(
+        &self,
+        scope: &Scope,
+        id: JobId,
+        run: RunKey,
+    ) -> Result<Option<Timestamp>, CommandError> {
+        let (job, now) = self.get_with_now(scope, id).await?;
         let average = job.definition.average(job.history.average_good_duration);
-        Some(job.definition.may_start_from(due, average)).filter(|since| *since <= now)
+        let start = job.definition.next_start(run.scheduled_at, average, now);
+        Ok(Some(start).filter(|start| *start > now && *start > run.scheduled_at))
     }
 
     /// How soon a run will be taken; nothing if it does not wait.

@@ -51,6 +51,8 @@ pub struct JobSpec {
     /// Does it run at the very times its cron expression names, or with the start of the slot that
     /// its interval is placed in? Otherwise some seconds later.
     pub exact: Option<bool>,
+    /// Does it fire? Otherwise it is paused from the start.
+    pub enabled: bool,
 }
 
 /// Reads the document of a new job of `tenant`.
@@ -86,11 +88,12 @@ pub fn read_job(
     if let Some(timing) = &timing {
         policy::check_effects(&mut fields, &timing.schedule, &policies);
     }
+    let enabled = fields.flag("enabled").unwrap_or(true);
     let faults = fields.finish(strangers::reason);
     let spec = timing.zip(executor).map(|(timing, executor)| {
         let exact = timing.exact;
         let job = Definition { executor, payload, dont_run_on_nodes, ..policies };
-        JobSpec { about, definition: timing.of(job), exact }
+        JobSpec { about, definition: timing.of(job), exact, enabled }
     });
     faults.or(spec)
 }

@@ -42,6 +42,16 @@ pub(crate) struct Read {
     pub to_place: Option<Definition>,
     /// Does it follow a target of which it is not known yet what it says?
     pub to_aim: bool,
+    /// Is it to fire, or to be paused, other than now?
+    pub enabled: Option<bool>,
+}
+
+impl Read {
+    /// Nothing is changed but whether it fires.
+    fn turned(enabled: bool) -> Self {
+        let change = JobChange::default();
+        Self { change, to_place: None, to_aim: false, enabled: Some(enabled) }
+    }
 }
 
 /// What is to be changed of `job`, which is shown to people as `seen`, at `now`; `None` if nothing
@@ -61,9 +71,10 @@ pub(crate) fn read_change(
     // What was shown to a viewer may come back with hidden values: those are no change.
     let mut sent = sent.clone();
     redact::restore(&mut sent, seen);
-    let changed = difference::difference(&sent, seen, manner)?;
+    let mut changed = difference::difference(&sent, seen, manner)?;
+    let enabled = changed.remove("enabled").map(read_enabled).transpose()?;
     if changed.is_empty() {
-        return Ok(None);
+        return Ok(enabled.map(Read::turned));
     }
     let mut document = overlay::overlay(base_of(job, &changed), &changed, seen)?;
     if job.about.is_follower() && !document.contains_key("url") {
@@ -84,11 +95,23 @@ pub(crate) fn read_change(
     let about = (about != job.about).then_some(about);
     let definition = (definition != job.definition).then_some(definition);
     if about.is_none() && definition.is_none() {
-        return Ok(None);
+        return Ok(enabled.map(Read::turned));
     }
     let next_at = (moves == Moves::WhenResumed).then_some(None);
     let change = JobChange { about, definition, next_at };
-    Ok(Some(Read { change, to_place, to_aim }))
+    Ok(Some(Read { change, to_place, to_aim, enabled }))
+}
+
+/// Taken away, it is what it is by default.
+fn read_enabled(sent: Value) -> Result<bool, Vec<Fault>> {
+    match sent {
+        Value::Bool(enabled) => Ok(enabled),
+        Value::Null => Ok(true),
+        other => {
+            let message = format!("must be true or false, not {}", shown(&other));
+            Err(vec![Fault::new("enabled", message)])
+        }
+    }
 }
 
 /// The document that would make the job as it is. One that is taken from its target keeps what it

@@ -95,7 +95,28 @@ fn a_blackout_is_told_with_its_end() {
     assert_eq!(due.next_possible_start, Some(later(7200)));
     let soon = explain(&facts(&job, &workers), NOW);
     assert_eq!(codes(&soon), ["not_due", "blackout"]);
+    let names_the_end = |why: &Why| why.until() == Some(later(7200));
+    assert!(soon.reasons.iter().all(names_the_end), "{:?}", soon.reasons);
     assert_eq!(soon.next_possible_start, Some(later(7200)));
+}
+
+#[test]
+fn every_reason_that_waits_for_a_blackout_names_its_end() {
+    let workers = workers();
+    let periodic = Periodic::new(Span::from_secs(7200), Some(Span::from_secs(600))).unwrap();
+    let cooling = Definition { schedule: Schedule::Periodic(periodic), ..dark(11, 14) };
+    let rested = Facts { last_end_at: Some(earlier(1)), ..facts(&cooling, &workers) };
+    assert_eq!(explain(&rested, NOW).reasons, [Why::Blackout { until: later(7200) }]);
+    let job = dark(11, 14);
+    for (attempt, code) in [(0, "trigger_pending"), (1, "retry_pending")] {
+        let waits_for = WaitsFor::Time(later(60));
+        let waiting = [Waiting { attempt: Attempt(attempt), waits_for, ..in_queue(None, None) }];
+        let asked = Facts { live: 1, waiting: &waiting, next_at: None, ..facts(&job, &workers) };
+        let why = explain(&asked, NOW);
+        assert_eq!(codes(&why), [code, "blackout"]);
+        assert!(why.reasons.iter().all(|why| why.until() == Some(later(7200))));
+        assert_eq!(why.next_possible_start, Some(later(7200)));
+    }
 }
 
 #[test]

@@ -29,6 +29,21 @@ proptest! {
     }
 
     #[test]
+    fn a_next_start_is_due_only_when_no_blackout_holds_it(
+        job in definition(), time in moment(), now in moment(), average in minutes(0..700),
+    ) {
+        let start = job.next_start(time, average, now);
+        prop_assert!(start >= time);
+        prop_assert!(!job.blackouts().is_dark(start));
+        if start > now {
+            prop_assert_eq!(start, job.may_start_from(time.max(now), average));
+        } else {
+            prop_assert_eq!(job.may_start_from(now, average), now);
+            prop_assert_eq!(start, job.may_start_from(time, average));
+        }
+    }
+
+    #[test]
     fn what_avoids_blackouts_does_not_meet_one_if_it_can_be_helped(
         job in definition(), time in moment(), average in minutes(0..1500),
     ) {

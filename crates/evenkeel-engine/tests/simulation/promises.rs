@@ -128,7 +128,7 @@ fn a_promise_that_a_blackout_breaks_is_noticed_before_it_can_start() {
         pass(755).await;
         assert_eq!(trouble(&calm, hidden).await, None);
         pass(8).await;
-        assert_eq!(trouble(&calm, hidden).await, Some(Reason::Violated));
+        assert_eq!(trouble(&calm, hidden).await, Some(Reason::HeldByBlackout));
         assert_eq!(calm.seen.lock().unwrap().runs, 0);
         pass(3_600).await;
         // Of the times in the dark one runs.

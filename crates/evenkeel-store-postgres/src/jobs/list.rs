@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    Along, Gathered, Job, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page,
-    PageRequest, Piece, Place, Route, Scope, SortBy, StoreError, Walk,
+    Along, Gathered, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, Page, PageRequest, Piece,
+    Place, Route, Scope, SortBy, StoreError, Walk,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::list_statements::{counting, gathering, turned, walked, walking};
+use super::counts::held_status;
+use super::list_statements::{gathering, turned, walked, walking};
 use super::read::read_job;
 use crate::PostgresStore;
 use crate::columns::{count, get, micros};
@@ -46,37 +46,7 @@ pub(super) async fn list_jobs(
         .await
 }
 
-/// How many jobs are in which state. Those that only wait for their next time are what the others
-/// leave.
-pub(super) async fn job_counts(
-    store: &PostgresStore,
-    scope: &Scope,
-) -> Result<JobCounts, StoreError> {
-    store
-        .api
-        .run(scope.tenant.0, |connection, tenant| async move {
-            let total = kept_count(&connection, *tenant).await?;
-            let mut counts = JobCounts { total, ..JobCounts::default() };
-            let rows = connection.rows(&counting(), &[&*tenant]).await?;
-            let mut others = 0;
-            for row in &rows {
-                counts.is_estimate |= get::<bool>(row, 0)?;
-                // Without a job in any of these states there is only the first column.
-                let Some(status) = get::<Option<i32>>(row, 1)? else { continue };
-                let status = usize::try_from(status).ok().and_then(|code| JobStatus::ALL.get(code));
-                let Some(status) = status.filter(|status| **status != JobStatus::Scheduled) else {
-                    continue;
-                };
-                *counts.of_mut(*status) = count(row, 2)?;
-                others += count(row, 2)?;
-            }
-            counts.scheduled = counts.total.saturating_sub(others);
-            Ok(counts)
-        })
-        .await
-}
-
-async fn kept_count(connection: &Connection, tenant: i32) -> Tried<u64> {
+pub(super) async fn kept_count(connection: &Connection, tenant: i32) -> Tried<u64> {
     let sql = include_str!("../../queries/list_jobs_total.sql");
     let row = connection.maybe_row(sql, &[&tenant]).await?;
     Ok(row.map(|row| count(&row, 0)).transpose()?.unwrap_or(0))
@@ -200,17 +170,27 @@ impl List {
                 continue;
             }
             let rows = connection.rows(&gathering(route, most), &self.params(&[])).await?;
-            let looked_at = rows.first().map(|row| get::<i64>(row, 6)).transpose()?.unwrap_or(0);
+            let looked_at = rows.first().map(|row| get::<i64>(row, 9)).transpose()?.unwrap_or(0);
             if looked_at > i64::from(most) {
                 counts.push((route, looked_at.cast_unsigned()));
                 continue;
             }
             // If none passes there is still a row, which only says how many were looked at.
-            let found = rows.iter().filter(|row| !matches!(get(row, 0), Ok(None::<i64>)));
-            let found = found.map(|row| self.read_place(row)).collect::<Tried<Vec<_>>>()?;
+            let mut found = Vec::with_capacity(rows.len());
+            for row in &rows {
+                if get::<Option<i64>>(row, 0)?.is_some() && self.is_in_state(row)? {
+                    found.push(self.read_place(row)?);
+                }
+            }
             return Ok(Gathered::All(found));
         }
         Ok(Gathered::TooMany(counts))
+    }
+
+    /// A due job with blackouts is in the wanted state if its blackouts say so.
+    fn is_in_state(&self, row: &Row) -> Tried<bool> {
+        let status = held_status(row, 6, 2)?;
+        Ok(status.is_none() || status == self.filter.status)
     }
 
     fn read_place(&self, row: &Row) -> Tried<Place> {
@@ -242,7 +222,8 @@ impl List {
         for row in &rows {
             let place = self.read_place(row)?;
             if after.is_none_or(|after| self.sort.compare(&place, after).is_gt()) {
-                found.push((place, get::<Option<bool>>(row, 5)? == Some(true)));
+                let passes = get::<Option<bool>>(row, 5)? == Some(true);
+                found.push((place, passes && self.is_in_state(row)?));
             }
         }
         found.sort_unstable_by(|(one, _), (other, _)| self.sort.compare(one, other));
@@ -410,27 +391,4 @@ async fn load(connection: &Connection, places: &[Place]) -> Tried<Vec<Job>> {
         jobs.insert(job.no, job);
     }
     Ok(places.iter().filter_map(|place| jobs.remove(&place.no)).collect())
-}
-
-pub(super) async fn all_job_counts(store: &PostgresStore) -> Result<JobCounts, StoreError> {
-    store
-        .api
-        .run(i64::from(LOOKED_AT_MAX) + 1, |connection, bound| async move {
-            let sql = include_str!("../../queries/all_job_counts.sql");
-            let row = connection.row(sql, &[&*bound]).await?;
-            let over: Vec<i64> = get(&row, 5)?;
-            let over = |place: usize| over.get(place).copied().unwrap_or(0).unsigned_abs();
-            let counts = JobCounts {
-                total: count(&row, 0)?,
-                paused: count(&row, 1)?,
-                cancelled: count(&row, 2)? + over(2),
-                running: count(&row, 3)?,
-                pending: count(&row, 4)? + over(3),
-                completed: over(0),
-                failed: over(1),
-                ..JobCounts::default()
-            };
-            Ok(counts.with_rest(over(4)))
-        })
-        .await
 }

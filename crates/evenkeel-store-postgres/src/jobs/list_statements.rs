@@ -8,21 +8,21 @@ pub(super) fn gathering(route: Route, most: u32) -> String {
     let (from, looked_at) = statements_of(route);
     let looked_at = looked_at.unwrap_or("SELECT count(*) FROM f");
     let passes = with_status(include_str!("../../queries/list_jobs_passes.sql"));
-    format!(
+    timed(&format!(
         "WITH f AS MATERIALIZED (\n{from}), looked_at (n) AS MATERIALIZED (\n{looked_at}),
          c AS MATERIALIZED (SELECT job_no FROM f WHERE (SELECT n FROM looked_at) <= {most})
          SELECT p.*, l.n FROM looked_at l LEFT JOIN (\n{passes}) AS p ON p.passes"
-    )
+    ))
 }
 
 /// The jobs that a statement leads to, and whether they pass.
 pub(super) fn walking(from: &str) -> String {
     let passes = with_status(include_str!("../../queries/list_jobs_passes.sql"));
-    format!("WITH c AS MATERIALIZED (\n{from})\n{passes}")
+    timed(&format!("WITH c AS MATERIALIZED (\n{from})\n{passes}"))
 }
 
 /// How many jobs are in each state but the commonest: whether there may be more than were looked
-/// at, the state, the count.
+/// at, the state, the count, and what decides on due jobs with blackouts.
 pub(super) fn counting() -> String {
     let routes = [Route::Running, Route::Pending, Route::Paused, Route::Ended];
     let from =
@@ -32,12 +32,12 @@ pub(super) fn counting() -> String {
         (from, None) => format!("(SELECT count(*) FROM (\n{from}) AS f)"),
     });
     let counts = with_status(include_str!("../../queries/job_counts.sql"));
-    format!(
+    timed(&format!(
         "WITH looked_at (n) AS MATERIALIZED (SELECT greatest({})), c AS MATERIALIZED (\n{})
          SELECT l.n > 10000, p.* FROM looked_at l LEFT JOIN (\n{counts}) AS p ON true",
         looked_at.join(", "),
         from.join(" UNION "),
-    )
+    ))
 }
 
 /// What leads through all jobs in an order, or in that of their creation along a route.
@@ -60,8 +60,21 @@ pub(super) fn turned(sql: &str) -> String {
     sql.replace(" > ", " < ").replace(" >= ", " <= ").replace(" ASC", " DESC")
 }
 
+/// How many jobs of all tenants are due.
+pub(super) fn counting_due() -> String {
+    timed(include_str!("../../queries/all_job_counts_due.sql"))
+}
+
 fn with_status(sql: &str) -> String {
-    sql.replace("{status}", include_str!("../../queries/list_jobs_status.sql").trim_end())
+    let status = include_str!("../../queries/list_jobs_status.sql").trim_end();
+    let held = include_str!("../../queries/list_jobs_held.sql").trim_end();
+    sql.replace("{status}", status).replace("{held}", held)
+}
+
+/// The statement with the time at which it runs: one moment for all of it, so that an index can be
+/// searched for it.
+fn timed(sql: &str) -> String {
+    sql.replace("{now}", "(extract(epoch FROM statement_timestamp()) * 1000000)::int8")
 }
 
 /// What leads along a route, and what counts how many rows that looks at, if those are not just

@@ -1,5 +1,6 @@
 //! The verbs of users on jobs.
 
+mod counts;
 mod labels;
 mod list;
 mod list_statements;
@@ -128,11 +129,11 @@ impl JobStore for PostgresStore {
     }
 
     async fn job_counts(&self, scope: &Scope) -> Result<JobCounts, StoreError> {
-        list::job_counts(self, scope).await
+        counts::job_counts(self, scope).await
     }
 
     async fn all_job_counts(&self) -> Result<JobCounts, StoreError> {
-        list::all_job_counts(self).await
+        counts::all_job_counts(self).await
     }
 
     async fn trigger(

@@ -39,7 +39,8 @@ pub(super) async fn all_condition_counts(
 }
 
 fn read_counts(row: &Row) -> Tried<ConditionCounts> {
-    Ok(ConditionCounts { jobs: count(row, 0)?, warning: count(row, 1)?, error: count(row, 2)? })
+    let [jobs, warning, error, held] = [0, 1, 2, 3].map(|column| count(row, column));
+    Ok(ConditionCounts { jobs: jobs?, warning: warning?, error: error?, held: held? })
 }
 
 pub(super) async fn list_at_risk(

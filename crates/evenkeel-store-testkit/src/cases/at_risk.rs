@@ -50,9 +50,9 @@ fn of(jobs: &[Known], places: &[usize]) -> Vec<i64> {
 pub async fn jobs_are_counted_by_how_they_were_judged(opened: Opened) {
     let rig = Rig::new(opened).await;
     let jobs = jobs(&rig, 5).await;
-    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0 });
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0, held: 0 });
     watch(&rig, &jobs).await;
-    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0 });
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 0, error: 0, held: 0 });
     let said = [
         (Reason::Violated, 1),
         (Reason::LastRunFailed, 2),
@@ -61,23 +61,26 @@ pub async fn jobs_are_counted_by_how_they_were_judged(opened: Opened) {
         (Reason::OnTime, 5),
     ];
     judge_all(&rig, &jobs, &said, 10).await;
-    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 2, error: 2 });
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 5, warning: 2, error: 2, held: 0 });
 }
 
 pub async fn counts_follow_each_judgement(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = jobs(&rig, 1).await[0];
-    for (reason, warning, error) in [
-        (Reason::LastRunFailed, 1, 0),
-        (Reason::LikelyViolatedRunning, 1, 0),
-        (Reason::Violated, 0, 1),
-        (Reason::GivenUp, 0, 1),
-        (Reason::LikelyViolatedWaiting, 1, 0),
-        (Reason::OnTime, 0, 0),
-        (Reason::Violated, 0, 1),
+    for (reason, warning, error, held) in [
+        (Reason::LastRunFailed, 1, 0, 0),
+        (Reason::LikelyViolatedRunning, 1, 0, 0),
+        (Reason::Violated, 0, 1, 0),
+        (Reason::HeldByBlackout, 0, 1, 1),
+        (Reason::GivenUp, 0, 1, 0),
+        (Reason::LikelyViolatedWaiting, 1, 0, 0),
+        (Reason::OnTime, 0, 0, 0),
+        (Reason::HeldByBlackout, 0, 1, 1),
     ] {
         judge(&rig, job, reason, 10).await;
-        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning, error }, "{reason:?}");
+        let expected = ConditionCounts { jobs: 1, warning, error, held };
+        assert_eq!(counts(&rig).await, expected, "{reason:?}");
+        assert_eq!(rig.store.all_condition_counts().await.unwrap(), expected, "{reason:?}");
     }
     rig.store.delete(&rig.scope, job.id, now(20)).await.unwrap();
     assert_eq!(counts(&rig).await, ConditionCounts::default());
@@ -90,7 +93,7 @@ pub async fn one_judged_several_times_in_a_batch_counts_once(opened: Opened) {
     watch(&rig, &[job]).await;
     let judged = judgement(&watched(&rig, job, 1).await, Reason::Violated, Some(9_000));
     rig.store.judge(vec![judged, judged], now(2)).await.unwrap();
-    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 1 });
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 1, held: 0 });
     assert_eq!(list(&rig, ALL, PageRequest::first(10)).await.total, 1);
 }
 
@@ -241,11 +244,11 @@ pub async fn a_tenant_sees_and_counts_its_own(opened: Opened) {
     judge_all(&rig, &ours, &[(Reason::LastRunFailed, 1), (Reason::OnTime, 1)], 10).await;
     judge_all(&rig, &[theirs], &[(Reason::Violated, 1)], 10).await;
     let of = async |scope: &Scope| rig.store.condition_counts(scope).await.unwrap();
-    assert_eq!(of(&rig.scope).await, ConditionCounts { jobs: 2, warning: 1, error: 0 });
-    assert_eq!(of(&other).await, ConditionCounts { jobs: 1, warning: 0, error: 1 });
+    assert_eq!(of(&rig.scope).await, ConditionCounts { jobs: 2, warning: 1, error: 0, held: 0 });
+    assert_eq!(of(&other).await, ConditionCounts { jobs: 1, warning: 0, error: 1, held: 0 });
     assert_eq!(of(&rig.tenant("empty").await).await, ConditionCounts::default());
     let all = rig.store.all_condition_counts().await.unwrap();
-    assert_eq!(all, ConditionCounts { jobs: 3, warning: 1, error: 1 });
+    assert_eq!(all, ConditionCounts { jobs: 3, warning: 1, error: 1, held: 0 });
     assert_eq!(numbers(&list(&rig, ALL, PageRequest::first(10)).await), [ours[0].no.0]);
     let seen = rig.store.list_at_risk(&other, ALL, PageRequest::first(10)).await.unwrap();
     assert_eq!((numbers(&seen), seen.total), (vec![theirs.no.0], 1));
@@ -283,7 +286,7 @@ pub async fn what_happens_while_a_job_is_judged_is_judged_again(opened: Opened) 
         rig.store.judge(vec![well], now(131)).await.unwrap();
     }
     assert_eq!(rig.census().await.watched, 0);
-    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 20, warning: 0, error: 0 });
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 20, warning: 0, error: 0, held: 0 });
 }
 
 pub async fn many_judges_keep_the_counts_right(opened: Opened) {

@@ -108,7 +108,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
         action: Action::Suspend { note: note.clone() },
     };
     let paused = job_after(rig.store.order_one(&rig.scope, order.clone(), now(70)).await.unwrap());
-    assert_eq!((paused.status(), paused.note.as_ref()), (JobStatus::Paused, Some(&note)));
+    assert_eq!((paused.status(at(0)), paused.note.as_ref()), (JobStatus::Paused, Some(&note)));
     assert_eq!((paused.stopped_at, paused.next_at), (Some(at(70)), None));
     assert_eq!(rig.job(job).await, paused);
     let listed = rig.store.get_jobs(&rig.scope, &[job.id]).await.unwrap();
@@ -121,7 +121,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     assert_eq!(changed.note, Some(note), "it is as paused as before");
     let action = resume(Some(at(120)));
     let resumed = job_after(rig.store.act(&rig.scope, job.id, action, now(80)).await.unwrap());
-    assert_eq!((resumed.status(), resumed.note), (JobStatus::Scheduled, None));
+    assert_eq!((resumed.status(at(0)), resumed.note), (JobStatus::Scheduled, None));
     let paused = rig.store.act(&rig.scope, job.id, Action::Pause, now(90)).await.unwrap();
     assert_eq!(job_after(paused).note, None, "who pauses it says nothing");
 }

@@ -130,6 +130,7 @@ pub mod limit_races;
 pub mod limit_rooms;
 pub mod limits;
 pub mod list;
+pub mod list_due;
 pub mod list_filters;
 pub mod list_walks;
 pub mod look_ahead;

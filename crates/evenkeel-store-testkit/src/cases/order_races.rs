@@ -20,7 +20,7 @@ async fn assert_nothing_waits(rig: &Rig) {
 }
 
 async fn status(rig: &Rig, job: Known) -> JobStatus {
-    rig.job(job).await.status()
+    rig.job(job).await.status(at(0))
 }
 
 pub async fn a_pause_and_a_fire_agree_on_what_runs(opened: Opened) {

@@ -44,13 +44,13 @@ pub async fn each_is_answered_in_its_place_and_spoils_no_other(opened: Opened) {
         .await
         .unwrap();
     assert_eq!(answers.len(), 7);
-    assert_eq!(job_after(answers[0].clone()).status(), JobStatus::Paused);
+    assert_eq!(job_after(answers[0].clone()).status(at(0)), JobStatus::Paused);
     assert_eq!(answers[1], Obeyed::NotFound);
     assert!(matches!(answers[2], Obeyed::NotAllowed(_)));
     assert_eq!(answers[3], gone(Vec::new()));
     assert_eq!(answers[4], Obeyed::Stale(Box::new(rig.job(jobs[4]).await)));
     assert_eq!(answers[5], Obeyed::NameTaken(jobs[3].id));
-    assert_eq!(job_after(answers[6].clone()).status(), JobStatus::Cancelled);
+    assert_eq!(job_after(answers[6].clone()).status(at(0)), JobStatus::Cancelled);
     for untouched in [jobs[1], jobs[2], jobs[4]] {
         assert_eq!(rig.job(untouched).await.generation, 1);
     }

@@ -33,7 +33,7 @@ pub async fn a_paused_job_says_so_and_since_when(opened: Opened) {
         paused,
         Done { job: Some(shown.clone()), running: Vec::new(), withdrawn: Vec::new(), run: None }
     );
-    assert_eq!((shown.status(), shown.standing), (JobStatus::Paused, Standing::Paused));
+    assert_eq!((shown.status(at(0)), shown.standing), (JobStatus::Paused, Standing::Paused));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
     assert_eq!((shown.generation, shown.updated_at, shown.since), (2, at(10), at(0)));
     assert_eq!(rig.census().await.jobs, 1);
@@ -95,7 +95,7 @@ pub async fn what_runs_goes_on_to_its_end_and_is_told(opened: Opened) {
     assert_eq!(rig.cancellations().await, []);
     assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
     let shown = rig.job(job).await;
-    assert_eq!((shown.status(), shown.live, shown.next_at), (JobStatus::Paused, 0, None));
+    assert_eq!((shown.status(at(0)), shown.live, shown.next_at), (JobStatus::Paused, 0, None));
     assert_eq!(shown.last_outcome, Some(Outcome::Completed));
 }
 
@@ -152,7 +152,7 @@ pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened)
     let again = rig.claim_one(46).await;
     assert_eq!(again.key, second.key);
     assert_eq!(rig.finish(rig.good_end(again)).await, FinishResult::Done);
-    assert_eq!(rig.job(job).await.status(), JobStatus::Paused);
+    assert_eq!(rig.job(job).await.status(at(0)), JobStatus::Paused);
 }
 
 pub async fn a_run_asked_for_at_the_moment_of_the_pause_is_for_the_one_after(opened: Opened) {
@@ -176,7 +176,7 @@ pub async fn a_paused_job_can_be_changed_but_gets_no_next_time(opened: Opened) {
     };
     let answer = rig.store.update(&rig.scope, job.id, change, now(20)).await.unwrap();
     let after = job_after(answer);
-    assert_eq!((after.next_at, after.status()), (None, JobStatus::Paused));
+    assert_eq!((after.next_at, after.status(at(0))), (None, JobStatus::Paused));
     assert_eq!((after.stopped_at, after.updated_at, after.since), (Some(at(10)), at(20), at(20)));
     assert_eq!(after.definition, other.definition);
     assert_eq!(rig.due(job).await.next_at, None);
@@ -203,7 +203,7 @@ pub async fn a_resumed_job_goes_on_from_the_given_time(opened: Opened) {
     pause(&rig, job, 70).await;
     rig.look(70, 10).await;
     let after = resumed(&rig, job, Some(500), 400).await;
-    assert_eq!((after.status(), after.next_at), (JobStatus::Scheduled, Some(at(500))));
+    assert_eq!((after.status(at(0)), after.next_at), (JobStatus::Scheduled, Some(at(500))));
     assert_eq!((after.stopped_at, after.since, after.generation), (None, at(400), 3));
     assert_eq!(rig.look(400, 10).await.changed, [rig.due(job).await]);
     rig.run_well(job, 500).await;
@@ -231,7 +231,7 @@ pub async fn a_job_may_be_resumed_without_a_next_time(opened: Opened) {
     pause(&rig, job, 61).await;
     rig.finish(rig.good_end(held)).await;
     let after = resumed(&rig, job, None, 70).await;
-    assert_eq!((after.status(), after.next_at), (JobStatus::Completed, None));
+    assert_eq!((after.status(at(0)), after.next_at), (JobStatus::Completed, None));
 }
 
 pub async fn only_a_paused_job_can_be_resumed(opened: Opened) {

@@ -33,7 +33,7 @@ pub async fn a_failed_run_is_tried_again_as_a_run_of_its_own(opened: Opened) {
     assert_eq!(key.sequence, Sequence::new(Origin::Trigger, 7));
     let shown = rig.job(job).await;
     assert_eq!(answer.job, Some(shown.clone()));
-    assert_eq!((shown.status(), shown.live, shown.retry_count), (JobStatus::Pending, 1, 0));
+    assert_eq!((shown.status(at(0)), shown.live, shown.retry_count), (JobStatus::Pending, 1, 0));
     assert_eq!((shown.next_at, shown.generation, shown.since), (Some(at(120)), 2, at(0)));
     let wakes = rig.wakes(70).await;
     assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
@@ -48,11 +48,11 @@ pub async fn a_job_that_its_failures_stopped_goes_on(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     fail(&rig, job, STOPS, 60).await;
-    assert_eq!(rig.job(job).await.status(), JobStatus::Failed);
+    assert_eq!(rig.job(job).await.status(at(0)), JobStatus::Failed);
     rig.look(69, 10).await;
     let shown = done(retry(&rig, job, Some(180), 70).await).job.unwrap();
     assert_eq!((shown.next_at, shown.since), (Some(at(180)), at(70)));
-    assert_eq!(shown.status(), JobStatus::Pending);
+    assert_eq!(shown.status(at(0)), JobStatus::Pending);
     assert_eq!(rig.look(70, 10).await.changed, [rig.due(job).await]);
 }
 

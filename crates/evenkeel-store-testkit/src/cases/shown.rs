@@ -126,5 +126,5 @@ pub async fn what_is_withdrawn_is_how_the_last_one_ended(opened: Opened) {
     assert_eq!(answer, RunCancelled::Withdrawn(key));
     let shown = rig.job(job).await;
     assert_eq!(shown.last_outcome, Some(Outcome::Cancelled));
-    assert_eq!(shown.status(), evenkeel_core::status::JobStatus::Cancelled);
+    assert_eq!(shown.status(at(0)), evenkeel_core::status::JobStatus::Cancelled);
 }

@@ -31,7 +31,7 @@ pub async fn a_cancelled_job_is_over_and_still_there(opened: Opened) {
         answer,
         Done { job: Some(shown.clone()), running: Vec::new(), withdrawn: Vec::new(), run: None }
     );
-    assert_eq!((shown.status(), shown.standing), (JobStatus::Cancelled, Standing::Cancelled));
+    assert_eq!((shown.status(at(0)), shown.standing), (JobStatus::Cancelled, Standing::Cancelled));
     assert_eq!((shown.next_at, shown.stopped_at), (None, Some(at(10))));
     assert_eq!(rig.fire(vec![fire], 60).await, [FireResult::Stale]);
     assert_eq!(rig.store.load_jobs(&[job.no]).await.unwrap(), []);
@@ -72,7 +72,7 @@ pub async fn what_runs_is_asked_to_end(opened: Opened) {
     let end = rig.end(held, Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     let shown = rig.job(job).await;
-    assert_eq!((shown.status(), shown.live), (JobStatus::Cancelled, 0));
+    assert_eq!((shown.status(at(0)), shown.live), (JobStatus::Cancelled, 0));
     assert_eq!(shown.stopped_at, Some(at(61)));
 }
 
@@ -122,7 +122,7 @@ pub async fn a_paused_job_can_be_cancelled(opened: Opened) {
     done(act(&rig, job, Action::Pause, 10).await);
     let key = rig.trigger(job, 0, 20).await;
     let after = cancel(&rig, job, 30).await.job.unwrap();
-    assert_eq!((after.status(), after.stopped_at), (JobStatus::Cancelled, Some(at(30))));
+    assert_eq!((after.status(at(0)), after.stopped_at), (JobStatus::Cancelled, Some(at(30))));
     assert_eq!(rig.run(key).await.status, RunStatus::Cancelled);
 }
 

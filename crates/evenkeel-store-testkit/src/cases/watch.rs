@@ -299,7 +299,7 @@ pub async fn of_two_who_judge_the_same_the_first_counts(opened: Opened) {
         let found = watched(&rig, job, 500).await;
         assert_eq!(found.before, Some(Level::Warning));
         assert_ne!(found.touched, seen.touched);
-        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0 });
+        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0, held: 0 });
     }
     let again = judgement(&watched(&rig, job, 500).await, Reason::Violated, Some(900));
     rig.store.judge(vec![again], now(500)).await.unwrap();
@@ -312,7 +312,7 @@ pub async fn a_job_that_is_well_may_stay_on_it(opened: Opened) {
     watch(&rig, &[job]).await;
     let judged = judgement(&watched(&rig, job, 10).await, Reason::OnTime, Some(500));
     rig.store.judge(vec![judged], now(10)).await.unwrap();
-    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 0 });
+    assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 0, error: 0, held: 0 });
     assert_eq!(rig.census().await.watched, 1);
     assert_eq!(watched(&rig, job, 500).await.before, Some(Level::Ok));
 }
@@ -346,7 +346,7 @@ pub async fn a_judgement_of_what_was_before_changes_nothing(opened: Opened) {
         let found = watched(&rig, job, 63).await;
         assert_eq!(found.before, Some(Level::Warning));
         assert_ne!(found.touched, seen.touched);
-        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0 });
+        assert_eq!(counts(&rig).await, ConditionCounts { jobs: 1, warning: 1, error: 0, held: 0 });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lists of jobs, and how many there are in which state: everything is looked at.
 
+use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
 use evenkeel_store::{
     GoingOn, Job, JobCounts, JobCursor, JobFilter, JobSort, Page, PageRequest, Place, Scope,
@@ -12,13 +13,13 @@ impl Data {
     pub fn list_jobs(
         &self,
         scope: &Scope,
-        filter: &JobFilter,
+        (filter, now): (&JobFilter, Timestamp),
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Page<Job, JobCursor> {
         let passing: Vec<Place> = self
             .jobs_of(scope)
-            .filter(|job| self.passes(job, filter))
+            .filter(|job| self.passes(job, filter, now))
             .filter_map(|job| place_of(&job, sort.by))
             .collect();
         let total = count(passing.len());
@@ -50,7 +51,7 @@ impl Data {
         Some(place)
     }
 
-    fn passes(&self, job: &Job, filter: &JobFilter) -> bool {
+    fn passes(&self, job: &Job, filter: &JobFilter, now: Timestamp) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.is_none() || wanted.as_deref() == found
         };
@@ -65,7 +66,7 @@ impl Data {
         starts(&filter.name_prefix, about.name.as_deref())
             && is(&filter.source_id, about.source_id.as_deref())
             && starts(&filter.source_prefix, about.source_id.as_deref())
-            && filter.status.is_none_or(|status| status == job.status())
+            && filter.status.is_none_or(|status| status == job.status(now))
             && filter.condition.is_none_or(|wanted| wanted == level)
             && is(&filter.executor, Some(&job.definition.executor.kind))
             && filter.lane.is_none_or(|lane| lane == job.definition.lane)
@@ -79,20 +80,20 @@ impl Data {
             && filter.next_before.is_none_or(|before| job.next_at.is_some_and(|at| at < before))
     }
 
-    pub fn job_counts(&self, scope: &Scope) -> JobCounts {
+    pub fn job_counts(&self, scope: &Scope, now: Timestamp) -> JobCounts {
         let mut counts = JobCounts::default();
         for job in self.jobs_of(scope) {
             counts.total += 1;
-            *counts.of_mut(job.status()) += 1;
+            *counts.of_mut(job.status(now)) += 1;
         }
         counts
     }
 
-    pub fn all_job_counts(&self) -> JobCounts {
+    pub fn all_job_counts(&self, now: Timestamp) -> JobCounts {
         let mut counts = JobCounts::default();
         for job in self.jobs.iter().filter(|job| !job.is_deleted()) {
             counts.total += 1;
-            *counts.of_mut(self.view(job).status()) += 1;
+            *counts.of_mut(self.view(job).status(now)) += 1;
         }
         counts
     }

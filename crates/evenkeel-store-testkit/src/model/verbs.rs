@@ -52,7 +52,8 @@ impl JobStore for ModelStore {
         sort: JobSort,
         page: PageRequest<JobCursor>,
     ) -> Answer<Page<Job, JobCursor>> {
-        Ok(self.lock().list_jobs(scope, filter, sort, page))
+        let now = self.resolve(Now::Database);
+        Ok(self.lock().list_jobs(scope, (filter, now), sort, page))
     }
 
     async fn order(&self, scope: &Scope, orders: Vec<Order>, now: Now) -> Answer<Vec<Obeyed>> {
@@ -76,11 +77,11 @@ impl JobStore for ModelStore {
     }
 
     async fn job_counts(&self, scope: &Scope) -> Answer<JobCounts> {
-        Ok(self.lock().job_counts(scope))
+        Ok(self.lock().job_counts(scope, self.resolve(Now::Database)))
     }
 
     async fn all_job_counts(&self) -> Answer<JobCounts> {
-        Ok(self.lock().all_job_counts())
+        Ok(self.lock().all_job_counts(self.resolve(Now::Database)))
     }
 
     async fn trigger(&self, scope: &Scope, id: JobId, ask: Trigger, now: Now) -> Answer<Triggered> {

@@ -188,7 +188,13 @@ impl Data {
         let jobs = self.jobs.iter().filter(|job| !job.is_deleted()).filter(seen).count();
         let of =
             |level| count(self.judged(scope).filter(|(_, it)| it.reason.level() == level).count());
-        ConditionCounts { jobs: count(jobs), warning: of(Level::Warning), error: of(Level::Error) }
+        let held = self.judged(scope).filter(|(_, it)| it.reason == Reason::HeldByBlackout);
+        ConditionCounts {
+            jobs: count(jobs),
+            warning: of(Level::Warning),
+            error: of(Level::Error),
+            held: count(held.count()),
+        }
     }
 
     fn list_at_risk(

@@ -112,6 +112,10 @@ fn describe() {
     }
     for (name, words) in [
         ("evenkeel_jobs", "Jobs, by condition"),
+        (
+            "evenkeel_jobs_held_by_blackout",
+            "Jobs in error because a blackout holds them, counted up to 10,000",
+        ),
         ("evenkeel_jobs_by_state", "Jobs, by state"),
         ("evenkeel_bodies", "Bodies that run on this node"),
         ("evenkeel_workers", "Bodies that could run on this node at once"),

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::process::Signal;
 
-use crate::support::{Server, request, run, wait_for};
+use crate::support::{Server, create_from_json, request, run, wait_for};
 
 #[test]
 fn a_job_is_created_runs_and_is_seen_and_is_gone_when_deleted() {
@@ -36,6 +36,8 @@ fn a_job_tells_when_it_runs_why_it_does_not_and_how_it_is_doing() {
     ] {
         let said = server.run(&[&["job", "create", "--noop"], words].concat());
         assert_eq!(said.code, 0, "{said:?}");
+        let is_warned = said.out.contains("\n  warning: blackout_periods: ");
+        assert_eq!(is_warned, words.contains(&"--blackout"), "{}", said.out);
     }
     server.wait_for_run("fresh", "completed");
     let fresh = server.json(&["job", "explain", "fresh"]);
@@ -50,6 +52,29 @@ fn a_job_tells_when_it_runs_why_it_does_not_and_how_it_is_doing() {
     assert!(server.run(&["job", "conditions"]).out.starts_with("3 OK, 0 WARNING, 0 ERROR"));
     let said = server.run(&["job", "create", "--noop", "--now", "--max-runs", "3"]);
     assert!(said.code == 1 && said.err.contains("max_runs"), "{said:?}");
+}
+
+#[test]
+fn jobs_that_wait_for_a_worker_are_listed_as_pending() {
+    let server = Server::start(&["--workers", "1"]);
+    let document = |name: &str| {
+        serde_json::json!({
+            "name": name, "schedule": {"kind": "once"}, "executor_type": "noop",
+            "executor_config": {"sleep_ms": 600_000},
+        })
+    };
+    assert_eq!(create_from_json(&server, &document("runs")).code, 0);
+    server.wait_for_run("runs", "running");
+    for name in ["a", "b", "c"] {
+        assert_eq!(create_from_json(&server, &document(name)).code, 0);
+    }
+    wait_for("the jobs that wait", || {
+        let listed = server.json(&["job", "list", "--status", "pending"]);
+        (listed["total"] == 3).then_some(())
+    });
+    let listed = server.json(&["job", "list", "--status", "scheduled"]);
+    assert_eq!(listed["total"], 0, "{listed}");
+    assert_eq!(server.json(&["job", "show", "b"])["status"], "pending");
 }
 
 #[test]
@@ -133,7 +158,7 @@ fn a_running_job_is_let_finish_when_the_server_stops() {
     let document = serde_json::json!({
         "name": "slow", "executor_type": "noop", "executor_config": {"sleep_ms": 1500},
     });
-    crate::support::create_from_json(&server, &document).json();
+    create_from_json(&server, &document).json();
     server.wait_for_run("slow", "running");
     server.signal(Signal::TERM);
     assert_eq!(server.wait_until_it_ends().code(), Some(0));
@@ -148,7 +173,7 @@ fn a_second_signal_ends_it_at_once() {
     let document = serde_json::json!({
         "name": "slow", "executor_type": "noop", "executor_config": {"sleep_ms": 600_000},
     });
-    crate::support::create_from_json(&server, &document).json();
+    create_from_json(&server, &document).json();
     server.wait_for_run("slow", "running");
     server.signal(Signal::INT);
     wait_for("the word that it stops", || server.log().contains("stopping").then_some(()));

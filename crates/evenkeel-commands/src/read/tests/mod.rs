@@ -204,7 +204,7 @@ fn no_field_is_silently_ignored() {
     let fault = |field: &str| message(&noop(json!({field: "x"})));
     assert_eq!(fault("nmae"), "is not known here; did you mean name?");
     assert!(fault("colour").contains("the fields are average_duration_override"));
-    assert!(fault("enabled").contains("not supported yet"));
+    assert_eq!(blamed(&noop(json!({"enabled": "no"}))), ["enabled"]);
     assert!(fault("condition").contains("set by the server"));
     assert!(fault("next_run_at").contains("set by the server"));
     assert_eq!(

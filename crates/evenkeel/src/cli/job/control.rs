@@ -1,8 +1,9 @@
 //! `evenkeel job pause, resume, cancel, retry, delete`
 
+use evenkeel_core::Timestamp;
 use serde_json::Value;
 
-use super::find_id;
+use super::{find_id, will_start};
 use crate::Failure;
 use crate::cli::Context;
 use crate::client::{Answer, Client};
@@ -27,7 +28,7 @@ impl Verb {
         }
     }
 
-    fn told(self, answer: &Answer, job: &str) -> String {
+    fn told(self, answer: &Answer, job: &str, now: Timestamp) -> String {
         let next = answer.value["next_run_at"].as_str();
         match self {
             Self::Pause => {
@@ -38,12 +39,7 @@ impl Verb {
                 None => format!("Resumed {job}. It has no next run."),
             },
             Self::Cancel => format!("Cancelled {job} for good."),
-            Self::Retry => {
-                let run = answer.text_of("run_id");
-                format!(
-                    "Run {run} will start as soon as there is room.\n  see it: evenkeel run show {run}"
-                )
-            }
+            Self::Retry => will_start(&answer.value, answer.text_of("run_id"), now),
         }
     }
 }
@@ -59,7 +55,7 @@ pub(super) async fn run(
     if context.output.is_json() {
         return context.output.line(&answer.text);
     }
-    let mut text = verb.told(&answer, &clean(job));
+    let mut text = verb.told(&answer, &clean(job), context.now());
     // A retry begins with nothing running; a resume says nothing of what was before.
     if matches!(verb, Verb::Pause | Verb::Cancel) {
         text.push_str(&still_running(&answer, verb == Verb::Cancel));

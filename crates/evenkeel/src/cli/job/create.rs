@@ -287,7 +287,13 @@ pub(super) async fn run(
         quoted(handle),
     );
     let text: Vec<String> = text.lines().map(clean).collect();
-    context.output.line(&text.join("\n"))
+    context.output.line(&format!("{}{}", text.join("\n"), warnings(job)))
+}
+
+/// A line for each warning that came with a job.
+pub(super) fn warnings(job: &Value) -> String {
+    let warnings = job["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    warnings.map(|warning| format!("\n  warning: {}", clean(warning))).collect()
 }
 
 /// A refusal with a caret under the fault, if the server says where it is.

@@ -15,12 +15,14 @@ mod update;
 mod when;
 
 use clap::{Args, Subcommand};
+use evenkeel_core::Timestamp;
 use serde_json::{Value, json};
 
-use super::run::watch;
+use super::run::{moment, watch};
 use super::{Context, ask};
 use crate::client::{Answer, Client};
 use crate::config::raw::RawClient;
+use crate::output::ago;
 use crate::{Exit, Failure};
 
 pub(super) use show::title;
@@ -250,9 +252,16 @@ async fn trigger(
     if answer.value["deduplicated"] == true {
         return context.output.line(&there_already(&answer.value));
     }
-    context.output.line(&format!(
-        "Run {run} will start as soon as there is room.\n  see it: evenkeel run show {run}"
-    ))
+    context.output.line(&will_start(&answer.value, run, context.now()))
+}
+
+/// When a run that was asked for starts.
+fn will_start(answer: &Value, run: &str, now: Timestamp) -> String {
+    let when = match moment(&answer["held_until"]) {
+        Some(end) => format!("at {end} ({}), when a blackout of its job ends", ago(end, now)),
+        None => "as soon as a worker is free".into(),
+    };
+    format!("Run {run} will start {when}.\n  see it: evenkeel run show {run}")
 }
 
 /// What is said in place of a run that is not to be there twice.
@@ -290,5 +299,21 @@ pub(super) async fn find(client: &Client, job: &str) -> Result<Answer, Failure> 
             Err(failure.or_else(way_out))
         }
         found => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_a_blackout_holds_is_told_with_its_end() {
+        let now = "2026-12-01T07:00:00Z".parse().unwrap();
+        let told = |answer: &Value| will_start(answer, "r", now);
+        let held = told(&json!({"held_until": "2026-12-01T08:00:00Z"}));
+        assert!(held.starts_with("Run r will start at 2026-12-01T08:00:00"), "{held}");
+        assert!(held.contains("when a blackout of its job ends.\n"), "{held}");
+        let free = told(&json!({"held_until": null}));
+        assert!(free.starts_with("Run r will start as soon as a worker is free.\n"), "{free}");
     }
 }

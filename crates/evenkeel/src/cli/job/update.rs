@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::Context;
 use super::super::run::moment;
-use super::create::{pointed, read_document, whole_seconds};
+use super::create::{pointed, read_document, warnings, whole_seconds};
 use super::find_id;
 use super::retries::RetryArgs;
 use super::show::schedule;
@@ -170,7 +170,7 @@ pub(super) async fn run(
         schedule(&job["schedule"]),
     );
     let text: Vec<String> = text.lines().map(clean).collect();
-    context.output.line(&text.join("\n"))
+    context.output.line(&format!("{}{}", text.join("\n"), warnings(job)))
 }
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! `enabled` of a job: false is a paused job.
+
+use axum::http::Method;
+use evenkeel_store::Role;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, noop, request, token};
+
+fn path(job: &Value) -> String {
+    format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())
+}
+
+async fn change(world: &World, method: Method, job: &Value, change: &Value) -> Answer {
+    let admin = token(Role::Admin, "main");
+    world.send(request(method, &path(job), Some(&admin), Some(change.clone()))).await
+}
+
+async fn patch(world: &World, job: &Value, sent: Value) -> Value {
+    change(world, Method::PATCH, job, &sent).await.expect(200)
+}
+
+#[tokio::test]
+async fn a_job_that_is_not_enabled_is_paused_from_the_start() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30, "enabled": false})).await;
+    assert_eq!((&job["status"], &job["enabled"]), (&json!("paused"), &json!(false)));
+    assert_eq!((&job["is_paused"], &job["next_run_at"]), (&json!(true), &Value::Null));
+    let open = world.create(json!({"interval_minutes": 30, "enabled": true})).await;
+    assert_eq!((&open["status"], &open["enabled"]), (&json!("scheduled"), &json!(true)));
+    let wrong = noop(json!({"interval_minutes": 30, "enabled": "no"}));
+    let problem = world.post("/api/v1/jobs", Some(wrong)).await.problem(422, "invalid-job");
+    assert_eq!(problem["errors"][0]["field"], "enabled");
+}
+
+#[tokio::test]
+async fn a_change_of_enabled_pauses_and_resumes() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    let paused = patch(&world, &job, json!({"enabled": false, "priority": 7})).await;
+    assert_eq!((&paused["status"], &paused["priority"]), (&json!("paused"), &json!(7)));
+    assert_eq!(paused["next_run_at"], Value::Null);
+    // Said again it is no change.
+    let again = patch(&world, &job, json!({"enabled": false})).await;
+    assert_eq!(again["generation"], paused["generation"]);
+    // What was shown, edited.
+    let mut shown = world.get(&path(&job)).await.expect(200);
+    shown["enabled"] = json!(true);
+    shown["priority"] = json!(8);
+    let resumed = change(&world, Method::PUT, &job, &shown).await.expect(200);
+    assert_eq!((&resumed["status"], &resumed["priority"]), (&json!("scheduled"), &json!(8)));
+    assert_ne!(resumed["next_run_at"], Value::Null);
+    let paused = patch(&world, &job, json!({"enabled": false})).await;
+    assert_eq!(paused["status"], "paused");
+    // Taken away it is what it is by default.
+    assert_eq!(patch(&world, &job, json!({"enabled": null})).await["status"], "scheduled");
+    let wrong = change(&world, Method::PATCH, &job, &json!({"enabled": 1})).await;
+    assert_eq!(wrong.problem(422, "invalid-job")["errors"][0]["field"], "enabled");
+}
+
+#[tokio::test]
+async fn a_job_that_may_not_be_paused_is_not_changed_either() {
+    let world = World::new().await;
+    let job = world.create(json!({"interval_minutes": 30})).await;
+    world.post(&format!("{}/cancel", path(&job)), None).await.expect(200);
+    let sent = json!({"enabled": false, "priority": 7});
+    let refused = change(&world, Method::PATCH, &job, &sent).await;
+    assert_eq!(refused.status.as_u16(), 409);
+    assert_eq!(world.get(&path(&job)).await.expect(200)["priority"], job["priority"]);
+}
+
+#[tokio::test]
+async fn jobs_of_a_bulk_can_be_paused_from_the_start() {
+    let world = World::new().await;
+    let jobs = [("a", true), ("b", false), ("c", true)].map(|(name, enabled)| {
+        noop(json!({"name": name, "interval_minutes": 30, "enabled": enabled}))
+    });
+    world.post("/api/v1/jobs/bulk", Some(json!({"jobs": jobs}))).await.expect(200);
+    let listed = world.get("/api/v1/jobs?sort=name").await.expect(200);
+    let states: Vec<&Value> =
+        listed["jobs"].as_array().unwrap().iter().map(|job| &job["status"]).collect();
+    assert_eq!(states, ["scheduled", "paused", "scheduled"]);
+}
