@@ -160,7 +160,7 @@ impl Wire {
 
 impl Said {
     /// Masked when it is read: a value may come in pieces.
-    fn log_so_far(&self) -> Option<String> {
+    fn log_so_far(&mut self) -> Option<String> {
         let mut text = self.log.text_so_far()?;
         self.masks.mask(&mut text);
         Some(text)
