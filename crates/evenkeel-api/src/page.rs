@@ -368,8 +368,8 @@ mod tests {
             prop_assert_eq!(decode(&encode(dead)), Some(dead));
             let name = SecretName("a.b".into());
             prop_assert_eq!(decode(&encode(name.clone())), Some(name));
-            let place = SecretPlace(TenantNo(n as i32), "a".into());
-            prop_assert_eq!(decode(&encode(place.clone())), Some(place));
+            let secret = SecretPlace(TenantNo(n as i32), "a".into());
+            prop_assert_eq!(decode(&encode(secret.clone())), Some(secret));
             prop_assert_eq!(decode::<DeadPlace>(&encode(key)), None);
             prop_assert_eq!(decode::<AuditPlace>(&encode(place)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Context;
 use super::run::moment;
@@ -175,19 +175,18 @@ async fn delete(context: &Context, client: &Client, name: &str) -> Result<(), Fa
 
 async fn rotate(context: &Context, client: &Client) -> Result<(), Failure> {
     let (mut rotated, mut unreadable) = (0, Vec::new());
-    let (mut cursor, mut key): (Option<String>, Value) = (None, Value::Null);
-    loop {
+    let mut cursor: Option<String> = None;
+    let key = loop {
         let query: Vec<(&str, &str)> =
             cursor.as_deref().map(|cursor| ("cursor", cursor)).into_iter().collect();
         let answer = client.post_with(&["secret-rotations"], &query).await?;
         rotated += answer.value["rotated"].as_u64().unwrap_or_default();
         unreadable.extend(answer.list_of("unreadable").iter().cloned());
-        key = answer.value["key_id"].clone();
         cursor = answer.value["next_cursor"].as_str().map(String::from);
         if cursor.is_none() {
-            break;
+            break answer.value["key_id"].clone();
         }
-    }
+    };
     if context.output.is_json() {
         let all = json!({"rotated": rotated, "unreadable": unreadable, "key_id": key});
         context.output.line(&all.to_string())?;

@@ -52,34 +52,6 @@ impl Database {
     }
 }
 
-impl Database {
-    /// Looks through every row of every table, as a dump would show it. A file is looked at as bytes
-    /// elsewhere.
-    pub fn assert_holds_no(&self, text: &str) {
-        let Some(store) = &self.store else { return };
-        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(store, tokio_postgres::NoTls).await.unwrap();
-            let connection = tokio::spawn(connection);
-            let tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables \
-                          WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
-            let tables = client.query(tables, &[]).await.unwrap();
-            assert!(tables.len() > 10, "{}", tables.len());
-            for table in tables {
-                let table: String = table.get(0);
-                let rows = format!("SELECT t::text FROM {table} AS t");
-                for row in client.query(&rows, &[]).await.unwrap() {
-                    let row: String = row.get(0);
-                    assert!(!row.contains(text) && !row.contains(&hex), "{table}: {row}");
-                }
-            }
-            drop_client(client, connection).await;
-        });
-    }
-}
-
 async fn drop_client<T>(client: tokio_postgres::Client, connection: tokio::task::JoinHandle<T>) {
     drop(client);
     let _ = connection.await;
