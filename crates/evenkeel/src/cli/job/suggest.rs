@@ -46,9 +46,11 @@ fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<Str
         .filter_map(|known| {
             let lower = known.to_lowercase();
             let distance = strsim::osa_distance(&wanted, &lower);
+            // Of a word of one letter, one typo leaves nothing.
+            let is_like = distance <= far && distance < letters.max(lower.chars().count());
             let is_begun = letters >= 3 && lower.starts_with(&wanted);
-            let rank = if distance <= far { distance } else { far + 1 };
-            (distance <= far || is_begun).then_some((rank, known))
+            let rank = if is_like { distance } else { far + 1 };
+            (is_like || is_begun).then_some((rank, known))
         })
         .collect();
     ranked.sort_unstable();
