@@ -33,7 +33,7 @@ impl Dispatcher {
             return Ok(false);
         }
         let room_max = self.room_max.load(Ordering::Relaxed);
-        let room = life.worker.take_places(room_max);
+        let room = life.worker.take_places_to_claim(room_max);
         if room == 0 {
             return Ok(false);
         }
@@ -52,6 +52,7 @@ impl Dispatcher {
         let claimed = match life.store.claim(&claim, Incarnation::NOW).await {
             Ok(claimed) => claimed,
             Err(error) => {
+                life.worker.claim_failed();
                 life.worker.slots.give(room);
                 self.room_max.store((room_max / 2).max(1), Ordering::Relaxed);
                 // It may have been committed: the reconciler finds what nobody started.
@@ -139,9 +140,11 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 _ = stopping.changed() => {}
-                // With all places taken a signal is of no use; the next free place is.
                 () = life.worker.slots.freed(wait), if full => {}
-                () = signalled(&mut signals, Signal::Ready), if !full => {}
+                () = signalled(&mut signals, Signal::Ready) => if full {
+                    // The next free place is for it, unless what is due here goes before it.
+                    life.worker.note_queued();
+                },
                 () = life.worker.arrived(), if !full => {}
                 () = tokio::time::sleep(wait) => {}
             }

@@ -20,11 +20,11 @@ use crate::db_clock::DbClock;
 use crate::definitions::Definitions;
 use crate::lease_keeper::LeaseKeeper;
 use crate::meters::Meters;
+use crate::node_due::NodeDue;
 use crate::open_bound::OpenBound;
 use crate::recorder::Unsaved;
 use crate::reporter::Notices;
 use crate::settings::Settings;
-use crate::surveyor::DueHere;
 use crate::suspects::Suspects;
 use crate::worker::Worker;
 
@@ -50,8 +50,8 @@ pub struct Incarnation {
     pub suspects: Suspects,
     /// Runs whose end a due time of their job waits for.
     pub awaited: Awaited,
-    /// What is due and waits in memory.
-    pub due_here: DueHere,
+    /// What is due soon, for all its schedulers.
+    pub due: NodeDue,
     /// What is measured at every start.
     pub meters: Meters,
     /// What it has to tell those who listen.
@@ -118,6 +118,18 @@ impl Incarnation {
             .filter(|member| now.since(member.last_ping_at) <= silent_after)
             .map(|member| member.node)
             .collect()
+    }
+
+    /// Do other nodes put runs into the queue, or take runs from it?
+    pub fn shares_queue(&self) -> bool {
+        let silent_after = self.settings.leases.silent_after;
+        let now = self.db_now();
+        self.members.borrow().iter().any(|member| {
+            member.node != self.node
+                && member.state == NodeState::Live
+                && (member.roles.scheduler || member.roles.worker)
+                && now.since(member.last_ping_at) <= silent_after
+        })
     }
 
     /// Does it do what one node does for all? That is who looks after the first shard; while

@@ -28,6 +28,7 @@ mod life;
 mod metered;
 mod meters;
 mod near_future;
+mod node_due;
 mod open_bound;
 mod pauser;
 mod postman;

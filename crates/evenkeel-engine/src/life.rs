@@ -24,6 +24,7 @@ use crate::incarnation::{Backoff, Incarnation, instant_now};
 use crate::judge::Judge;
 use crate::lease_keeper::LeaseKeeper;
 use crate::meters::Meters;
+use crate::node_due::NodeDue;
 use crate::open_bound::OpenBound;
 use crate::pauser::Pauser;
 use crate::postman::Postman;
@@ -37,7 +38,7 @@ use crate::scheduler::Scheduler;
 use crate::scorer::Scorer;
 use crate::slots::Slots;
 use crate::stale::StaleChecker;
-use crate::surveyor::{DueHere, Surveyor};
+use crate::surveyor::Surveyor;
 use crate::suspects::Suspects;
 use crate::tallier::Tallier;
 use crate::unparker::{RoomKeeper, Unparker};
@@ -106,7 +107,7 @@ impl Life {
             unsaved: Unsaved::default(),
             suspects: Suspects::default(),
             awaited: Awaited::default(),
-            due_here: DueHere::default(),
+            due: NodeDue::new(settings.aging),
             meters: Meters::default(),
             events: store.events().clone(),
             notices: Notices::default(),

@@ -13,18 +13,38 @@ use rustc_hash::FxHashMap;
 use crate::due_lines::{DueLines, Line};
 use crate::entry::Entry;
 
+/// Where a job is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum State {
+    /// On the timeline.
+    Coming,
+    /// In the dispatch order.
+    Due,
+    /// A scheduler fires it. `missed`: the store has told something of it since then.
+    Taken { serial: u64, missed: bool },
+}
+
 #[derive(Debug)]
 struct Held {
     entry: Entry,
-    /// It stands in the order of dispatch.
-    is_due: bool,
+    state: State,
 }
 
 impl Held {
     /// Is this the mark on the timeline that counts?
     fn is_awaited(&self, look_at: Timestamp) -> bool {
-        !self.is_due && self.entry.look_at == look_at
+        self.state == State::Coming && self.entry.look_at == look_at
     }
+}
+
+/// A due job that a scheduler has taken to fire it.
+#[derive(Debug)]
+pub struct TakenDue {
+    /// Which job.
+    pub job: JobNo,
+    /// What was known of it then.
+    pub entry: Entry,
+    serial: u64,
 }
 
 /// Jobs by the time they are due, and those that are due by the order of dispatch.
@@ -34,6 +54,8 @@ pub struct NearFuture {
     /// What comes when. Some of it is outdated: only what agrees with `look_at` counts.
     timeline: BinaryHeap<Reverse<(Timestamp, JobNo)>>,
     due: DueLines<JobNo>,
+    /// How many were taken, ever.
+    serial: u64,
     /// Jobs that do not keep their promise, or will not, each once for each of its times.
     late: Vec<JobNo>,
     /// Of those that are due, all that should have started before are known to be late.
@@ -47,6 +69,7 @@ impl NearFuture {
             jobs: FxHashMap::default(),
             timeline: BinaryHeap::new(),
             due: DueLines::new(aging),
+            serial: 0,
             late: Vec::new(),
             swept: Timestamp::default(),
         }
@@ -62,55 +85,83 @@ impl NearFuture {
         self.jobs.get(&job).map(|held| &held.entry)
     }
 
-    /// Puts a job in, in place of what was known of it.
-    pub fn insert(&mut self, job: JobNo, mut entry: Entry) {
+    /// Puts a job in, in place of what was known of it. News of a job that is being fired are only
+    /// remembered: [`NearFuture::put_back`] then says that it must be loaded again.
+    pub fn insert(&mut self, job: JobNo, entry: Entry) {
+        if !self.is_missed(job) {
+            self.put(job, entry);
+        }
+    }
+
+    /// Is the job being fired? Then it is remembered that something of it was missed.
+    fn is_missed(&mut self, job: JobNo) -> bool {
+        match self.jobs.get_mut(&job).map(|held| &mut held.state) {
+            Some(State::Taken { missed, .. }) => {
+                *missed = true;
+                true
+            }
+            Some(State::Coming | State::Due) | None => false,
+        }
+    }
+
+    fn put(&mut self, job: JobNo, mut entry: Entry) {
         if entry.is_in_trouble() {
             entry.told = true;
             self.late.push(job);
         }
         self.timeline.push(Reverse((entry.look_at, job)));
-        let before = self.jobs.insert(job, Held { entry, is_due: false });
+        let before = self.jobs.insert(job, Held { entry, state: State::Coming });
         self.not_due_any_more(job, before);
     }
 
     /// Takes over what the store has learnt of a job that is known and the same otherwise.
     pub fn refresh(&mut self, job: &DueJob) {
+        if self.is_missed(job.no) {
+            return;
+        }
         let Some(held) = self.jobs.get_mut(&job.no) else { return };
         let before = held.entry.dispatch_key();
         if !held.entry.refresh(job) {
             return;
         }
+        let is_due = held.state == State::Due;
         let late = held.entry.is_in_trouble()
-            || (held.is_due && !held.entry.told && held.entry.should_start_by() < self.swept);
+            || (is_due && !held.entry.told && held.entry.should_start_by() < self.swept);
         if late {
             held.entry.told = true;
             self.late.push(job.no);
         }
-        if held.is_due {
+        if is_due {
             let line = held.entry.line();
             self.due.remove(line, before, job.no);
             self.due.insert(line, held.entry.dispatch_key(), job.no);
         }
     }
 
-    /// Forgets a job.
+    /// Forgets a job; one that is being fired when it is put back.
     pub fn remove(&mut self, job: JobNo) {
+        if !self.is_missed(job) {
+            self.forget(job);
+        }
+    }
+
+    fn forget(&mut self, job: JobNo) {
         let before = self.jobs.remove(&job);
         self.not_due_any_more(job, before);
     }
 
     fn not_due_any_more(&mut self, job: JobNo, before: Option<Held>) {
-        if let Some(Held { entry, is_due: true }) = before {
+        if let Some(Held { entry, state: State::Due }) = before {
             self.due.remove(entry.line(), entry.dispatch_key(), job);
         }
     }
 
-    /// Forgets all jobs but those of the given shards.
+    /// Forgets all jobs but those of the given shards, also those that are being fired.
     pub fn retain_shards(&mut self, keep: impl Fn(Shard) -> bool) {
         let gone: Vec<JobNo> =
             self.jobs.keys().copied().filter(|job| !keep(Shard::of(*job))).collect();
         for job in gone {
-            self.remove(job);
+            self.forget(job);
         }
     }
 
@@ -122,7 +173,7 @@ impl NearFuture {
             match held {
                 Some(_) if look_at > now => return,
                 Some(held) => {
-                    held.is_due = true;
+                    held.state = State::Due;
                     if !held.entry.told && held.entry.should_start_by() < now.max(self.swept) {
                         held.entry.told = true;
                         self.late.push(job);
@@ -205,13 +256,31 @@ impl NearFuture {
         self.due.first_rank(line, lane)
     }
 
-    /// Takes the first due job of a lane. It is known still, but due no more until it is put back.
-    pub fn take_due(&mut self, line: Line<'_>, lane: Lane) -> Option<(JobNo, Entry)> {
+    /// Takes the first due job of a lane to fire it. It is known still, but due no more until it is put
+    /// back.
+    pub fn take_due(&mut self, line: Line<'_>, lane: Lane) -> Option<TakenDue> {
         let job = self.due.pop_first(line, lane)?;
-        self.jobs.get_mut(&job).map(|held| {
-            held.is_due = false;
-            (job, held.entry.clone())
-        })
+        let held = self.jobs.get_mut(&job)?;
+        self.serial += 1;
+        held.state = State::Taken { serial: self.serial, missed: false };
+        Some(TakenDue { job, entry: held.entry.clone(), serial: self.serial })
+    }
+
+    /// Puts a job back that was taken, with what it waits for next; `None` if that is nothing. Says
+    /// `false`, and puts nothing back, if the store has told something of the job meanwhile.
+    pub fn put_back(&mut self, taken: TakenDue, next: Option<Entry>) -> bool {
+        let TakenDue { job, serial, .. } = taken;
+        match self.jobs.get(&job).map(|held| held.state) {
+            Some(State::Taken { serial: newest, missed }) if newest == serial => {
+                match next.filter(|_| !missed) {
+                    Some(entry) => self.put(job, entry),
+                    None => self.forget(job),
+                }
+                !missed
+            }
+            // It was forgotten, and perhaps loaded again.
+            Some(_) | None => false,
+        }
     }
 
     /// When the next job comes due that is not due yet.

@@ -4,7 +4,7 @@
 //! memory it shows itself. Nothing is decided by these figures, and no claim pays for them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
@@ -29,34 +29,6 @@ const LOWER_BOUND: &str = "evenkeel_queue_depth_is_lower_bound";
 const POOL_WORKERS: &str = "evenkeel_pool_workers";
 const UNSERVED: &str = "evenkeel_pool_unserved";
 const PARKED: &str = "evenkeel_parked";
-
-/// Jobs whose time has come and that wait in memory, of each scheduler of a node.
-#[derive(Debug, Default)]
-pub struct DueHere(Mutex<Vec<[usize; Lane::ALL.len()]>>);
-
-impl DueHere {
-    /// So many wait in the lanes of scheduler number `index`.
-    pub fn note(&self, index: usize, waiting: [usize; Lane::ALL.len()]) {
-        let mut all = self.lock();
-        if all.len() <= index {
-            all.resize(index + 1, Default::default());
-        }
-        all[index] = waiting;
-    }
-
-    /// How many wait on the node, by lane.
-    pub fn waiting(&self) -> [usize; Lane::ALL.len()] {
-        let mut sum = [0; Lane::ALL.len()];
-        for waiting in &*self.lock() {
-            sum.iter_mut().zip(waiting).for_each(|(sum, waiting)| *sum += waiting);
-        }
-        sum
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<[usize; Lane::ALL.len()]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Pools in which runs wait that no live worker takes, and how many.
 pub fn unserved_pools(queue: &QueueDepths, members: &[Member]) -> BTreeMap<String, u64> {
@@ -109,7 +81,8 @@ impl Surveyor {
 
     fn show_own(&self) {
         let life = &self.life;
-        for (lane, waiting) in Lane::ALL.into_iter().zip(life.due_here.waiting()) {
+        let waiting = life.due.lock().future.waiting();
+        for (lane, waiting) in Lane::ALL.into_iter().zip(waiting) {
             metrics::gauge!("evenkeel_due_waiting", "lane" => lane.as_str()).set(waiting as f64);
         }
         let oldest = life.worker.oldest_running().unwrap_or_default();

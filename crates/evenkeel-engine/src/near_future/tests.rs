@@ -64,7 +64,7 @@ fn fired(entry: &Entry) -> Fire {
 fn due_jobs(future: &mut NearFuture, now: i64) -> Vec<i64> {
     future.ripen(at(now));
     std::iter::from_fn(|| future.take_due(Line::Here, Lane::Standard))
-        .map(|(job, _)| job.0)
+        .map(|taken| taken.job.0)
         .collect()
 }
 
@@ -202,8 +202,9 @@ fn in_an_endless_stream_of_higher_priorities_the_lowest_is_taken() {
             future.insert(JobNo(job), entry(now, 100));
         }
         future.ripen(at(now));
-        let (job, _) = future.take_due(Line::Here, Lane::Standard).unwrap();
-        future.remove(job);
+        let taken = future.take_due(Line::Here, Lane::Standard).unwrap();
+        let job = taken.job;
+        future.put_back(taken, None);
         job == JobNo(0)
     });
     // At 6,600 s it ranks as high as they do, and must start before all of them.
@@ -218,11 +219,57 @@ fn news_of_a_job_that_has_risen_leave_it_there_once() {
     future.ripen(at(9_000));
     future.refresh(&job(20, 3_000));
     assert_eq!(future.waiting(), [0, 2, 0]);
-    assert_eq!(due_jobs(&mut future, 9_000), [1, 2]);
-    future.insert(JobNo(1), entry(20, 0));
+    let taken = future.take_due(Line::Here, Lane::Standard).unwrap();
+    assert_eq!((taken.job, due_jobs(&mut future, 9_000)), (JobNo(1), vec![2]));
+    assert!(future.put_back(taken, Some(entry(20, 0))));
     future.ripen(at(9_001));
     future.remove(JobNo(1));
     assert_eq!(due_jobs(&mut future, 9_002), [0_i64; 0]);
+}
+
+/// A job that is due at 10 s and was taken.
+fn taken() -> (NearFuture, TakenDue) {
+    let mut future = NearFuture::new(Aging::default());
+    future.insert(JobNo(1), entry(10, 0));
+    future.ripen(at(10));
+    let taken = future.take_due(Line::Here, Lane::Standard).unwrap();
+    (future, taken)
+}
+
+#[test]
+fn a_job_that_is_being_fired_is_due_again_only_when_it_is_put_back() {
+    let (mut future, taken) = taken();
+    assert_eq!((future.next_look(), due_jobs(&mut future, 99)), (None, vec![]));
+    assert!(future.put_back(taken, Some(entry(50, 0))));
+    assert_eq!((future.next_look(), due_jobs(&mut future, 99)), (Some(at(50)), vec![1]));
+}
+
+#[test]
+fn news_of_a_job_that_is_being_fired_make_it_stale() {
+    for news in [
+        |future: &mut NearFuture| future.insert(JobNo(1), entry(30, 0)),
+        |future: &mut NearFuture| future.refresh(&job(10, 0)),
+        |future: &mut NearFuture| future.remove(JobNo(1)),
+        |future: &mut NearFuture| future.retain_shards(|_| false),
+    ] {
+        let (mut future, taken) = taken();
+        news(&mut future);
+        assert_eq!(due_jobs(&mut future, 99), [0_i64; 0]);
+        assert!(!future.put_back(taken, Some(entry(50, 0))));
+        assert_eq!((future.count(), due_jobs(&mut future, 99)), (0, vec![]));
+    }
+}
+
+#[test]
+fn a_job_that_was_loaded_again_while_it_was_fired_is_not_overwritten() {
+    let (mut future, first) = taken();
+    future.retain_shards(|_| false);
+    future.insert(JobNo(1), entry(20, 0));
+    assert!(!future.put_back(first, Some(entry(50, 0))));
+    future.ripen(at(20));
+    let second = future.take_due(Line::Here, Lane::Standard).unwrap();
+    assert!(future.put_back(second, Some(entry(80, 0))));
+    assert_eq!(due_jobs(&mut future, 99), [1]);
 }
 
 #[test]
@@ -256,7 +303,7 @@ fn what_is_for_others_waits_in_a_line_of_its_pool() {
     assert_eq!(future.pools_after("").collect::<Vec<_>>(), ["chrome", "mail"]);
     assert_eq!(future.pools_after("chrome").collect::<Vec<_>>(), ["mail", "chrome"]);
     assert_eq!(future.pools_after("x").next(), Some("chrome"));
-    assert_eq!(future.take_due(Line::Pool("chrome"), Lane::Standard).unwrap().0, JobNo(2));
+    assert_eq!(future.take_due(Line::Pool("chrome"), Lane::Standard).unwrap().job, JobNo(2));
     // Late is late, wherever it waits.
     future.sweep(at(3_615));
     assert_eq!(late(&mut future), [1, 3, 4]);

@@ -33,23 +33,9 @@ impl Scheduler {
         &mut self,
         now: Timestamp,
     ) -> Result<(usize, Option<Duration>), StoreError> {
-        if self.future.count_pools() == 0 {
+        let Some((asked, has_others)) = self.pools_to_ask() else {
             self.pools_seen.clear();
             return Ok((0, None));
-        }
-        let (future, own_now) = (&self.future, self.life.clock.monotonic());
-        self.pools_seen
-            .retain(|pool, _| future.waiting_in(Line::Pool(pool)) != [0; Lane::ALL.len()]);
-        let was_full = |pool: &&str| {
-            let full_at = self.pools_seen.get(*pool).and_then(|seen| seen.full_at);
-            let is_own = self.life.settings.pools.iter().any(|own| own == pool);
-            !is_own && full_at.is_some_and(|at| own_now.saturating_sub(at) < POOL_FULL)
-        };
-        let (asked, has_others) = {
-            let mut pools = future.pools_after(&self.last_pool).filter(|pool| !was_full(pool));
-            let asked: Vec<String> = pools.by_ref().take(POOLS_A_PASS).map(str::to_owned).collect();
-            let has_others = pools.next().is_some();
-            (asked, has_others)
         };
         // All rooms are known before anything is taken: what is taken must be fired.
         let mut left = self.life.store.appetite().batch;
@@ -73,6 +59,27 @@ impl Scheduler {
             _ if has_others => NEXT_POOLS,
             _ => POOL_FULL,
         };
-        Ok((count, (self.future.count_pools() > 0).then_some(again)))
+        let more = self.life.due.lock().future.count_pools() > 0;
+        Ok((count, more.then_some(again)))
+    }
+
+    /// The pools whose queues are asked for room in this pass, and whether there are others; none if
+    /// nothing waits for any.
+    fn pools_to_ask(&mut self) -> Option<(Vec<String>, bool)> {
+        let (board, own_now) = (self.life.due.lock(), self.life.clock.monotonic());
+        let future = &board.future;
+        if future.count_pools() == 0 {
+            return None;
+        }
+        self.pools_seen
+            .retain(|pool, _| future.waiting_in(Line::Pool(pool)) != [0; Lane::ALL.len()]);
+        let was_full = |pool: &&str| {
+            let full_at = self.pools_seen.get(*pool).and_then(|seen| seen.full_at);
+            let is_own = self.life.settings.pools.iter().any(|own| own == pool);
+            !is_own && full_at.is_some_and(|at| own_now.saturating_sub(at) < POOL_FULL)
+        };
+        let mut pools = future.pools_after(&self.last_pool).filter(|pool| !was_full(pool));
+        let asked = pools.by_ref().take(POOLS_A_PASS).map(str::to_owned).collect();
+        Some((asked, pools.next().is_some()))
     }
 }

@@ -17,6 +17,7 @@ use crate::due_lines::Line;
 use crate::entry::Entry;
 use crate::incarnation::Incarnation;
 use crate::meters::{could_start, count_skipped};
+use crate::near_future::TakenDue;
 
 /// A busy job that must wait is looked at again after this time, then after twice as long…
 const BUSY_WAIT: Span = Span::from_millis(100);
@@ -27,7 +28,7 @@ const BUSY_DOUBLINGS: u8 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Picked {
     batch: Vec<Fire>,
-    taken: Vec<(JobNo, Entry)>,
+    taken: Vec<TakenDue>,
     /// So many wait for the end of a blackout.
     deferred: usize,
 }
@@ -36,14 +37,17 @@ impl Scheduler {
     /// Fires one batch of the due jobs that this node may start itself. Says how many, and whether
     /// more are due than there is room for.
     pub(super) async fn fire_here(&mut self, now: Timestamp) -> Result<(usize, bool), StoreError> {
-        let waiting = self.future.waiting_in(Line::Here);
+        let waiting = self.life.due.lock().future.waiting_in(Line::Here);
         let total = waiting.iter().sum::<usize>();
         if total == 0 {
             return Ok((0, false));
         }
         let wanted = total.min(self.life.store.appetite().batch);
+        if self.life.worker.is_short_of(wanted) && self.hold_back(Line::Here) {
+            return Ok((0, true));
+        }
         let (mut places, room) = match self.room_for(wanted) {
-            Room::Here(places) => (places, self.room_here(places, waiting)),
+            Room::Here(places) => (places, self.room_here(places, wanted, waiting)),
             Room::InQueue => (0, self.queue_room(Line::Here, wanted).await?),
         };
         let mut picked = Picked::default();
@@ -67,29 +71,52 @@ impl Scheduler {
         let count = room.most.iter().sum();
         picked.batch.reserve(count);
         picked.taken.reserve(count);
-        for (lane, (most, least)) in
-            Lane::ALL.into_iter().zip(room.most.into_iter().zip(room.least))
-        {
+        let life = Arc::clone(&self.life);
+        let board = &mut *life.due.lock();
+        let others = if room.in_order { board.least_for(self.index) } else { Default::default() };
+        if *places == 0 {
+            board.is_queueing(self.index, board.first_ranks(line));
+        }
+        for (lane, most) in Lane::ALL.into_iter().zip(room.most) {
+            let (least, others) = (room.least[lane as usize], others[lane as usize]);
             for _ in 0..most {
-                if least.is_some() && self.future.first_rank(line, lane) < least {
+                let first = board.future.first_rank(line, lane);
+                self.is_held_back |= first.is_some() && first < others;
+                if first < least.max(others) {
                     break;
                 }
-                let Some((job, mut entry)) = self.future.take_due(line, lane) else { break };
+                let Some(taken) = board.future.take_due(line, lane) else { break };
                 // A time that is only to be recorded as skipped waits for nothing.
-                if let Some(opening) = entry.opens_at(now).filter(|_| entry.skip.is_none()) {
-                    entry.look_at = opening;
-                    self.future.insert(job, entry);
+                let opening = taken.entry.opens_at(now).filter(|_| taken.entry.skip.is_none());
+                if let Some(opening) = opening {
+                    let mut closed = taken.entry.clone();
+                    closed.look_at = opening;
+                    board.put_back(taken, Some(closed));
                     picked.deferred += 1;
                     continue;
                 }
-                picked.batch.push(self.decide(job, &entry, now, places));
-                picked.taken.push((job, entry));
+                picked.batch.push(self.decide(taken.job, &taken.entry, now, places));
+                picked.taken.push(taken);
             }
         }
     }
 
+    /// Must all of a line wait until another scheduler of the node has stored a batch in the queue?
+    fn hold_back(&mut self, line: Line<'_>) -> bool {
+        let board = self.life.due.lock();
+        let held_back = board.is_held_back(line, board.least_for(self.index));
+        self.is_held_back |= held_back;
+        held_back
+    }
+
     /// Fires what was picked. Says how many were.
     pub(super) async fn fire_picked(&mut self, picked: Picked, now: Timestamp) -> usize {
+        let count = self.store_picked(picked, now).await;
+        self.life.due.lock().has_queued(self.index);
+        count
+    }
+
+    async fn store_picked(&mut self, picked: Picked, now: Timestamp) -> usize {
         let Picked { batch, taken, .. } = picked;
         if batch.is_empty() {
             return 0;
@@ -150,10 +177,10 @@ impl Scheduler {
     }
 
     /// Starts what was fired and puts every job back where it belongs. Says how many were fired.
-    fn apply(&mut self, batch: Vec<Fire>, taken: Vec<(JobNo, Entry)>, fired: Fired) -> usize {
+    fn apply(&mut self, batch: Vec<Fire>, taken: Vec<TakenDue>, fired: Fired) -> usize {
         self.life.db_clock.observe(fired.now);
         let (mut count, mut queued, mut unused) = (0, false, 0);
-        for ((fire, (job, entry)), result) in batch.into_iter().zip(taken).zip(fired.results) {
+        for ((fire, taken), result) in batch.into_iter().zip(taken).zip(fired.results) {
             let claimed = matches!(fire.start, Some((_, Start::Claimed)));
             match result {
                 FireResult::Fired(fence) => {
@@ -162,17 +189,18 @@ impl Scheduler {
                         self.note_queued(ticket);
                         queued = true;
                     }
-                    self.start(&fire, &entry, fence, fired.now);
-                    tell_rhythm(&fire, &entry);
-                    self.put_back_fired(job, entry, &fire, fired.now);
+                    self.start(&fire, &taken.entry, fence, fired.now);
+                    tell_rhythm(&fire, &taken.entry);
+                    self.put_back_fired(taken, &fire, fired.now);
                 }
-                FireResult::Stale => self.reload.push(job),
+                FireResult::Stale => self.life.due.lock().reload_taken(taken),
                 FireResult::Busy { retry_pending } => {
-                    self.put_back_busy(job, entry, fired.now, retry_pending);
+                    self.put_back_busy(taken, fired.now, retry_pending);
                 }
                 FireResult::Early => {
                     self.life.db_clock.restart_at(fired.now);
-                    self.future.insert(job, entry);
+                    let entry = taken.entry.clone();
+                    self.life.due.lock().put_back(taken, Some(entry));
                 }
             }
             if claimed && !matches!(result, FireResult::Fired(_)) {
@@ -205,45 +233,48 @@ impl Scheduler {
         }
     }
 
-    fn put_back_fired(&mut self, job: JobNo, entry: Entry, fire: &Fire, now: Timestamp) {
+    fn put_back_fired(&self, taken: TakenDue, fire: &Fire, now: Timestamp) {
+        let board = &mut *self.life.due.lock();
+        let job = taken.job;
         if let Some(skip) = &fire.skip {
             count_skipped(skip);
             // Of one that is busy, the run that goes on is watched.
             let busy = matches!(skip.reason, SkipReason::Overlap | SkipReason::RetryPending);
             if fire.start.is_none() && !busy {
-                self.future.note_late(job);
+                board.future.note_late(job);
             }
         }
-        if entry.waits > 0 {
+        if taken.entry.waits > 0 {
             self.life.awaited.forget(job);
         }
-        let loaded = self.loaded_until(job);
-        match fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded) {
-            Some(next_at) => self.future.insert(job, entry.after(fire, next_at, now)),
-            None => self.future.remove(job),
-        }
+        let loaded = board.loaded_until(job);
+        let next_at = fire.next_at.filter(|next| Some(Slot::of(*next)) <= loaded);
+        let next = next_at.map(|next_at| taken.entry.clone().after(fire, next_at, now));
+        board.put_back(taken, next);
     }
 
     /// Times that waited for the end of a run which has come need not wait any longer.
     pub(super) fn hasten_awaited(&mut self) {
-        let shards = &self.shards;
-        let ended = self.life.awaited.take_ended(|job| shards.contains_key(&Shard::of(job)));
         let now = self.life.db_now();
+        let board = &mut *self.life.due.lock();
+        let loaded = &board.loaded;
+        let ended = self.life.awaited.take_ended(|job| loaded.contains_key(&Shard::of(job)));
         for job in ended {
-            if let Some(entry) = self.future.get(job).filter(|entry| entry.waits > 0) {
+            if let Some(entry) = board.future.get(job).filter(|entry| entry.waits > 0) {
                 let mut entry = entry.clone();
                 entry.look_at = now;
-                self.future.insert(job, entry);
+                board.future.insert(job, entry);
             }
         }
     }
 
-    fn put_back_busy(&mut self, job: JobNo, mut entry: Entry, now: Timestamp, retry_pending: bool) {
+    fn put_back_busy(&mut self, taken: TakenDue, now: Timestamp, retry_pending: bool) {
+        let (job, mut entry) = (taken.job, taken.entry.clone());
         entry.look_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
             WhenBusy::Skip(reason) => {
                 entry.skip = Some(reason);
-                return self.future.insert(job, entry);
+                return self.life.due.lock().put_back(taken, Some(entry));
             }
             WhenBusy::Wait => {}
             WhenBusy::Replace if entry.replaces => {}
@@ -256,7 +287,7 @@ impl Scheduler {
         entry.look_at = now.saturating_add(wait);
         entry.waits = entry.waits.saturating_add(1);
         self.life.awaited.await_end(job);
-        self.future.insert(job, entry);
+        self.life.due.lock().put_back(taken, Some(entry));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Keeps the near future in memory what it is in the store.
 
-use evenkeel_core::{JobNo, Shard, Slot, Span};
+use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{DueJob, StoreError};
 use tracing::error;
 
@@ -19,12 +19,12 @@ impl Scheduler {
     /// Loads shards that are not loaded far enough. Says whether all are now.
     pub(super) async fn load_shards(&mut self) -> Result<bool, StoreError> {
         let until = Slot::of(self.life.db_now().saturating_add(LOAD_AHEAD));
-        let behind: Vec<Shard> = self
-            .shards
-            .iter()
-            .filter(|(_, loaded)| loaded.is_none_or(|loaded| loaded < until))
-            .map(|(shard, _)| *shard)
-            .collect();
+        let behind: Vec<Shard> = {
+            let board = self.life.due.lock();
+            let loaded = |shard: &Shard| board.loaded.get(shard).copied().flatten();
+            let is_behind = |shard: &Shard| loaded(shard).is_none_or(|loaded| loaded < until);
+            self.shards.iter().copied().filter(is_behind).collect()
+        };
         for shard in behind.iter().copied().take(SHARDS_A_PASS) {
             let mut after = None;
             loop {
@@ -38,19 +38,27 @@ impl Scheduler {
                     break;
                 }
             }
-            self.shards.insert(shard, Some(until));
+            self.life.due.lock().loaded.insert(shard, Some(until));
         }
         Ok(behind.len() <= SHARDS_A_PASS)
     }
 
     /// Loads jobs again whose copies are stale.
     pub(super) async fn reload_stale(&mut self) -> Result<(), StoreError> {
-        if self.reload.is_empty() {
+        let stale = std::mem::take(&mut self.life.due.lock().reload);
+        if stale.is_empty() {
             return Ok(());
         }
-        let jobs = self.life.store.load_jobs(&self.reload).await?;
-        for job in std::mem::take(&mut self.reload) {
-            self.future.remove(job);
+        let jobs = match self.life.store.load_jobs(&stale).await {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                self.life.due.lock().reload.extend(stale);
+                return Err(error);
+            }
+        };
+        {
+            let board = &mut *self.life.due.lock();
+            stale.into_iter().for_each(|job| board.future.remove(job));
         }
         for job in jobs {
             self.learn_changed(job);
@@ -66,18 +74,18 @@ impl Scheduler {
             return Ok(());
         }
         let until = self.life.db_now().saturating_add(self.life.settings.look_ahead);
-        let shards: Vec<Shard> = self.shards.keys().copied().collect();
+        let shards: Vec<Shard> = self.shards.iter().copied().collect();
         let found = match self.life.store.look_ahead(&shards, until, PAGE, Incarnation::NOW).await {
             Ok(found) => found,
             Err(error) => {
                 // Changed jobs are told once, and the answer may be what was lost: load them all.
-                self.shards.values_mut().for_each(|loaded| *loaded = None);
+                self.unload_shards();
                 return Err(error);
             }
         };
         self.life.db_clock.observe(found.now);
-        metrics::gauge!("evenkeel_near_future_jobs", "scheduler" => self.index.to_string())
-            .set(self.future.count() as f64);
+        metrics::gauge!("evenkeel_near_future_jobs")
+            .set(self.life.due.lock().future.count() as f64);
         self.look = found.changed.len() == PAGE as usize;
         self.looked_at = Some(own_now);
         for job in found.changed {
@@ -89,30 +97,32 @@ impl Scheduler {
     }
 
     /// Takes a job as the store has it now, if its shard is loaded that far.
-    fn learn_changed(&mut self, job: DueJob) {
-        match self.shards.get(&Shard::of(job.no)).copied() {
-            Some(Some(loaded)) => self.learn(job, loaded),
-            Some(None) | None => self.future.remove(job.no),
+    fn learn_changed(&self, job: DueJob) {
+        let loaded = self.life.due.lock().loaded_until(job.no);
+        match loaded {
+            Some(loaded) => self.learn(job, loaded),
+            None => self.life.due.lock().future.remove(job.no),
         }
     }
 
-    fn learn(&mut self, job: DueJob, loaded: Slot) {
+    fn learn(&self, job: DueJob, loaded: Slot) {
+        let future = &mut self.life.due.lock().future;
         let Some(next_at) = job.next_at.filter(|next| Slot::of(*next) <= loaded) else {
-            return self.future.remove(job.no);
+            return future.remove(job.no);
         };
-        let known = self.future.get(job.no);
+        let known = future.get(job.no);
         if known.is_some_and(|known| {
             (known.generation, known.next_at, known.head) == (job.generation, next_at, job.head)
         }) {
             // What it waits for stands; how it did may be news.
-            return self.future.refresh(&job);
+            return future.refresh(&job);
         }
         match self.life.definitions.read(job.no, &job.definition) {
             Ok(definition) => {
                 let is_direct = self.is_direct(&definition, job.tenant);
                 let mut entry = Entry::new(&job, next_at, definition, self.life.db_now());
                 entry.is_direct = is_direct;
-                self.future.insert(job.no, entry);
+                future.insert(job.no, entry);
             }
             Err(fault) => {
                 metrics::counter!("evenkeel_unreadable_jobs_total").increment(1);
@@ -122,13 +132,8 @@ impl Scheduler {
                     "job {} cannot be scheduled: its stored definition is not readable",
                     job.no
                 );
-                self.future.remove(job.no);
+                future.remove(job.no);
             }
         }
-    }
-
-    /// Up to which slot a job's shard is loaded.
-    pub(super) fn loaded_until(&self, job: JobNo) -> Option<Slot> {
-        self.shards.get(&Shard::of(job)).copied().flatten()
     }
 }

@@ -15,13 +15,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::shard::shards_of;
-use evenkeel_core::{JobNo, NodeNo, Shard, Slot, Timestamp};
+use evenkeel_core::{JobNo, NodeNo, Shard, Timestamp};
 use evenkeel_store::{Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{debug, info, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
-use crate::near_future::NearFuture;
 use room::QueueSeen;
 use wake_line::WakeLine;
 
@@ -36,8 +35,8 @@ pub struct Scheduler {
     /// It is number `index` of `count`.
     index: usize,
     count: usize,
-    /// Its shards, and up to which slot each is loaded.
-    shards: BTreeMap<Shard, Option<Slot>>,
+    /// The shards that it loads. What is due in them any scheduler of the node may fire.
+    shards: BTreeSet<Shard>,
     /// Who shares all shards.
     schedulers: Vec<NodeNo>,
     /// Shards to load once more, and when: whoever had them before may have been told of changes
@@ -45,7 +44,6 @@ pub struct Scheduler {
     load_again: BTreeMap<Shard, Duration>,
     /// As of which time away its shards are loaded.
     away_seen: u64,
-    future: NearFuture,
     /// Retries and triggers that are due soon.
     wakes: WakeLine,
     /// When attempts in the queue close, in whole seconds.
@@ -56,8 +54,6 @@ pub struct Scheduler {
     replacing: Vec<(JobNo, Timestamp)>,
     /// Something may be new in the store.
     look: bool,
-    /// Copies of these jobs are stale.
-    reload: Vec<JobNo>,
     /// When the store was last asked for what is new.
     looked_at: Option<Duration>,
     /// Since when no place could be had, and how many had been given back then.
@@ -66,6 +62,8 @@ pub struct Scheduler {
     queue_seen: QueueSeen,
     /// There is no room in the queue for what this node could start itself.
     queue_is_full: bool,
+    /// What is due must wait until another scheduler has stored a batch that ranks higher.
+    is_held_back: bool,
     /// Who had the first turn in the last pass: what may start here, or what goes into a queue.
     here_first: bool,
     /// The queues of pools for which something waits that this node may not start.
@@ -95,21 +93,20 @@ impl Scheduler {
             life,
             index,
             count,
-            shards: BTreeMap::new(),
+            shards: BTreeSet::new(),
             schedulers: Vec::new(),
             load_again: BTreeMap::new(),
             away_seen: 0,
-            future: NearFuture::new(aging),
             wakes: WakeLine::new(aging),
             closings: BTreeSet::new(),
             closed_seen: None,
             replacing: Vec::new(),
             look: true,
-            reload: Vec::new(),
             looked_at: None,
             no_place_since: None,
             queue_seen: QueueSeen::default(),
             queue_is_full: false,
+            is_held_back: false,
             here_first: false,
             pools_seen: BTreeMap::new(),
             last_pool: String::new(),
@@ -136,7 +133,6 @@ impl Scheduler {
             mine.len()
         );
         let settled = self.settled_at();
-        let before = std::mem::take(&mut self.shards);
         self.load_again.retain(|shard, _| mine.contains(shard));
         if self.life.store.is_shared() {
             // Also those it had: who comes may be somebody who was gone without knowing it, and
@@ -144,10 +140,19 @@ impl Scheduler {
             self.load_again.extend(mine.iter().map(|shard| (*shard, settled)));
         }
         self.schedulers = schedulers;
-        self.shards =
-            mine.into_iter().map(|shard| (shard, before.get(&shard).copied().flatten())).collect();
-        self.future.retain_shards(|shard| self.shards.contains_key(&shard));
-        self.wakes.retain(|key| self.shards.contains_key(&Shard::of(key.job_no)));
+        let mine: BTreeSet<Shard> = mine.into_iter().collect();
+        {
+            let board = &mut *self.life.due.lock();
+            for lost in self.shards.difference(&mine) {
+                board.loaded.remove(lost);
+            }
+            for shard in &mine {
+                board.loaded.entry(*shard).or_default();
+            }
+            board.future.retain_shards(|shard| board.loaded.contains_key(&shard));
+        }
+        self.shards = mine;
+        self.wakes.retain(|key| self.shards.contains(&Shard::of(key.job_no)));
         self.closed_seen = None;
         self.look = true;
     }
@@ -155,7 +160,6 @@ impl Scheduler {
     /// Brings memory up to date, then fires one batch of what is due.
     pub async fn run_once(&mut self) -> Result<Pass, StoreError> {
         let poll = self.life.settings.poll;
-        self.life.due_here.note(self.index, self.future.waiting());
         if !self.life.may_start() || self.shards.is_empty() {
             return Ok(Pass { fired: 0, again_in: poll, wants_room: false });
         }
@@ -163,11 +167,12 @@ impl Scheduler {
         let all_loaded = self.load_shards().await?;
         self.reload_stale().await?;
         self.look_ahead_if_needed().await?;
-        self.queue_is_full = false;
+        (self.queue_is_full, self.is_held_back) = (false, false);
         self.hasten_awaited();
+        self.life.due.lock().future.ripen(self.life.db_now());
         let (woken, wakes_want_room) = self.fire_wakes().await?;
         let now = self.life.db_now();
-        self.future.ripen(now);
+        self.life.due.lock().future.ripen(now);
         // Both may want the room of one queue, so each is first in every other pass.
         self.here_first = !self.here_first;
         let ((fired_here, due_wants_room), (fired_elsewhere, queues_again_in)) = if self.here_first
@@ -183,12 +188,15 @@ impl Scheduler {
         self.reopen_closed().await?;
         self.last_batch = woken + fired_here + fired_elsewhere;
         let wants_room = wakes_want_room || due_wants_room;
-        let again_in = if !all_loaded || !self.reload.is_empty() {
+        let has_stale = !self.life.due.lock().reload.is_empty();
+        let again_in = if !all_loaded || has_stale {
             // Nothing but stale copies: perhaps this node is no longer alive. Its ping will tell.
             if self.last_batch == 0 && all_loaded { STALE_WAIT } else { Duration::ZERO }
         } else if woken > 0 && self.wakes.has_more_due() {
             // Until all that is due stands in the queue, nobody knows who goes first.
             Duration::ZERO
+        } else if self.is_held_back {
+            self.life.settings.linger
         } else if self.queue_is_full {
             QUEUE_WAIT
         } else if wants_room {
@@ -197,8 +205,9 @@ impl Scheduler {
             self.until_next().min(poll)
         };
         let again_in = queues_again_in.map_or(again_in, |queues| queues.min(again_in));
-        // A free place is of no use to what waits for the queue.
-        let wants_room = wants_room && !self.queue_is_full && self.life.settings.roles.worker;
+        // A free place is of no use to what waits for the queue, or for another scheduler.
+        let waits = self.queue_is_full || self.is_held_back;
+        let wants_room = wants_room && !waits && self.life.settings.roles.worker;
         Ok(Pass { fired: self.last_batch, again_in, wants_room })
     }
 
@@ -213,25 +222,34 @@ impl Scheduler {
     fn forget_what_was_missed(&mut self) {
         let away = self.life.shards_away.load(Ordering::Acquire);
         if std::mem::replace(&mut self.away_seen, away) != away {
-            self.shards.values_mut().for_each(|loaded| *loaded = None);
+            self.unload_shards();
             // Until they hear of this node again, they go on being told of changes there.
             let settled = self.settled_at();
-            self.load_again.extend(self.shards.keys().map(|shard| (*shard, settled)));
+            self.load_again.extend(self.shards.iter().map(|shard| (*shard, settled)));
         }
         let now = self.life.clock.monotonic();
-        let (shards, load_again) = (&mut self.shards, &mut self.load_again);
-        load_again.retain(|shard, settled| {
+        let board = &mut *self.life.due.lock();
+        self.load_again.retain(|shard, settled| {
             let due = *settled <= now;
             if due {
-                shards.insert(*shard, None);
+                board.loaded.insert(*shard, None);
             }
             !due
         });
     }
 
+    /// All its shards must be loaded again.
+    fn unload_shards(&self) {
+        let board = &mut *self.life.due.lock();
+        for shard in &self.shards {
+            board.loaded.insert(*shard, None);
+        }
+    }
+
     /// How long until something is due.
     fn until_next(&mut self) -> Duration {
-        let next = [self.wakes.next_due(), self.future.next_look()].into_iter().flatten().min();
+        let next_look = self.life.due.lock().future.next_look();
+        let next = [self.wakes.next_due(), next_look].into_iter().flatten().min();
         let wait = next.map_or(Duration::MAX, |due| self.life.db_clock.until(due));
         // Under load a batch waits for company; alone it does not.
         let linger = if self.last_batch > 16 { self.life.settings.linger } else { Duration::ZERO };
@@ -274,7 +292,11 @@ impl Scheduler {
             tokio::select! {
                 biased;
                 _ = stopping.changed() => {}
-                _ = members.changed() => members.mark_changed(),
+                _ = members.changed(), if self.index == 0 => {
+                    members.mark_changed();
+                    life.due.members_changed.notify_waiters();
+                }
+                () = life.due.members_changed.notified(), if self.index > 0 => {}
                 signal = signals.recv() => match signal {
                     Ok(Signal::Jobs) | Err(RecvError::Lagged(_)) => self.look = true,
                     Ok(
@@ -286,7 +308,7 @@ impl Scheduler {
                     ) => {}
                     Err(RecvError::Closed) => return,
                 },
-                Ok(()) = ends.changed() => {}
+                Ok(()) = ends.changed(), if self.index == 0 => {}
                 () = life.worker.slots.freed(pass.again_in), if pass.wants_room => {}
                 () = tokio::time::sleep(pass.again_in) => {}
             }

@@ -47,7 +47,7 @@ impl Scheduler {
             return Ok(());
         }
         self.closed_seen = Some(own_now);
-        let shards: Vec<Shard> = self.shards.keys().copied().collect();
+        let shards: Vec<Shard> = self.shards.iter().copied().collect();
         for _ in 0..PAGES_A_LOOK {
             let closed = self.life.store.closed(&shards, PAGE, Incarnation::NOW).await?;
             let count = closed.len();
@@ -84,9 +84,9 @@ impl Scheduler {
         if self.replacing.is_empty() {
             return Ok(());
         }
-        let future = &self.future;
         let still_waits = |(job, due): &(JobNo, Timestamp)| {
-            let entry = future.get(*job).filter(|it| it.replaces && it.next_at == *due)?;
+            let board = self.life.due.lock();
+            let entry = board.future.get(*job).filter(|it| it.replaces && it.next_at == *due)?;
             Some(Supersede { job: *job, generation: entry.generation, due: *due })
         };
         let batch: Vec<Supersede> = self.replacing.iter().filter_map(still_waits).collect();
@@ -106,9 +106,10 @@ impl Scheduler {
 
     /// Tells the judge which jobs do not keep their promise.
     pub(super) fn tell_judge(&mut self) {
-        if self.future.waiting().iter().any(|count| *count > 0) {
-            self.future.sweep(self.life.db_now());
+        let future = &mut self.life.due.lock().future;
+        if future.waiting().iter().any(|count| *count > 0) {
+            future.sweep(self.life.db_now());
         }
-        self.life.suspects.add(self.future.late());
+        self.life.suspects.add(future.late());
     }
 }

@@ -10,6 +10,7 @@ use evenkeel_store::{QueueFront, QueuePlace, Signal, StoreError, Ticket};
 use super::Scheduler;
 use crate::due_lines::Line;
 use crate::incarnation::Incarnation;
+use crate::node_due::LaneRanks;
 
 /// The queue holds so many batches of regular times.
 const QUEUED_BATCHES: usize = 4;
@@ -37,7 +38,10 @@ pub(super) struct LaneRoom {
     /// So many of each lane at most.
     pub most: [usize; Lane::ALL.len()],
     /// Of each lane only those that rank as high.
-    pub least: [Option<Rank>; Lane::ALL.len()],
+    pub least: LaneRanks,
+    /// More is due than there is room for: nothing may go before what another scheduler of the node is
+    /// storing in the queue.
+    pub in_order: bool,
 }
 
 /// What was seen of a queue.
@@ -57,10 +61,14 @@ pub(super) struct QueueSeen {
 
 impl Scheduler {
     /// Takes places for up to `wanted` bodies. Without any, and with none coming free for a while,
-    /// what is due goes into the queue.
+    /// what is due goes into the queue. So it does as soon as places are short, if there are other
+    /// nodes: they have due runs of their own, and only the queue has an order for all of them.
     pub(super) fn room_for(&mut self, wanted: usize) -> Room {
         let life = Arc::clone(&self.life);
         if !life.settings.roles.worker || life.worker.has_backlog() {
+            return Room::InQueue;
+        }
+        if life.worker.is_short_of(wanted) && life.shares_queue() {
             return Room::InQueue;
         }
         let places = life.worker.take_places(wanted);
@@ -83,9 +91,14 @@ impl Scheduler {
     }
 
     /// The first of each lane's share of the places.
-    pub(super) fn room_here(&self, places: usize, due: [usize; Lane::ALL.len()]) -> LaneRoom {
+    pub(super) fn room_here(
+        &self,
+        places: usize,
+        wanted: usize,
+        due: [usize; Lane::ALL.len()],
+    ) -> LaneRoom {
         let most = self.life.settings.shares.split(places, due);
-        LaneRoom { most, least: [None; Lane::ALL.len()] }
+        LaneRoom { most, least: [None; Lane::ALL.len()], in_order: places < wanted }
     }
 
     /// How many regular times of a line may go into the queue, `wanted` at most. It holds what workers
@@ -108,11 +121,11 @@ impl Scheduler {
         let has_room = waiting < most;
         let stuck = self.is_stuck(line, &pools, has_room).await?;
         if has_room || stuck {
-            let due = self.future.waiting_in(line);
+            let due = life.due.lock().future.waiting_in(line);
             let wanted = wanted.min(due.iter().sum());
             let room = if stuck { wanted } else { wanted.min(most - waiting) };
             let most = life.settings.shares.split(room, due);
-            return Ok(LaneRoom { most, least: [None; Lane::ALL.len()] });
+            return Ok(LaneRoom { most, least: [None; Lane::ALL.len()], in_order: true });
         }
         let room = self.room_ahead(line, &pools, most, wanted).await?;
         match line {
@@ -175,7 +188,8 @@ impl Scheduler {
         let (now, aging) = (life.clock.monotonic(), life.settings.aging);
         let (mut room, mut least) = ([0; Lane::ALL.len()], [None; Lane::ALL.len()]);
         for lane in Lane::ALL {
-            let Some(rank) = self.future.first_rank(line, lane) else { continue };
+            let first_rank = life.due.lock().future.first_rank(line, lane);
+            let Some(rank) = first_rank else { continue };
             let full = self.seen(line).full[lane as usize];
             if full.is_some_and(|(than, at)| rank <= than && now.saturating_sub(at) < LANE_FULL) {
                 continue;
@@ -183,11 +197,12 @@ impl Scheduler {
             let place = QueuePlace { lane, rank, aging };
             let ahead = life.store.waiting_ahead(pools, place, most as u32, Incarnation::NOW);
             let free = most.saturating_sub(ahead.await? as usize);
-            let due = self.future.waiting_in(line)[lane as usize];
+            let due = life.due.lock().future.waiting_in(line)[lane as usize];
             (room[lane as usize], least[lane as usize]) = (free.min(due), Some(rank));
             self.seen(line).full[lane as usize] = (free == 0).then_some((rank, now));
         }
-        Ok(LaneRoom { most: life.settings.shares.split(wanted, room), least })
+        let most = life.settings.shares.split(wanted, room);
+        Ok(LaneRoom { most, least, in_order: true })
     }
 
     /// What this node could take itself it will not overtake.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use evenkeel_core::aging::Aging;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
@@ -15,7 +16,9 @@ use super::Scheduler;
 use super::room::Room;
 use super::wake_line::WakePlace;
 use crate::attempt::{self, deadline_by_itself};
+use crate::due_lines::Line;
 use crate::incarnation::Incarnation;
+use crate::node_due::LaneRanks;
 
 /// A definition, or why it is none.
 type Readable = Result<Arc<Definition>, StoreError>;
@@ -48,7 +51,11 @@ impl Scheduler {
         let wanted = due.min(batch_max);
         // Their chains are live already, so that they are in nobody's way in the queue, and there the
         // first of them all is found, however many they are.
-        let room = if self.wakes.has_more_due() { Room::InQueue } else { self.room_for(wanted) };
+        let room = if self.wakes.has_more_due() || self.must_queue_wakes(due) {
+            Room::InQueue
+        } else {
+            self.room_for(wanted)
+        };
         let (mut places, here) = match room {
             Room::Here(places) => (places, places),
             Room::InQueue => (0, wanted),
@@ -89,6 +96,7 @@ impl Scheduler {
             return 0;
         }
         let life = Arc::clone(&self.life);
+        life.due.lock().is_queueing(self.index, highest_queued(&batch, &life.settings.aging, now));
         let oldest = batch.iter().map(|wake| wake.fire.key.scheduled_at).min().unwrap_or(now);
         let under_way = life.bound.set_out(oldest).await;
         let fires = batch.iter().map(|wake| wake.fire.clone()).collect();
@@ -97,8 +105,16 @@ impl Scheduler {
             Err(error) => self.read_back_wakes(&batch, error).await,
         };
         let count = self.apply_wakes(batch, fired);
+        life.due.lock().has_queued(self.index);
         drop(under_way);
         count
+    }
+
+    /// Are workers so short that retries and triggers must go into the queue? There they have one order
+    /// with regular times, and with the retries and triggers of other schedulers.
+    fn must_queue_wakes(&self, due: usize) -> bool {
+        let regular: usize = self.life.due.lock().future.waiting_in(Line::Here).iter().sum();
+        (regular > 0 || self.count > 1) && self.life.worker.is_short_of(due + regular)
     }
 
     /// Without a readable definition it is fired all the same, and fails at once: else its chain
@@ -173,7 +189,7 @@ impl Scheduler {
             }
             if wake.key.attempt == Attempt::FIRST {
                 // A trigger is the job's newest chain now.
-                self.reload.push(wake.key.job_no);
+                self.life.due.lock().reload.push(wake.key.job_no);
             }
         }
         self.life.worker.slots.give(unused);
@@ -216,6 +232,19 @@ impl Scheduler {
             .collect();
         Fired { now, results }
     }
+}
+
+/// What the first that go into the queue rank at, by lane.
+fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks {
+    let mut highest = LaneRanks::default();
+    for wake in batch {
+        if let Start::Queued(ticket) = &wake.fire.start {
+            let rank = Some(aging.rank(ticket.priority, ticket.rise, now));
+            let highest = &mut highest[ticket.lane as usize];
+            *highest = (*highest).max(rank);
+        }
+    }
+    highest
 }
 
 /// May a retry or trigger start on this node without waiting in the queue? A checkpoint is handed over

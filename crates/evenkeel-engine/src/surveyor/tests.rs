@@ -109,17 +109,6 @@ fn pools_beyond_a_hundred_are_added_up() {
 }
 
 #[test]
-fn what_waits_in_memory_is_the_sum_over_schedulers() {
-    let due = DueHere::default();
-    assert_eq!(due.waiting(), [0, 0, 0]);
-    due.note(1, [1, 2, 3]);
-    due.note(0, [10, 0, 0]);
-    assert_eq!(due.waiting(), [11, 2, 3]);
-    due.note(1, [0, 0, 1]);
-    assert_eq!(due.waiting(), [10, 0, 1]);
-}
-
-#[test]
 fn what_waits_in_pools_beyond_the_bound_is_shown_as_others() {
     let queue = QueueDepths {
         depths: vec![depth("default", Lane::Batch, 5, 7, 90)],

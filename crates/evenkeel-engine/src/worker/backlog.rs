@@ -41,6 +41,25 @@ impl Worker {
         self.arrivals.notified().await;
     }
 
+    /// Takes up to `wanted` places for a claim, which holds them until [`Worker::note_claimed`] or
+    /// [`Worker::claim_failed`].
+    pub fn take_places_to_claim(&self, wanted: usize) -> usize {
+        let places = self.take_places(wanted);
+        self.claiming.store(places, Ordering::Release);
+        places
+    }
+
+    /// The store did not answer the claim.
+    pub fn claim_failed(&self) {
+        self.claiming.store(0, Ordering::Release);
+    }
+
+    /// Are more runs due than workers are free? Places that a claim holds count as free: it gives back
+    /// those that it has no use for.
+    pub fn is_short_of(&self, due: usize) -> bool {
+        due > self.slots.free() + self.claiming.load(Ordering::Acquire)
+    }
+
     /// Remembers what was queued before a claim, for [`Worker::note_claimed`].
     pub fn queued_before(&self) -> u64 {
         self.queued.load(Ordering::Acquire)
@@ -55,6 +74,7 @@ impl Worker {
     /// have been seen by it.
     pub fn note_claimed(&self, found: usize, more: bool, queued_before: u64) {
         self.claimed.fetch_add(found as u64, Ordering::AcqRel);
+        self.claiming.store(0, Ordering::Release);
         let backlog = more || self.queued.load(Ordering::Acquire) != queued_before;
         self.backlog.store(backlog, Ordering::Release);
     }

@@ -6,7 +6,7 @@ mod limits;
 mod look;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +48,7 @@ pub struct Worker {
     backlog: AtomicBool,
     queued: AtomicU64,
     claimed: AtomicU64,
+    claiming: AtomicUsize,
     arrivals: Notify,
     open: Mutex<FxHashMap<RunKey, Open>>,
     interrupted: Mutex<Vec<Interrupted>>,
@@ -84,6 +85,7 @@ impl Worker {
             backlog: AtomicBool::new(false),
             queued: AtomicU64::new(0),
             claimed: AtomicU64::new(0),
+            claiming: AtomicUsize::new(0),
             arrivals: Notify::new(),
             open: Mutex::default(),
             interrupted: Mutex::default(),

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::body::Time;
+use crate::faulty::FaultyStore;
 use crate::policies::dark_time;
 use crate::world::{NodeClock, SimTime};
 
@@ -121,6 +122,9 @@ pub struct Calm {
     pub roles: Roles,
     /// The pools they work for.
     pub pools: Vec<String>,
+    /// How many schedulers they have. If it is said, calls of the store take time, and some wake-ups
+    /// are lost.
+    pub schedulers: Option<usize>,
 }
 
 impl Calm {
@@ -136,6 +140,7 @@ impl Calm {
             aging: Aging::default(),
             roles: Roles::ALL,
             pools: vec![DEFAULT_POOL.into()],
+            schedulers: None,
         }
     }
 
@@ -167,7 +172,16 @@ impl Calm {
         };
         let executor = CalmExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
         let parts = Parts {
-            store: Arc::new(self.model.clone()),
+            store: match self.schedulers {
+                None => Arc::new(self.model.clone()),
+                Some(side_by_side) => Arc::new(FaultyStore {
+                    inner: self.model.clone(),
+                    link: Arc::default(),
+                    chance: RandomChance::from_seed(identity.as_u128() as u64),
+                    bounds: Arc::default(),
+                    side_by_side,
+                }),
+            },
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
             settings,
             clock: Arc::new(NodeClock(Arc::clone(&self.time))),

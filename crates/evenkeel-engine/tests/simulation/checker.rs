@@ -14,6 +14,7 @@ use evenkeel_store_testkit::model::ModelStore;
 use crate::body::Lived;
 use crate::commanded::{Stretch, may_be_cancelled, nothing_starts_while_it_is_stopped, stretches};
 use crate::limits::no_limit_is_exceeded;
+use crate::order::higher_priorities_start_first;
 use crate::policies;
 use crate::words::{bodies_are_let_go, runs_until, what_was_said_holds};
 use crate::world::{Outcome, Planned, Rhythm, Scenario, Word};
@@ -55,6 +56,7 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     stored_ends_are_the_last_owners(evidence, &runs, &mut violations);
     nothing_starts_early(evidence, &mut violations);
     no_limit_is_exceeded(evidence, &mut violations);
+    higher_priorities_start_first(evidence, &mut violations);
     checkpoints_reach_the_next_attempt(evidence, &mut violations);
     policies::check(evidence, &runs, &mut violations);
     nothing_is_left_behind(evidence, &mut violations).await;
@@ -71,21 +73,20 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     }
 }
 
+/// Does a job wait for a worker alone?
+pub fn is_punctual(planned: &Planned) -> bool {
+    let definition = &planned.definition;
+    definition.overlap == OverlapPolicy::Skip
+        && definition.blackout_periods.is_empty()
+        // A wake-up of the node that may run it can be lost.
+        && definition.dont_run_on_nodes.is_empty()
+        && matches!(planned.rhythm, Rhythm::Even { .. })
+}
+
 /// I5: of jobs that wait neither for themselves nor for a retry.
 fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
-    let punctual: BTreeSet<JobNo> = evidence
-        .plan
-        .iter()
-        .filter(|planned| {
-            let definition = &planned.definition;
-            definition.overlap == OverlapPolicy::Skip
-                && definition.blackout_periods.is_empty()
-                // A wake-up of the node that may run it can be lost.
-                && definition.dont_run_on_nodes.is_empty()
-                && matches!(planned.rhythm, Rhythm::Even { .. })
-        })
-        .map(|planned| planned.job)
-        .collect();
+    let punctual: BTreeSet<JobNo> =
+        evidence.plan.iter().filter(|it| is_punctual(it)).map(|planned| planned.job).collect();
     let first = |lived: &&Lived| {
         let regular = RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
         // At the end the nodes leave one after the other.

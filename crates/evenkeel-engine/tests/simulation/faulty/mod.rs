@@ -57,6 +57,8 @@ pub struct FaultyStore {
     pub link: Arc<Link>,
     pub chance: RandomChance,
     pub bounds: Arc<Bounds>,
+    /// How many schedulers each node has.
+    pub side_by_side: usize,
 }
 
 fn unavailable() -> StoreError {
@@ -455,7 +457,7 @@ impl Store for FaultyStore {
     }
 
     fn appetite(&self) -> Appetite {
-        self.inner.appetite()
+        Appetite { side_by_side: self.side_by_side, ..self.inner.appetite() }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -4,6 +4,7 @@ use evenkeel_core::blackout::Blackout;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::job::{Bounds, ExecutorSpec};
 use evenkeel_core::misfire::MisfirePolicy;
+use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
 use evenkeel_core::schedule::{CalendarInterval, Cron, CronSchedule, Interval, Periodic, Schedule};
@@ -152,6 +153,7 @@ impl World {
         let longest = if secs >= 60 { 40_000 } else { (secs * 400).min(3_000) };
         let every = Interval::new(Span::from_secs(secs), None).unwrap();
         Definition {
+            priority: Priority::try_from([10, 40, 70, 90][index % 4]).unwrap(),
             executor: ExecutorSpec {
                 kind: "noop".into(),
                 config: json!({ "ms": 1 + draw(longest), "fails_percent": fails_percent }),

@@ -163,9 +163,11 @@ impl World {
             link: Arc::clone(&node.link),
             chance: RandomChance::from_seed(seed ^ 1),
             bounds: Arc::clone(&self.bounds),
+            // One as on SQLite, or two as on PostgreSQL.
+            side_by_side: 1 + (self.scenario.seed % 2) as usize,
         };
         let settings = Settings {
-            workers: 64,
+            workers: self.scenario.workers,
             leases: self.scenario.leases,
             poll: self.scenario.poll,
             note_every: (self.scenario.poll / 4).max(Duration::from_secs(1)),

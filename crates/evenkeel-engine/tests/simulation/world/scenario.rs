@@ -28,6 +28,8 @@ pub struct Scenario {
     pub seed: u64,
     pub hours: u64,
     pub nodes: usize,
+    /// How many bodies run at once on each node.
+    pub workers: usize,
     pub jobs: usize,
     /// The shortest interval, in seconds; the longest is sixty times that.
     pub shortest: u64,
@@ -53,6 +55,7 @@ impl Scenario {
             seed,
             hours: 1,
             nodes: 3,
+            workers: 64,
             jobs: 24,
             shortest: 1,
             faults,
