@@ -31,12 +31,21 @@ pub enum SkipReason {
     Dedup,
     /// Nothing could start in the blackout it fell into, and a later time runs after it.
     Blackout,
+    /// The store held no end of an earlier run, whose node could not store it or was lost: that run
+    /// may have been over.
+    EndNotStored,
 }
 
 impl SkipReason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Dedup, Self::Blackout];
+    pub const ALL: [Self; 6] = [
+        Self::Misfire,
+        Self::Overlap,
+        Self::RetryPending,
+        Self::Dedup,
+        Self::Blackout,
+        Self::EndNotStored,
+    ];
 
     /// The word users see.
     pub const fn as_str(self) -> &'static str {
@@ -46,6 +55,7 @@ impl SkipReason {
             Self::RetryPending => "retry_pending",
             Self::Dedup => "dedup",
             Self::Blackout => "blackout",
+            Self::EndNotStored => "end_not_stored",
         }
     }
 }

@@ -70,6 +70,9 @@ pub struct Execution {
     #[serde(rename = "retry_attempt")]
     pub attempt: u32,
     pub fence: u32,
+    #[serde(rename = "finished_at", deserialize_with = "moment::deserialize_some")]
+    pub finished_us: Option<i64>,
+    pub error_message: Option<String>,
     pub skipped: Option<Skipped>,
 }
 

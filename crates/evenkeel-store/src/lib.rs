@@ -92,9 +92,9 @@ pub use row::{
     skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun, Owned, Prune,
-    Pruned, QueuePlace, Requeue, Results, Run, RunCancelled, RunFilter, RunStore, WaitingAttempt,
-    WaitsFor,
+    AfterLoss, Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LongRun,
+    LostEnd, Owned, Prune, Pruned, QueuePlace, Requeue, Results, Run, RunCancelled, RunFilter,
+    RunStore, WaitingAttempt, WaitsFor,
 };
 pub use schedules::{
     ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, Postpone, RunLink,

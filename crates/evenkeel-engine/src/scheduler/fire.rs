@@ -241,6 +241,11 @@ impl Scheduler {
     fn put_back_busy(&mut self, job: JobNo, mut entry: Entry, now: Timestamp, retry_pending: bool) {
         entry.look_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
+            // The run is over and only the store does not know: once it does, the job is not busy.
+            WhenBusy::Skip(_) | WhenBusy::Replace if self.life.worker.has_unstored_end(job) => {
+                entry.look_at = now.saturating_add(BUSY_WAIT);
+                return self.future.insert(job, entry);
+            }
             WhenBusy::Skip(reason) => {
                 entry.skip = Some(reason);
                 return self.future.insert(job, entry);
