@@ -120,6 +120,7 @@ impl Callbacks {
             traces: Traces { noted: true, checkpoint },
             // Nobody here knows whether it was in time.
             watch: true,
+            unstored_since: None,
             hook: hook_of(&definition, &ended, then),
         };
         let told = finish.clone();

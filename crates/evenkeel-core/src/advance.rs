@@ -29,11 +29,20 @@ pub enum SkipReason {
     RetryPending = 2,
     /// Nothing could start in the blackout it fell into, and a later time runs after it.
     Blackout = 4,
+    /// The store held no end of an earlier run, whose node could not store it or was lost: that run
+    /// may have been over.
+    EndNotStored = 5,
 }
 
 impl SkipReason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 4] = [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Blackout];
+    pub const ALL: [Self; 5] = [
+        Self::Misfire,
+        Self::Overlap,
+        Self::RetryPending,
+        Self::Blackout,
+        Self::EndNotStored,
+    ];
 
     /// The word users see.
     pub const fn as_str(self) -> &'static str {
@@ -42,6 +51,7 @@ impl SkipReason {
             Self::Overlap => "overlap",
             Self::RetryPending => "retry_pending",
             Self::Blackout => "blackout",
+            Self::EndNotStored => "end_not_stored",
         }
     }
 }

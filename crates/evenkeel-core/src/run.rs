@@ -123,6 +123,62 @@ impl From<Outcome> for RunStatus {
     }
 }
 
+/// How a node lost an attempt without a known result.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Loss {
+    /// The node died: it was declared dead, or started anew.
+    NodeDied,
+    /// The node could not reach the store for as long as its lease lasted, and ended the body.
+    StoreUnreachable,
+    /// The node's process did not run for longer than its lease, and the body was ended.
+    NodeFrozen,
+    /// The node shut down before the body ended.
+    NodeDrained,
+    /// The body ended, but the store refuses to record it.
+    EndRefused,
+    /// The node never learned of the claim, or too late to start the body: no body ran.
+    NeverStarted,
+}
+
+impl Loss {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::NodeDied,
+        Self::StoreUnreachable,
+        Self::NodeFrozen,
+        Self::NodeDrained,
+        Self::EndRefused,
+        Self::NeverStarted,
+    ];
+
+    /// Can the body have had effects?
+    pub const fn body_may_have_started(self) -> bool {
+        !matches!(self, Self::NeverStarted)
+    }
+
+    /// Does it count towards `max_crashes`? Only a node's death can be the body's fault.
+    pub const fn is_crash(self) -> bool {
+        matches!(self, Self::NodeDied)
+    }
+
+    /// Why a run failed that `node` lost like this. `crashes` counts the nodes that died with it,
+    /// this one included.
+    pub fn describe(self, node: &str, crashes: u16) -> String {
+        let what = match self {
+            Self::NodeDied => {
+                let nodes = if crashes == 1 { "node" } else { "nodes" };
+                return format!("node {node} died while it ran; {crashes} {nodes} lost in all");
+            }
+            Self::StoreUnreachable => "lost contact with the store and ended its body",
+            Self::NodeFrozen => "was frozen for longer than its lease, and its body was ended",
+            Self::NodeDrained => "shut down before its body ended",
+            Self::EndRefused => "could not store its end: the store refuses it",
+            Self::NeverStarted => "never started its body",
+        };
+        format!("node {node} {what}")
+    }
+}
+
 /// Where an attempt stands. The fence is that of its latest owner.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RunState {
@@ -163,20 +219,17 @@ pub enum Event {
         /// How it ended.
         outcome: Outcome,
     },
-    /// A worker gives it back unharmed, because it is shutting down.
-    HandedBack {
-        /// Which one.
+    /// The node that had it lost it without a known result.
+    Lost {
+        /// Which node.
         by: NodeNo,
-        /// What it thinks its right is.
+        /// The fence that the node had.
         fence: Fence,
-    },
-    /// Its worker is lost.
-    Stolen {
-        /// From whom.
-        from: NodeNo,
-        /// What the job wants done then.
+        /// How it was lost.
+        loss: Loss,
+        /// What the job wants done if its body may have started.
         then: OnLostWorker,
-        /// How many lost workers are too many.
+        /// How many crashes are too many.
         max_crashes: u16,
     },
     /// Somebody ends it before it starts.
@@ -206,20 +259,19 @@ pub fn step(state: RunState, event: Event) -> Result<RunState, IllegalStep> {
         {
             Ok(Ended(outcome))
         }
-        (Running { owner, fence, crashes }, Event::HandedBack { by, fence: held })
-            if owner == by && fence == held =>
-        {
-            Ok(Ready { fence: fence.next(), crashes })
-        }
-        (Running { owner, fence, crashes }, Event::Stolen { from, then, max_crashes })
-            if owner == from =>
-        {
-            let crashes = crashes.saturating_add(1);
-            match then {
-                OnLostWorker::Retry if crashes <= max_crashes => {
-                    Ok(Ready { fence: fence.next(), crashes })
-                }
-                OnLostWorker::Retry | OnLostWorker::Fail => Ok(Ended(Outcome::Failed)),
+        (
+            Running { owner, fence, crashes },
+            Event::Lost { by, fence: held, loss, then, max_crashes },
+        ) if owner == by && fence == held => {
+            let crashes = crashes.saturating_add(u16::from(loss.is_crash()));
+            let may_run_again = match then {
+                OnLostWorker::Retry => !loss.is_crash() || crashes <= max_crashes,
+                OnLostWorker::Fail => !loss.body_may_have_started(),
+            };
+            if may_run_again {
+                Ok(Ready { fence: fence.next(), crashes })
+            } else {
+                Ok(Ended(Outcome::Failed))
             }
         }
         // Listed, never `_`: a new state must fail to compile here.
@@ -237,6 +289,15 @@ mod tests {
 
     const READY: RunState = RunState::Ready { fence: Fence::NONE, crashes: 0 };
 
+    fn any_policy() -> impl Strategy<Value = OnLostWorker> {
+        prop::sample::select(vec![OnLostWorker::Retry, OnLostWorker::Fail])
+    }
+
+    /// The loss of the attempt by the first node, as its first owner.
+    fn lost(fence: u32, loss: Loss, then: OnLostWorker, max_crashes: u16) -> Event {
+        Event::Lost { by: NodeNo(1), fence: Fence(fence), loss, then, max_crashes }
+    }
+
     fn any_event() -> impl Strategy<Value = Event> {
         let node = (1_i32..4).prop_map(NodeNo);
         let fence = (0_u32..8).prop_map(Fence);
@@ -245,8 +306,9 @@ mod tests {
             node.clone().prop_map(|by| Event::Claimed { by }),
             (node.clone(), fence.clone(), outcome)
                 .prop_map(|(by, fence, outcome)| Event::Finished { by, fence, outcome }),
-            (node.clone(), fence).prop_map(|(by, fence)| Event::HandedBack { by, fence }),
-            node.prop_map(|from| Event::Stolen { from, then: OnLostWorker::Retry, max_crashes: 3 }),
+            (node, fence, prop::sample::select(&Loss::ALL[..]), any_policy()).prop_map(
+                |(by, fence, loss, then)| Event::Lost { by, fence, loss, then, max_crashes: 3 }
+            ),
             Just(Event::Withdrawn),
         ]
     }
@@ -254,7 +316,7 @@ mod tests {
     #[test]
     fn a_stolen_attempt_refuses_its_former_owner() {
         let first = step(READY, Event::Claimed { by: NodeNo(1) }).unwrap();
-        let stolen = Event::Stolen { from: NodeNo(1), then: OnLostWorker::Retry, max_crashes: 3 };
+        let stolen = lost(1, Loss::NodeDied, OnLostWorker::Retry, 3);
         let again = step(step(first, stolen).unwrap(), Event::Claimed { by: NodeNo(1) }).unwrap();
         let late = Event::Finished { by: NodeNo(1), fence: Fence(1), outcome: Outcome::Completed };
         assert_eq!(step(again, late), Err(IllegalStep { state: again, event: late }));
@@ -263,13 +325,35 @@ mod tests {
     #[test]
     fn a_body_that_kills_its_workers_is_given_up() {
         let mut state = READY;
-        for _ in 0..3 {
+        for fence in [1, 3, 5] {
             state = step(state, Event::Claimed { by: NodeNo(1) }).unwrap();
-            let stolen =
-                Event::Stolen { from: NodeNo(1), then: OnLostWorker::Retry, max_crashes: 2 };
-            state = step(state, stolen).unwrap();
+            state = step(state, lost(fence, Loss::NodeDied, OnLostWorker::Retry, 2)).unwrap();
         }
         assert_eq!(state, RunState::Ended(Outcome::Failed));
+    }
+
+    #[test]
+    fn a_loss_that_is_no_crash_uses_up_no_crashes() {
+        let mut state = READY;
+        for fence in [1, 3, 5, 7] {
+            state = step(state, Event::Claimed { by: NodeNo(1) }).unwrap();
+            let loss = Loss::ALL[1 + fence as usize % 5];
+            state = step(state, lost(fence, loss, OnLostWorker::Retry, 0)).unwrap();
+        }
+        assert_eq!(state, RunState::Ready { fence: Fence(8), crashes: 0 });
+    }
+
+    #[test]
+    fn reasons_name_the_node_and_what_happened_to_it() {
+        assert_eq!(Loss::NodeDied.describe("a", 1), "node a died while it ran; 1 node lost in all");
+        assert_eq!(
+            Loss::NodeDied.describe("a", 4),
+            "node a died while it ran; 4 nodes lost in all"
+        );
+        assert_eq!(Loss::NodeDrained.describe("a", 0), "node a shut down before its body ended");
+        let texts: std::collections::BTreeSet<String> =
+            Loss::ALL.iter().map(|loss| loss.describe("a", 1)).collect();
+        assert_eq!(texts.len(), Loss::ALL.len());
     }
 
     fn fence_of(state: RunState) -> Option<Fence> {
@@ -294,6 +378,32 @@ mod tests {
                     = (state, event) {
                     prop_assert_eq!((owner, fence), (by, f));
                 }
+                state = next;
+            }
+        }
+    }
+
+    proptest! {
+        /// With `on_lost_worker: fail` a body starts at most once, however its node loses it: after a
+        /// claim it is only claimed again if the one before surely had no body.
+        #[test]
+        fn a_job_that_fails_with_its_worker_has_one_body_at_most(
+            events in prop::collection::vec(any_event(), 0..60), max_crashes in 0_u16..5,
+        ) {
+            let (mut state, mut may_have_run) = (READY, false);
+            for event in events {
+                let event = match event {
+                    Event::Lost { by, fence, loss, .. } => {
+                        Event::Lost { by, fence, loss, then: OnLostWorker::Fail, max_crashes }
+                    }
+                    event => event,
+                };
+                let Ok(next) = step(state, event) else { continue };
+                if let Event::Lost { loss, .. } = event {
+                    may_have_run |= loss != Loss::NeverStarted;
+                }
+                let runs_again = matches!(next, RunState::Ready { .. });
+                prop_assert!(!(may_have_run && runs_again), "{:?} after {:?}", next, event);
                 state = next;
             }
         }

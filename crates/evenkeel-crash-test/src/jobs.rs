@@ -30,8 +30,19 @@ pub struct Job {
     pub every_us: i64,
     /// The first time it is due, as the API said.
     pub first_us: i64,
+    /// What the job wants done with times that a fault hits.
+    pub policy: Policy,
+}
+
+/// What a job wants done with times that a fault hits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Policy {
     /// Nothing excuses a time that did not run: missed times wait for each other.
-    pub must_run: bool,
+    Must,
+    /// Times may be skipped while an earlier one runs.
+    May,
+    /// As above, and a body that was started never starts again: its run fails with its server.
+    Once,
 }
 
 /// Where bodies write.
@@ -59,37 +70,38 @@ impl Places {
     }
 }
 
-/// How many of which: (body, seconds between two times, must every time run, how many).
-fn wanted(store: StoreKind) -> Vec<(Body, i64, bool, usize)> {
+/// How many of which: (body, seconds between two times, policy, how many).
+fn wanted(store: StoreKind) -> Vec<(Body, i64, Policy, usize)> {
     let long = if store == StoreKind::Postgres { 3 } else { 1 };
     vec![
-        (Body::Shell, 1, true, 4),
-        (Body::Shell, 2, true, 2),
-        (Body::Shell, 3, true, 1),
-        (Body::Shell, 1, false, 2),
-        (Body::Http, 1, true, 2),
-        (Body::Http, 2, false, 1),
-        (Body::Long, 10, false, long),
+        (Body::Shell, 1, Policy::Must, 4),
+        (Body::Shell, 2, Policy::Must, 2),
+        (Body::Shell, 3, Policy::Must, 1),
+        (Body::Shell, 1, Policy::May, 2),
+        (Body::Shell, 1, Policy::Once, 1),
+        (Body::Http, 1, Policy::Must, 2),
+        (Body::Http, 2, Policy::May, 1),
+        (Body::Http, 1, Policy::Once, 1),
+        (Body::Long, 10, Policy::May, long),
+        (Body::Long, 10, Policy::Once, 1),
     ]
 }
 
 /// Creates all of them.
 pub fn create(api: &Api, store: StoreKind, places: &Places) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
-    for (body, seconds, must_run, count) in wanted(store) {
+    for (body, seconds, policy, count) in wanted(store) {
         for number in 1..=count {
-            let kind = format!("{body:?}").to_lowercase();
-            let policy = if must_run { "must" } else { "may" };
-            let name = format!("{kind}-{policy}-{seconds}s-{number}");
-            let document = document(&name, body, seconds, must_run, places);
+            let name = format!("{body:?}-{policy:?}-{seconds}s-{number}").to_lowercase();
+            let document = document(&name, body, seconds, policy, places);
             let answer = api.post("/api/v1/jobs", &document)?;
-            jobs.push(read(&answer, name, body, seconds, must_run)?);
+            jobs.push(read(&answer, name, body, seconds, policy)?);
         }
     }
     Ok(jobs)
 }
 
-fn document(name: &str, body: Body, seconds: i64, must_run: bool, places: &Places) -> Value {
+fn document(name: &str, body: Body, seconds: i64, policy: Policy, places: &Places) -> Value {
     let (executor, config) = match body {
         Body::Http => {
             ("http", json!({"url": format!("http://{}/{name}", places.receiver), "method": "POST"}))
@@ -111,11 +123,15 @@ fn document(name: &str, body: Body, seconds: i64, must_run: bool, places: &Place
         "retry_jitter_percent": 0,
         "max_crashes": 100,
     });
-    if must_run {
-        // Whatever is late runs, one after the other.
-        document["overlap"] = "queue".into();
-        document["misfire"] = "all".into();
-        document["misfire_after"] = "1s".into();
+    match policy {
+        Policy::Must => {
+            // Whatever is late runs, one after the other.
+            document["overlap"] = "queue".into();
+            document["misfire"] = "all".into();
+            document["misfire_after"] = "1s".into();
+        }
+        Policy::May => {}
+        Policy::Once => document["on_lost_worker"] = "fail".into(),
     }
     document
 }
@@ -128,7 +144,7 @@ fn probe(name: &str, least_ms: u64, most_ms: u64, places: &Places) -> Value {
     ]})
 }
 
-fn read(answer: &Value, name: String, body: Body, seconds: i64, must_run: bool) -> Result<Job> {
+fn read(answer: &Value, name: String, body: Body, seconds: i64, policy: Policy) -> Result<Job> {
     let text = |field: &str| answer[field].as_str().with_context(|| format!("no {field}"));
     let first_us = moment::parse(text("next_run_at")?).context("next_run_at is no time")?;
     let created_us = moment::parse(text("created_at")?).context("created_at is no time")?;
@@ -138,5 +154,5 @@ fn read(answer: &Value, name: String, body: Body, seconds: i64, must_run: bool) 
         (1..=every_us).contains(&wait),
         "the first time of {name} comes {wait} us after its creation"
     );
-    Ok(Job { name, id: text("id")?.to_owned(), body, every_us, first_us, must_run })
+    Ok(Job { name, id: text("id")?.to_owned(), body, every_us, first_us, policy })
 }

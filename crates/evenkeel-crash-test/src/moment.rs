@@ -31,6 +31,12 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D:
     parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")))
 }
 
+/// For fields that hold such a time or nothing.
+pub fn deserialize_some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    parse(&text).map(Some).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,6 +77,8 @@ pub struct Report {
     pub executed: u64,
     /// Of those, the ones that were recorded as skipped.
     pub skipped: u64,
+    /// Of those, the ones that failed with their server because their job runs once at most.
+    pub given_up: u64,
     /// Bodies that started.
     pub starts: u64,
     /// Of those, the ones that repeated what a lost server had begun.
@@ -126,6 +128,7 @@ impl fmt::Display for Report {
         writeln!(f, "  slots expected        {}", self.expected)?;
         writeln!(f, "  executed              {}", self.executed)?;
         writeln!(f, "  skipped by right      {}", self.skipped)?;
+        writeln!(f, "  failed with a server  {}", self.given_up)?;
         writeln!(f, "  bodies started        {}, {} of them again", self.starts, self.repeats)?;
         writeln!(f, "  stale calls refused   {}", self.refused)?;
         writeln!(

@@ -3,20 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::aging::Aging;
 use evenkeel_core::chain::{Ended, after_end};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{Definition, RunKey, Span, TenantNo, Timestamp};
 use evenkeel_executors::{CancelHandle, News, Report, Wire};
-use evenkeel_store::{
-    CheckpointFate, Finish, LongRun, Note, Owned, Requeue, Results, Then, Ticket, Traces, Waited,
-};
+use evenkeel_store::{CheckpointFate, Finish, LongRun, Note, Owned, Results, Then, Traces};
 use tokio::task::AbortHandle;
-
-use crate::meters::could_start;
 
 /// An attempt that this node has claimed and must start. It has a place in
 /// [`Slots`](crate::slots::Slots).
@@ -47,8 +42,19 @@ pub enum Stage {
     Running,
     /// Its body has ended; only the store does not know yet.
     Ended,
-    /// Its body was ended because the lease ran out. The store may still think it runs here.
-    Abandoned,
+    /// It has no body, and its result is not known. The store may still say that it runs here.
+    Lost(Lost),
+}
+
+/// How this node lost an attempt.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// Why.
+    pub loss: Loss,
+    /// When.
+    pub at: Timestamp,
+    /// What the attempt had waited when it was claimed.
+    pub waited: Span,
 }
 
 /// An attempt this node has, from its start until the store knows its end.
@@ -101,6 +107,19 @@ impl Open {
         self.tenant
     }
 
+    /// It has no body any more, and its result is not known.
+    pub fn lose(&mut self, loss: Loss, at: Timestamp) {
+        self.stage = Stage::Lost(Lost { loss, at, waited: self.waited });
+    }
+
+    /// How this node lost it, if it did.
+    pub fn lost(&self) -> Option<Lost> {
+        match self.stage {
+            Stage::Lost(lost) => Some(lost),
+            Stage::Running | Stage::Ended => None,
+        }
+    }
+
     /// What becomes of what its body has said, when `then` follows.
     fn traces(&self, then: Then) -> Traces {
         let noted = self.wire.was_taken();
@@ -119,46 +138,6 @@ impl Open {
     }
 }
 
-/// What this node has to give back because it could not let it end.
-#[derive(Clone, Debug)]
-pub struct Interrupted {
-    key: RunKey,
-    fence: Fence,
-    wire: Wire,
-    tenant: TenantNo,
-    definition: Arc<Definition>,
-    waited: Span,
-    priority: Option<Priority>,
-}
-
-impl Interrupted {
-    /// An attempt whose body was ended.
-    pub fn of(key: RunKey, open: &Open) -> Self {
-        let definition = Arc::clone(&open.definition);
-        let wire = open.wire.clone();
-        let (fence, tenant, priority) = (open.fence, open.tenant, open.priority);
-        Self { key, fence, wire, tenant, definition, waited: open.waited, priority }
-    }
-
-    /// What its body has saved and the store may not have.
-    pub fn unsaved(&self) -> Option<Note> {
-        unsaved_note(self.key, self.fence, &self.wire)
-    }
-
-    /// Back into the queue, unharmed.
-    pub fn requeue(&self, now: Timestamp, aging: &Aging) -> Requeue {
-        let since = now.saturating_sub(self.waited);
-        let waited = Waited { since, priority: self.priority, aging };
-        Requeue {
-            key: self.key,
-            fence: self.fence,
-            tenant: self.tenant,
-            crashed: false,
-            ticket: ticket_of(&self.definition, self.key, now, waited),
-        }
-    }
-}
-
 /// What a body has said since the last time, if anything, with its version.
 pub fn note_of(key: RunKey, fence: Fence, wire: &Wire) -> Option<(Note, u64)> {
     let News { progress, log, checkpoint, version } = wire.take_news()?;
@@ -169,42 +148,6 @@ pub fn note_of(key: RunKey, fence: Fence, wire: &Wire) -> Option<(Note, u64)> {
 pub fn unsaved_note(key: RunKey, fence: Fence, wire: &Wire) -> Option<Note> {
     let checkpoint = Some(wire.take_unstored()?);
     Some(Note { key, fence, progress: None, log: None, checkpoint })
-}
-
-/// An attempt of a node goes back into the queue; it counts if its worker `crashed`.
-pub fn requeue_of(
-    owned: &Owned,
-    definition: &Definition,
-    crashed: bool,
-    now: Timestamp,
-    aging: &Aging,
-) -> Requeue {
-    let since = now.saturating_sub(waited_before(owned, definition));
-    let waited = Waited { since, priority: owned.priority, aging };
-    Requeue {
-        key: owned.key,
-        fence: owned.fence,
-        tenant: owned.tenant,
-        crashed,
-        ticket: ticket_of(definition, owned.key, now, waited),
-    }
-}
-
-/// What an attempt had waited when it started, as far as the store tells: of one that began as a
-/// retry, or that ran before, it is not known how much of the time since then it waited.
-fn waited_before(owned: &Owned, definition: &Definition) -> Span {
-    if owned.key.attempt != evenkeel_core::Attempt::FIRST || owned.fence != Fence::NONE.next() {
-        return Span::ZERO;
-    }
-    let average = definition.average(None);
-    owned.started_at.since(could_start(definition, owned.key.scheduled_at, average))
-}
-
-/// The place of an attempt that comes back into the queue at `now`. What it had waited before it
-/// started is not lost; while it ran, it did not wait.
-fn ticket_of(definition: &Definition, key: RunKey, now: Timestamp, waited: Waited<'_>) -> Ticket {
-    let should_start_by = deadline_by_itself(definition, key.scheduled_at);
-    Ticket::new(definition, should_start_by, definition.average(None), now, waited)
 }
 
 /// By when the run for `time` must start, as far as that time alone tells: its job's past is not
@@ -263,6 +206,7 @@ pub fn finish_of(key: RunKey, open: &Open, report: Report, took: Span, draw: f64
         priority: open.priority,
         traces: open.traces(then),
         hook: hook_of(&open.definition, &ended, then),
+        unstored_since: None,
     }
 }
 
@@ -281,6 +225,7 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
         watch: true,
         hook: Hook::None,
+        unstored_since: None,
     }
 }
 
@@ -314,49 +259,6 @@ mod tests {
         }
         // It promised to start.
         assert!(!breaks(Schedule::Once(Once::NOW), 3600, 7201));
-    }
-
-    fn owned(attempt: u16, fence: u32) -> Owned {
-        let key = RunKey::regular(evenkeel_core::JobNo(1), at(3_600));
-        Owned {
-            key: key.with_attempt(evenkeel_core::Attempt(attempt)),
-            fence: Fence(fence),
-            tenant: TenantNo(1),
-            started_at: at(3_700),
-            crashes: 0,
-            definition: String::new(),
-            priority: None,
-        }
-    }
-
-    #[test]
-    fn the_time_in_which_it_ran_does_not_count_as_waiting() {
-        let every = Interval::new(Span::from_secs(60), None).unwrap();
-        let job = Definition::noop(Schedule::Interval(every));
-        let (ten_hours_later, aging) = (at(3_700 + 36_000), Aging::default());
-        // A retry waited for less, and one that ran before does not know for how long.
-        for (attempt, fence, waited) in [(0, 1, 100), (1, 1, 0), (0, 3, 0)] {
-            let owned = owned(attempt, fence);
-            let ticket = requeue_of(&owned, &job, true, ten_hours_later, &aging).ticket;
-            assert_eq!(ticket.since, at(3_700 + 36_000 - waited), "{attempt} {fence}");
-            assert_eq!(ticket.should_start_by, deadline_by_itself(&job, at(3_600)));
-        }
-        // One that this node claimed knows it.
-        let (cancel, _) = evenkeel_executors::cancellation();
-        let attempt = Attempt {
-            key: owned(1, 1).key,
-            fence: Fence(5),
-            tenant: TenantNo(1),
-            definition: Arc::new(job.clone()),
-            started_at: at(3_700),
-            waited: Span::from_secs(30),
-            checkpoint: None,
-            priority: None,
-        };
-        let open = Open::new(&attempt, cancel, Wire::default(), Duration::ZERO);
-        let back = Interrupted::of(attempt.key, &open).requeue(ten_hours_later, &aging);
-        assert_eq!(back.ticket.since, at(3_700 + 36_000 - 30));
-        assert_eq!(back.ticket.should_start_by, deadline_by_itself(&job, at(3_600)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, NewEvent, Results, Signal, StoreError, Then, Traces,
     keep_true_letters,
@@ -106,14 +107,17 @@ impl Finisher {
     /// Tries until the store answers. An error is its refusal.
     async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
         let mut backoff = Backoff::default();
+        let count = batch.len();
         loop {
             let (node, alpha) = (self.life.node, self.life.settings.alpha);
-            match self.life.store.finish(node, batch.to_vec(), alpha).await {
+            let mut batch = batch.to_vec();
+            mark_late(&mut batch, self.life.db_now());
+            match self.life.store.finish(node, batch, alpha).await {
                 Err(error) if error.is_outage() => {
                     warn!(
                         error = &error as &dyn std::error::Error,
-                        runs.count = batch.len(),
-                        "ends of runs wait for the store"
+                        runs.count = count,
+                        "store unavailable; finished attempts are kept in memory and retried"
                     );
                     tokio::time::sleep(backoff.next()).await;
                 }
@@ -141,13 +145,27 @@ impl Finisher {
         };
         match self.try_store(std::slice::from_ref(&bare)).await {
             Ok(results) => results.first().copied().unwrap_or(FinishResult::LeaseLost),
-            Err(_) => FinishResult::LeaseLost,
+            Err(_) => {
+                self.life.worker.end_refused(end);
+                FinishResult::LeaseLost
+            }
         }
     }
 
     /// Runs until no more ends can come.
     pub async fn run(mut self) {
         while self.run_once().await.is_some() {}
+    }
+}
+
+/// An end that is stored this long after it came: meanwhile, others counted the run as active.
+const LATE: Span = Span::from_secs(1);
+
+/// Lets the store correct what was recorded while these ends could not be stored.
+fn mark_late(batch: &mut [Finish], now: Timestamp) {
+    for end in batch {
+        let is_late = end.finished_at.saturating_add(LATE) < now;
+        end.unstored_since = is_late.then_some(end.finished_at);
     }
 }
 
@@ -186,7 +204,7 @@ mod tests {
     use evenkeel_core::lease::Fence;
     use evenkeel_core::on_failure::Hook;
     use evenkeel_core::run::Outcome;
-    use evenkeel_core::{JobNo, RunKey, TenantNo, Timestamp};
+    use evenkeel_core::{JobNo, RunKey, TenantNo};
 
     use super::*;
 
@@ -204,6 +222,7 @@ mod tests {
             priority: None,
             traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
             watch: false,
+            unstored_since: None,
             hook: Hook::None,
         }
     }

@@ -11,6 +11,9 @@ use tracing::{error, info, warn};
 
 use crate::incarnation::{Backoff, Incarnation, instant_now, signalled};
 
+/// A process that notices the end of its lease so late did not run meanwhile.
+const FROZEN: Duration = Duration::from_secs(1);
+
 /// Pings the store, and ends all bodies when the lease can no longer be counted on.
 pub struct Heartbeat {
     life: Arc<Incarnation>,
@@ -114,6 +117,10 @@ impl Heartbeat {
             if !self.lost && !life.lease.holds(instant_now()) {
                 self.lost = true;
                 let bodies = life.worker.busy_count();
+                // Its timer was set to the end of the lease: if that is long ago, nothing ran here.
+                let overdue = life.lease.until().map(|until| instant_now() - until);
+                let was_frozen = overdue.is_some_and(|overdue| overdue > FROZEN);
+                life.worker.was_frozen.store(was_frozen, Ordering::Release);
                 error!(
                     bodies.count = bodies,
                     "the store has not answered for too long: ending {bodies} bodies before \

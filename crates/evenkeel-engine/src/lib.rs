@@ -25,6 +25,7 @@ mod key_sweeper;
 mod lease_keeper;
 mod library;
 mod life;
+mod lost;
 mod metered;
 mod meters;
 mod near_future;

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_executors::CancelReason;
-use evenkeel_store::{Finish, NewNode, Requeue, Signal, StoreError};
+use evenkeel_store::{Finish, NewNode, Owned, Requeue, Signal, StoreError};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::ager::Ager;
-use crate::attempt::{Interrupted, requeue_of};
 use crate::awaited::Awaited;
 use crate::canceller::Canceller;
 use crate::db_clock::DbClock;
@@ -23,6 +22,7 @@ use crate::heartbeat::Heartbeat;
 use crate::incarnation::{Backoff, Incarnation, instant_now};
 use crate::judge::Judge;
 use crate::lease_keeper::LeaseKeeper;
+use crate::lost::{FormerOwner, Taken};
 use crate::meters::Meters;
 use crate::node_due::NodeDue;
 use crate::open_bound::OpenBound;
@@ -195,20 +195,17 @@ impl Life {
     /// Gives back what could not end, trying until `deadline`.
     async fn hand_back(&self, deadline: Instant) {
         let life = &self.shared;
-        let interrupted = life.worker.take_interrupted();
-        let unsaved = interrupted.iter().filter_map(Interrupted::unsaved).collect();
-        store_last(life, unsaved, LAST_WORDS / 2).await;
+        let lost = life.worker.all_lost();
+        let unsaved = lost.iter().filter_map(|(key, _)| life.worker.lost_checkpoint(*key));
+        store_last(life, unsaved.collect(), LAST_WORDS / 2).await;
         let mut backoff = Backoff::default();
         loop {
-            let now = life.db_now();
-            let batch =
-                interrupted.iter().map(|it| it.requeue(now, &life.settings.aging)).collect();
-            match self.try_hand_back(batch).await {
+            match self.try_hand_back().await {
                 Ok(()) => return,
                 Err(error) if instant_now() >= deadline => {
                     warn!(
                         error = &error as &dyn std::error::Error,
-                        "what was interrupted could not be handed back; others will take it over"
+                        "interrupted runs could not be handed back; other nodes will take them over"
                     );
                     return;
                 }
@@ -217,26 +214,30 @@ impl Life {
         }
     }
 
-    async fn try_hand_back(&self, mut batch: Vec<Requeue>) -> Result<(), StoreError> {
+    async fn try_hand_back(&self) -> Result<(), StoreError> {
         let life = &self.shared;
-        // What was claimed and not started, too: an answer may have come too late, or never.
-        for owned in life.store.owned(life.node, u32::MAX >> 1).await? {
-            let known = batch.iter().any(|requeue| requeue.key == owned.key);
-            if known || life.worker.has(owned.key) {
-                continue;
-            }
-            if let Ok(definition) = life.definitions.read(owned.key.job_no, &owned.definition) {
-                let (now, aging) = (life.db_now(), &life.settings.aging);
-                batch.push(requeue_of(&owned, &definition, false, now, aging));
-            }
-        }
-        let count = batch.len();
-        if count > 0 {
-            life.store.requeue(life.node, batch, Incarnation::NOW).await?;
+        let own = FormerOwner::own(life);
+        // No loop is left that could start anything: what this node has and does not know of never
+        // had a body. An answer may have come too late, or never.
+        let mut owned = life.store.owned(life.node, u32::MAX >> 1).await?;
+        owned.retain(|owned| !life.worker.has(owned.key));
+        let lost = |owned: &Owned| own.lost(life, owned, life.worker.lost(owned.key, owned.fence));
+        let batch: Vec<Requeue> = owned.iter().map(lost).collect();
+        let mut taken = Taken::default();
+        if !batch.is_empty() {
+            taken = own.give_back(life, batch).await?;
             let _ = life.store.announce(Signal::Ready).await;
         }
+        if !taken.failed.is_empty() {
+            Tallier::new(Arc::clone(life)).run_last(LAST_WORDS / 2).await;
+        }
         let retired = life.store.retire(life.node).await?;
-        info!(runs.count = count, node.retired = retired, "drained; {count} runs handed back");
+        info!(
+            runs.queued = taken.queued.len(),
+            runs.failed = taken.failed.len(),
+            node.retired = retired,
+            "drained; interrupted runs were handed back"
+        );
         Ok(())
     }
 

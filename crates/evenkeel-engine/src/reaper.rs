@@ -2,19 +2,13 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::chain::end_of_failed;
 use evenkeel_core::lease::{LeaseVerdict, StealWatch};
-use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
-use evenkeel_core::run::{Event, RunState, step};
-use evenkeel_core::{Definition, NodeNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{
-    Finish, FinishResult, Member, NewEvent, NodeState, Owned, Requeue, Signal, StoreError,
-};
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{Member, NodeState, Signal, StoreError};
 use tracing::{error, info, warn};
 
-use crate::attempt::{refused, requeue_of};
 use crate::incarnation::Incarnation;
-use crate::pauser;
+use crate::lost::FormerOwner;
 
 /// Attempts taken over in one step.
 const STEP: u32 = 500;
@@ -93,35 +87,28 @@ impl Reaper {
         }
     }
 
-    /// Gives all attempts of a dead node to others, then lets it go.
+    /// Takes all attempts from a dead node, then lets it go.
     async fn take_over(&self, dead: &Member) -> Result<(), StoreError> {
         let store = &self.life.store;
+        let (node, heard_until) = (dead.node, dead.last_ping_at);
+        let from = FormerOwner { node, name: &dead.name, heard_until };
         let mut taken = 0;
         loop {
             let owned = store.owned(dead.node, STEP).await?;
             if owned.is_empty() {
                 break;
             }
-            let (requeues, finishes) = self.decide(dead, owned);
+            let batch = owned.iter().map(|owned| from.died(&self.life, owned)).collect();
             let lock_age = self.life.db_now().since(dead.last_ping_at);
-            let taken_over: Vec<(RunKey, TenantNo)> =
-                requeues.iter().map(|requeue| (requeue.key, requeue.tenant)).collect();
-            let given_up = finishes.clone();
-            let back = store.requeue(dead.node, requeues, Incarnation::NOW).await?;
-            let ended = store.finish(dead.node, finishes, self.life.settings.alpha).await?;
-            for ((key, tenant), _) in taken_over.iter().zip(&back).filter(|(_, back)| **back) {
-                self.life.notices.taken_over(*key, lock_age);
-                self.life.worker.tallies.stolen(*tenant);
+            let given = from.give_back(&self.life, batch).await?;
+            for requeue in &given.queued {
+                self.life.notices.taken_over(requeue.key, lock_age);
+                self.life.worker.tallies.stolen(requeue.tenant);
             }
-            self.life.worker.tallies.ended(&given_up, &ended);
-            for (finish, _) in
-                given_up.iter().zip(&ended).filter(|(_, end)| **end == FinishResult::Done)
-            {
-                self.life.worker.tallies.stolen(finish.tenant);
+            for end in &given.failed {
+                self.life.worker.tallies.stolen(end.tenant);
             }
-            self.tell_given_up(&given_up, &ended);
-            let done = back.into_iter().filter(|back| *back).count()
-                + ended.into_iter().filter(|end| *end == FinishResult::Done).count();
+            let done = given.count();
             if done == 0 {
                 // Another node is at it; the next pass sees how far it got.
                 break;
@@ -141,63 +128,6 @@ impl Reaper {
             let _ = store.announce(Signal::Ready).await;
         }
         Ok(())
-    }
-
-    fn tell_given_up(&self, ends: &[Finish], results: &[FinishResult]) {
-        for (end, result) in ends.iter().zip(results) {
-            if *result == FinishResult::Done {
-                let end = std::slice::from_ref(end);
-                self.life.meters.ended(end);
-                self.life.notices.ended(end);
-                self.life.events.tell(end.iter().flat_map(NewEvent::of_end));
-            }
-        }
-        if pauser::counts(ends) {
-            self.life.failing.notify_one();
-        }
-    }
-
-    /// What becomes of each attempt is decided by its job's policy.
-    fn decide(&self, dead: &Member, owned: Vec<Owned>) -> (Vec<Requeue>, Vec<Finish>) {
-        let (mut requeues, mut finishes) = (Vec::new(), Vec::new());
-        for attempt in owned {
-            let definition =
-                self.life.definitions.read(attempt.key.job_no, &attempt.definition).ok();
-            let state = RunState::Running {
-                owner: dead.node,
-                fence: attempt.fence,
-                crashes: attempt.crashes,
-            };
-            let next = definition.as_ref().and_then(|definition| {
-                let (then, max_crashes) = (definition.on_lost_worker, definition.max_crashes);
-                step(state, Event::Stolen { from: dead.node, then, max_crashes }).ok()
-            });
-            match (next, definition) {
-                (Some(RunState::Ready { .. }), Some(definition)) => {
-                    let (now, aging) = (self.life.db_now(), &self.life.settings.aging);
-                    requeues.push(requeue_of(&attempt, &definition, true, now, aging));
-                }
-                (_, definition) => {
-                    finishes.push(self.give_up(dead, &attempt, definition.as_deref()));
-                }
-            }
-        }
-        (requeues, finishes)
-    }
-
-    fn give_up(&self, dead: &Member, attempt: &Owned, definition: Option<&Definition>) -> Finish {
-        let lost = attempt.crashes + 1;
-        let why = format!("its worker {} was lost; {lost} lost in all", dead.name);
-        let refused = refused(attempt, &why);
-        let finished_at = self.life.db_now().max(attempt.started_at);
-        let end = |definition: &Definition| {
-            let pause = definition.retry.pause_after(attempt.key.attempt);
-            end_of_failed(definition, finished_at, pause)
-        };
-        let hook = definition.map_or(Hook::None, |definition| {
-            hook_of_dead(&definition.on_failure, DeathReason::WorkerLost)
-        });
-        Finish { finished_at, then: definition.map_or(refused.then, end), hook, ..refused }
     }
 
     /// Runs until the node stops.

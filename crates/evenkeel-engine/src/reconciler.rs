@@ -17,8 +17,8 @@ use evenkeel_store::{Owned, Requeue, Signal, StoreError};
 use rustc_hash::FxHashSet;
 use tracing::{info, warn};
 
-use crate::attempt::requeue_of;
 use crate::incarnation::Incarnation;
+use crate::lost::FormerOwner;
 use crate::recorder::store_last;
 
 /// Last checkpoints have this long to be stored.
@@ -33,7 +33,7 @@ const LIMIT: u32 = 50_000;
 pub struct Reconciler {
     life: Arc<Incarnation>,
     /// What was unknown at the last pass, and whose answers were under way then.
-    missing: BTreeMap<RunKey, u64>,
+    missing: BTreeMap<(RunKey, Fence), u64>,
     doubt_until: Duration,
 }
 
@@ -50,39 +50,44 @@ impl Reconciler {
         let ticket = life.bound.next_ticket();
         // Also before: what runs was committed, so it is found, unless it is another's by now.
         let running = life.worker.running();
+        // Those that are lost while this pass goes on are for the next one.
+        let mut lost = life.worker.all_lost();
         let owned = life.store.owned(life.node, LIMIT).await?;
         self.let_go_of_lost(running, &owned).await?;
         let unknown: Vec<Owned> =
             owned.into_iter().filter(|owned| !life.worker.has(owned.key)).collect();
+        let own = FormerOwner::own(&life);
         let (mut given_back, mut missing) = (Vec::new(), BTreeMap::new());
         for attempt in unknown {
-            let since = self.missing.get(&attempt.key).copied();
-            let surely = life.worker.has_abandoned(attempt.key)
-                || since.is_some_and(|since| life.bound.all_arrived_before(since));
+            let right = (attempt.key, attempt.fence);
+            let known = life.worker.lost(attempt.key, attempt.fence);
+            let since = self.missing.get(&right).copied();
+            // What this node lost had a body, or surely gets none. Of what it does not know the
+            // answer was lost; once all answers have arrived, no body of it can start any more.
+            let surely =
+                known.is_some() || since.is_some_and(|since| life.bound.all_arrived_before(since));
             if !surely {
-                missing.insert(attempt.key, since.unwrap_or(ticket));
+                missing.insert(right, since.unwrap_or(ticket));
                 continue;
             }
-            match life.definitions.read(attempt.key.job_no, &attempt.definition) {
-                Ok(definition) => {
-                    let now = life.db_now();
-                    let aging = &life.settings.aging;
-                    given_back.push(requeue_of(&attempt, &definition, false, now, aging));
-                }
-                Err(fault) => life.worker.refuse(&attempt, &fault.to_string()),
-            }
+            given_back.push(own.lost(&life, &attempt, known));
         }
         self.missing = missing;
         let count = given_back.len();
         if count > 0 {
-            let last = |requeue: &Requeue| life.worker.abandoned_checkpoint(requeue.key);
+            let last = |requeue: &Requeue| life.worker.lost_checkpoint(requeue.key);
             store_last(&life, given_back.iter().filter_map(last).collect(), CHECKPOINTS).await;
-            life.store.requeue(life.node, given_back, Incarnation::NOW).await?;
-            info!(runs.count = count, "gave back {count} runs that nobody was running");
+            let taken = own.give_back(&life, given_back).await?;
+            info!(
+                runs.queued = taken.queued.len(),
+                runs.failed = taken.failed.len(),
+                "gave back runs of this node that it does not run"
+            );
             let _ = life.store.announce(Signal::Ready).await;
         }
         // All that the store has of this node is known or given back: the rest is another's.
-        life.worker.forget_abandoned(|key| self.missing.contains_key(&key));
+        lost.retain(|right| !self.missing.contains_key(right));
+        life.worker.forget_lost(&lost);
         Ok(count)
     }
 

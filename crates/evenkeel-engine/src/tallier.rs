@@ -282,6 +282,7 @@ mod tests {
             priority: None,
             traces: Traces::default(),
             watch: false,
+            unstored_since: None,
             hook: evenkeel_store::Hook::None,
         }
     }

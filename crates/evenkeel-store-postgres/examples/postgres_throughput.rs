@@ -234,6 +234,7 @@ async fn work(
             priority: None,
             traces: Traces::default(),
             watch: false,
+            unstored_since: None,
             hook: evenkeel_store::Hook::None,
         });
         let answer = store.finish(node, finishes.collect(), DEFAULT_ALPHA).await.unwrap();

@@ -92,6 +92,7 @@ fn finish(fire: &Fire) -> Finish {
         priority: None,
         traces: Traces::default(),
         watch: false,
+        unstored_since: None,
         hook: evenkeel_store::Hook::None,
     }
 }

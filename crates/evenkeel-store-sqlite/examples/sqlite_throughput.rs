@@ -184,6 +184,7 @@ impl Flow {
             priority: None,
             traces: Traces::default(),
             watch: false,
+            unstored_since: None,
             hook: evenkeel_store::Hook::None,
         });
         let ended = self.store.finish(self.node, finishes.collect(), DEFAULT_ALPHA).await?;

@@ -10,7 +10,9 @@ use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Periodic, Schedule};
 use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
-use evenkeel_store::{DueJob, Fire, NewJob, NewNode, Now, Roles, Start, Ticket, Trigger, Waited};
+use evenkeel_store::{
+    AfterLoss, DueJob, Fire, NewJob, NewNode, Now, Requeue, Roles, Start, Ticket, Trigger, Waited,
+};
 use uuid::Uuid;
 
 /// When every case begins: the start of a slot, in 2030.
@@ -271,5 +273,13 @@ pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
             .map(|time| (time, begin.of(job, time.saturating_add(Span::from_secs(60)), now))),
         idle_only: definition.overlap != OverlapPolicy::Allow,
         next_at: advance.next,
+    }
+}
+
+/// The place in the queue of an attempt that goes back there.
+pub fn place_of(back: &mut Requeue) -> &mut Ticket {
+    match &mut back.then {
+        AfterLoss::Queue(ticket) => ticket,
+        AfterLoss::Fail(end) => panic!("an attempt that fails has no place: {end:?}"),
     }
 }

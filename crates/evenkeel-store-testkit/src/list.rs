@@ -87,6 +87,7 @@ macro_rules! store_conformance {
             a_text_with_a_nul_ends_the_attempt_all_the_same,
             a_long_log_is_whole_for_one_run_and_cut_in_lists,
             an_attempt_without_results_has_none,
+            an_end_that_comes_late_corrects_the_skips_since_then,
             an_empty_batch_is_fine,
         }
         $crate::__conformance_module! { $open => fire:
@@ -324,6 +325,10 @@ macro_rules! store_conformance {
             an_attempt_that_went_back_is_listed_once,
             an_attempt_that_went_back_shows_the_node_that_had_it,
             its_place_in_the_queue_is_that_of_its_new_ticket,
+            an_attempt_that_fails_is_over_and_says_why,
+            a_loss_that_is_no_crash_fails_without_being_counted,
+            only_the_owner_fails_an_attempt_and_only_once,
+            some_of_a_batch_go_back_and_others_fail,
         }
         $crate::__conformance_module! { $open => runs:
             one_jobs_runs_come_newest_chain_first,

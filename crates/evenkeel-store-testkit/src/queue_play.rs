@@ -9,7 +9,7 @@ use evenkeel_store::{
     Claim, JobChange, NewJob, QueuePlace, Start, Trigger, Triggered, Waited, WakeFire,
 };
 
-use crate::fixtures::{at, new_job, now, ticket_with};
+use crate::fixtures::{at, new_job, now, place_of, ticket_with};
 use crate::orders::Orders as _;
 use crate::paging::Dice;
 use crate::rig::{Held, Known, Rig, claim_of};
@@ -261,7 +261,7 @@ impl Play {
         let due = self.rig.due(self.jobs[job]).await;
         let aging = &Aging::default();
         let waited = Waited { since: held.key.scheduled_at, priority, aging };
-        back.ticket = ticket_with(&due, at(secs), at(secs), waited);
+        *place_of(&mut back) = ticket_with(&due, at(secs), at(secs), waited);
         assert!(self.rig.requeue(back, secs).await, "it ran");
         self.waiting.insert(job, held.key);
     }

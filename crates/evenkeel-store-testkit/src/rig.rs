@@ -10,10 +10,10 @@ use evenkeel_core::limit::Limits;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
 use evenkeel_store::{
-    Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult, Fire,
-    FireResult, Hook, Job, LookAhead, NewJob, Owned, Page, PageRequest, Registered, Requeue,
-    Results, Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered, Waited,
-    WaitingAttempt, WakeFire,
+    AfterLoss, Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult,
+    Fire, FireResult, Hook, Job, LookAhead, LostEnd, NewJob, Owned, Page, PageRequest, Registered,
+    Requeue, Results, Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered,
+    Waited, WaitingAttempt, WakeFire,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
@@ -231,6 +231,7 @@ impl Rig {
             priority: None,
             traces: Traces::default(),
             watch: false,
+            unstored_since: None,
             hook: Hook::None,
         }
     }
@@ -260,7 +261,26 @@ impl Rig {
             fence: held.fence,
             tenant: self.scope.tenant,
             crashed,
-            ticket: ticket_of(&due, held.key.scheduled_at, held.key.scheduled_at),
+            then: AfterLoss::Queue(ticket_of(&due, held.key.scheduled_at, held.key.scheduled_at)),
+        }
+    }
+
+    /// Says that a run of a job fails because its node lost it.
+    pub fn lost_end(&self, held: Held, crashed: bool, then: Then, hook: Hook) -> Requeue {
+        let end = LostEnd {
+            started_at: held.key.scheduled_at,
+            finished_at: at(64),
+            error: "its node died".into(),
+            then,
+            hook,
+            unstored_since: at(64),
+        };
+        Requeue {
+            key: held.key,
+            fence: held.fence,
+            tenant: self.scope.tenant,
+            crashed,
+            then: AfterLoss::Fail(end),
         }
     }
 

@@ -95,8 +95,9 @@ pub use row::{
     skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LISTED_OUTPUT_CHARS,
-    LongRun, Owned, Prune, Pruned, QueuePlace, Requeue, Results, Run, RunCancelled, RunFilter,
+    AfterLoss, Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult,
+    LISTED_OUTPUT_CHARS, LongRun, LostEnd, Owned, Prune, Pruned, QueuePlace, Requeue, Results, Run,
+    RunCancelled, RunFilter,
     RunStore, WaitingAttempt, WaitsFor,
 };
 pub use schedules::{

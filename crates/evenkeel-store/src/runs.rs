@@ -10,7 +10,9 @@ use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobId, NodeNo, Progress, RunKey, RunLog, Span, TenantNo, Timestamp};
 
-use crate::{Now, Opening, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces};
+use crate::{
+    CheckpointFate, Now, Opening, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces,
+};
 
 /// What a worker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,6 +121,9 @@ pub struct Finish {
     pub watch: bool,
     /// What is done together with it.
     pub hook: Hook,
+    /// Since when the attempt may have been over without the store's knowledge, if its node could
+    /// not store its end at once.
+    pub unstored_since: Option<Timestamp>,
 }
 
 /// What became of a finish.
@@ -132,7 +137,7 @@ pub enum FinishResult {
     LeaseLost,
 }
 
-/// An attempt that goes back into the queue.
+/// An attempt that is taken from the node that has it, without a result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Requeue {
     /// Which one.
@@ -143,8 +148,62 @@ pub struct Requeue {
     pub tenant: TenantNo,
     /// Did its worker crash? Then it counts.
     pub crashed: bool,
-    /// Its place in the queue.
-    pub ticket: Ticket,
+    /// What becomes of it.
+    pub then: AfterLoss,
+}
+
+/// What becomes of an attempt that is taken from its node. [`step`](evenkeel_core::run::step)
+/// decides it for every attempt that a node lost.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AfterLoss {
+    /// It waits for another worker, at this place in the queue.
+    Queue(Ticket),
+    /// Its run has failed.
+    Fail(LostEnd),
+}
+
+/// The failure of an attempt whose node lost it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LostEnd {
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended, or when its loss was noticed.
+    pub finished_at: Timestamp,
+    /// Why it failed.
+    pub error: String,
+    /// What follows for its job; no retry does.
+    pub then: Then,
+    /// What is done together with it.
+    pub hook: Hook,
+    /// Since when the attempt may have been over without the store's knowledge.
+    pub unstored_since: Timestamp,
+}
+
+impl Requeue {
+    /// The end that is stored, if the attempt is not to run again.
+    pub fn finish(&self) -> Option<Finish> {
+        let AfterLoss::Fail(end) = &self.then else { return None };
+        let LostEnd { started_at, finished_at, error, then, hook, unstored_since } = end;
+        let then = match then {
+            Then::EndChain { .. } => *then,
+            Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
+        };
+        Some(Finish {
+            key: self.key,
+            fence: self.fence,
+            tenant: self.tenant,
+            outcome: Outcome::Failed,
+            started_at: *started_at,
+            finished_at: *finished_at,
+            results: Results { error: Some(error.clone()), ..Results::default() },
+            then,
+            priority: None,
+            traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
+            watch: true,
+            hook: *hook,
+            unstored_since: Some(*unstored_since),
+        })
+    }
 }
 
 /// An attempt that the store says a node has.
@@ -357,6 +416,10 @@ pub trait RunStore: Send + Sync {
     /// ended well since the last one that counted, else the first; when there are as many as named,
     /// the job is one to be [paused](crate::DeadStore::list_failing). Of a job that is over none counts.
     ///
+    /// An end with [`Finish::unstored_since`] corrects what was recorded meanwhile: skip records of the
+    /// job for times from then on that say [`Overlap`](evenkeel_core::advance::SkipReason::Overlap)
+    /// say [`EndNotStored`](evenkeel_core::advance::SkipReason::EndNotStored).
+    ///
     /// Jobs whose attempt did not end well, those of ends with [`Finish::watch`], and those on the
     /// watch list are to be judged at once.
     async fn finish(
@@ -366,13 +429,16 @@ pub trait RunStore: Send + Sync {
         alpha: f64,
     ) -> Result<Vec<FinishResult>, StoreError>;
 
-    /// Puts attempts that `node` has back into the queue with a higher fence and the same attempt
-    /// number, each if the fence is the current one. Says which were. Until somebody claims it, an
-    /// attempt goes on showing the node that had it.
+    /// Takes attempts from `node`, each if the fence is the current one. Says which were. An attempt
+    /// that goes [back into the queue](AfterLoss::Queue) has a higher fence and the same attempt
+    /// number; until another node claims it, it shows the node that had it.
     ///
-    /// An attempt of a job that was cancelled or deleted is recorded as cancelled instead, which
-    /// ends its chain; it counts as put back. So does one for a time up to the moment of a pause
-    /// that still lasts.
+    /// An attempt that would go back into the queue, but whose job was cancelled or deleted, is
+    /// recorded as cancelled instead, which ends its chain; it counts as put back. So does one for a
+    /// time up to the moment of a pause that still lasts.
+    ///
+    /// An attempt that [fails](AfterLoss::Fail) ends as by [`finish`](Self::finish), and the crash is
+    /// counted with it.
     async fn requeue(
         &self,
         node: NodeNo,

@@ -7,7 +7,8 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobId, RunKey, TenantNo, Timestamp};
 
 use crate::{
-    CheckpointFate, Finish, Hook, Requeue, Results, Scope, StoreError, Then, Ticket, Traces,
+    AfterLoss, CheckpointFate, Finish, Hook, Requeue, Results, Scope, StoreError, Then, Ticket,
+    Traces,
 };
 
 /// A run that somebody says the end of, or that is to be done once more.
@@ -107,6 +108,7 @@ impl Settle {
             priority: None,
             traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
             watch: true,
+            unstored_since: None,
             // Somebody wanted it so: that is no failure to make a fuss about.
             hook: Hook::None,
         })
@@ -120,7 +122,7 @@ impl Settle {
                 fence,
                 tenant,
                 crashed: false,
-                ticket: Ticket::clone(ticket),
+                then: AfterLoss::Queue(Ticket::clone(ticket)),
             }),
             (Verdict::Queued(_), Seen::Waiting) | (Verdict::Ended { .. }, _) => None,
         }

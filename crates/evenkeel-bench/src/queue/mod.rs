@@ -233,6 +233,7 @@ async fn finish(
         hook: evenkeel_store::Hook::None,
         traces: Traces::default(),
         watch: false,
+        unstored_since: None,
     };
     let ends = batch.iter().map(end).collect();
     let results = store.finish(node, ends, DEFAULT_ALPHA).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::excuses;
 use crate::evidence::{Evidence, Window};
-use crate::jobs::Job;
+use crate::jobs::{Job, Policy};
 use crate::record::{Kind, Record};
 use crate::report::{Report, Wrong};
 
@@ -42,6 +42,11 @@ fn once(job: &Job, records: &[&Record], excuses: &[Window], report: &mut Report)
         let attempt = (start.scheduled_us, start.attempt);
         if let Some(from_us) = begun.insert(attempt, start.at.wall_us) {
             report.repeats += 1;
+            if job.policy == Policy::Once {
+                let detail = format!("{} repeated {:?}, which runs once", job.name, start.key());
+                report.wrong(Wrong::Doubled, detail);
+                continue;
+            }
             let between = Window { from_us, to_us: start.at.wall_us };
             if !excuses.iter().any(|excuse| excuse.touches(between)) {
                 let detail = format!("{} repeated {:?} for no reason", job.name, start.key());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::ns;
 use crate::evidence::{Evidence, Happened, Window};
-use crate::jobs::{Body, Job};
+use crate::jobs::{Body, Job, Policy};
 use crate::plan::Fault;
 use crate::record::{Kind, Record};
 use crate::report::{Report, Wrong};
@@ -57,7 +57,8 @@ fn survivors(evidence: &Evidence, fault: &Happened, pid: u32, report: &mut Repor
 
 /// From the loss of a server until all jobs that it ran last have started elsewhere.
 fn takeover(evidence: &Evidence, fault: &Happened, pid: u32) -> Option<Duration> {
-    let jobs = evidence.jobs.iter().filter(|job| job.body != Body::Http);
+    let starts_again = |job: &&Job| job.body != Body::Http && job.policy != Policy::Once;
+    let jobs = evidence.jobs.iter().filter(starts_again);
     let waits = jobs.filter_map(|job| {
         let mut records: Vec<&Record> =
             evidence.records.iter().filter(|record| record.job == job.name).collect();

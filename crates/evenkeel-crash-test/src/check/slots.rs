@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::excuses;
 use crate::evidence::{Evidence, Execution, Skipped, Window};
-use crate::jobs::Job;
+use crate::jobs::{Job, Policy};
 use crate::record::{Kind, Record};
 use crate::report::{Report, Wrong};
 
@@ -60,8 +60,13 @@ fn judge_job(
         let attempts = chains.get(&slot).map_or(&[][..], Vec::as_slice);
         let skips = skipped.get(&slot).copied().unwrap_or(0);
         let at = Window { from_us: slot, to_us: slot };
-        let may_skip = !job.must_run && reasons.iter().any(|reason| reason.touches(at));
-        judge_slot(&job.name, slot, attempts, (skips, may_skip), report);
+        let may_skip =
+            job.policy != Policy::Must && reasons.iter().any(|reason| reason.touches(at));
+        if job.policy == Policy::Once && was_lost(attempts, excuses) {
+            report.given_up += 1;
+        } else {
+            judge_slot(&job.name, slot, attempts, (skips, may_skip), report);
+        }
         slot += job.every_us;
     }
     let off = |time: i64| time < job.first_us || (time - job.first_us) % job.every_us != 0;
@@ -72,6 +77,16 @@ fn judge_job(
         let detail = format!("{} ran for {time}, which is no time of it", job.name);
         report.wrong(Wrong::OffRhythm, detail);
     }
+}
+
+/// Did the only attempt of a run fail with its server, while a fault excuses that, and say so?
+fn was_lost(attempts: &[&Execution], excuses: &[Window]) -> bool {
+    let [attempt] = attempts else { return false };
+    let says_why = attempt.error_message.as_deref().is_some_and(|why| why.starts_with("node "));
+    // It may have run for long before the fault came.
+    let ran = Window { from_us: attempt.scheduled_us, to_us: attempt.finished_us.unwrap_or(0) };
+    let excused = excuses.iter().any(|excuse| excuse.touches(ran));
+    attempt.status == "failed" && says_why && excused
 }
 
 /// When a time may be skipped: while a body of the job goes on, and a moment longer because its end

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::judge;
 use crate::clock::Moment;
 use crate::evidence::{Evidence, Execution, Happened, Skipped, Window};
-use crate::jobs::{Body, Job};
+use crate::jobs::{Body, Job, Policy};
 use crate::plan::Fault;
 use crate::record::{Kind, Record};
 use crate::report::{Report, Wrong};
@@ -28,7 +28,7 @@ fn job(must_run: bool) -> Job {
         body: Body::Shell,
         every_us: SECOND,
         first_us: BEGIN,
-        must_run,
+        policy: if must_run { Policy::Must } else { Policy::May },
     }
 }
 
@@ -53,6 +53,8 @@ fn execution(second: i64, status: &str, fence: u32) -> Execution {
         scheduled_us: BEGIN + second * SECOND,
         attempt: 0,
         fence,
+        finished_us: Some(BEGIN + second * SECOND + 120_000),
+        error_message: None,
         skipped: None,
     }
 }
@@ -218,6 +220,39 @@ fn an_attempt_that_starts_again_after_a_fault_with_a_higher_fence_is_none() {
     let report = report(&evidence);
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.repeats, 1);
+}
+
+fn runs_once() -> Vec<Job> {
+    vec![Job { policy: Policy::Once, ..job(false) }]
+}
+
+#[test]
+fn a_job_that_runs_once_may_not_repeat_whatever_happened() {
+    let mut evidence = Evidence { jobs: runs_once(), ..clean() };
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records.remove(end);
+    evidence.records.push(record(Kind::Start, 7, 2, 7_500_000));
+    evidence.records.push(record(Kind::End, 7, 2, 7_600_000));
+    evidence.executions[7].fence = 2;
+    evidence.faults = vec![database_crash(6, 7)];
+    expect(&evidence, Wrong::Doubled);
+}
+
+#[test]
+fn a_job_that_runs_once_may_fail_with_its_server_if_it_says_why() {
+    let mut evidence = Evidence { jobs: runs_once(), ..clean() };
+    let end = position(&evidence, Kind::End, 7);
+    evidence.records.remove(end);
+    evidence.executions[7].status = "failed".into();
+    evidence.executions[7].error_message = Some("node n1 died while it ran".into());
+    expect(&evidence, Wrong::Failed);
+    evidence.faults = vec![database_crash(7, 8)];
+    assert!(report(&evidence).is_clean());
+    assert_eq!(report(&evidence).given_up, 1);
+    let other = Evidence { jobs: vec![job(false)], ..evidence.clone() };
+    expect(&other, Wrong::Failed);
+    evidence.executions[7].error_message = None;
+    expect(&evidence, Wrong::Failed);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::clock::{Moment, mono_ns, ns, pass};
 use crate::cluster::{Cluster, StoreKind};
 use crate::evidence;
-use crate::jobs::{Body, Job};
+use crate::jobs::{Body, Job, Policy};
 use crate::moment;
 use crate::sink::Sink;
 
@@ -245,7 +245,7 @@ fn account_for(
             body: Body::Http,
             every_us: moved.every_us,
             first_us: moved.first_us,
-            must_run: false,
+            policy: Policy::May,
         };
         let told = evidence::executions(&api, &job, &mut log)?;
         for time in times {

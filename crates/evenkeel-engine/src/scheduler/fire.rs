@@ -272,6 +272,11 @@ impl Scheduler {
         let (job, mut entry) = (taken.job, taken.entry.clone());
         entry.look_at = now;
         match when_busy(&entry.definition, entry.next_at, now, retry_pending) {
+            // The run is over and only the store does not know: once it does, the job is not busy.
+            WhenBusy::Skip(_) | WhenBusy::Replace if self.life.worker.has_unstored_end(job) => {
+                entry.look_at = now.saturating_add(BUSY_WAIT);
+                return self.future.insert(job, entry);
+            }
             WhenBusy::Skip(reason) => {
                 entry.skip = Some(reason);
                 return self.life.due.lock().put_back(taken, Some(entry));

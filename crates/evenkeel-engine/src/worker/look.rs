@@ -1,14 +1,16 @@
 //! What a worker has, for those who look after it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_core::run::Loss;
+use evenkeel_core::{JobNo, RunKey, TenantNo, Timestamp};
 use evenkeel_store::{LongRun, Note};
 
 use super::{Worker, lock};
-use crate::attempt::{Open, Stage, note_of, unsaved_note};
+use crate::attempt::{Lost, Open, Stage, note_of, unsaved_note};
 
 impl Worker {
     /// What running bodies have said since the last time, each with its version.
@@ -22,11 +24,10 @@ impl Worker {
         running.into_iter().filter_map(|(key, fence, wire)| note_of(key, fence, &wire)).collect()
     }
 
-    /// The last checkpoint of an attempt whose body was ended with the lease, if the store may not
-    /// have it.
-    pub fn abandoned_checkpoint(&self, key: RunKey) -> Option<Note> {
+    /// The last checkpoint of an attempt that this node lost, if the store may not have it.
+    pub fn lost_checkpoint(&self, key: RunKey) -> Option<Note> {
         let all = lock(&self.open);
-        let open = all.get(&key).filter(|open| open.stage == Stage::Abandoned)?;
+        let open = all.get(&key).filter(|open| open.lost().is_some())?;
         unsaved_note(key, open.fence, &open.wire)
     }
 
@@ -46,12 +47,30 @@ impl Worker {
 
     /// Does this node run the attempt, or is about to store its end?
     pub fn has(&self, key: RunKey) -> bool {
-        lock(&self.open).get(&key).is_some_and(|open| open.stage != Stage::Abandoned)
+        lock(&self.open).get(&key).is_some_and(|open| open.lost().is_none())
     }
 
-    /// Was its body ended because the lease ran out?
-    pub fn has_abandoned(&self, key: RunKey) -> bool {
-        lock(&self.open).get(&key).is_some_and(|open| open.stage == Stage::Abandoned)
+    /// How this node lost an attempt that it had under this fence, if it did.
+    pub fn lost(&self, key: RunKey, fence: Fence) -> Option<Lost> {
+        let all = lock(&self.open);
+        let mut lost = all.get(&key).filter(|open| open.fence == fence)?.lost()?;
+        if lost.loss == Loss::StoreUnreachable && self.was_frozen.load(Ordering::Acquire) {
+            lost.loss = Loss::NodeFrozen;
+        }
+        Some(lost)
+    }
+
+    /// All attempts that this node lost and has not given back.
+    pub fn all_lost(&self) -> Vec<(RunKey, Fence)> {
+        let all = lock(&self.open);
+        let lost = all.iter().filter(|(_, open)| open.lost().is_some());
+        lost.map(|(key, open)| (*key, open.fence)).collect()
+    }
+
+    /// Has a body of the job ended here whose end the store does not know?
+    pub fn has_unstored_end(&self, job: JobNo) -> bool {
+        let all = lock(&self.open);
+        all.iter().any(|(key, open)| key.job_no == job && open.stage == Stage::Ended)
     }
 
     /// Attempts with a body, or with an end that is not stored.
@@ -78,7 +97,7 @@ impl Worker {
 
     /// Those of them that this node still has something to do for.
     pub fn busy_count(&self) -> usize {
-        lock(&self.open).values().filter(|open| open.stage != Stage::Abandoned).count()
+        lock(&self.open).values().filter(|open| open.lost().is_none()).count()
     }
 
     /// The oldest scheduled time of what is open, long runs aside.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::Outcome;
+use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{RunKey, TenantNo};
 use evenkeel_executors::{
     CancelReason, Invocation, LOG_BYTES_DEFAULT, Lease, Registry, Report, Wire, cancellation,
@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
 use tracing::error;
 
-use crate::attempt::{Attempt, Interrupted, Open, Stage, finish_of, refused};
+use crate::attempt::{Attempt, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
 use crate::db_clock::DbClock;
 use crate::slots::Slots;
@@ -51,7 +51,8 @@ pub struct Worker {
     claiming: AtomicUsize,
     arrivals: Notify,
     open: Mutex<FxHashMap<RunKey, Open>>,
-    interrupted: Mutex<Vec<Interrupted>>,
+    /// This process did not run for longer than its lease, the last time it lost contact.
+    pub was_frozen: AtomicBool,
     early: Mutex<Early>,
     registry: Arc<Registry>,
     lease: Lease,
@@ -88,7 +89,7 @@ impl Worker {
             claiming: AtomicUsize::new(0),
             arrivals: Notify::new(),
             open: Mutex::default(),
-            interrupted: Mutex::default(),
+            was_frozen: AtomicBool::new(false),
             early: Mutex::default(),
             registry,
             lease,
@@ -122,9 +123,12 @@ impl Worker {
         let wire = Wire::new(attempt.started_at, self.log_bytes);
         let mut open = Open::new(&attempt, handle, wire.clone(), self.clock.monotonic());
         let mut all = lock(&self.open);
-        if let Some(known) = all.get(&key)
-            && known.stage != Stage::Abandoned
-        {
+        // What was lost starts again under a new right, or if it had no body.
+        let may_start = |known: &Open| {
+            let lost = known.lost();
+            lost.is_some_and(|lost| known.fence < fence || !lost.loss.body_may_have_started())
+        };
+        if let Some(known) = all.get(&key).filter(|known| !may_start(known)) {
             if known.fence < fence {
                 // It went back into the queue by somebody's word, and its old body is not gone yet:
                 // as soon as that is, the attempt is found to be nobody's and goes back once more.
@@ -135,7 +139,7 @@ impl Worker {
             return self.slots.give(1);
         }
         if self.lease.remaining() == Some(Duration::ZERO) {
-            open.stage = Stage::Abandoned;
+            open.lose(Loss::NeverStarted, self.db_clock.now());
             all.insert(key, open);
             self.doubt.store(true, Ordering::Release);
             return self.slots.give(1);
@@ -185,7 +189,7 @@ impl Worker {
             // Nobody asked for it: the body itself saw its lease end. What ended well or badly in
             // spite of that is reported; the fence tells if it still counts.
             None | Some(CancelReason::LeaseLost) if was_ended => {
-                open.stage = Stage::Abandoned;
+                open.lose(Loss::StoreUnreachable, self.db_clock.now());
                 self.doubt.store(true, Ordering::Release);
             }
             Some(CancelReason::Settled) => {
@@ -193,9 +197,7 @@ impl Worker {
                 all.remove(&key);
             }
             Some(CancelReason::ShuttingDown) if was_ended => {
-                let interrupted = Interrupted::of(key, open);
-                all.remove(&key);
-                lock(&self.interrupted).push(interrupted);
+                open.lose(Loss::NodeDrained, self.db_clock.now());
             }
             Some(_) | None => {
                 open.stage = Stage::Ended;
@@ -223,21 +225,33 @@ impl Worker {
     pub fn stored<'a>(&self, ends: impl IntoIterator<Item = &'a Finish>) {
         let mut open = lock(&self.open);
         for end in ends {
-            if open.get(&end.key).is_some_and(|known| known.fence == end.fence) {
+            let is_it = |known: &Open| known.fence == end.fence && known.lost().is_none();
+            if open.get(&end.key).is_some_and(is_it) {
                 open.remove(&end.key);
             }
         }
     }
 
-    /// Attempts without a body went back into the queue, or never were this node's any more.
-    pub fn forget_abandoned(&self, keep: impl Fn(RunKey) -> bool) {
-        let mut gone = Vec::new();
-        lock(&self.open).retain(|key, open| {
-            let stays = open.stage != Stage::Abandoned || keep(*key);
-            gone.extend((!stays).then_some(*key));
-            stays
-        });
-        self.places.vacate(gone);
+    /// The store refuses the end of an attempt: its result is lost.
+    pub fn end_refused(&self, end: &Finish) {
+        let mut all = lock(&self.open);
+        if let Some(open) = all.get_mut(&end.key).filter(|open| open.fence == end.fence) {
+            open.lose(Loss::EndRefused, end.finished_at);
+            self.doubt.store(true, Ordering::Release);
+        }
+    }
+
+    /// These lost attempts were given back, or never were this node's any more.
+    pub fn forget_lost(&self, lost: &[(RunKey, Fence)]) {
+        let mut all = lock(&self.open);
+        for (key, fence) in lost {
+            let is_it = |open: &Open| open.fence == *fence && open.lost().is_some();
+            if all.get(key).is_some_and(is_it) {
+                all.remove(key);
+            }
+        }
+        drop(all);
+        self.places.vacate(lost.iter().map(|(key, _)| *key));
     }
 
     /// Passes a word from afar on to a body, if it still runs under that fence. That an attempt is
@@ -289,11 +303,6 @@ impl Worker {
                 task.abort();
             }
         }
-    }
-
-    /// What could not end before the node drained.
-    pub fn take_interrupted(&self) -> Vec<Interrupted> {
-        std::mem::take(&mut lock(&self.interrupted))
     }
 }
 

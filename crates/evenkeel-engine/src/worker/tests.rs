@@ -97,7 +97,7 @@ async fn a_body_whose_run_is_settled_is_let_go_and_says_nothing() {
     rig.settle(1);
     rig.all_gone().await;
     assert!(rig.ended.try_recv().is_err());
-    assert!(rig.worker.take_interrupted().is_empty());
+    assert_eq!(rig.worker.all_lost(), []);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use evenkeel_store_testkit::model::ModelStore;
 use crate::body::Lived;
 use crate::commanded::{Stretch, may_be_cancelled, nothing_starts_while_it_is_stopped, stretches};
 use crate::limits::no_limit_is_exceeded;
+use crate::lost::{skips_overlap_with_what_they_say, what_may_run_once_never_runs_again};
 use crate::order::higher_priorities_start_first;
 use crate::policies;
 use crate::words::{bodies_are_let_go, runs_until, what_was_said_holds};
@@ -50,6 +51,8 @@ pub async fn check(evidence: &Evidence<'_>) -> Outcome {
     nothing_starts_while_it_is_stopped(evidence, &runs, &mut violations);
     every_time_is_accounted_for(evidence, &runs, &mut violations);
     no_attempt_starts_twice(evidence, &mut violations);
+    what_may_run_once_never_runs_again(evidence, &runs, &mut violations);
+    skips_overlap_with_what_they_say(evidence, &runs, &mut violations);
     what_was_said_holds(evidence, &runs, &mut violations);
     bodies_are_let_go(evidence, &mut violations);
     no_job_overlaps_itself(evidence, &mut violations);

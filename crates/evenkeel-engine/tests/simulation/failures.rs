@@ -97,6 +97,7 @@ fn a_pause_that_nobody_was_told_of_is_found_by_whoever_keeps_house() {
             priority: None,
             traces: Traces::default(),
             watch: true,
+            unstored_since: None,
             hook: Hook::CountFailure { pause_after: 1 },
         };
         calm.model.finish(node, vec![end], 0.37).await.unwrap();

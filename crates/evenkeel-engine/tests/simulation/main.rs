@@ -15,6 +15,7 @@ mod downtime;
 mod failures;
 mod faulty;
 mod limits;
+mod lost;
 mod order;
 mod policies;
 mod pools;

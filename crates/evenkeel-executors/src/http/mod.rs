@@ -11,6 +11,8 @@ mod status;
 mod tls;
 mod url;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use evenkeel_core::chain::Again;
 use evenkeel_core::{Definition, TenantNo};
@@ -19,7 +21,7 @@ use evenkeel_outbound::reqwest::{Response, header::HeaderMap};
 use serde_json::Value;
 
 use crate::template::Values;
-use crate::{ConfigFault, Executor, Invocation, Report, interrupted};
+use crate::{CancelReason, ConfigFault, Executor, Invocation, Report, interrupted};
 use answer::Answered;
 use call::{Call, Filled};
 use journey::Journey;
@@ -185,10 +187,16 @@ impl Executor for HttpExecutor {
     async fn run(&self, mut invocation: Invocation) -> Report {
         let cancel = invocation.cancel.clone();
         let mut lease = invocation.lease.clone();
-        let answered = tokio::select! {
+        let answered = {
             // In a box of its own: what follows a 202 must not hold room for it.
-            answered = Box::pin(self.call(&invocation)) => answered,
-            reason = interrupted(&cancel, &mut lease) => return Report::cancelled(reason),
+            let mut call = Box::pin(self.call(&invocation));
+            tokio::select! {
+                answered = &mut call => answered,
+                reason = interrupted(&cancel, &mut lease) => match last_answer(reason, call).await {
+                    Some(answered) => answered,
+                    None => return Report::cancelled(reason),
+                },
+            }
         };
         // It was sent with the call, and a run may wait for long.
         invocation.checkpoint = None;
@@ -197,6 +205,20 @@ impl Executor for HttpExecutor {
             Answered::Accepted(output) => Report { output, ..wait(invocation).await },
         }
     }
+}
+
+/// An answer that came while this process was frozen is here, and only has to be read.
+const LAST_ANSWER: Duration = Duration::from_millis(250);
+
+/// What the receiver has answered to a call that is interrupted because the lease ran out. The call
+/// is given up after that: another node may start it soon.
+async fn last_answer(
+    reason: CancelReason,
+    call: impl Future<Output = Answered>,
+) -> Option<Answered> {
+    let is_late = reason == CancelReason::LeaseLost;
+    let answered = async { tokio::time::timeout(LAST_ANSWER, call).await.ok() };
+    if is_late { answered.await } else { None }
 }
 
 /// Waits for the end of a run that was accepted. Whoever reports it has it stored and settles the
@@ -223,13 +245,12 @@ async fn wait(mut invocation: Invocation) -> Report {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use evenkeel_core::schedule::Once;
     use evenkeel_core::{JobNo, RunKey, Schedule, Span, TenantNo, Timestamp, lease::Fence};
 
     use super::*;
-    use crate::{Cancel, CancelReason, Lease, Wire, cancellation};
+    use crate::{Cancel, Lease, Wire, cancellation};
 
     fn accepted(cancel: Cancel, wire: Wire) -> Invocation {
         let definition = Definition {
@@ -246,6 +267,24 @@ mod tests {
             cancel,
             lease: Lease::endless(),
             wire,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_here_when_the_lease_ends_is_read() {
+        let call = |answered_after| async move {
+            tokio::time::sleep(Duration::from_millis(answered_after)).await;
+            Answered::Ended(Report::completed())
+        };
+        for (reason, answered_after, is_read) in [
+            (CancelReason::LeaseLost, 0, true),
+            (CancelReason::LeaseLost, 100, true),
+            (CancelReason::LeaseLost, 300, false),
+            (CancelReason::Requested, 0, false),
+            (CancelReason::ShuttingDown, 0, false),
+        ] {
+            let answered = last_answer(reason, call(answered_after)).await;
+            assert_eq!(answered.is_some(), is_read, "{reason:?} {answered_after}");
         }
     }
 

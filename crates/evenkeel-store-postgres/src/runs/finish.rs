@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 
 use evenkeel_core::NodeNo;
+use evenkeel_core::advance::SkipReason;
 use evenkeel_core::run::RunStatus;
 use evenkeel_store::{
-    Finish, FinishResult, Hook, Results, SETTLED_ALPHA, StoreError, Then, Traces,
+    Finish, FinishResult, Hook, Results, SETTLED_ALPHA, StoreError, Then, Traces, skip_reason_code,
 };
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::{hooks, traces};
 use crate::PostgresStore;
@@ -35,13 +37,55 @@ pub(super) async fn finish(
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |finish| finish.key.job_no);
             let leaves_traces = args.batch.iter().any(|end| end.traces != Traces::default());
-            let does_more = |end: &Finish| stops_job(end) || end.hook != Hook::None;
+            let does_more = |end: &Finish| {
+                stops_job(end) || end.hook != Hook::None || end.unstored_since.is_some()
+            };
             let is_lone = !leaves_traces && !args.batch.iter().any(does_more);
             match &rounds[..] {
                 // A lone statement is a transaction.
                 [] | [_] if is_lone => run(&connection, &args, &rounds).await,
                 _ => connection.transaction(run(&connection, &args, &rounds)).await,
             }
+        })
+        .await
+}
+
+/// The failure of an attempt that its node lost.
+#[derive(Clone)]
+pub(super) struct LostEnd {
+    pub(super) end: Finish,
+    /// It counts as a crash.
+    pub(super) crashed: bool,
+}
+
+/// Ends attempts that their node lost, and counts their crashes in the same transaction.
+pub(super) async fn fail_lost(
+    store: &PostgresStore,
+    node: NodeNo,
+    lost: Vec<LostEnd>,
+) -> Result<Vec<FinishResult>, StoreError> {
+    let crashed: Vec<bool> = lost.iter().map(|lost| lost.crashed).collect();
+    let batch = lost.into_iter().map(|lost| lost.end).collect();
+    let args = (Args { node: node.0, alpha: SETTLED_ALPHA, batch }, crashed);
+    store
+        .hot
+        .run(args, |connection, args| async move {
+            let (args, crashed) = &*args;
+            let rounds = rounds(&args.batch, |finish| finish.key.job_no);
+            let fail = async {
+                let results = run(&connection, args, &rounds).await?;
+                let counts = |at: &usize| crashed[*at] && results[*at] == FinishResult::Done;
+                let died = (0..results.len()).filter(counts).map(|at| args.batch[at].key);
+                let KeyColumns { job_no, scheduled_at, sequence, attempt } = died.collect();
+                if !job_no.is_empty() {
+                    let sql = include_str!("../../queries/requeue_count_crash.sql");
+                    let keys: [&(dyn ToSql + Sync); 4] =
+                        [&job_no, &scheduled_at, &sequence, &attempt];
+                    connection.rows(sql, &keys).await?;
+                }
+                Ok(results)
+            };
+            connection.transaction(fail).await
         })
         .await
 }
@@ -96,6 +140,7 @@ async fn run(
         }
     }
     traces::settle(connection, &args.batch, &results).await?;
+    correct_skips(connection, &args.batch, &results).await?;
     // Only those whose rows are locked: waiting for others here would be the wrong order.
     let done = args.batch.iter().zip(&results).filter(|(_, result)| **result == FinishResult::Done);
     let stopped = done.map(|(finish, _)| finish).filter(|finish| stops_job(finish));
@@ -104,6 +149,26 @@ async fn run(
         count_ended(connection, &stopped).await?;
     }
     Ok(results)
+}
+
+/// Says of times that were skipped while ends could not be stored why they were.
+async fn correct_skips(
+    connection: &Connection,
+    batch: &[Finish],
+    results: &[FinishResult],
+) -> Tried<()> {
+    let known = |result: &FinishResult| *result != FinishResult::LeaseLost;
+    let done = batch.iter().zip(results).filter(|(_, result)| known(result));
+    let (jobs, since): (Vec<i64>, Vec<i64>) = done
+        .filter_map(|(end, _)| Some((end.key.job_no.0, end.unstored_since?.as_micros())))
+        .unzip();
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let sql = include_str!("../../queries/finish_correct_skips.sql");
+    let (from, to) = (SkipReason::Overlap, SkipReason::EndNotStored);
+    connection.rows(sql, &[&jobs, &since, &skip_reason_code(from), &skip_reason_code(to)]).await?;
+    Ok(())
 }
 
 /// Its job has no next time any more.

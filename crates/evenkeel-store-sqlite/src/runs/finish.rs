@@ -1,9 +1,12 @@
 //! Ends attempts: their results, their job's history, and what follows, row by row.
 
+use evenkeel_core::advance::SkipReason;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{Attempt, History, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{CheckpointFate, Finish, FinishResult, Hook, Then, Traces, sql_time};
+use evenkeel_store::{
+    CheckpointFate, Finish, FinishResult, Hook, Then, Traces, skip_reason_code, sql_time,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
@@ -82,7 +85,11 @@ fn finish_one(
         results.memory_peak_kb,
     ])?;
     if ended == 0 {
-        return classify(connection, node, finish);
+        let result = classify(connection, node, finish)?;
+        if result == FinishResult::AlreadyDone {
+            correct_skips(connection, finish)?;
+        }
+        return Ok(result);
     }
     if finish.traces != Traces::default() {
         notes::settle(connection, finish)?;
@@ -111,6 +118,7 @@ fn finish_one(
     if finish.hook != Hook::None && is_asked_to_end(connection, node.0, finish.key)?.is_none() {
         dead::obey_hook(connection, finish)?;
     }
+    correct_skips(connection, finish)?;
     // What was decided under an older schedule neither moves nor stops the job.
     if let Then::EndChain { stop_job, next_at } = finish.then
         && (stop_job || next_at.is_some())
@@ -153,6 +161,21 @@ fn go_on(
             mark_changed(connection, job)?;
         }
     }
+    Ok(())
+}
+
+/// Says of times that were skipped while an end could not be stored why they were.
+fn correct_skips(connection: &Connection, finish: &Finish) -> Answer<()> {
+    let Some(since) = finish.unstored_since else { return Ok(()) };
+    let (from, to) = (SkipReason::Overlap, SkipReason::EndNotStored);
+    connection.prepare_cached(include_str!("../../queries/finish_correct_skips.sql"))?.execute(
+        params![
+            finish.key.job_no.0,
+            since.as_micros(),
+            skip_reason_code(from),
+            skip_reason_code(to)
+        ],
+    )?;
     Ok(())
 }
 

@@ -1,12 +1,12 @@
-//! Puts attempts back into the queue, under a higher fence.
+//! Takes attempts from their node: back into the queue under a higher fence, or as failed.
 
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{Now, Requeue};
+use evenkeel_store::{AfterLoss, FinishResult, Now, Requeue, SETTLED_ALPHA, Ticket};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
-use super::finish::is_stopped;
+use super::finish::{finish, is_stopped};
 use crate::clock::resolve;
 use crate::error::Answer;
 use crate::fire::by_job;
@@ -23,15 +23,35 @@ pub(crate) fn requeue(
     let now = resolve(now);
     let mut results = vec![false; batch.len()];
     for index in by_job(batch, |requeue| requeue.key.job_no.0) {
-        results[index] = requeue_one(connection, node, &batch[index], now)?;
+        let requeue = &batch[index];
+        results[index] = match &requeue.then {
+            AfterLoss::Queue(ticket) => requeue_one(connection, node, requeue, ticket, now)?,
+            AfterLoss::Fail(_) => fail_one(connection, node, requeue)?,
+        };
     }
     Ok(results)
+}
+
+/// Ends an attempt that its node lost, and counts the crash.
+fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<bool> {
+    let Some(end) = requeue.finish() else { return Ok(false) };
+    if finish(connection, node, &[end], SETTLED_ALPHA)? != [FinishResult::Done] {
+        return Ok(false);
+    }
+    if requeue.crashed {
+        let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
+        connection
+            .prepare_cached(include_str!("../../queries/requeue_count_crash.sql"))?
+            .execute(params![scheduled_at, job_no, sequence, attempt])?;
+    }
+    Ok(true)
 }
 
 fn requeue_one(
     connection: &Connection,
     node: NodeNo,
     requeue: &Requeue,
+    ticket: &Ticket,
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);
@@ -54,7 +74,7 @@ fn requeue_one(
     let row = ReadyRow {
         key: requeue.key,
         tenant: requeue.tenant,
-        ticket: &requeue.ticket,
+        ticket,
         fence: requeue.fence.next().0,
         crashes,
         // Its row in `run` has the link.

@@ -76,7 +76,7 @@ pub async fn a_thousand_attempts_go_through_the_queue_twice(opened: Opened) {
             fence: attempt.fence,
             tenant: attempt.tenant,
             crashed: true,
-            ticket: ticket.clone(),
+            then: evenkeel_store::AfterLoss::Queue(ticket.clone()),
         })
         .collect();
     let answers = rig.store.requeue(rig.node, back, now(62)).await.unwrap();

@@ -1,14 +1,16 @@
 //! The end of attempts: fenced, counted once, and followed by what was decided.
 
+use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{History, JobNo, LogChunk, LogStream, NodeNo, RunKey, RunLog, Span};
 use evenkeel_store::{
-    Finish, FinishResult, LISTED_OUTPUT_CHARS, PageRequest, Results, RunFilter, Then,
+    Finish, FinishResult, Fire, FireResult, LISTED_OUTPUT_CHARS, PageRequest, Results, RunFilter,
+    Then,
 };
 
 use crate::Opened;
-use crate::fixtures::{at, new_job, now};
+use crate::fixtures::{Begin, at, fire_of, new_job, now};
 use crate::rig::{ALPHA, Held, Known, OVER, Rig};
 
 /// A finish that must be refused and change neither the run nor the job.
@@ -149,7 +151,7 @@ pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::AlreadyDone);
     let wakes = rig.wakes(100).await;
     assert_eq!(wakes.len(), 1);
-    rig.fire_wakes(&wakes, crate::fixtures::Begin::Claimed, 100).await;
+    rig.fire_wakes(&wakes, Begin::Claimed, 100).await;
     assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
     assert_eq!(rig.wakes(200).await, []);
 }
@@ -260,4 +262,40 @@ pub async fn an_empty_batch_is_fine(opened: Opened) {
     let rig = Rig::new(opened).await;
     assert_eq!(rig.finish_all(Vec::new()).await, []);
     assert!(rig.store.requeue(rig.node, Vec::new(), now(1)).await.unwrap().is_empty());
+}
+
+pub async fn an_end_that_comes_late_corrects_the_skips_since_then(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let (job, other) = (rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await);
+    let (held, unrelated) = (rig.start(job, 60).await, rig.start(other, 60).await);
+    let skip = async |job, secs, reason| {
+        let fire = fire_of(&rig.due(job).await, at(secs), Begin::Claimed);
+        let skip = Some(SkippedTimes { from: at(secs), to: at(secs), count: 1, reason });
+        let fire = Fire { skip, start: None, idle_only: false, ..fire };
+        assert!(matches!(rig.fire(vec![fire], secs).await[..], [FireResult::Fired(_)]));
+    };
+    skip(job, 120, SkipReason::Overlap).await;
+    skip(job, 180, SkipReason::Overlap).await;
+    skip(job, 240, SkipReason::RetryPending).await;
+    skip(job, 300, SkipReason::Overlap).await;
+    skip(other, 180, SkipReason::Overlap).await;
+    // The newest chain of the job waits in the queue.
+    let fire = fire_of(&rig.due(job).await, at(360), Begin::Queued);
+    rig.fire(vec![Fire { idle_only: false, ..fire }], 360).await;
+    let late = Finish { unstored_since: Some(at(150)), ..rig.good_end(held) };
+    let ends = vec![late, rig.good_end(unrelated)];
+    assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 2]);
+    let reason = async |job: Known, secs| {
+        let run = rig.run(RunKey::regular(job.no, at(secs))).await;
+        run.skipped.map(|skip| skip.reason)
+    };
+    for (secs, expected) in [
+        (120, SkipReason::Overlap),
+        (180, SkipReason::EndNotStored),
+        (240, SkipReason::RetryPending),
+        (300, SkipReason::EndNotStored),
+    ] {
+        assert_eq!(reason(job, secs).await, Some(expected), "{secs}");
+    }
+    assert_eq!(reason(other, 180).await, Some(SkipReason::Overlap));
 }

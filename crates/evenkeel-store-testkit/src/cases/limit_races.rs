@@ -8,8 +8,8 @@ use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::run::RunStatus;
 use evenkeel_core::{JobNo, RunKey};
 use evenkeel_store::{
-    Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitPlace, PageRequest, Requeue, Rooms,
-    RunCancelled, RunFilter, Scope, Store, Terms,
+    AfterLoss, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitPlace, PageRequest,
+    Requeue, Rooms, RunCancelled, RunFilter, Scope, Store, Terms,
 };
 
 use super::limits::{key_of, rooms_within};
@@ -91,7 +91,7 @@ impl Race {
             fence: attempt.fence,
             tenant: attempt.tenant,
             crashed: attempt.key.job_no.0 % 2 == 0,
-            ticket: ticket_of(&self.jobs[&attempt.key.job_no].0, at(120), at(60)),
+            then: AfterLoss::Queue(ticket_of(&self.jobs[&attempt.key.job_no].0, at(120), at(60))),
         });
         store.requeue(claim.node, back.collect(), now(100)).await.unwrap();
         let ends = over.iter().map(|attempt| Finish {

@@ -5,7 +5,7 @@ use evenkeel_core::limit::{KeyDigest, LimitKey, Limits};
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
 use evenkeel_store::{
-    Claim, ClaimedAttempt, FinishResult, LimitPlace, Requeue, Rooms, Scope, Terms,
+    AfterLoss, Claim, ClaimedAttempt, FinishResult, LimitPlace, Requeue, Rooms, Scope, Terms,
 };
 
 use crate::Opened;
@@ -202,7 +202,7 @@ pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened)
         fence: claimed[0].fence,
         tenant: rig.scope.tenant,
         crashed: true,
-        ticket: crate::fixtures::ticket_of(&due, at(120), at(64)),
+        then: AfterLoss::Queue(crate::fixtures::ticket_of(&due, at(120), at(64))),
     };
     assert!(rig.requeue(requeue, 64).await);
     // It waits again itself, and whoever is first of both has the place.

@@ -9,7 +9,7 @@ use evenkeel_store::{
 
 use super::races::at_once;
 use crate::Opened;
-use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
+use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, place_of};
 use crate::orders::Orders;
 use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
 
@@ -192,7 +192,8 @@ pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     let mut back = rig.requeue_of(held, job, false).await;
-    (back.ticket.open_from, back.ticket.open_until) = (Some(at(100)), Some(at(110)));
+    let place = place_of(&mut back);
+    (place.open_from, place.open_until) = (Some(at(100)), Some(at(110)));
     assert!(rig.requeue(back, 70).await);
     assert_eq!(claim(&rig, 10, 99).await, []);
     assert_eq!(closed(&rig, 110).await, [held.key]);

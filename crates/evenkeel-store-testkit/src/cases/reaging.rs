@@ -6,7 +6,7 @@ use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{Claim, JobChange, Reaged, Trigger, WaitsFor};
 
 use crate::Opened;
-use crate::fixtures::{Begin, new_job, now};
+use crate::fixtures::{Begin, new_job, now, place_of};
 use crate::orders::Orders as _;
 use crate::rig::{Known, Rig, claim_of};
 
@@ -163,7 +163,8 @@ pub async fn what_runs_knows_the_priority_it_was_given(opened: Opened) {
     // Given back and claimed again, it knows it still.
     let mut back = rig.requeue_of(held, claimed, false).await;
     let priority = Priority::try_from(80).unwrap();
-    (back.ticket.priority, back.ticket.is_own_priority) = (priority, true);
+    let place = place_of(&mut back);
+    (place.priority, place.is_own_priority) = (priority, true);
     assert!(rig.requeue(back, 80).await);
     rig.claim_one(81).await;
     assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);

@@ -2,11 +2,11 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::RunStatus;
-use evenkeel_store::{FinishResult, Requeue};
+use evenkeel_store::{FinishResult, Hook, Requeue, Then};
 
 use crate::Opened;
-use crate::fixtures::{Begin, at, new_job, now};
-use crate::rig::{Held, Rig, next_attempt};
+use crate::fixtures::{Begin, at, new_job, now, place_of};
+use crate::rig::{Held, OVER, Rig, next_attempt};
 
 pub async fn an_attempt_goes_back_with_a_higher_fence_and_the_same_number(opened: Opened) {
     let rig = Rig::new(opened).await;
@@ -161,8 +161,78 @@ pub async fn its_place_in_the_queue_is_that_of_its_new_ticket(opened: Opened) {
     let held = rig.start(a, 60).await;
     rig.queue(b, 60).await;
     let mut back = rig.requeue_of(held, a, false).await;
-    back.ticket.priority = evenkeel_core::order::Priority::MAX;
+    place_of(&mut back).priority = evenkeel_core::order::Priority::MAX;
     assert!(rig.requeue(back.clone(), 70).await);
     let order: Vec<_> = rig.claim(9, 71).await.iter().map(|one| one.key.job_no).collect();
     assert_eq!(order, [a.no, b.no]);
+}
+
+pub async fn an_attempt_that_fails_is_over_and_says_why(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    assert!(rig.requeue(rig.lost_end(held, true, OVER, Hook::None), 70).await);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.fence, run.crashes), (RunStatus::Failed, held.fence, 1));
+    assert_eq!(run.results.error.as_deref(), Some("its node died"));
+    assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(64))));
+    let after = rig.job(job).await;
+    assert_eq!((after.live, after.waiting, after.history.consecutive_failures), (0, 0, 1));
+    assert_eq!(rig.owned(rig.node).await, []);
+    assert_eq!(rig.claim(9, 71).await.len(), 0);
+    assert_eq!(rig.wakes(9_999).await.len(), 0, "whatever the job says about retries");
+}
+
+pub async fn a_loss_that_is_no_crash_fails_without_being_counted(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let held = rig.start(job, 60).await;
+    let retry = Then::Retry { due: at(90) };
+    assert!(rig.requeue(rig.lost_end(held, false, retry, Hook::None), 70).await);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 0));
+    assert_eq!(rig.wakes(9_999).await.len(), 0, "a lost run is not tried again");
+    assert_eq!(rig.job(job).await.live, 0);
+}
+
+pub async fn only_the_owner_fails_an_attempt_and_only_once(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let job = rig.add(new_job("crawl").build()).await;
+    let other = rig.join("node-2", 60).await;
+    let held = rig.start(job, 60).await;
+    let lost = rig.lost_end(held, true, OVER, Hook::None);
+    assert_eq!(rig.store.requeue(other, vec![lost.clone()], now(70)).await.unwrap(), [false]);
+    assert!(!rig.requeue(Requeue { fence: held.fence.next(), ..lost.clone() }, 70).await);
+    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert!(rig.requeue(lost.clone(), 70).await);
+    assert!(!rig.requeue(lost, 71).await);
+    let run = rig.run(held.key).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 1));
+    assert_eq!(rig.job(job).await.history.consecutive_failures, 1);
+    assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::AlreadyDone);
+}
+
+pub async fn some_of_a_batch_go_back_and_others_fail(opened: Opened) {
+    let rig = Rig::new(opened).await;
+    let jobs = ["a", "b", "c", "d"].map(|name| new_job(name).build()).to_vec();
+    let (mut batch, mut keys) = (Vec::new(), Vec::new());
+    for (n, job) in rig.add_all(jobs).await.into_iter().enumerate() {
+        let held = rig.start(job, 60).await;
+        keys.push(held.key);
+        batch.push(match n % 2 {
+            0 => rig.requeue_of(held, job, true).await,
+            _ => rig.lost_end(held, true, OVER, Hook::None),
+        });
+    }
+    batch[3].fence = Fence(9);
+    let answers = rig.store.requeue(rig.node, batch, now(70)).await.unwrap();
+    assert_eq!(answers, [true, true, true, false]);
+    let mut statuses = Vec::new();
+    for key in keys {
+        let run = rig.run(key).await;
+        statuses.push((run.status, run.crashes));
+    }
+    use RunStatus::{Failed, Pending, Running};
+    assert_eq!(statuses, [(Pending, 1), (Failed, 1), (Pending, 1), (Running, 0)]);
+    assert_eq!(rig.claim(9, 71).await.len(), 2);
 }

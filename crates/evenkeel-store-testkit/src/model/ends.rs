@@ -1,7 +1,8 @@
 //! The end of attempts.
 
+use evenkeel_core::advance::SkipReason::{EndNotStored, Overlap};
 use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobNo, NodeNo, Timestamp};
+use evenkeel_core::{Attempt, JobNo, NodeNo, RunKey, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Then};
 
 use super::data::Data;
@@ -26,7 +27,12 @@ impl Data {
             | RunStatus::Cancelled
             | RunStatus::TimedOut
             | RunStatus::PartlyFailed
-            | RunStatus::Superseded => return FinishResult::AlreadyDone,
+            | RunStatus::Superseded => {
+                if let Some(since) = finish.unstored_since {
+                    self.correct_skips(key.job_no, since);
+                }
+                return FinishResult::AlreadyDone;
+            }
         }
         let asked_to_end = self.cancellations.contains_key(&(node, key));
         run.status = finish.outcome.into();
@@ -67,6 +73,9 @@ impl Data {
         if !asked_to_end {
             self.obey_hook(&finish);
         }
+        if let Some(since) = finish.unstored_since {
+            self.correct_skips(key.job_no, since);
+        }
         if over {
             self.end_chain(key.job_no);
         }
@@ -78,6 +87,17 @@ impl Data {
             self.touch(key.job_no);
         }
         FinishResult::Done
+    }
+
+    /// Times of the job from `since` on were skipped because the store did not know that a run of it
+    /// was over.
+    fn correct_skips(&mut self, job: JobNo, since: Timestamp) {
+        let later = self.runs.range_mut(RunKey::regular(JobNo(i64::MIN), since)..);
+        for (_, run) in later.filter(|(key, _)| key.job_no == job) {
+            if let Some(skip) = run.skipped.as_mut().filter(|skip| skip.reason == Overlap) {
+                skip.reason = EndNotStored;
+            }
+        }
     }
 
     /// The next regular time of a job, one of whose chains is over.

@@ -8,8 +8,8 @@ use evenkeel_core::order::{DispatchKey, Lane};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{NodeNo, RunKey, Timestamp};
 use evenkeel_store::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Opening, Owned, QueuePlace, Requeue, Results,
-    Ticket,
+    AfterLoss, Cancellation, Claim, Claimed, ClaimedAttempt, FinishResult, Opening, Owned,
+    QueuePlace, Requeue, Results, SETTLED_ALPHA, Ticket,
 };
 
 use super::data::{Data, Place, Ready, RunRow, Waiting};
@@ -162,6 +162,14 @@ impl Data {
         if !self.running.contains(&(node, key)) {
             return false;
         }
+        if let Some(finish) = requeue.finish() {
+            let failed = self.finish(node, vec![finish], SETTLED_ALPHA) == [FinishResult::Done];
+            if let Some(run) = self.runs.get_mut(&key).filter(|_| failed) {
+                run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
+            }
+            return failed;
+        }
+        let AfterLoss::Queue(ticket) = requeue.then else { return false };
         let stops = self.find(key.job_no).is_none_or(|job| job.stops(key.scheduled_at));
         let asked_to_end = self.cancellations.get(&(node, key)).copied();
         let Some(run) = self.runs.get_mut(&key).filter(|run| run.fence == requeue.fence) else {
@@ -185,7 +193,7 @@ impl Data {
             self.tell_of_end(key.job_no);
         } else {
             run.status = RunStatus::Pending;
-            self.enqueue(key, requeue.ticket, fence, crashes);
+            self.enqueue(key, ticket, fence, crashes);
         }
         self.notes.remove(&key);
         self.release(node, key);

@@ -2,7 +2,7 @@
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::chance::Chance;
-use evenkeel_core::job::{Bounds, ExecutorSpec};
+use evenkeel_core::job::{Bounds, ExecutorSpec, OnLostWorker};
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
@@ -124,6 +124,9 @@ impl World {
         if self.scenario.limits && kind < 5 {
             definition.concurrency_key = Some(format!("key {}", index % 2));
             definition.concurrency_limit = Some(2);
+        }
+        if index % 3 == 1 {
+            definition.on_lost_worker = OnLostWorker::Fail;
         }
         if draw(12) == 0 {
             definition.dont_run_on_nodes = vec![format!("node-{}", draw(3))];
