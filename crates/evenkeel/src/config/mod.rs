@@ -14,6 +14,7 @@ mod other_names;
 mod queue;
 pub mod raw;
 mod resolve;
+mod shell;
 mod store;
 mod targets;
 
@@ -26,5 +27,6 @@ pub use limits::{LimitsConfig, RawLimits};
 pub use other_names::OtherNames;
 pub use queue::{QueueConfig, RawQueue};
 pub use resolve::{LogConfig, RawTables, ServeConfig, data_dir, resolve, store_of};
+pub use shell::{EnableShell, RawShell, ShellConfig};
 pub use store::{StoreChoice, StoreChoiceError};
 pub use targets::RawTargets;

@@ -40,7 +40,7 @@ fn text(config: &ServeConfig, url: &str, is_first: bool, bold: (&str, &str)) -> 
              evenkeel job create --name hello --every 10s --noop{dir}\n    \
              evenkeel run list{dir}\n"
         ));
-        if !config.enable_shell {
+        if !config.shell.enabled.is_on() {
             text.push_str(
                 "\n  Jobs call public addresses; --enable-shell lets them run programs.\n",
             );

@@ -14,3 +14,4 @@ mod shell;
 mod stub;
 mod support;
 mod targets;
+mod wall;
