@@ -34,6 +34,8 @@ impl Node {
         let data_dir = folder.join(name);
         let mut arguments: Vec<String> = ["serve", "--listen", "127.0.0.1:0", "--enable-shell"]
             .into_iter()
+            // Bodies write their logs into a folder of this process's own user.
+            .chain(["--shell-unconfined"])
             // The default keeps too little for a judge: the whole history is evidence.
             .chain(["--allow-network", "127.0.0.0/8", "--retention-per-job", "1000000"])
             .chain(["--node-name", name, "--store", store, "--data-dir"])

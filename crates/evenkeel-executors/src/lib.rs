@@ -47,7 +47,8 @@ pub use registry::Registry;
 pub use report::Report;
 pub use secrets::WithSecrets;
 pub use shell::{
-    CgroupUse, Containment, NoCgroup, ShellExecutor, ShellSettings, SupervisorCommand,
+    CgroupUse, Containment, NoCgroup, NoWall, ShellExecutor, ShellSettings, SupervisorCommand,
+    Tenants, WallSettings, is_root, is_user, nobody, try_wall,
 };
 pub use tail::TAIL_BYTES_MAX;
 pub use wire::{CHECKPOINT_BYTES_MAX, CheckpointTooLarge, News, Wire};

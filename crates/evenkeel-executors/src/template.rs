@@ -92,6 +92,43 @@ impl Template {
         Ok(Self(pieces))
     }
 
+    /// Reads a text into which only values of the run are filled: their form is fixed, so no program
+    /// can take them for anything else. The payload is refused, because a program that is an
+    /// interpreter could run it. All other braces are text.
+    pub(crate) fn of_run(text: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(start) = rest.find("{{") {
+            let name = rest[start + 2..].split_once("}}").map(|(name, _)| name);
+            let piece = match name.map(|name| (name, Piece::parse(name.trim()))) {
+                Some((name, Ok(Piece::Payload(_)))) => {
+                    return Err(format!(
+                        "has {{{{{}}}}}: the payload is not filled in here, because the program \
+                         might run it; the program reads it as JSON from its standard input \
+                         (/dev/stdin), and fields of it from variables: \
+                         \"$EVENKEEL_PAYLOAD_customer\" is payload.customer",
+                        name.trim()
+                    ));
+                }
+                Some((name, Ok(piece))) => Some((name, piece)),
+                Some((_, Err(_))) | None => None,
+            };
+            let (before, after) = match piece {
+                Some((name, piece)) => {
+                    let before = (&rest[..start], Some(piece));
+                    (before, &rest[start + 2 + name.len() + 2..])
+                }
+                // Only the first brace, so that in `{{{attempt}}` the second pair is seen.
+                None => ((&rest[..=start], None), &rest[start + 1..]),
+            };
+            push_text(&mut pieces, before.0);
+            pieces.extend(before.1);
+            rest = after;
+        }
+        push_text(&mut pieces, rest);
+        Ok(Self(pieces))
+    }
+
     /// Refuses a template that asks for what the payload does not have.
     pub(crate) fn check(&self, payload: &Value) -> Result<(), String> {
         self.0.iter().try_for_each(|piece| match piece {
@@ -189,6 +226,14 @@ impl Piece {
     }
 }
 
+fn push_text(pieces: &mut Vec<Piece>, more: &str) {
+    match pieces.last_mut() {
+        _ if more.is_empty() => {}
+        Some(Piece::Text(text)) => text.push_str(more),
+        _ => pieces.push(Piece::Text(more.into())),
+    }
+}
+
 fn find<'a>(payload: &'a Value, path: &[String]) -> Result<&'a Value, String> {
     path.iter()
         .try_fold(payload, |value, step| match value {
@@ -254,6 +299,26 @@ mod tests {
         assert_eq!(fill(r#"{{"a/b"}}"#, &payload, Escape::Url).unwrap(), "a%2Fb");
         assert!(!Template::parse(r#"{{"sh"}}"#).unwrap().is_plain(), "no program is named by one");
         assert!(Template::parse(r#"{{"a}}"#).is_err());
+    }
+
+    #[test]
+    fn a_command_line_is_filled_with_values_of_the_run_alone() {
+        let key = RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
+        let values = Values { key, fence: Fence(5), payload: &json!({"x": "$(id)"}) };
+        let filled = |text: &str| {
+            Template::of_run(text).and_then(|template| template.fill(&values, Escape::None))
+        };
+        assert_eq!(filled("{{ fence }}/{{attempt}}").unwrap(), "5/1");
+        assert_eq!(filled("{{scheduled_at}}").unwrap(), "2026-12-01T09:00:00.000000Z");
+        for text in ["'{{.Names}}'", "{{json .State}} {{", "{{}}", "a }} b", "{{{x}}}", "{{shape}}"]
+        {
+            assert_eq!(filled(text).unwrap(), text);
+        }
+        assert_eq!(filled("{{.X}}{{{fence}}}").unwrap(), "{{.X}}{5}");
+        for text in ["{{payload}}", "a{{ payload.x }}", "{{.X}}{{payload.x.0}}"] {
+            let message = filled(text).unwrap_err();
+            assert!(message.contains("standard input"), "{text}: {message}");
+        }
     }
 
     #[test]

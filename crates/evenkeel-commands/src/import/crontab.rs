@@ -2,6 +2,7 @@
 
 mod command;
 mod lines;
+mod random;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,7 @@ pub struct CrontabOptions {
     pub zone: Zone,
     /// Is it a crontab of the system, with a user in each entry?
     pub system: bool,
-    /// Whom programs run as, if the crontab does not say; the server's own user if `None`.
+    /// Whom programs run as, if the crontab does not say; whom the server chooses if `None`.
     pub user: Option<String>,
     /// Where programs start, if the crontab does not say.
     pub cwd: Option<String>,
@@ -48,6 +49,9 @@ pub fn plan(text: &str, options: &CrontabOptions) -> CrontabPlan {
     }
     reader.finish()
 }
+
+/// Where cron looks for programs, unless the crontab says otherwise.
+const CRON_PATH: &str = "/usr/bin:/bin";
 
 /// What holds from a line on.
 struct Reader<'a> {
@@ -109,6 +113,8 @@ impl<'a> Reader<'a> {
     /// Variables hold for the lines below them.
     fn set(&mut self, name: &str, value: String) {
         match name {
+            // Back to what holds without it.
+            "CRON_TZ" if value.is_empty() => self.zone = Ok(self.options.zone.clone()),
             "CRON_TZ" => {
                 let unknown = |error| format!("CRON_TZ={value} is {error}");
                 self.zone = super::zone(&value).map_err(unknown);
@@ -128,7 +134,7 @@ impl<'a> Reader<'a> {
             )),
             _ => {
                 if name == "HOME" {
-                    self.home = Some(value.clone());
+                    self.home = Some(value.clone()).filter(|home| home.starts_with('/'));
                 }
                 self.env.insert(name.into(), value.into());
             }
@@ -172,6 +178,15 @@ impl<'a> Reader<'a> {
                 return person("unknown_zone", format!("{why}, so nobody knows when it ran"));
             }
         };
+        if let Some(place) = command.place() {
+            let why = format!(
+                "its command holds {{{{{place}}}}}, which a shell job would fill in; put the command \
+                 into a script and run that"
+            );
+            return person("placeholder", why);
+        }
+        let settled = random::settled(expression);
+        let expression = settled.as_deref().unwrap_or(expression);
         if let Err(misread) = read_cron(expression) {
             let why = misread.of("", expression).message;
             return person("unreadable_schedule", format!("{why}; write the schedule anew"));
@@ -179,8 +194,16 @@ impl<'a> Reader<'a> {
         let mut notes = Vec::new();
         if let Some(user) = user {
             notes.push(format!(
-                "it runs as {user}: the server must run as root, with --shell-users {user}"
+                "it runs as {user}: the server must run as root, with --shell-users {user} (or \
+                 --shell-user {user}, for all jobs); otherwise it refuses the job"
             ));
+        }
+        if settled.is_some() {
+            notes.push(
+                "~ becomes H: the time is drawn when the job is made, and stays; cron draws it \
+                 whenever it reads the crontab"
+                    .into(),
+            );
         }
         if command.input.is_some() {
             notes.push("what stands after % is its standard input".into());
@@ -209,14 +232,19 @@ impl<'a> Reader<'a> {
         user: Option<&str>,
         command: &Command,
     ) -> Value {
-        let (argv, payload) = command.argv(&self.shell);
-        let mut config = json!({"argv": argv, "stdin": "none"});
-        if !self.env.is_empty() {
-            config["env"] = self.env.clone().into();
-        }
-        if let Some(cwd) = self.home.as_ref().or(self.options.cwd.as_ref()) {
-            config["cwd"] = cwd.clone().into();
-        }
+        // HOME, LOGNAME and USER come from the server, which knows the user that it runs as.
+        let mut env = Map::new();
+        env.insert("PATH".into(), CRON_PATH.into());
+        env.extend(self.env.clone());
+        env.insert("SHELL".into(), self.shell.clone().into());
+        let home = "~".to_owned();
+        let cwd = self.home.as_ref().or(self.options.cwd.as_ref()).unwrap_or(&home);
+        let mut config = json!({
+            "argv": [self.shell, "-c", command.script],
+            "cwd": cwd,
+            "env": env,
+            "stdin": if command.input.is_some() { "text" } else { "none" },
+        });
         if let Some(user) = user {
             config["user"] = user.into();
         }
@@ -231,8 +259,11 @@ impl<'a> Reader<'a> {
             "overlap": "allow",
             "timeout_sec": TIMEOUT_SECONDS_MAX,
         });
-        if let Some(payload) = payload {
-            document["payload"] = payload;
+        if let Some(input) = &command.input {
+            document["payload"] = input.clone().into();
+        }
+        if let (true, Some(user)) = (self.options.system, user) {
+            document["metadata"] = json!({"crontab_user": user});
         }
         if comments.len() > 1 {
             document["description"] = comments.join("\n").into();
@@ -252,22 +283,28 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self) -> CrontabPlan {
-        if self.plan.entries.iter().any(|entry| entry.document.is_some()) {
-            let nowhere = self.home.is_none() && self.options.cwd.is_none();
-            if nowhere && !self.options.system {
-                self.remark(
-                    "cron starts programs in the user's home; here they start in a folder of their \
-                     own unless --cwd says where"
-                        .into(),
-                );
-            }
-            if !self.env.contains_key("PATH") {
-                self.remark(
-                    "cron's PATH is /usr/bin:/bin; here it is that of the server, unless the \
-                     crontab sets it"
-                        .into(),
-                );
-            }
+        let made = self.plan.entries.iter().filter(|entry| entry.document.is_some());
+        let script = |entry: &Planned| {
+            let argv = &entry.document.as_ref()?["executor_config"]["argv"];
+            argv[2].as_str().map(String::from)
+        };
+        let scripts: Vec<String> = made.filter_map(script).collect();
+        if scripts.is_empty() {
+            return self.plan;
+        }
+        if !self.options.system && scripts.iter().all(|script| script.starts_with("root ")) {
+            self.remark(
+                "every command begins with \"root\": if this is a crontab of the system, which names \
+                 a user in each entry, say --system"
+                    .into(),
+            );
+        }
+        if !self.options.system && self.options.user.is_none() {
+            self.remark(
+                "cron ran these commands as the crontab's owner; here they run as the user that the \
+                 server runs programs as (nobody, if it runs as root): --user names another one"
+                    .into(),
+            );
         }
         self.plan
     }

@@ -1,8 +1,10 @@
 //! The supervisor as a program of its own, for this crate's tests.
 //!
-//! With the arguments `node <executor_config> <bodies_lock> <auto|off>` it is a node instead, one
-//! that runs a single body and knows of nothing else, to be killed.
+//! With the arguments `node <executor_config> <bodies_lock> <auto|off|wall>` it is a node instead, one
+//! that runs a single body and knows of nothing else, to be killed. With `wall` it makes no control
+//! groups, and hides the folder `hidden` beside the lock; as root, its body is nobody's.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use evenkeel_core::schedule::Once;
 use evenkeel_core::{Definition, JobNo, RunKey, Schedule, TenantNo, Timestamp};
 use evenkeel_executors::{
     Cancel, CgroupUse, Executor, Invocation, Lease, ShellExecutor, ShellSettings,
-    SupervisorCommand, Wire, supervisor,
+    SupervisorCommand, WallSettings, Wire, supervisor,
 };
 
 fn main() -> ExitCode {
@@ -30,9 +32,13 @@ fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error
     definition.executor.kind = "shell".into();
     definition.executor.config = serde_json::from_str(config)?;
     let program = std::env::current_exe()?;
+    let is_walled = cgroup == "wall";
+    let hidden = || vec![Path::new(lock).with_file_name("hidden")];
     let executor = ShellExecutor::new(ShellSettings {
         bodies_lock: Some(lock.into()),
-        cgroup: if cgroup == "off" { CgroupUse::Off } else { CgroupUse::Auto },
+        cgroup: if cgroup == "auto" { CgroupUse::Auto } else { CgroupUse::Off },
+        wall: is_walled.then(|| WallSettings { hidden: hidden() }),
+        user: (is_walled && rustix::process::geteuid().is_root()).then(|| "nobody".into()),
         ..ShellSettings::new(SupervisorCommand { program, args: Vec::new() })
     })?;
     let invocation = Invocation {

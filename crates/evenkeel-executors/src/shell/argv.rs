@@ -1,31 +1,35 @@
-//! The command line of a body, and why no shell reads what is filled in.
+//! The command line and the variables of a body.
+//!
+//! They are the job's own words: only values of the run (`{{scheduled_at}}` and the like) are filled
+//! in. The payload never is. A program that is an interpreter, or that starts one, would run what is
+//! filled in, and no list of such programs is ever complete. So the payload comes by standard input,
+//! and in variables whose names the job can't choose.
 
 use serde_json::Value;
 
 use crate::config::{ConfigFault, Fields};
 use crate::template::Template;
 
-/// Programs that read a script from an argument.
-const SHELLS: [&str; 11] =
-    ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash", "csh", "tcsh"];
+/// What the names of all variables begin with that hold a field of the payload.
+pub(super) const PAYLOAD_PREFIX: &str = "EVENKEEL_PAYLOAD_";
 
-/// Programs that give a shell what follows their option `-c`.
-const WITH_COMMAND: [&str; 4] = ["flock", "runuser", "script", "su"];
-
-/// Programs that give a shell all their arguments in one.
-const JOINERS: [&str; 3] = ["parallel", "ssh", "watch"];
-
-/// Programs that run another one, which may be a shell.
-const WRAPPERS: [&str; 19] = [
-    "busybox", "chroot", "chrt", "doas", "env", "find", "flock", "ionice", "nice", "nohup",
-    "runuser", "setsid", "stdbuf", "su", "sudo", "taskset", "timeout", "unshare", "xargs",
+/// What the body relies on to tell attempts apart.
+const RESERVED: [&str; 6] = [
+    "EVENKEEL_RUN_ID",
+    "EVENKEEL_EXECUTION_ID",
+    "EVENKEEL_ATTEMPT",
+    "EVENKEEL_FENCE",
+    "EVENKEEL_SCHEDULED_AT",
+    "EVENKEEL_CHECKPOINT",
 ];
 
-/// How a shell calls its own standard input.
-const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+/// A longer value is only in the payload itself: a program's environment has little room.
+const VALUE_BYTES_MAX: usize = 8 * 1024;
 
-/// Reads `argv`. The program is fixed; every other argument is a template, but for what a shell
-/// would read as a script.
+/// The variables of the payload together.
+const VALUES_BYTES_MAX: usize = 128 * 1024;
+
+/// Reads `argv`: the program, which is fixed, and its arguments.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
     let fault = || ConfigFault::new("argv", "must be a list of strings, the program first");
     let value = fields.get("argv").ok_or_else(|| ConfigFault::new("argv", "is required"))?;
@@ -44,139 +48,53 @@ pub(super) fn parse(fields: &Fields<'_>) -> Result<Vec<Template>, ConfigFault> {
         if text.contains('\0') {
             return Err(fault("must not hold a NUL".into()));
         }
-        argv.push(Template::parse(text).map_err(fault)?);
+        argv.push(Template::of_run(text).map_err(fault)?);
     }
     if !argv[0].is_plain() {
         let message = "is the program, which a job has to name: nothing can be filled in here";
         return Err(ConfigFault::new("argv[0]", message));
     }
-    match script_filled_in(&texts, &argv) {
-        Some(n) => Err(ConfigFault::new(
-            &format!("argv[{n}]"),
-            "is read by a shell, or says what to run: what is filled in would be run; pass it as \
-             a further argument and write \"$1\" in the script: \
-             [\"sh\", \"-c\", \"echo \\\"$1\\\"\", \"sh\", \"{{payload.x}}\"]",
-        )),
-        None => Ok(argv),
-    }
+    Ok(argv)
 }
 
-/// The first argument with a place to be filled in that a shell would read, or that would choose
-/// what is run.
-fn script_filled_in(texts: &[&str], argv: &[Template]) -> Option<usize> {
-    let has_place = |n: &usize| !argv[*n].is_plain();
-    for n in programs(texts).filter(|n| !has_place(n)) {
-        let (name, rest) = (name(texts[n]), n + 1..texts.len());
-        if SHELLS.contains(&name) {
-            let script = script(texts, n);
-            // Options may have values that look like a script; so what follows any `-c` is one, too.
-            let read = |m: &usize| *m <= script || is_command_option(texts[m - 1]) && *m > n + 1;
-            return rest.filter(read).find(has_place);
+/// Reads `env`.
+pub(super) fn parse_env(fields: &Fields<'_>) -> Result<Vec<(String, Template)>, ConfigFault> {
+    let mut env = Vec::new();
+    for (name, value) in fields.texts("env")? {
+        let fault = |message: String| ConfigFault::new(&format!("env.{name}"), message);
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(fault("is not the name of a variable".into()));
         }
-        if JOINERS.contains(&name) {
-            return rest.into_iter().find(has_place);
+        if RESERVED.contains(&name) || name.starts_with(PAYLOAD_PREFIX) {
+            return Err(fault("is set by Evenkeel".into()));
         }
-        let found = match name {
-            "env" => chosen_by_env(texts, argv, n),
-            _ if WITH_COMMAND.contains(&name) => rest
-                .filter(|m| is_command_option(texts[m - 1]) || texts[*m].starts_with('-'))
-                .find(has_place),
-            _ => None,
+        if value.contains('\0') {
+            return Err(fault("must not hold a NUL".into()));
+        }
+        env.push((name.into(), Template::of_run(value).map_err(fault)?));
+    }
+    Ok(env)
+}
+
+/// The payload's own texts, numbers and truth values as variables, as far as they can be ones.
+pub(super) fn payload_variables(payload: &Value) -> impl Iterator<Item = (String, String)> {
+    let fields = payload.as_object().into_iter().flatten();
+    let mut room = VALUES_BYTES_MAX;
+    fields.filter_map(move |(name, value)| {
+        let is_name = (1..=64).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
         };
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
-}
-
-/// Where a program may be named: at the beginning, and anywhere after one that runs others.
-fn programs(texts: &[&str]) -> impl Iterator<Item = usize> {
-    let end = if WRAPPERS.contains(&name(texts[0])) { texts.len() } else { 1 };
-    0..end
-}
-
-fn name(text: &str) -> &str {
-    text.rsplit('/').next().unwrap_or_default()
-}
-
-/// `env` takes words for options, then for variables, then for the program; and with `-S` it makes
-/// several words of one.
-fn chosen_by_env(texts: &[&str], argv: &[Template], env: usize) -> Option<usize> {
-    let splits = |text: &str| match text.strip_prefix("--") {
-        Some(long) => long.starts_with('s'),
-        // What comes first of those that have a value takes the rest of the word for it.
-        None => text.starts_with('-') && text.chars().find(|c| "aCSu".contains(*c)) == Some('S'),
-    };
-    for n in env + 1..texts.len() {
-        let fixed = texts[n].split("{{").next().unwrap_or_default();
-        if splits(fixed) {
-            return (n..texts.len()).find(|n| !argv[*n].is_plain());
-        }
-        let is_variable = fixed.contains('=') && !fixed.starts_with('-');
-        if !argv[n].is_plain() && !is_variable {
-            return Some(n);
-        }
-        let is_value = ["-u", "--unset", "-C", "--chdir"].contains(&texts[n - 1]);
-        if !is_variable && !fixed.starts_with('-') && !is_value {
+        let fits = value.len() <= VALUE_BYTES_MAX.min(room) && !value.contains('\0');
+        if !is_name || !fits {
             return None;
         }
-    }
-    None
-}
-
-/// Would a shell among these run what is on its standard input?
-pub(super) fn runs_its_input(argv: &[Template]) -> bool {
-    let texts: Vec<&str> = argv.iter().map(|arg| arg.plain().unwrap_or("{{}}")).collect();
-    // It runs a shell of its own.
-    if name(texts[0]) == "su" && !texts.iter().any(|text| is_command(text)) {
-        return true;
-    }
-    let Some(shell) = programs(&texts).find(|n| SHELLS.contains(&name(texts[*n]))) else {
-        return false;
-    };
-    let script = script(&texts, shell);
-    let options = &texts[shell + 1..script.min(texts.len())];
-    if options.iter().any(|text| is_command(text)) {
-        return false;
-    }
-    let from_input = |text: &&str| {
-        text.strip_prefix('-')
-            .is_some_and(|letters| !letters.starts_with('-') && letters.contains('s'))
-    };
-    options.iter().any(from_input) || texts.get(script).is_none_or(|text| INPUTS.contains(text))
-}
-
-/// Where the script is: the first argument that is neither an option nor an option's value.
-fn script(texts: &[&str], shell: usize) -> usize {
-    let mut n = shell + 1;
-    while let Some(text) = texts.get(n) {
-        n += match *text {
-            // Both say that no more options come.
-            "--" | "-" => return n + 1,
-            "--rcfile" | "--init-file" | "--init-command" | "--command" => 2,
-            long if long.starts_with("--") => 1,
-            // `-o pipefail`; and in fish, `-C command`.
-            short if is_short(short) => 1 + usize::from(short.contains(['o', 'O', 'C'])),
-            _ => return n,
-        };
-    }
-    n
-}
-
-fn is_short(text: &str) -> bool {
-    text.len() > 1 && text.starts_with(['-', '+'])
-}
-
-fn is_command(text: &str) -> bool {
-    is_command_option(text) || text.starts_with("--command=")
-}
-
-fn is_command_option(text: &str) -> bool {
-    text == "--command"
-        || text.strip_prefix('-').is_some_and(|letters| {
-            letters.contains('c') && letters.chars().all(|c| c.is_ascii_alphabetic())
-        })
+        room -= value.len();
+        Some((format!("{PAYLOAD_PREFIX}{name}"), value))
+    })
 }
 
 #[cfg(test)]
@@ -185,101 +103,51 @@ mod tests {
 
     use super::*;
 
-    fn fault(argv: &Value) -> Option<String> {
-        let config = json!({"argv": argv});
-        let fields = Fields::read(&config, &["argv"]).unwrap();
-        parse(&fields).err().map(|fault| fault.field)
-    }
-
+    /// Each of these ran the payload, or let it choose what is run, while it could be filled in.
     #[test]
-    fn nothing_is_filled_into_what_a_shell_reads() {
-        for (argv, blamed) in [
-            (json!(["sh", "-c", "echo {{payload.x}}"]), 2),
-            (json!(["/bin/bash", "-ec", "{{payload.x}}"]), 2),
-            (json!(["bash", "-e", "-c", "{{payload.x}}"]), 3),
-            (json!(["bash", "-c", "-e", "{{payload.x}}"]), 3),
-            (json!(["bash", "-o", "pipefail", "-c", "{{payload.x}}"]), 4),
-            (json!(["bash", "{{payload.option}}", "{{payload.x}}"]), 1),
-            (json!(["bash", "--rcfile", "{{payload.x}}", "-i"]), 2),
-            (json!(["dash", "--", "{{payload.script}}"]), 2),
-            (json!(["fish", "-d", "3", "-c", "{{payload.x}}"]), 4),
-            (json!(["fish", "--command={{payload.x}}"]), 1),
-            (json!(["env", "A=b", "sh", "-c", "{{payload.x}}"]), 4),
-            (json!(["/usr/bin/timeout", "5", "bash", "-c", "{{run_id}}"]), 4),
-            (json!(["busybox", "sh", "-c", "{{run_id}}"]), 3),
-            (json!(["sh", "-c", "-", "{{payload.x}}"]), 3),
-            (json!(["bash", "-", "{{payload.x}}"]), 2),
-            (json!(["tcsh", "-c", "{{payload.x}}"]), 2),
-            (json!(["env", "-S", "sh -c", "{{payload.x}}"]), 3),
-            (json!(["env", "-iS{{payload.x}}"]), 1),
-            (json!(["env", "--split-string={{payload.x}}"]), 1),
-            (json!(["nice", "env", "-vS", "sh -c {{payload.x}}"]), 3),
-            (json!(["env", "A=b", "{{payload.program}}"]), 2),
-            (json!(["env", "A=b", "timeout", "5", "sh", "-c", "{{payload.x}}"]), 6),
-            (json!(["flock", "/run/lock", "-c", "{{payload.x}}"]), 3),
-            (json!(["flock", "/run/lock", "sh", "-c", "{{payload.x}}"]), 4),
-            (json!(["su", "nobody", "--command={{payload.x}}"]), 2),
-            (json!(["runuser", "-u", "nobody", "--", "sh", "-c", "{{payload.x}}"]), 6),
-            (json!(["xargs", "sh", "-c", "{{payload.x}}"]), 3),
-            (json!(["find", "/tmp", "-exec", "sh", "-c", "{{payload.x}}", ";"]), 5),
-            (json!(["ssh", "host", "rm", "{{payload.x}}"]), 3),
-            (json!(["timeout", "5", "ssh", "host", "rm", "{{payload.x}}"]), 5),
-            (json!(["{{payload.program}}"]), 0),
+    fn the_payload_is_filled_in_nowhere() {
+        for (config, field) in [
+            (json!({"argv": ["sh", "-c", "echo {{payload.x}}"]}), "argv[2]"),
+            (json!({"argv": ["xargs", "-I{}", "sh", "-c", "{{payload.x}}"]}), "argv[4]"),
+            (json!({"argv": ["awk", "{{payload.x}}"]}), "argv[1]"),
+            (json!({"argv": ["perl", "-e", "{{ payload.x }}"]}), "argv[2]"),
+            (json!({"argv": ["echo", "{{payload}}"]}), "argv[1]"),
+            (json!({"argv": ["a"], "env": {"BASH_ENV": "{{payload.x}}"}}), "env.BASH_ENV"),
+            (
+                json!({"argv": ["a"], "env": {"BASH_FUNC_ls%%": "() { {{payload.x}}; }"}}),
+                "env.BASH_FUNC_ls%%",
+            ),
         ] {
-            let expected = format!("executor_config.argv[{blamed}]");
-            assert_eq!(fault(&argv), Some(expected), "{argv}");
+            let fields = Fields::read(&config, &["argv", "env"]).unwrap();
+            let fault = parse(&fields).map(drop).and(parse_env(&fields).map(drop)).unwrap_err();
+            assert_eq!(fault.field, format!("executor_config.{field}"), "{config}");
+            assert!(fault.message.contains("standard input"), "{fault}");
         }
     }
 
     #[test]
-    fn arguments_are_filled_in_everywhere_else() {
-        for argv in [
-            json!(["sh", "-c", "echo \"$1\"", "sh", "{{payload.x}}"]),
-            json!(["bash", "-o", "pipefail", "-ec", "echo $1", "_", "{{payload.x}}", "{{run_id}}"]),
-            json!(["sh", "/opt/job.sh", "{{payload.x}}"]),
-            json!(["sh", "/opt/job.sh", "-x", "{{payload.x}}"]),
-            json!(["env", "X={{payload.x}}", "printenv"]),
-            json!(["echo", "sh", "{{payload.x}}"]),
-            json!(["curl", "-c", "{{payload.x}}"]),
-            json!(["env", "-uSHELL", "-u", "HOME", "A=b", "printenv", "{{payload.x}}"]),
-            json!(["timeout", "{{payload.seconds}}", "sleep", "9"]),
-            json!(["timeout", "5", "sh", "-c", "ssh host", "sh", "{{payload.x}}"]),
-            json!(["flock", "/run/{{payload.x}}", "true"]),
-            json!(["find", "/tmp", "-name", "{{payload.x}}"]),
-        ] {
-            assert_eq!(fault(&argv), None, "{argv}");
-        }
-    }
-
-    #[test]
-    fn a_shell_that_reads_its_script_from_its_input_is_known() {
-        let runs = |argv: Value| {
-            let config = json!({"argv": argv});
-            runs_its_input(&parse(&Fields::read(&config, &["argv"]).unwrap()).unwrap())
-        };
-        for argv in [
-            json!(["sh"]),
-            json!(["/bin/bash", "-e"]),
-            json!(["sh", "-s"]),
-            json!(["sh", "-es", "x"]),
-            json!(["su", "nobody"]),
-            json!(["bash", "-o", "pipefail"]),
-            json!(["bash", "--norc", "-"]),
-            json!(["sh", "/dev/stdin"]),
-            json!(["timeout", "5", "env", "A=b", "dash"]),
-        ] {
-            assert!(runs(argv.clone()), "{argv}");
-        }
-        for argv in [
-            json!(["cat"]),
-            json!(["sh", "-c", "cat"]),
-            json!(["sh", "-ec", "cat"]),
-            json!(["bash", "--", "/opt/job.sh"]),
-            json!(["sh", "/opt/job.sh", "-s"]),
-            json!(["timeout", "5", "cat"]),
-            json!(["su", "nobody", "-c", "cat"]),
-        ] {
-            assert!(!runs(argv.clone()), "{argv}");
-        }
+    fn a_payloads_own_values_are_variables_with_a_fixed_prefix() {
+        let payload = json!({
+            "customer": "c 17", "n": 5, "full": true, "BASH_ENV": "/tmp/x", "none": null,
+            "list": [1], "in": {"a": 1}, "not a name": 1, "x=y": 1, "": 1, "nul": "a\0b",
+            "long": "x".repeat(VALUE_BYTES_MAX + 1),
+        });
+        let mut variables: Vec<_> =
+            payload_variables(&payload).map(|(name, value)| format!("{name}={value}")).collect();
+        variables.sort();
+        assert_eq!(
+            variables,
+            [
+                "EVENKEEL_PAYLOAD_BASH_ENV=/tmp/x",
+                "EVENKEEL_PAYLOAD_customer=c 17",
+                "EVENKEEL_PAYLOAD_full=true",
+                "EVENKEEL_PAYLOAD_n=5",
+            ]
+        );
+        let many: serde_json::Map<String, Value> =
+            (0..100).map(|n| (format!("v{n}"), "x".repeat(VALUE_BYTES_MAX).into())).collect();
+        let most = VALUES_BYTES_MAX / VALUE_BYTES_MAX;
+        assert_eq!(payload_variables(&many.into()).count(), most);
+        assert_eq!(payload_variables(&json!("text")).count(), 0);
     }
 }

@@ -2,14 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use evenkeel_core::{JobNo, RunKey, Timestamp, lease::Fence};
 use serde_json::Value;
 
 use super::argv;
 use super::exit_codes::ExitCodes;
 use crate::config::{ConfigFault, Fields};
-use crate::supervisor::Limits;
-use crate::template::{Escape, Room, Template, Values};
+use crate::supervisor::{HOME, Limits};
+use crate::template::{Escape, Template, Values};
+
+/// What the program reads from its standard input.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Stdin {
+    /// The payload as JSON.
+    Payload,
+    /// The payload, which is a string, as it is.
+    Text,
+    /// Nothing.
+    None,
+}
 
 /// What to run, where, as whom and within which bounds.
 #[derive(Debug)]
@@ -19,27 +29,11 @@ pub(super) struct ShellConfig {
     pub(super) env: Vec<(String, Template)>,
     pub(super) user: Option<String>,
     pub(super) limits: Limits,
-    pub(super) gets_payload: bool,
+    pub(super) stdin: Stdin,
     pub(super) exit_codes: ExitCodes,
 }
 
 const FIELDS: [&str; 7] = ["argv", "cwd", "env", "user", "limits", "stdin", "exit_codes"];
-
-/// What the body relies on to tell attempts apart.
-const RESERVED: [&str; 6] = [
-    "EVENKEEL_RUN_ID",
-    "EVENKEEL_EXECUTION_ID",
-    "EVENKEEL_ATTEMPT",
-    "EVENKEEL_FENCE",
-    "EVENKEEL_SCHEDULED_AT",
-    "EVENKEEL_CHECKPOINT",
-];
-
-/// Arguments and variables together: about as much as systems give to a program.
-const FILLED_BYTES_MAX: usize = 1024 * 1024;
-
-/// Each of them: Linux gives a program 128 KiB in one, its name and some of ours included.
-const TEXT_BYTES_MAX: usize = 127 * 1024;
 
 /// Below this, a program's own code hardly fits.
 const MEMORY_MB_MIN: u64 = 16;
@@ -50,63 +44,58 @@ const OPEN_FILES_MIN: u64 = 8;
 impl ShellConfig {
     pub(super) fn parse(config: &Value) -> Result<Self, ConfigFault> {
         let fields = Fields::read(config, &FIELDS)?;
-        let argv = argv::parse(&fields)?;
-        if parse_stdin(&fields)? && argv::runs_its_input(&argv) {
-            return Err(ConfigFault::new(
-                "argv",
-                "is a shell that would run the payload, which is its standard input; name a \
-                 script, or set stdin to \"none\"",
-            ));
-        }
         Ok(Self {
-            argv,
+            argv: argv::parse(&fields)?,
             cwd: parse_cwd(&fields)?,
-            env: parse_env(&fields)?,
+            env: argv::parse_env(&fields)?,
             user: parse_user(&fields)?,
             limits: parse_limits(&fields)?,
-            gets_payload: parse_stdin(&fields)?,
+            stdin: parse_stdin(&fields)?,
             exit_codes: ExitCodes::parse(&fields)?,
         })
     }
 
-    /// Refuses a program that can't be started with this payload.
+    /// The program, as the job names it.
+    pub(super) fn program(&self) -> &str {
+        self.argv.first().and_then(Template::plain).unwrap_or_default()
+    }
+
+    /// Refuses a payload that the program can't get.
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
-        // What a run brings is always legal, so any run will do to see the rest.
-        let key = RunKey::regular(JobNo(0), Timestamp::MIN);
-        self.fill(&Values { key, fence: Fence(0), payload }).map(drop)
-    }
-
-    /// The arguments and the variables with everything filled in.
-    pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
-        let mut texts = Vec::with_capacity(self.argv.len() + self.env.len());
-        let mut room = Room::new(FILLED_BYTES_MAX);
-        for (field, template) in self.templates() {
-            let text = template
-                .fill_within(values, Escape::None, &mut room)
-                .map_err(|message| ConfigFault::new(&field, message))?;
-            if text.contains('\0') {
-                return Err(ConfigFault::new(
-                    &field,
-                    "is filled with a NUL, which no program can get",
-                ));
+        match (self.stdin, payload) {
+            (Stdin::Text, Value::String(_) | Value::Null) | (Stdin::Payload | Stdin::None, _) => {
+                Ok(())
             }
-            if text.len() > TEXT_BYTES_MAX {
-                let message = format!(
-                    "is longer than {TEXT_BYTES_MAX} bytes once filled in; the program can read \
-                     the payload from its standard input"
-                );
-                return Err(ConfigFault::new(&field, message));
+            (Stdin::Text, _) => {
+                let message = "is \"text\", so the payload must be a string; \"payload\" passes \
+                               any payload as JSON";
+                Err(ConfigFault::new("stdin", message))
             }
-            texts.push(text);
         }
-        let env = texts.split_off(self.argv.len());
-        let names = self.env.iter().map(|(name, _)| name.clone());
-        Ok(Filled { argv: texts, env: names.zip(env).collect() })
     }
 
-    fn templates(&self) -> impl Iterator<Item = (String, &Template)> {
-        let argv = self.argv.iter().enumerate().map(|(n, arg)| (format!("argv[{n}]"), arg));
-        argv.chain(self.env.iter().map(|(name, value)| (format!("env.{name}"), value)))
+    /// What the program reads from its standard input.
+    pub(super) fn input(&self, payload: &Value) -> Option<String> {
+        match (self.stdin, payload) {
+            (Stdin::None, _) | (_, Value::Null) => None,
+            (Stdin::Text, Value::String(text)) => Some(text.clone()),
+            (Stdin::Text | Stdin::Payload, payload) => Some(payload.to_string()),
+        }
+    }
+
+    /// The arguments and the variables with the run's values filled in. Both are at most a few times
+    /// as long as the configuration, which is short.
+    pub(super) fn fill(&self, values: &Values<'_>) -> Result<Filled, ConfigFault> {
+        let fill = |field: String, template: &Template| {
+            template.fill(values, Escape::None).map_err(|message| ConfigFault::new(&field, message))
+        };
+        let argv = self.argv.iter().enumerate();
+        let argv = argv.map(|(n, arg)| fill(format!("argv[{n}]"), arg));
+        let env = self
+            .env
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), fill(format!("env.{name}"), value)?)));
+        Ok(Filled { argv: argv.collect::<Result<_, _>>()?, env: env.collect::<Result<_, _>>()? })
     }
 }
 
@@ -118,28 +107,11 @@ pub(super) struct Filled {
 
 fn parse_cwd(fields: &Fields<'_>) -> Result<Option<PathBuf>, ConfigFault> {
     let Some(cwd) = fields.text("cwd")? else { return Ok(None) };
-    if !Path::new(cwd).is_absolute() || cwd.contains('\0') {
-        return Err(ConfigFault::new("cwd", "must be an absolute path"));
+    if cwd != HOME && !Path::new(cwd).is_absolute() || cwd.contains('\0') {
+        let message = "must be an absolute path, or \"~\" for the home of its user";
+        return Err(ConfigFault::new("cwd", message));
     }
     Ok(Some(cwd.into()))
-}
-
-fn parse_env(fields: &Fields<'_>) -> Result<Vec<(String, Template)>, ConfigFault> {
-    let mut env = Vec::new();
-    for (name, value) in fields.texts("env")? {
-        let fault = |message: String| ConfigFault::new(&format!("env.{name}"), message);
-        if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(fault("is not the name of a variable".into()));
-        }
-        if RESERVED.contains(&name) {
-            return Err(fault("is set by Evenkeel".into()));
-        }
-        if value.contains('\0') {
-            return Err(fault("must not hold a NUL".into()));
-        }
-        env.push((name.into(), Template::parse(value).map_err(fault)?));
-    }
-    Ok(env)
 }
 
 fn parse_user(fields: &Fields<'_>) -> Result<Option<String>, ConfigFault> {
@@ -153,12 +125,13 @@ fn parse_user(fields: &Fields<'_>) -> Result<Option<String>, ConfigFault> {
     }
 }
 
-fn parse_stdin(fields: &Fields<'_>) -> Result<bool, ConfigFault> {
+fn parse_stdin(fields: &Fields<'_>) -> Result<Stdin, ConfigFault> {
     match fields.text("stdin")? {
-        None | Some("payload") => Ok(true),
-        Some("none") => Ok(false),
+        None | Some("payload") => Ok(Stdin::Payload),
+        Some("text") => Ok(Stdin::Text),
+        Some("none") => Ok(Stdin::None),
         Some(other) => {
-            let message = format!("is {other:?}; it must be \"payload\" or \"none\"");
+            let message = format!("is {other:?}; it must be \"payload\", \"text\" or \"none\"");
             Err(ConfigFault::new("stdin", message))
         }
     }
@@ -212,18 +185,22 @@ mod tests {
             (json!({"argv": "rm -rf /"}), "executor_config.argv"),
             (json!({"argv": ["a", 1]}), "executor_config.argv"),
             (json!({"argv": ["a", "b\0"]}), "executor_config.argv[1]"),
-            (json!({"argv": ["a", "{{payload.x"]}), "executor_config.argv[1]"),
+            (json!({"argv": ["{{run_id}}"]}), "executor_config.argv[0]"),
+            (json!({"argv": ["a", "{{payload.x}}"]}), "executor_config.argv[1]"),
             (json!({"argv": ["a"], "command": "b"}), "executor_config.command"),
             (json!({"argv": ["a"], "cwd": "tmp"}), "executor_config.cwd"),
             (json!({"argv": ["a"], "env": ["X=1"]}), "executor_config.env"),
             (json!({"argv": ["a"], "env": {"X": 1}}), "executor_config.env.X"),
-            (json!({"argv": ["a"], "env": {"X": "{{y}}"}}), "executor_config.env.X"),
+            (json!({"argv": ["a"], "env": {"X": "{{payload}}"}}), "executor_config.env.X"),
             (json!({"argv": ["a"], "env": {"X=Y": "1"}}), "executor_config.env.X=Y"),
             (
                 json!({"argv": ["a"], "env": {"EVENKEEL_FENCE": "1"}}),
                 "executor_config.env.EVENKEEL_FENCE",
             ),
-            (json!({"argv": ["sh", "-s"]}), "executor_config.argv"),
+            (
+                json!({"argv": ["a"], "env": {"EVENKEEL_PAYLOAD_X": "1"}}),
+                "executor_config.env.EVENKEEL_PAYLOAD_X",
+            ),
             (json!({"argv": ["a"], "user": ""}), "executor_config.user"),
             (json!({"argv": ["a"], "user": -1}), "executor_config.user"),
             (json!({"argv": ["a"], "user": 4_294_967_295_u64}), "executor_config.user"),
@@ -257,38 +234,18 @@ mod tests {
         assert_eq!(config.user.as_deref(), Some("1000"));
         assert_eq!((config.limits.cpu_seconds, config.limits.processes), (Some(5), Some(20)));
         assert_eq!(config.limits.memory_mb, None);
-        assert!(!config.gets_payload);
+        assert_eq!(config.stdin, Stdin::None);
     }
 
     #[test]
-    fn what_the_payload_lacks_is_refused() {
-        let config = json!({"argv": ["a", "{{payload.x}}"], "env": {"Y": "{{payload.y}}"}});
-        let config = ShellConfig::parse(&config).unwrap();
-        let field = |payload: Value| config.check(&payload).err().map(|fault| fault.field);
-        assert_eq!(field(json!({"x": 1})).as_deref(), Some("executor_config.env.Y"));
-        assert_eq!(field(json!({"y": 1})).as_deref(), Some("executor_config.argv[1]"));
-        assert_eq!(field(json!({"x": 1, "y": 1})), None);
-    }
-
-    #[test]
-    fn what_no_program_can_get_is_refused() {
-        let mut argv = vec!["{{payload}}"; 16];
-        argv[0] = "a";
-        let config = json!({"argv": argv, "env": {"Y": "{{payload}}"}});
-        let config = ShellConfig::parse(&config).unwrap();
-        let fault = |payload: Value| config.check(&payload).unwrap_err();
-        assert_eq!(fault(json!("a\0b")).field, "executor_config.argv[1]");
-        assert_eq!(fault(json!("x".repeat(TEXT_BYTES_MAX + 1))).field, "executor_config.argv[1]");
-        let part = FILLED_BYTES_MAX / 16 - 1;
-        assert_eq!(config.check(&json!("x".repeat(part))), Ok(()));
-        // Each text would do by itself.
-        let fault = fault(json!("x".repeat(part + 1)));
-        assert_eq!(fault.field, "executor_config.env.Y");
-        assert!(fault.message.contains("with what comes before it"), "{fault}");
-    }
-
-    #[test]
-    fn a_shell_without_a_script_may_have_an_empty_input() {
-        assert!(ShellConfig::parse(&json!({"argv": ["sh"], "stdin": "none"})).is_ok());
+    fn a_text_for_standard_input_must_be_one() {
+        let config = ShellConfig::parse(&json!({"argv": ["cat"], "stdin": "text"})).unwrap();
+        assert_eq!(config.check(&json!({"x": 1})).unwrap_err().field, "executor_config.stdin");
+        for (payload, input) in [(json!("a\nb"), Some("a\nb")), (json!(null), None)] {
+            assert_eq!(config.check(&payload), Ok(()));
+            assert_eq!(config.input(&payload).as_deref(), input);
+        }
+        let config = ShellConfig::parse(&json!({"argv": ["cat"]})).unwrap();
+        assert_eq!(config.input(&json!("a")).as_deref(), Some("\"a\""));
     }
 }

@@ -45,7 +45,7 @@ impl Known {
     pub(super) fn learn(&mut self, line: &str) -> bool {
         match serde_json::from_str(line) {
             Ok(Reply::Ready) => return self.stop.is_none(),
-            Ok(Reply::Started { pid }) => self.body = Pid::from_raw(pid),
+            Ok(Reply::Started { pid }) => self.body = pid.and_then(Pid::from_raw),
             Ok(Reply::Failed { error }) => self.start_error = Some(error),
             Ok(Reply::Ended(ended)) => self.ended = Some(ended),
             Err(_) => {}

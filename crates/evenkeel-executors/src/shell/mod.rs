@@ -7,6 +7,7 @@ mod ending;
 mod exit_codes;
 mod lines;
 mod output;
+mod rights;
 mod session;
 mod settings;
 
@@ -14,9 +15,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::Progress;
 use evenkeel_core::chain::Again;
-use rustix::process::geteuid;
+use evenkeel_core::{Progress, TenantNo};
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -26,25 +26,27 @@ use crate::{CancelReason, ConfigFault, Executor, Invocation, Report, interrupted
 use config::ShellConfig;
 use containment::Groups;
 pub use containment::{Containment, NoCgroup};
+pub use rights::{NoWall, is_root, is_user, nobody, try_wall};
+use rights::{Rights, listed_program};
 use session::{Session, Terms};
-pub use settings::{CgroupUse, ShellSettings, SupervisorCommand};
+pub use settings::{CgroupUse, ShellSettings, SupervisorCommand, Tenants, WallSettings};
 
 /// Runs a program under a [supervisor](crate::supervisor), which ends it when this node can't.
 ///
 /// # Configuration
 ///
 /// ```json
-/// {"argv": ["/opt/report", "--day", "{{scheduled_at}}", "{{payload.customer}}"],
-///  "cwd": "/var/lib/reports", "env": {"MODE": "{{payload.mode}}"}, "user": "reports",
+/// {"argv": ["/opt/report", "--day", "{{scheduled_at}}"],
+///  "cwd": "/var/lib/reports", "env": {"MODE": "full"}, "user": "reports",
 ///  "limits": {"cpu_seconds": 600, "memory_mb": 512, "open_files": 1024, "processes": 50,
 ///             "file_size_mb": 100},
 ///  "stdin": "payload", "exit_codes": {"ok": [0], "partly_failed": [100], "give_up": [102]}}
 /// ```
 ///
 /// Only `argv` is required. The program is looked for in PATH and started as it is: no shell reads
-/// the arguments. If the program is itself a shell, nothing can be filled into what it reads as a
-/// script; such values are passed as further arguments. Nor can its script be the payload. `user`
-/// needs a node that runs as root and lists that user in its settings.
+/// the arguments. Values of the run are filled in, the payload never is: an interpreter could run it.
+/// `cwd` is `/` by default, and `"~"` is the home of the user that the body runs as. `user` needs a
+/// node that runs as root and lists that user in its settings.
 ///
 /// Limits hold for each process by itself, but `memory_mb` and `processes` for all together where
 /// the body has a control group that can limit them; see [`Containment`]. Without one, `memory_mb`
@@ -53,11 +55,18 @@ pub use settings::{CgroupUse, ShellSettings, SupervisorCommand};
 ///
 /// # What the body gets
 ///
-/// The payload as JSON on standard input (nothing if that is null, or if `stdin` is `none`), and an
-/// environment of what [`ShellSettings::env_allow`] lets through, what `env` adds, and
-/// `EVENKEEL_RUN_ID`, `EVENKEEL_EXECUTION_ID`, `EVENKEEL_ATTEMPT`, `EVENKEEL_FENCE`,
-/// `EVENKEEL_SCHEDULED_AT`; and `EVENKEEL_CHECKPOINT`, the JSON that an earlier attempt has saved,
-/// if one has. With `user`, also `HOME`, `USER` and `LOGNAME`, if they are not given.
+/// The payload as JSON on standard input (nothing if that is null, or if `stdin` is `none`; with
+/// `text`, a payload that is a string as it is), and an environment of what
+/// [`ShellSettings::env_allow`] lets through, what `env` adds, `EVENKEEL_RUN_ID`,
+/// `EVENKEEL_EXECUTION_ID`, `EVENKEEL_ATTEMPT`, `EVENKEEL_FENCE`, `EVENKEEL_SCHEDULED_AT`;
+/// `EVENKEEL_CHECKPOINT`, the JSON that an earlier attempt has saved, if one has;
+/// `EVENKEEL_PAYLOAD_<name>` for each text, number and truth value of the payload's own fields; and
+/// `HOME`, `USER` and `LOGNAME` of the user it runs as, if they are not given.
+///
+/// # What it can't reach
+///
+/// With [`ShellSettings::wall`] a body has mount and PID namespaces of its own (and a user namespace,
+/// if the node is not root): it sees no process but its own, and finds the hidden paths empty.
 ///
 /// # What it says
 ///
@@ -86,6 +95,7 @@ pub use settings::{CgroupUse, ShellSettings, SupervisorCommand};
 #[derive(Debug)]
 pub struct ShellExecutor {
     settings: ShellSettings,
+    rights: Rights,
     inherited: Vec<(String, String)>,
     groups: Groups,
     places: Semaphore,
@@ -109,6 +119,7 @@ impl ShellExecutor {
         Ok(Self {
             inherited: settings.env_allow.iter().filter_map(variable).collect(),
             groups: Groups::find(&settings)?,
+            rights: Rights::new(&settings),
             places: Semaphore::new(settings.bodies_max),
             settings,
         })
@@ -119,25 +130,30 @@ impl ShellExecutor {
         self.groups.containment()
     }
 
-    /// Refuses a user that this node can't or may not become.
-    fn check_user(&self, user: Option<&str>) -> Result<(), ConfigFault> {
-        let Some(user) = user else { return Ok(()) };
-        if !self.settings.users.iter().any(|allowed| allowed == user) {
-            let message = format!("is {user:?}, whom the settings of this server do not list");
-            return Err(ConfigFault::new("user", message));
-        }
-        if !geteuid().is_root() {
-            let message = format!("is {user:?}; only a server that runs as root can become others");
-            return Err(ConfigFault::new("user", message));
-        }
-        Ok(())
+    /// The same, for jobs of these tenants alone, some of them as users of their own.
+    #[must_use]
+    pub fn for_tenants(
+        mut self,
+        tenants: Tenants,
+        tenant_users: BTreeMap<TenantNo, String>,
+    ) -> Self {
+        self.settings.tenants = tenants;
+        self.settings.tenant_users = tenant_users;
+        self.rights = Rights::new(&self.settings);
+        self
     }
 
     fn spec(&self, config: &ShellConfig, invocation: &Invocation) -> Result<Spec, ConfigFault> {
         let (key, payload) = (invocation.key, &invocation.definition.payload);
-        let filled = config.fill(&Values { key, fence: invocation.fence, payload })?;
+        let mut filled = config.fill(&Values { key, fence: invocation.fence, payload })?;
+        if let (Some(path), Some(program)) =
+            (listed_program(&self.settings, config.program()), filled.argv.first_mut())
+        {
+            *program = path.to_string_lossy().into_owned();
+        }
         let mut env: BTreeMap<String, String> = self.inherited.iter().cloned().collect();
         env.extend(filled.env);
+        env.extend(argv::payload_variables(payload));
         env.extend(
             [
                 ("EVENKEEL_RUN_ID", key.run_id().to_string()),
@@ -149,20 +165,20 @@ impl ShellExecutor {
             .map(|(name, value)| (name.into(), value)),
         );
         env.extend(checkpoint(invocation).map(|text| ("EVENKEEL_CHECKPOINT".into(), text)));
-        let gets_payload = config.gets_payload && !payload.is_null();
+        let user = Rights::user(&self.settings, invocation.tenant, config);
         // Before the lease is looked at: see `lease_line`.
         let sent_ms = monotonic_ms();
         Ok(Spec {
             argv: filled.argv,
             env,
             cwd: config.cwd.clone(),
-            payload: gets_payload.then(|| payload.to_string()),
+            payload: config.input(payload),
             bodies_lock: self.settings.bodies_lock.clone(),
             kill_grace_ms: millis(self.settings.kill_grace),
             lease_ms: invocation.lease.remaining().map(millis),
             sent_ms,
             group: self.groups.next(&key.execution_id()),
-            user: config.user.clone(),
+            user,
             limits: config.limits,
         })
     }
@@ -218,9 +234,18 @@ impl Executor for ShellExecutor {
     }
 
     fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
+        ShellConfig::parse(config)?.check(payload)
+    }
+
+    fn check_for(
+        &self,
+        tenant: TenantNo,
+        config: &Value,
+        payload: &Value,
+    ) -> Result<(), ConfigFault> {
         let config = ShellConfig::parse(config)?;
-        config.check(payload)?;
-        self.check_user(config.user.as_deref())
+        self.rights.check(&self.settings, tenant, &config)?;
+        config.check(payload)
     }
 
     async fn run(&self, invocation: Invocation) -> Report {
@@ -229,18 +254,23 @@ impl Executor for ShellExecutor {
             Err(fault) => return pointless(&fault),
         };
         // Another node may have other settings, so it may be tried again.
-        if let Err(fault) = self.check_user(config.user.as_deref()) {
+        if let Err(fault) = self.rights.check(&self.settings, invocation.tenant, &config) {
             return Report::failed(fault.to_string());
         }
         let _place = match self.place(&invocation).await {
             Ok(place) => place,
             Err(reason) => return Report::cancelled(reason),
         };
-        let spec = match self.spec(&config, &invocation) {
+        let mut spec = match self.spec(&config, &invocation) {
             Ok(spec) => spec,
             Err(fault) => return pointless(&fault),
         };
-        let session = match Session::open(&self.settings.supervisor, &spec) {
+        let wall = self.rights.wall(&self.settings, spec.user.as_deref());
+        if wall.is_some() {
+            // It holds the lock in place of the supervisor, which can't see it.
+            spec.bodies_lock = None;
+        }
+        let session = match Session::open(&self.settings.supervisor, &spec, wall.as_ref()) {
             Ok(session) => session,
             Err(error) => {
                 return Report::failed(format!("the supervisor can't be started: {error}"));

@@ -19,7 +19,7 @@ use tokio::time::{Sleep, sleep, sleep_until};
 use super::SupervisorCommand;
 use super::ending::{Known, Stop};
 use super::exit_codes::ExitCodes;
-use crate::supervisor::{Group, Spec, lease_line, monotonic_ms};
+use crate::supervisor::{Group, Spec, WALL, Wall, lease_line, monotonic_ms};
 use crate::{Cancel, CancelReason, Lease, Report, Wire};
 
 /// A supervisor that has ended has said everything, and it only has to arrive.
@@ -62,8 +62,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts a supervisor, which waits for its spec.
-    pub(super) fn open(supervisor: &SupervisorCommand, spec: &Spec) -> io::Result<Self> {
+    /// Starts a supervisor, behind a wall if there is to be one. It waits for its spec.
+    pub(super) fn open(
+        supervisor: &SupervisorCommand,
+        spec: &Spec,
+        wall: Option<&Wall>,
+    ) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = theirs.into_std()?;
         theirs.set_nonblocking(false)?;
@@ -71,8 +75,12 @@ impl Session {
         let (to_stderr, stderr) = pipe::pipe()?;
         // By absolute path and without a step of ours in between, so that it takes no copy of this
         // process, which may be large.
-        let child = Command::new(&supervisor.program)
-            .args(&supervisor.args)
+        let mut command = Command::new(&supervisor.program);
+        command.args(&supervisor.args);
+        if let Some(wall) = wall {
+            command.arg(WALL).arg(serde_json::to_string(wall)?);
+        }
+        let child = command
             // The node's environment holds its secrets.
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))

@@ -1,8 +1,10 @@
 //! How a node runs programs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use evenkeel_core::TenantNo;
 use serde::{Deserialize, Serialize};
 
 /// How programs are run.
@@ -21,9 +23,20 @@ pub struct ShellSettings {
     /// `PATH`, `LANG`, `LC_ALL`, `TZ`. Everything else of the node's environment, secrets above all,
     /// is kept from them.
     pub env_allow: Vec<String>,
-    /// The users, by name or number, that jobs may name as theirs. Default: none, so that all run
-    /// as the node does. It takes a node that runs as root.
+    /// The user, by name or number, that bodies run as. Default: the node's own. It takes a node
+    /// that runs as root.
+    pub user: Option<String>,
+    /// The same for jobs of single tenants.
+    pub tenant_users: BTreeMap<TenantNo, String>,
+    /// Other users that jobs may name as theirs. Default: none, so that no job can choose.
     pub users: Vec<String>,
+    /// The tenants whose jobs may run programs. Default: all.
+    pub tenants: Tenants,
+    /// The only programs that may be run, by absolute path. Default: none, which is all.
+    pub programs: Vec<PathBuf>,
+    /// What bodies are kept from by namespaces of their own. Default: nothing. A body that runs as
+    /// root is never behind a wall: it could climb over it.
+    pub wall: Option<WallSettings>,
     /// Whether bodies get control groups of their own. Default: where that is possible.
     pub cgroup: CgroupUse,
 }
@@ -37,10 +50,42 @@ impl ShellSettings {
             kill_grace: Duration::from_secs(1),
             bodies_max: 256,
             env_allow: ["PATH", "LANG", "LC_ALL", "TZ"].map(String::from).to_vec(),
+            user: None,
+            tenant_users: BTreeMap::new(),
             users: Vec::new(),
+            tenants: Tenants::All,
+            programs: Vec::new(),
+            wall: None,
             cgroup: CgroupUse::Auto,
         }
     }
+}
+
+/// Whose jobs may run programs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Tenants {
+    /// Those of all tenants.
+    All,
+    /// Those of these.
+    Only(BTreeSet<TenantNo>),
+}
+
+impl Tenants {
+    /// Is this tenant one of them?
+    pub fn contains(&self, tenant: TenantNo) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(tenants) => tenants.contains(&tenant),
+        }
+    }
+}
+
+/// What bodies are kept from.
+#[derive(Clone, Debug)]
+pub struct WallSettings {
+    /// Directories and files that bodies find empty: the node's data, its configuration, its keys.
+    /// The first is a directory.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// A command line that ends up in [`supervisor::main`](crate::supervisor::main).

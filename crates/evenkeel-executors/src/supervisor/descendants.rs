@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 /// So often the tree is searched for processes that were started while it was being stopped. More
 /// come to light in the caller's next round.
@@ -20,6 +20,9 @@ const ASKED_MAX: usize = 10_000;
 /// A process that is just being made may still be missed: the caller repeats until nothing is
 /// left. Whatever dies hands its children to this process, so nothing gets lost in between.
 pub(super) fn kill_all() {
+    if signal_namespace(Signal::KILL) {
+        return;
+    }
     let mut stopped = HashSet::new();
     let mut below = Vec::new();
     for _ in 0..SEARCHES_MAX {
@@ -46,6 +49,9 @@ pub(super) fn kill_all() {
 
 /// Asks every process below this one to end, once.
 pub(super) fn ask_all_to_end() {
+    if signal_namespace(Signal::TERM) {
+        return;
+    }
     let mut below = vec![getpid()];
     let mut searched = 0;
     while let Some(pid) = below.get(searched).copied() {
@@ -58,6 +64,17 @@ pub(super) fn ask_all_to_end() {
         }
         searched += 1;
     }
+}
+
+/// Signals every other process of the PID namespace at once, if this process is its first and all of
+/// them are therefore the body's; says whether it is.
+fn signal_namespace(signal: Signal) -> bool {
+    let is_first = getpid().is_init();
+    if is_first {
+        // "Group 1" is -1 for the kernel: everything but the caller. It fails if nothing is left.
+        let _ = kill_process_group(Pid::INIT, signal);
+    }
+    is_first
 }
 
 fn children_of(pid: Pid) -> Vec<Pid> {

@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgroups, setresgid, setresuid};
@@ -25,6 +25,9 @@ pub(super) const EXEC: &str = "--exec";
 /// change what this program does, and it may still be root.
 const VARIABLE: &str = "EVENKEEL_BODY_ENV:";
 
+/// A `cwd` that is the home of the user the body runs as, or `/` if there is no such folder.
+pub(crate) const HOME: &str = "~";
+
 /// What to do before the body's program takes over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prelude {
@@ -34,7 +37,7 @@ pub(super) struct Prelude {
     pub(super) group: Option<GroupSpec>,
     /// Whom to become: a name or a number.
     pub(super) user: Option<String>,
-    /// Where it starts.
+    /// Where it starts: an absolute path or [`HOME`]; `/` if `None`.
     pub(super) cwd: Option<PathBuf>,
     /// What it may use, besides what its group is bound to.
     pub(super) limits: Limits,
@@ -103,20 +106,38 @@ impl Prelude {
             complain(&format!("it runs without a control group, its own can't be joined: {error}"));
             limits = self.limits_alone;
         }
-        if let Some(user) = &self.user {
-            become_user(user, command).map_err(|error| format!("user {user}: {error}"))?;
-            // The kernel forgets that wish when a process changes its user.
-            if !self.end_with_supervisor()? {
-                return Ok(false);
+        let user = match &self.user {
+            Some(user) => {
+                let known = become_user(user).map_err(|error| format!("user {user}: {error}"))?;
+                // The kernel forgets that wish when a process changes its user.
+                if !self.end_with_supervisor()? {
+                    return Ok(false);
+                }
+                known
             }
-        }
+            None => User::from_uid(Uid::effective()).ok().flatten(),
+        };
         // As the user it runs as, who may not be let in everywhere.
-        if let Some(cwd) = &self.cwd {
-            chdir(cwd)
-                .map_err(|error| format!("cwd {} can't be entered: {error}", cwd.display()))?;
+        let cwd = self.folder(user.as_ref());
+        chdir(cwd).map_err(|error| format!("cwd {} can't be entered: {error}", cwd.display()))?;
+        if let Some(user) = user {
+            introduce(user, command);
         }
         limits.apply().map_err(|error| format!("its limits can't be set: {error}"))?;
         Ok(true)
+    }
+
+    /// Where the body starts: never where the server was started, which may be anywhere.
+    fn folder<'a>(&'a self, user: Option<&'a User>) -> &'a Path {
+        const ROOT: &str = "/";
+        match self.cwd.as_deref() {
+            None => Path::new(ROOT),
+            Some(cwd) if cwd == Path::new(HOME) => match user {
+                Some(user) if user.dir.is_dir() => &user.dir,
+                _ => Path::new(ROOT),
+            },
+            Some(cwd) => cwd,
+        }
     }
 
     /// Asks the kernel to end this process with its supervisor; `false` if that is gone already.
@@ -128,7 +149,8 @@ impl Prelude {
 }
 
 /// Gives up everything that is not this user's: groups first, for it takes root to do so.
-fn become_user(name: &str, command: &mut Command) -> io::Result<()> {
+/// Returns what is known of the user.
+fn become_user(name: &str) -> io::Result<Option<User>> {
     // The largest number means "nobody else" to the kernel, and would leave this process root.
     let number = name.parse().ok().filter(|uid| *uid != u32::MAX).map(Uid::from_raw);
     let known = match number {
@@ -154,16 +176,18 @@ fn become_user(name: &str, command: &mut Command) -> io::Result<()> {
     setgroups(&groups)?;
     setresgid(gid, gid, gid)?;
     setresuid(uid, uid, uid)?;
-    if let Some(user) = known {
-        let home = user.dir.into_os_string();
-        let login = OsString::from(user.name);
-        for (name, value) in [("HOME", home), ("USER", login.clone()), ("LOGNAME", login)] {
-            if command.get_envs().all(|(set, _)| set != name) {
-                command.env(name, value);
-            }
+    Ok(known)
+}
+
+/// Sets the variables that say whose process it is, unless the job has set them.
+fn introduce(user: User, command: &mut Command) {
+    let home = user.dir.into_os_string();
+    let login = OsString::from(user.name);
+    for (name, value) in [("HOME", home), ("USER", login.clone()), ("LOGNAME", login)] {
+        if command.get_envs().all(|(set, _)| set != name) {
+            command.env(name, value);
         }
     }
-    Ok(())
 }
 
 /// Says what is wrong where the body's own complaints go.

@@ -26,10 +26,13 @@
 //!   may survive, and keep the lock. If the node was killed too, its next life kills the control
 //!   group when it starts.
 //!
-//! What it can't do: end a process stuck in the kernel; without a control group, one that became
-//! another user; and anything that the body asked somebody else to start, like `at` or a container
-//! service. A body that runs as root or as the node's user can leave its control group, but not
-//! its supervisor.
+//! - Behind a [wall](wall), the supervisor is process 1 of a PID namespace of its own. The kernel
+//!   ends all of the body when the supervisor or the process above it ends, however that comes about.
+//!
+//! What it can't do: end a process stuck in the kernel; without a control group and a wall, one that
+//! became another user; and anything that the body asked another service to start, like `at` or a
+//! container service. A body that runs as root or as the node's user can leave its control group, but
+//! not its supervisor.
 //!
 //! # Protocol
 //!
@@ -51,6 +54,7 @@ mod exec;
 mod group;
 mod limits;
 mod protocol;
+mod wall;
 mod watch;
 
 use std::fs::File;
@@ -60,12 +64,14 @@ use std::process::ExitCode;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use body::{BodiesLock, Body};
+pub(crate) use exec::HOME;
 pub(crate) use group::Group;
 pub(crate) use limits::Limits;
 use protocol::Command;
 pub(crate) use protocol::{
     Ended, EndedBy, GroupSpec, Reply, Spec, lease_line, millis, monotonic_ms,
 };
+pub(crate) use wall::{WALL, Wall};
 use watch::Watch;
 
 /// The supervisor's exit code when it ended a body because the node or its lease was gone.
@@ -83,6 +89,12 @@ pub fn main() -> ExitCode {
     if let Some(exec) = exec::exec_arguments(&args) {
         return ExitCode::from(exec::become_body(exec));
     }
+    if args.last().is_none_or(|arg| arg != wall::INSIDE) {
+        close_inherited();
+    }
+    if let Some((own_args, wall)) = wall::wall_argument(&args) {
+        return ExitCode::from(wall::build_and_wait(own_args, wall));
+    }
     match supervise(args) {
         Ok(code) => ExitCode::from(code),
         // The node is gone or talks nonsense, so there is nobody to tell but the log.
@@ -93,7 +105,25 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn supervise(own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
+/// Closes all but the standard streams: what the node was started with and never knew of must not
+/// reach bodies. Call it before anything is opened.
+fn close_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let open: Vec<i32> = numbers.filter(|number| *number > 2).collect();
+    for number in open {
+        // It fails for the one that the list was read from.
+        let _ = nix::unistd::close(number);
+    }
+}
+
+fn supervise(mut own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
+    if own_args.last().is_some_and(|arg| arg == wall::INSIDE) {
+        own_args.pop();
+        if let Err(error) = wall::settle_inside() {
+            return Ok(wall::refuse(&format!("the wall around it can't be built: {error}")));
+        }
+    }
     // Out of the terminal's reach: its signals are for the node, which decides what they mean for
     // bodies. It fails only for a leader of a group, and then there is no terminal above it.
     let _ = setsid();
@@ -123,7 +153,9 @@ fn supervise(own_args: Vec<std::ffi::OsString>) -> std::io::Result<u8> {
             return Ok(if missing { 127 } else { 126 });
         }
     };
-    Reply::Started { pid: body.pid.as_raw_nonzero().get() }.send(&mut replies);
+    // Behind a wall the number means nothing to the node, or another process.
+    let pid = (!getpid().is_init()).then(|| body.pid.as_raw_nonzero().get());
+    Reply::Started { pid }.send(&mut replies);
     let ended = Watch::new(body, lease, spec.kill_grace(), commands).until_all_is_over();
     drop(lock);
     let code = match ended.by {

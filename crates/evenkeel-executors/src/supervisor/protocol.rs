@@ -17,7 +17,7 @@ pub(crate) struct Spec {
     pub(crate) argv: Vec<String>,
     /// Its whole environment.
     pub(crate) env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Where it starts: an absolute path, or [`HOME`](super::HOME); `/` if `None`.
     pub(crate) cwd: Option<PathBuf>,
     /// What it reads from its standard input, if anything.
     pub(crate) payload: Option<String>,
@@ -102,8 +102,8 @@ pub(crate) enum Reply {
     Ready,
     /// The body runs.
     Started {
-        /// Its process, which leads a group.
-        pid: i32,
+        /// Its process, which leads a group; `None` if the node can't see it.
+        pid: Option<i32>,
     },
     /// The body can't be started.
     Failed {

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -151,6 +152,9 @@ impl Escapee {
     pub fn new(n: usize, of: &str) -> Self {
         let (kind, script) = KINDS[n];
         let folder = TempDir::with_prefix("escapee-").unwrap();
+        // Behind a wall, a body of a root node is another user's.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(folder.path().join("hidden")).unwrap();
         let mark = format!("{}-{of}-{n}", folder.path().file_name().unwrap().to_string_lossy());
         let _watchdog = Watchdog::over(&mark, folder.path());
         Self { kind, script, mark, _watchdog, folder }
@@ -170,13 +174,14 @@ impl Escapee {
         with(invocation("shell", self.config()), |d| d.timeout = Span::from_secs(90))
     }
 
-    /// Waits until it is all there; returns its main process.
+    /// Waits until it is all there; returns its main process, by the number it has outside.
     pub async fn ready(&self) -> i32 {
-        let main = pid_in(&self.file("main")).await;
+        let inside = pid_in(&self.file("main")).await;
         let what = format!("a body that {} is ready", self.kind);
         eventually(&what, || self.file("ready").exists()).await;
-        assert!(!self.processes().is_empty(), "a body that {} can't be found", self.kind);
-        main
+        let mut all = self.processes().into_iter();
+        let main = all.find(|pid| pid_inside(*pid) == Some(inside));
+        main.unwrap_or_else(|| panic!("a body that {} can't be found", self.kind))
     }
 
     /// All its processes that live.
@@ -194,6 +199,13 @@ impl Escapee {
         let left = self.processes();
         assert!(left.is_empty(), "a body that {} has survived {when}: {left:?}", self.kind);
     }
+}
+
+/// The number that a process has in its own PID namespace.
+fn pid_inside(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok()
 }
 
 fn is_marked(pid: i32, mark: &str, folder: &Path) -> bool {

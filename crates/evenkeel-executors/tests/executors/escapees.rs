@@ -1,6 +1,6 @@
 //! Bodies that try to outlive their run. None of their processes may.
 //!
-//! Every kind of body meets every way to end, with a control group and without.
+//! Every kind of body meets every way to end: in a control group, behind a wall, and with neither.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use evenkeel_core::Span;
 use evenkeel_core::run::Outcome;
 use evenkeel_executors::{
     CancelReason, CgroupUse, Containment, Executor, Invocation, Lease, ShellExecutor,
-    ShellSettings, cancellation,
+    ShellSettings, cancellation, try_wall,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::escapee::{Escapee, KINDS};
-use crate::shell::{executor_with, supervisor};
+use crate::shell::{behind_a_wall, executor_with, supervisor};
 use crate::support::{eventually, invocation, parent_of, pid_in, with};
 
 fn settings(cgroup: CgroupUse) -> ShellSettings {
@@ -29,27 +29,60 @@ fn settings(cgroup: CgroupUse) -> ShellSettings {
     ShellSettings { kill_grace, cgroup, ..ShellSettings::new(supervisor()) }
 }
 
-/// Executors with and without control groups, as far as this machine allows.
-fn executors() -> Vec<(&'static str, Arc<ShellExecutor>)> {
-    let with = executor_with(settings(CgroupUse::Auto));
-    let without = ("without a group", Arc::new(executor_with(settings(CgroupUse::Off))));
-    match with.containment() {
-        Containment::Cgroup { .. } => vec![("in a group", Arc::new(with)), without],
-        Containment::ProcessTree { .. } => {
-            println!("skipped with a group: {}", with.containment());
-            vec![without]
+/// What keeps a body's processes together.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Kept {
+    Group,
+    Wall,
+    Neither,
+}
+
+impl Kept {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Group => "in a group",
+            Self::Wall => "behind a wall",
+            Self::Neither => "without a group",
+        }
+    }
+
+    /// What the node of the tests calls it.
+    const fn argument(self) -> &'static str {
+        match self {
+            Self::Group => "auto",
+            Self::Wall => "wall",
+            Self::Neither => "off",
         }
     }
 }
 
-/// Puts every kind of body through `end`, with and without a group.
+/// An executor of each kind, as far as this machine allows, and the folder that the wall hides.
+fn executors() -> (Vec<(Kept, Arc<ShellExecutor>)>, TempDir) {
+    let hidden = TempDir::new().unwrap();
+    let walled = behind_a_wall(settings(CgroupUse::Off), hidden.path());
+    let grouped = executor_with(settings(CgroupUse::Auto));
+    let mut executors = vec![(Kept::Neither, executor_with(settings(CgroupUse::Off)))];
+    match try_wall(&walled.supervisor, walled.wall.as_ref().unwrap()) {
+        Ok(()) => executors.push((Kept::Wall, executor_with(walled))),
+        Err(error) => println!("skipped behind a wall: {error}"),
+    }
+    match grouped.containment() {
+        Containment::Cgroup { .. } => executors.push((Kept::Group, grouped)),
+        without @ Containment::ProcessTree { .. } => println!("skipped with a group: {without}"),
+    }
+    let shared = |(kept, executor)| (kept, Arc::new(executor));
+    (executors.into_iter().map(shared).collect(), hidden)
+}
+
+/// Puts every kind of body through `end`, whatever keeps it together.
 async fn each<F: Future<Output = ()> + Send + 'static>(
-    end: impl Fn(Escapee, Arc<ShellExecutor>, &'static str) -> F,
+    end: impl Fn(Escapee, Arc<ShellExecutor>, Kept) -> F,
 ) {
-    for (how, executor) in executors() {
+    let (executors, _hidden) = executors();
+    for (kept, executor) in executors {
         let mut all = JoinSet::new();
         for n in 0..KINDS.len() {
-            all.spawn(end(Escapee::new(n, how), Arc::clone(&executor), how));
+            all.spawn(end(Escapee::new(n, kept.words()), Arc::clone(&executor), kept));
         }
         while let Some(done) = all.join_next().await {
             done.unwrap();
@@ -64,7 +97,8 @@ fn now() -> Instant {
 
 #[tokio::test]
 async fn nothing_survives_a_cancel() {
-    each(|escapee, executor, how| async move {
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
         let (handle, cancel) = cancellation();
         let body = Invocation { cancel, ..escapee.invocation() };
         let run = tokio::spawn(async move { executor.run(body).await });
@@ -79,7 +113,8 @@ async fn nothing_survives_a_cancel() {
 
 #[tokio::test]
 async fn nothing_survives_a_time_out() {
-    each(|escapee, executor, how| async move {
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
         let body = with(escapee.invocation(), |d| d.timeout = Span::from_secs(5));
         // Noise is no silence; such a body has to be told.
         let (handle, cancel) = cancellation();
@@ -103,7 +138,8 @@ async fn nothing_survives_a_time_out() {
 
 #[tokio::test]
 async fn nothing_survives_the_loss_of_the_lease() {
-    each(|escapee, executor, how| async move {
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
         let (sender, until) = watch::channel(now() + Duration::from_secs(60));
         let body = Invocation { lease: Lease::new(until), ..escapee.invocation() };
         let run = tokio::spawn(async move { executor.run(body).await });
@@ -117,7 +153,8 @@ async fn nothing_survives_the_loss_of_the_lease() {
 
 #[tokio::test]
 async fn nothing_survives_a_run_that_is_dropped() {
-    each(|escapee, executor, how| async move {
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
         let body = escapee.invocation();
         let run = tokio::spawn(async move { executor.run(body).await });
         escapee.ready().await;
@@ -130,7 +167,8 @@ async fn nothing_survives_a_run_that_is_dropped() {
 
 #[tokio::test]
 async fn nothing_survives_the_main_process() {
-    each(|escapee, executor, how| async move {
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
         let body = escapee.invocation();
         let run = tokio::spawn(async move { executor.run(body).await });
         let main = escapee.ready().await;
@@ -144,12 +182,13 @@ async fn nothing_survives_the_main_process() {
 
 #[tokio::test]
 async fn nothing_survives_a_killed_node() {
-    each(|escapee, executor, how| async move {
-        let has_group = matches!(executor.containment(), Containment::Cgroup { .. });
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
+        drop(executor);
         let mut node = Command::new(env!("CARGO_BIN_EXE_evenkeel-supervisor-test"))
             .args(["node", &escapee.config().to_string()])
             .arg(escapee.file("bodies.lock"))
-            .arg(if has_group { "auto" } else { "off" })
+            .arg(kept.argument())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -164,9 +203,10 @@ async fn nothing_survives_a_killed_node() {
 }
 
 #[tokio::test]
-async fn nothing_in_a_group_survives_a_killed_supervisor() {
-    each(|escapee, executor, how| async move {
-        if matches!(executor.containment(), Containment::ProcessTree { .. }) {
+async fn nothing_in_a_group_or_behind_a_wall_survives_a_killed_supervisor() {
+    each(|escapee, executor, kept| async move {
+        let how = kept.words();
+        if kept == Kept::Neither {
             return;
         }
         let body = escapee.invocation();

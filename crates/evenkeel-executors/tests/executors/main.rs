@@ -40,6 +40,8 @@ mod shell_groups;
 #[cfg(test)]
 mod shell_says;
 #[cfg(test)]
+mod shell_wall;
+#[cfg(test)]
 mod supervisor;
 #[cfg(test)]
 mod support;

@@ -1,9 +1,11 @@
+use std::path::Path;
 use std::time::Duration;
 
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{LogStream, RunLog, Span, Timestamp};
 use evenkeel_executors::{
     Executor, LOG_BYTES_DEFAULT, Report, ShellExecutor, ShellSettings, SupervisorCommand,
+    WallSettings,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,6 +26,13 @@ pub fn executor() -> ShellExecutor {
 
 pub fn executor_with(settings: ShellSettings) -> ShellExecutor {
     ShellExecutor::new(settings).unwrap()
+}
+
+/// The same settings with a wall that hides a folder; as root, bodies are nobody's.
+pub fn behind_a_wall(settings: ShellSettings, hidden: &Path) -> ShellSettings {
+    let wall = Some(WallSettings { hidden: vec![hidden.to_owned()] });
+    let user = rustix::process::geteuid().is_root().then(|| "nobody".to_owned());
+    ShellSettings { wall, user, ..settings }
 }
 
 async fn run(argv: &[&str]) -> Report {
@@ -110,9 +119,9 @@ async fn the_environment_is_what_the_job_says_and_no_more() {
     let invocation = invocation("shell", config);
     let key = invocation.key;
     let output = executor().run(invocation).await.output.unwrap();
-    // These four are the node's, if it has them.
-    let is_inherited =
-        |line: &&str| ["PATH", "LANG", "LC_ALL", "TZ"].contains(&line.split('=').next().unwrap());
+    // These four are the node's, if it has them, and three say whose process it is.
+    const OTHERS: [&str; 7] = ["PATH", "LANG", "LC_ALL", "TZ", "HOME", "USER", "LOGNAME"];
+    let is_inherited = |line: &&str| OTHERS.contains(&line.split('=').next().unwrap());
     let mut seen: Vec<&str> = output.lines().filter(|line| !is_inherited(line)).collect();
     seen.sort_unstable();
     let scheduled_at: Timestamp = "2026-12-01T09:00:00Z".parse().unwrap();
@@ -130,9 +139,13 @@ async fn the_environment_is_what_the_job_says_and_no_more() {
 
 #[tokio::test]
 async fn it_runs_where_the_job_says() {
-    let config = json!({"argv": ["pwd"], "cwd": "/usr"});
-    let report = executor().run(invocation("shell", config)).await;
-    assert_eq!(report.output.as_deref(), Some("/usr\n"));
+    let report = run(&["sh", "-c", "cd; pwd"]).await;
+    let home = report.output.unwrap();
+    for (cwd, folder) in [(json!("/usr"), "/usr\n"), (json!("~"), &home), (Value::Null, "/\n")] {
+        let config = json!({"argv": ["pwd"], "cwd": cwd});
+        let report = executor().run(invocation("shell", config)).await;
+        assert_eq!(report.output.as_deref(), Some(folder), "{cwd}");
+    }
 }
 
 #[tokio::test]

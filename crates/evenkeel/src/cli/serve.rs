@@ -5,7 +5,7 @@ use clap::Args;
 use super::Context;
 use crate::config::raw::{RawEngine, RawServer, RawStore};
 use crate::config::{
-    OtherNames, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawTargets,
+    OtherNames, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawShell, RawTargets,
 };
 use crate::{Failure, config, serve};
 
@@ -34,6 +34,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     executors: RawExecutors,
     #[command(flatten)]
+    shell: RawShell,
+    #[command(flatten)]
     access: RawAccess,
     #[command(flatten)]
     balance: RawBalance,
@@ -56,6 +58,7 @@ pub(super) fn run(context: &Context, args: ServeArgs) -> Result<(), Failure> {
         config::RawTables {
             engine: args.engine.or(&other.engine).or(&file.engine),
             executors: args.executors.or(&file.executors),
+            shell: args.shell.or(&file.shell),
             access: args.access.or(&file.access),
             balance: args.balance.or(&file.balance),
             queue: args.queue.or(&file.queue),

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use evenkeel_access::DEFAULT_TENANT;
-use evenkeel_executors::CgroupUse;
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -38,26 +37,6 @@ pub struct RawExecutors {
     #[arg(hide_short_help = true, help_heading = "Executors")]
     #[arg(value_name = "BOOL", hide_possible_values = true)]
     pub allow_unverified_tls: Option<bool>,
-
-    /// How many programs may run at once [default: 256]
-    #[arg(long, env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_workers: Option<u32>,
-
-    /// Variables of the server's environment that programs see, beside PATH, LANG, LC_ALL and TZ
-    #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_env: Option<Vec<String>>,
-
-    /// Users that shell jobs may name to run as; the server has to be root for that
-    #[arg(long, env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_users: Option<Vec<String>>,
-
-    /// Put programs into control groups of their own: auto, off or required [default: auto]
-    #[arg(long, env = "EVENKEEL_SHELL_CGROUP", value_name = "MODE")]
-    #[arg(hide_short_help = true, help_heading = "Executors")]
-    pub shell_cgroup: Option<String>,
 
     /// How many crawls may go on at once [default: 64]
     #[arg(long, env = "EVENKEEL_CRAWL_WORKERS", value_name = "N")]
@@ -93,14 +72,6 @@ pub struct ExecutorsConfig {
     pub identities: Vec<IdentityFiles>,
     /// May jobs trust any certificate?
     pub allow_unverified_tls: bool,
-    /// Programs at once.
-    pub shell_workers: usize,
-    /// Variables that programs see, beside the usual ones.
-    pub shell_env: Vec<String>,
-    /// Users that jobs may run as.
-    pub shell_users: Vec<String>,
-    /// Are programs put into control groups?
-    pub shell_cgroup: CgroupUse,
     /// Crawls at once.
     pub crawl_workers: usize,
     /// The least time between two requests of crawls to one host.
@@ -140,10 +111,6 @@ pub(super) fn resolve(raw: RawExecutors) -> Result<ExecutorsConfig, ConfigError>
         signing_secrets: signing_secrets(raw.signing_secrets.unwrap_or_default())?,
         identities: identities(raw.client_identity.unwrap_or_default())?,
         allow_unverified_tls: raw.allow_unverified_tls == Some(true),
-        shell_workers: workers("[executors] shell_workers", raw.shell_workers, 256)?,
-        shell_env: raw.shell_env.unwrap_or_default(),
-        shell_users: raw.shell_users.unwrap_or_default(),
-        shell_cgroup: cgroup(raw.shell_cgroup.as_deref())?,
         crawl_workers: workers("[executors] crawl_workers", raw.crawl_workers, 64)?,
         crawl_min_delay_ms: raw.crawl_min_delay_ms.unwrap_or(0).min(3_600_000),
         crawl_export_dir: raw.crawl_export_dir,
@@ -155,7 +122,11 @@ fn bad(key: &'static str, message: impl Into<String>, way_out: impl Into<String>
     ConfigError::Bad { key, message: message.into(), way_out: way_out.into() }
 }
 
-fn workers(key: &'static str, given: Option<u32>, default: u32) -> Result<usize, ConfigError> {
+pub(super) fn workers(
+    key: &'static str,
+    given: Option<u32>,
+    default: u32,
+) -> Result<usize, ConfigError> {
     let count = given.unwrap_or(default);
     if (1..=100_000).contains(&count) {
         return Ok(count as usize);
@@ -211,18 +182,6 @@ fn identities(texts: Vec<String>) -> Result<Vec<IdentityFiles>, ConfigError> {
         .collect()
 }
 
-fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
-    match text.unwrap_or("auto") {
-        "auto" => Ok(CgroupUse::Auto),
-        "off" => Ok(CgroupUse::Off),
-        "required" => Ok(CgroupUse::Required),
-        other => {
-            let message = format!("{other:?} is not a mode");
-            Err(bad("[executors] shell_cgroup", message, "the modes are auto, off and required"))
-        }
-    }
-}
-
 impl RawExecutors {
     /// With what the file says where flags and environment are silent.
     #[must_use]
@@ -234,10 +193,6 @@ impl RawExecutors {
             signing_secrets,
             client_identity,
             allow_unverified_tls,
-            shell_workers,
-            shell_env,
-            shell_users,
-            shell_cgroup,
             crawl_workers,
             crawl_min_delay_ms,
             crawl_export_dir,
@@ -261,8 +216,7 @@ mod tests {
     fn without_any_word_nothing_dangerous_is_allowed() {
         let config = resolve(RawExecutors::default()).unwrap();
         assert!(!config.allow_unverified_tls && !config.crawl_ignore_robots);
-        assert!(config.shell_users.is_empty() && config.crawl_export_dir.is_none());
-        assert_eq!(config.shell_cgroup, CgroupUse::Auto);
+        assert!(config.crawl_export_dir.is_none());
     }
 
     #[test]
@@ -276,8 +230,6 @@ mod tests {
         assert!(refusal(url).contains("https://jobs.example.com"));
         let identity = RawExecutors { client_identity: Some(vec!["a=b".into()]), ..default() };
         assert!(refusal(identity).contains("acme/partner=client.pem:client.key"));
-        let cgroup = RawExecutors { shell_cgroup: Some("on".into()), ..default() };
-        assert!(refusal(cgroup).contains("auto, off and required"));
     }
 
     #[test]

@@ -6,7 +6,9 @@ use clap::{Args as _, Command};
 use serde::Deserialize;
 
 use super::raw::{RawClient, RawEngine, RawGlobal, RawServer, RawStore};
-use super::{ConfigError, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawTargets};
+use super::{
+    ConfigError, RawAccess, RawBalance, RawExecutors, RawLimits, RawQueue, RawShell, RawTargets,
+};
 
 /// What the file says.
 #[derive(Clone, Default)]
@@ -23,6 +25,8 @@ pub struct ConfigFile {
     pub engine: RawEngine,
     /// The table `[executors]`.
     pub executors: RawExecutors,
+    /// What that table says about programs.
+    pub shell: RawShell,
     /// The table `[access]`.
     pub access: RawAccess,
     /// The table `[balance]`.
@@ -87,6 +91,7 @@ fn parse(path: &Path, text: &str) -> Result<ConfigFile, ConfigError> {
         server: toml::from_str(text).map_err(malformed)?,
         engine: toml::from_str::<EngineOnly>(text).map_err(malformed)?.engine,
         executors: toml::from_str::<ExecutorsOnly>(text).map_err(malformed)?.executors,
+        shell: toml::from_str::<ShellOnly>(text).map_err(malformed)?.executors,
         access: toml::from_str::<AccessOnly>(text).map_err(malformed)?.access,
         balance: toml::from_str::<BalanceOnly>(text).map_err(malformed)?.balance,
         queue: toml::from_str::<QueueOnly>(text).map_err(malformed)?.queue,
@@ -105,6 +110,12 @@ struct EngineOnly {
 struct ExecutorsOnly {
     #[serde(default)]
     executors: RawExecutors,
+}
+
+#[derive(Deserialize)]
+struct ShellOnly {
+    #[serde(default)]
+    executors: RawShell,
 }
 
 #[derive(Deserialize)]
@@ -160,7 +171,8 @@ fn known_keys() -> (Vec<String>, [(&'static str, Vec<String>); 7]) {
     let mut top = keys(top);
     top.sort();
     let engine = keys(RawEngine::augment_args(Command::new("")));
-    let executors = keys(RawExecutors::augment_args(Command::new("")));
+    let executors = RawShell::augment_args(RawExecutors::augment_args(Command::new("")));
+    let executors = keys(executors);
     let access = keys(RawAccess::augment_args(Command::new("")));
     let balance = keys(RawBalance::augment_args(Command::new("")));
     let queue = keys(RawQueue::augment_args(Command::new("")));
@@ -231,12 +243,12 @@ mod tests {
         assert_eq!(file.server.listen.as_deref(), Some("127.0.0.1:0"));
         assert_eq!(file.server.roles.unwrap(), ["api", "worker"]);
         assert_eq!(file.server.drain_grace, Some(Span::from_secs(5)));
-        assert_eq!(file.server.enable_shell, Some(true));
+        assert_eq!(file.server.enable_shell, Some(true.into()));
         assert_eq!(file.server.allow_network.unwrap().len(), 1);
         assert_eq!(file.store.store.as_deref(), Some("sqlite:x.db"));
         assert_eq!(file.client.url.as_deref(), Some("http://a"));
         assert_eq!(file.engine.lease_seconds, Some(30));
-        assert_eq!(file.executors.shell_env.unwrap(), ["TZ", "LANG"]);
+        assert_eq!(file.shell.shell_env.unwrap(), ["TZ", "LANG"]);
         assert_eq!(file.balance.slot, Some(Span::from_secs(300)));
         assert_eq!(file.balance.alert_below, Some(0.5));
     }

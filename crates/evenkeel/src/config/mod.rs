@@ -15,6 +15,7 @@ mod queue;
 pub mod raw;
 mod resolve;
 mod secret_key;
+mod shell;
 mod store;
 mod targets;
 
@@ -28,5 +29,6 @@ pub use other_names::OtherNames;
 pub use queue::{QueueConfig, RawQueue};
 pub use resolve::{LogConfig, RawTables, ServeConfig, data_dir, resolve, store_of};
 pub use secret_key::{Hidden, SecretKeys};
+pub use shell::{EnableShell, RawShell, ShellConfig};
 pub use store::{StoreChoice, StoreChoiceError};
 pub use targets::RawTargets;

@@ -8,6 +8,8 @@ use evenkeel_core::Span;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::EnableShell;
+
 /// What every command has.
 #[derive(Args, Deserialize, Clone, Default, Debug)]
 #[serde(default)]
@@ -94,11 +96,11 @@ pub struct RawServer {
     #[arg(long, env = "EVENKEEL_POOLS", value_delimiter = ',', value_name = "POOLS")]
     pub pools: Option<Vec<String>>,
 
-    /// Let jobs run programs on this machine, as the user the server runs as
-    #[arg(long, env = "EVENKEEL_ENABLE_SHELL", value_parser = BoolishValueParser::new())]
+    /// Let jobs run programs on this machine: those of the tenant default, or of the tenants that
+    /// are named (--enable-shell=default,acme; * is all). Programs can't read the server's data
+    #[arg(long, env = "EVENKEEL_ENABLE_SHELL", value_name = "TENANTS")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(value_name = "BOOL", hide_possible_values = true)]
-    pub enable_shell: Option<bool>,
+    pub enable_shell: Option<EnableShell>,
 
     /// Let HTTP jobs call this network although it is not public; repeatable
     #[arg(long, env = "EVENKEEL_ALLOW_NETWORK", value_delimiter = ',', value_name = "CIDR")]

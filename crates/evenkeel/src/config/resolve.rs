@@ -25,12 +25,15 @@ use super::leases::leases;
 use super::limits::{self, LimitsConfig, RawLimits};
 use super::queue::{self, QueueConfig, RawQueue};
 use super::raw::{RawEngine, RawGlobal, RawServer, RawStore};
+use super::shell::{self, RawShell, ShellConfig};
 use super::targets::{self, RawTargets};
 use super::{ConfigError, StoreChoice};
 
 /// Everything a server is told.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
+    /// The file that settings were read from, if there is one.
+    pub config_file: Option<PathBuf>,
     /// Where it keeps its data.
     pub data_dir: PathBuf,
     /// Its database.
@@ -45,8 +48,8 @@ pub struct ServeConfig {
     pub workers: usize,
     /// Whose jobs it runs.
     pub pools: Vec<String>,
-    /// May jobs run programs?
-    pub enable_shell: bool,
+    /// Whose jobs may run programs, and how.
+    pub shell: ShellConfig,
     /// Networks HTTP jobs may call although they are not public.
     pub allow_networks: Vec<IpNet>,
     /// What executors may do.
@@ -94,6 +97,8 @@ pub struct RawTables {
     pub engine: RawEngine,
     /// `[executors]`.
     pub executors: RawExecutors,
+    /// What `[executors]` says about programs.
+    pub shell: RawShell,
     /// `[access]`.
     pub access: RawAccess,
     /// `[balance]`.
@@ -137,20 +142,21 @@ pub fn resolve(
     tables: RawTables,
     machine: &str,
 ) -> Result<ServeConfig, ConfigError> {
-    let RawTables { engine, executors, access, balance, queue, targets, limits } = tables;
+    let RawTables { engine, executors, shell, access, balance, queue, targets, limits } = tables;
     let data_dir = data_dir(global);
     let store = store_of(store, &data_dir)?;
     let leases = leases(&engine)?;
     let access = access::resolve(access)?;
     let may_be_reached = server.insecure_listen == Some(true) || access.tls.is_some();
     let config = ServeConfig {
+        config_file: global.config.clone(),
         listen: listen(server.listen.as_deref(), may_be_reached)?,
         access,
         roles: roles(server.roles.as_deref(), &store)?,
         node_name: node_name(server.node_name, machine)?,
         workers: number("workers", server.workers, 4096, 1..=1_000_000)? as usize,
         pools: pools(server.pools)?,
-        enable_shell: server.enable_shell == Some(true),
+        shell: shell::resolve(server.enable_shell, shell)?,
         allow_networks: server.allow_network.unwrap_or_default(),
         executors: executors::resolve(executors)?,
         drain_grace: drain_grace(server.drain_grace)?,
@@ -372,7 +378,7 @@ mod tests {
         assert_eq!((config.node_name.as_str(), config.workers), ("box", 4096));
         assert_eq!(config.leases, LeaseTimings::default());
         assert_eq!(config.retention, Retention::default());
-        assert!(!config.enable_shell && config.allow_networks.is_empty());
+        assert!(!config.shell.enabled.is_on() && config.allow_networks.is_empty());
     }
 
     #[test]

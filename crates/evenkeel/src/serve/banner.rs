@@ -83,7 +83,7 @@ fn text(
              {program} job create --name hello --every 10s --noop{dir}\n    \
              {program} run list --job hello{dir}\n"
         ));
-        if !config.enable_shell {
+        if !config.shell.enabled.is_on() {
             text.push_str(
                 "\n  Jobs call public addresses; --enable-shell lets them run programs.\n",
             );

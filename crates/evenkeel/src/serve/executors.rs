@@ -1,6 +1,5 @@
 //! What jobs of this node can do.
 
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,15 +8,14 @@ use evenkeel_core::TenantNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Clock, StoreLibrary};
 use evenkeel_executors::{
-    Containment, CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities,
-    NoExecutor, NoopExecutor, Registry, ShellExecutor, ShellSettings, SigningKeys,
-    SupervisorCommand, WallClock,
+    CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities, NoExecutor,
+    NoopExecutor, Registry, ShellExecutor, SigningKeys, SupervisorCommand, WallClock,
 };
 use evenkeel_outbound::{Identity, Outbound, OutboundSettings};
 use evenkeel_store::Store;
 use serde_json::Value;
 
-use super::credentials;
+use super::{credentials, shell};
 use crate::config::{IdentityFiles, ServeConfig};
 use crate::{Failure, SUPERVISE};
 
@@ -47,7 +45,10 @@ impl Sources<'_> {
             .with(Arc::new(self.http().await?))
             .with(Arc::new(self.crawl()?));
         Ok(match shell {
-            Some(shell) => registry.with(Arc::new(shell)),
+            Some(shell) => {
+                let shell = shell::for_tenants(shell, &self.config.shell, &**self.store).await?;
+                registry.with(Arc::new(shell))
+            }
             None => registry,
         })
     }
@@ -97,40 +98,6 @@ impl Sources<'_> {
         }
         Ok(identities)
     }
-}
-
-/// What runs programs, if anything may. Made before the former life's programs are waited for: it
-/// ends what is left of them.
-pub fn shell(config: &ServeConfig, bodies_lock: PathBuf) -> Result<Option<ShellExecutor>, Failure> {
-    if !config.enable_shell {
-        return Ok(None);
-    }
-    // A body may outlive its lease by this much, and must be gone before others can have it.
-    let half_grace = Duration::from(config.leases.grace) / 2;
-    let defaults = ShellSettings::new(supervisor_command());
-    let mut env_allow = defaults.env_allow.clone();
-    env_allow.extend(config.executors.shell_env.clone());
-    let shell = ShellExecutor::new(ShellSettings {
-        bodies_lock: Some(bodies_lock),
-        kill_grace: half_grace.min(Duration::from_secs(1)),
-        bodies_max: config.executors.shell_workers,
-        env_allow,
-        users: config.executors.shell_users.clone(),
-        cgroup: config.executors.shell_cgroup,
-        ..defaults
-    })
-    .map_err(|error| {
-        Failure::because("programs can't be contained as --shell-cgroup asks", &error)
-            .or_else("leave it out to use control groups only where the system allows them")
-    })?;
-    match shell.containment() {
-        all @ Containment::Cgroup { memory: true, processes: true, .. } => tracing::info!("{all}"),
-        less => tracing::warn!(
-            "{less}; so `limits` of shell jobs hold for each process by itself, and `processes` \
-             not for root"
-        ),
-    }
-    Ok(Some(shell))
 }
 
 fn outbound(settings: OutboundSettings, config: &ServeConfig) -> Result<Outbound, Failure> {

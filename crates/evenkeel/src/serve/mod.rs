@@ -11,6 +11,7 @@ mod logging;
 mod metrics;
 mod readiness;
 mod secret_keys;
+mod shell;
 mod shutdown;
 mod starting;
 pub mod store;
@@ -135,7 +136,7 @@ async fn prepare(
 ) -> Result<Shared, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
-    let shell = executors::shell(&config, dir.bodies_lock())?;
+    let shell = shell::executor(&config, &dir)?;
     dir.wait_for_bodies(&*clock).await?;
     let store = Metered::wrap(store::open_patiently(&config.store).await?);
     progress.store_is_open();

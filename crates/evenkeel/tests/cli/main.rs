@@ -15,3 +15,4 @@ mod shell;
 mod stub;
 mod support;
 mod targets;
+mod wall;

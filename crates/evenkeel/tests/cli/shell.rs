@@ -30,7 +30,7 @@ fn a_program_is_refused_where_it_is_not_allowed() {
 
 #[test]
 fn a_program_ends_with_a_server_that_is_killed_and_the_next_one_runs_it_again() {
-    let mut server = Server::start(&["--enable-shell"]);
+    let mut server = Server::start(&["--enable-shell", "--shell-unconfined"]);
     let marks = server.folder.path().join("marks");
     let script = format!("echo $$ >> {}; exec sleep 600", marks.display());
     let create = ["job", "create", "--name", "long", "--now", "--shell", "--"];

@@ -67,6 +67,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// A folder with a server in it. Dropping it kills the server.
 pub struct Server {
     pub folder: TempDir,
+    under: Vec<String>,
     args: Vec<String>,
     child: Child,
 }
@@ -74,17 +75,39 @@ pub struct Server {
 impl Server {
     /// Starts one in a new folder and waits until it answers.
     pub fn start(args: &[&str]) -> Self {
+        Self::start_under(&[], args)
+    }
+
+    /// Starts one as another user, which only root can do, in a folder of that user's.
+    pub fn start_as(uid: u32, args: &[&str]) -> Self {
+        let id = uid.to_string();
+        Self::start_under(&["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"], args)
+    }
+
+    /// Starts one by way of another program, as its user if it is `setpriv --reuid`.
+    pub fn start_under(under: &[&str], args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let child = spawn(folder.path(), &args);
-        let server = Self { folder, args, child };
+        if let ["setpriv", "--reuid", uid, ..] = under {
+            let uid = uid.parse().ok();
+            std::os::unix::fs::chown(folder.path(), uid, uid).unwrap();
+        }
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let (under, args): (Vec<String>, Vec<String>) = (owned(under), owned(args));
+        let child = spawn(folder.path(), &under, &args);
+        let server = Self { folder, under, args, child };
         server.wait_until_it_runs();
         server
     }
 
+    /// Starts it again in the same folder, with other arguments.
+    pub fn restart_with(&mut self, args: &[&str]) {
+        self.args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self.restart();
+    }
+
     /// Starts it again in the same folder.
     pub fn restart(&mut self) {
-        self.child = spawn(self.folder.path(), &self.args);
+        self.child = spawn(self.folder.path(), &self.under, &self.args);
         self.wait_until_it_runs();
     }
 
@@ -94,6 +117,11 @@ impl Server {
         let _ = self.child.wait();
         self.args = args.iter().map(|arg| (*arg).to_owned()).collect();
         self.restart();
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     fn wait_until_it_runs(&self) {
@@ -162,11 +190,19 @@ impl Drop for Server {
     }
 }
 
-fn spawn(folder: &Path, args: &[String]) -> Child {
+fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
     let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
     let anywhere = ["--listen".to_owned(), "127.0.0.1:0".to_owned()];
     let listen = if args.contains(&anywhere[0]) { &[][..] } else { &anywhere };
-    program(folder)
+    let mut command = program(folder);
+    if let Some((first, others)) = under.split_first() {
+        let evenkeel = command.get_program().to_owned();
+        command = Command::new(first);
+        command.current_dir(folder).args(others).arg(evenkeel).stdin(Stdio::null());
+    }
+    command
+        // For tests of who can read it.
+        .env("A_PASSWORD", "a-secret-in-the-environment")
         .arg("serve")
         .args(listen)
         .args(args)

@@ -122,7 +122,7 @@ fn nodes_hear_each_other() {
 
 #[test]
 fn a_log_is_followed_until_its_run_ends() {
-    let server = Database::sqlite().serve(&["--enable-shell"]);
+    let server = Database::sqlite().serve(&["--enable-shell", "--shell-unconfined"]);
     let go = server.folder.path().join("go");
     let wait =
         format!("echo first; while [ ! -e {} ]; do sleep 0.05; done; echo last", go.display());

@@ -1,7 +1,5 @@
 //! What an entry runs.
 
-use serde_json::{Value, json};
-
 /// A command, read as cron reads it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Command {
@@ -40,27 +38,15 @@ impl Command {
         Self { script, input }
     }
 
-    /// The program and its arguments for the shell executor, and the payload they need.
-    ///
-    /// A script that holds `{{` would be taken for one with places to be filled in, so it is
-    /// itself what is filled in, as an argument that a shell of ours hands to the one that was meant.
-    pub(super) fn argv(&self, shell: &str) -> (Vec<String>, Option<Value>) {
-        let as_it_is = self.input.is_none() && !self.script.contains("{{") && !shell.contains("{{");
-        if as_it_is {
-            return (vec![shell.into(), "-c".into(), self.script.clone()], None);
-        }
-        let mut payload = json!({"shell": shell, "script": self.script});
-        let own = |script: &str| {
-            let words = ["/bin/sh", "-c", script, "sh", "{{payload.shell}}", "{{payload.script}}"];
-            words.map(String::from).to_vec()
-        };
-        let Some(input) = &self.input else {
-            return (own("exec \"$1\" -c \"$2\""), Some(payload));
-        };
-        payload["input"] = input.clone().into();
-        let mut argv = own("printf %s \"$3\" | \"$1\" -c \"$2\"");
-        argv.push("{{payload.input}}".into());
-        (argv, Some(payload))
+    /// Something in it that the shell executor would fill in, if there is any. It would run as
+    /// another command than it was.
+    pub(super) fn place(&self) -> Option<&str> {
+        const FILLED: [&str; 6] =
+            ["run_id", "execution_id", "attempt", "fence", "scheduled_at", "payload"];
+        let places = self.script.split("{{").skip(1);
+        places
+            .filter_map(|rest| rest.split_once("}}").map(|(name, _)| name.trim()))
+            .find(|name| FILLED.contains(&name.split('.').next().unwrap_or_default()))
     }
 
     /// The name of the program, as well as it can be told.

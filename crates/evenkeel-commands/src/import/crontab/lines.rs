@@ -81,12 +81,21 @@ fn entry<'a>(times: Times<'a>, rest: &'a str, system: bool) -> Line<'a> {
     }
     match word(rest) {
         // BSD writes groups and classes behind the name.
-        Some((user, command)) => {
-            let user = user.split([':', '/']).next().filter(|user| !user.is_empty());
-            Line::Entry { times, user, command }
-        }
+        Some((user, command)) => match user.split([':', '/']).next().unwrap_or_default() {
+            user if is_user_name(user) => Line::Entry { times, user: Some(user), command },
+            _ => Line::Unreadable(format!(
+                "{user:?} stands where a crontab of the system names a user; if this is the crontab \
+                 of one user, say --system=false"
+            )),
+        },
         None => Line::Unreadable("a crontab of the system names a user before the command".into()),
     }
+}
+
+/// Could this be the name of a user?
+pub(super) fn is_user_name(text: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && text.chars().all(legal)
 }
 
 fn variable(line: &str) -> Line<'_> {

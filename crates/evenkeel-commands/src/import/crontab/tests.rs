@@ -34,6 +34,7 @@ fn an_entry_becomes_a_job_that_means_the_same() {
             "executor_type": "shell",
             "executor_config": {
                 "argv": ["/bin/sh", "-c", "/usr/local/bin/backup.sh --full"], "stdin": "none",
+                "cwd": "~", "env": {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"},
             },
             "max_retries": 0, "misfire": "skip", "overlap": "allow", "timeout_sec": 2_592_000,
         })
@@ -48,32 +49,51 @@ fn variables_hold_for_the_lines_below_them() {
     let [one, two] = &entries[..] else { panic!("{entries:?}") };
     let (one, two) = (one.document.as_ref().unwrap(), two.document.as_ref().unwrap());
     assert_eq!(one["timezone"], "Europe/Berlin");
-    assert_eq!(one["executor_config"].get("env"), None);
+    assert_eq!(one["executor_config"]["env"], json!({"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}));
     assert_eq!(two["timezone"], "America/Toronto");
     assert_eq!(
         two["executor_config"],
         json!({"argv": ["/bin/bash", "-c", "two"], "stdin": "none", "cwd": "/srv/app",
-               "env": {"PATH": "/opt/bin:/usr/bin", "HOME": "/srv/app"}})
+               "env": {"PATH": "/opt/bin:/usr/bin", "HOME": "/srv/app", "SHELL": "/bin/bash"}})
     );
+}
+
+#[test]
+fn an_empty_zone_is_the_machines_again() {
+    let text = "CRON_TZ=America/Toronto\n0 1 * * * one\nCRON_TZ=\n0 2 * * * two\n\
+                CRON_TZ=\"\"\n0 3 * * * three\n";
+    let zones: Vec<Value> = planned(text)
+        .entries
+        .into_iter()
+        .map(|entry| entry.document.map_or(Value::Null, |job| job["timezone"].clone()))
+        .collect();
+    assert_eq!(zones, ["America/Toronto", "Europe/Berlin", "Europe/Berlin"]);
+}
+
+#[test]
+fn a_random_time_is_drawn_when_the_job_is_made() {
+    let plan = planned("0~59 3 * * * backup\n");
+    let entry = &plan.entries[0];
+    assert_eq!(entry.document.as_ref().unwrap()["schedule"]["expression"], "H 3 * * *");
+    assert_eq!(entry.was.as_deref(), Some("0~59 3 * * *"));
+    assert!(entry.notes.iter().any(|note| note.starts_with("~ becomes H")), "{:?}", entry.notes);
 }
 
 #[test]
 fn a_percent_sign_ends_the_command_and_begins_its_input() {
     let job = job(r"0 9 * * * mail -s 'at 100\%' bob%Hello Bob,%bye\%");
+    assert_eq!(job["payload"], "Hello Bob,\nbye%\n");
+    let config = &job["executor_config"];
     assert_eq!(
-        job["payload"],
-        json!({"shell": "/bin/sh", "script": "mail -s 'at 100%' bob", "input": "Hello Bob,\nbye%\n"})
+        (&config["argv"][2], &config["stdin"]),
+        (&json!("mail -s 'at 100%' bob"), &json!("text"))
     );
-    let argv = job["executor_config"]["argv"].as_array().unwrap();
-    assert_eq!(argv.last().unwrap(), "{{payload.input}}");
 }
 
 #[test]
 fn a_command_that_looks_like_a_template_is_passed_as_it_is() {
     let job = job("0 9 * * * docker ps --format '{{.Names}}'");
-    assert_eq!(job["payload"]["script"], "docker ps --format '{{.Names}}'");
-    let argv = job["executor_config"]["argv"].as_array().unwrap();
-    assert!(argv.iter().all(|word| !word.as_str().unwrap().contains(".Names")), "{argv:?}");
+    assert_eq!(job["executor_config"]["argv"][2], "docker ps --format '{{.Names}}'");
 }
 
 #[test]
@@ -85,7 +105,19 @@ fn a_crontab_of_the_system_names_users() {
     assert!(entry.notes[0].contains("--shell-users root"), "{:?}", entry.notes);
     let config = &entry.document.as_ref().unwrap()["executor_config"];
     assert_eq!(config["user"], "root");
+    assert_eq!(entry.document.as_ref().unwrap()["metadata"], json!({"crontab_user": "root"}));
     assert_eq!(config["argv"][2], "cd / && run-parts --report /etc/cron.hourly");
+}
+
+#[test]
+fn a_user_column_is_checked_and_a_missing_one_is_noticed() {
+    let options = CrontabOptions { system: true, ..options() };
+    let entry = &plan("17 * * * * \"$HOME/bin/x\" y\n", &options).entries[0];
+    assert_eq!((entry.fate, entry.code), (Fate::Person, "unreadable_line"));
+    assert!(entry.why.contains("--system=false"), "{}", entry.why);
+    let remarks = |text: &str| planned(text).remarks.join("\n");
+    assert!(remarks("0 1 * * * root a\n0 2 * * * root b\n").contains("say --system"));
+    assert!(!remarks("0 1 * * * root a\n0 2 * * * b\n").contains("say --system"));
 }
 
 #[test]
@@ -94,7 +126,8 @@ fn what_no_schedule_can_say_needs_a_person() {
         ("@reboot /usr/bin/start-it", "at_boot"),
         ("0 9 30 2 * never", "unreadable_schedule"),
         ("61 9 * * * late", "unreadable_schedule"),
-        ("0~30 9 * * * perhaps", "unreadable_schedule"),
+        ("0~70 9 * * * perhaps", "unreadable_schedule"),
+        ("0 9 * * * echo {{ payload.x }}", "placeholder"),
         ("@fortnightly x", "unreadable_schedule"),
         ("0 9 * *", "unreadable_line"),
         ("0 9 * * *", "no_command"),

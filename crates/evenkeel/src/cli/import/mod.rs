@@ -11,6 +11,7 @@ mod zone;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
 use evenkeel_commands::import::Planned;
 use evenkeel_commands::import::crontab::{self, CrontabOptions};
@@ -35,7 +36,8 @@ The source is only read. Without --yes nothing is made; what is left for a perso
 
 const CRONTAB_EXAMPLES: &str = "Examples:
   crontab -l | evenkeel import crontab -
-  evenkeel import crontab /etc/crontab --system
+  evenkeel import crontab /etc/crontab
+  ssh web cat /etc/crontab | evenkeel import crontab - --system
   evenkeel import crontab my-crontab --tz Europe/Berlin --cwd /srv/app --yes
 
 The jobs run programs, so the server needs --enable-shell. Without --yes nothing is made.";
@@ -95,16 +97,20 @@ struct CrontabArgs {
     /// The crontab, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// It is one of the system, with a user in each entry
-    #[arg(long)]
-    system: bool,
+    /// It is one of the system, with a user in each entry [default: for /etc/crontab and files in
+    /// /etc/cron.d]
+    #[arg(long, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    system: Option<bool>,
     /// Run the programs as this user; the server must be root and allow it with --shell-users
-    #[arg(long, value_name = "USER", conflicts_with = "system")]
+    #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// The zone whose clocks the machine goes by [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Start programs in this folder, where the crontab sets no HOME
+    /// Start programs in this folder, where the crontab sets no HOME [default: the home of the user
+    /// they run as]
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
     #[command(flatten)]
@@ -178,8 +184,13 @@ async fn from_crontab(
     };
     let shown = source::shown(&args.file);
     let text = read_text(&args.file)?;
-    let options =
-        CrontabOptions { zone: zone.clone(), system: args.system, user: args.user, cwd: args.cwd };
+    let system = args.system.unwrap_or_else(|| is_of_the_system(&args.file));
+    if system && args.user.is_some() {
+        let what = format!("{shown} names a user in each entry, so --user has no place");
+        return Err(Failure::usage(what)
+            .or_else("leave --user out, or say --system=false if the entries name none"));
+    }
+    let options = CrontabOptions { zone: zone.clone(), system, user: args.user, cwd: args.cwd };
     let plan = crontab::plan(&text, &options);
     let client = match context.client(client) {
         Ok(client) => Some(client),
@@ -198,6 +209,12 @@ async fn from_crontab(
     let sender = client.filter(|_| args.acting.yes).map(Sender::new);
     report.take(plan.entries, sender.as_ref()).await?;
     report.finish(context, args.acting.show)
+}
+
+/// Is it one of the files in which cron expects a user in each entry?
+fn is_of_the_system(path: &Path) -> bool {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    path == Path::new("/etc/crontab") || path.parent() == Some(Path::new("/etc/cron.d"))
 }
 
 fn progress(context: &Context, what: &'static str) -> ProgressBar {

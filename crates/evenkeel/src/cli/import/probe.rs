@@ -15,8 +15,8 @@ pub(super) async fn shell(
     let Some(client) = client else { return Ok(Some(needed)) };
     match runs_programs(client).await {
         Ok(true) => Ok(None),
-        Ok(false) if acting => Err(Failure::failed("this server runs no programs")
-            .or_else("start it with `evenkeel serve --enable-shell`")),
+        Ok(false) if acting => Err(Failure::failed("this server runs no programs for this tenant")
+            .or_else("start it with `evenkeel serve --enable-shell`, or --enable-shell=TENANT")),
         Ok(false) => Ok(Some(format!("{needed}, which the one that was asked does not have"))),
         Err(failure) if acting => Err(failure),
         // A look needs no server.

@@ -1,0 +1,128 @@
+//! Bodies behind a wall: what they can't see, and whom they can't touch.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use evenkeel_core::run::Outcome;
+use evenkeel_executors::{CgroupUse, Executor, ShellSettings, SupervisorCommand, try_wall};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::shell::{behind_a_wall, executor_with, supervisor};
+use crate::support::invocation;
+
+/// A folder with a secret in it that everybody may read, so that only the wall is in the way.
+fn secret() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let open = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(folder.path(), open(0o777)).unwrap();
+    fs::create_dir(folder.path().join("data")).unwrap();
+    for file in ["data/token", "config.toml", "other"] {
+        fs::write(folder.path().join(file), format!("secret of {file}")).unwrap();
+        fs::set_permissions(folder.path().join(file), open(0o666)).unwrap();
+    }
+    fs::set_permissions(folder.path().join("data"), open(0o777)).unwrap();
+    folder
+}
+
+/// Settings that hide the data and the configuration; says so and returns nothing where there is no
+/// wall to be had.
+fn walled(folder: &TempDir) -> Option<ShellSettings> {
+    let settings = ShellSettings {
+        cgroup: CgroupUse::Off,
+        bodies_lock: Some(folder.path().join("data/bodies.lock")),
+        ..ShellSettings::new(supervisor())
+    };
+    let mut settings = behind_a_wall(settings, &folder.path().join("data"));
+    let wall = settings.wall.as_mut().unwrap();
+    wall.hidden.push(folder.path().join("config.toml"));
+    wall.hidden.push(folder.path().join("missing"));
+    match try_wall(&settings.supervisor, settings.wall.as_ref().unwrap()) {
+        Ok(()) => Some(settings),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+async fn output(settings: ShellSettings, folder: &TempDir, script: &str) -> String {
+    let config = json!({"argv": ["sh", "-c", script], "cwd": folder.path()});
+    let report = executor_with(settings).run(invocation("shell", config)).await;
+    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    report.output.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_empty_and_everything_else_is_there() {
+    let folder = secret();
+    let Some(settings) = walled(&folder) else { return };
+    let script = "cat other; echo; ls data | grep -v hidden; cat data/token config.toml; \
+                  touch data/x config.toml; echo new >made; true";
+    assert_eq!(output(settings, &folder, script).await, "secret of other\n");
+    let read = |file: &str| fs::read_to_string(folder.path().join(file)).unwrap();
+    assert_eq!(
+        (read("data/token").as_str(), read("made").as_str()),
+        ("secret of data/token", "new\n")
+    );
+    assert!(!folder.path().join("data/x").exists());
+}
+
+/// A namespace of its own gives a body capabilities, but not over what it was given.
+#[tokio::test]
+async fn a_body_cannot_take_the_covers_off() {
+    let folder = secret();
+    let Some(settings) = walled(&folder) else { return };
+    let script = "umount data; umount -l data; umount /proc; umount config.toml; mkdir -m 777 copy
+        unshare -Urm sh -c 'umount data; umount -l data; umount config.toml; umount /proc
+            mount --bind . copy; mount --rbind . copy; cat copy/data/token copy/config.toml'
+        cat data/token config.toml; nsenter -t 1 -m cat data/token
+        grep -i '^capeff' /proc/self/status | tr -d '[:space:]'";
+    assert_eq!(output(settings, &folder, script).await, "CapEff:0000000000000000");
+}
+
+#[tokio::test]
+async fn a_body_sees_no_process_but_its_own() {
+    let folder = secret();
+    let Some(settings) = walled(&folder) else { return };
+    let own = std::process::id();
+    let script = format!(
+        "ls -d /proc/[0-9]* | wc -l; kill -0 {own} 2>&1 | tr -d '\\n' | tail -c 16
+         test -e /proc/{own} || echo; kill -9 1; cat /proc/1/environ; ls /proc/1/fd"
+    );
+    let seen = output(settings, &folder, &format!("({script}); true")).await;
+    let processes: u32 = seen.lines().next().unwrap().parse().unwrap();
+    // The supervisor, a shell or two, and what counts them.
+    assert!(processes <= 6, "{seen}");
+    assert!(seen.lines().nth(1).unwrap().ends_with("No such process"), "{seen}");
+    assert_eq!(seen.lines().count(), 2, "{seen}");
+}
+
+/// Beside the three standard streams a body has a read-only hold on the lock of bodies.
+#[tokio::test]
+async fn a_body_inherits_no_descriptor_that_leads_anywhere() {
+    let folder = secret();
+    let Some(settings) = walled(&folder) else { return };
+    let script = "for fd in /proc/self/fd/*; do readlink $fd; done; true";
+    let seen = output(settings, &folder, script).await;
+    let is_expected = |line: &&str| {
+        line.starts_with("pipe:") || *line == "/dev/null" || line.ends_with("bodies.lock")
+    };
+    let others: Vec<&str> = seen.lines().filter(|line| !is_expected(line)).collect();
+    assert!(others.is_empty(), "{seen}");
+    assert!(seen.lines().filter(|line| line.ends_with("bodies.lock")).count() <= 1, "{seen}");
+}
+
+#[test]
+fn a_machine_without_namespaces_says_why_there_is_no_wall() {
+    let folder = secret();
+    let program = "/no/such/supervisor".into();
+    let missing = SupervisorCommand { program, args: Vec::new() };
+    let settings = behind_a_wall(ShellSettings::new(missing), folder.path());
+    let error = try_wall(&settings.supervisor, settings.wall.as_ref().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("the supervisor can't be started"), "{error}");
+    // What is to be hidden is not there.
+    let nowhere = behind_a_wall(ShellSettings::new(supervisor()), &folder.path().join("none"));
+    let error = try_wall(&nowhere.supervisor, nowhere.wall.as_ref().unwrap()).unwrap_err();
+    assert!(error.to_string().starts_with("the wall around it can't be built: "), "{error}");
+}

@@ -1,0 +1,304 @@
+//! Whose jobs may run programs, and how: `enable_shell`, and the keys `shell_…` of the table
+//! `[executors]` of the file.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use evenkeel_access::DEFAULT_TENANT;
+use evenkeel_executors::CgroupUse;
+use serde::{Deserialize, Deserializer, de};
+
+use super::ConfigError;
+use super::executors::workers;
+use super::resolve::bad;
+
+/// What was written about programs.
+#[derive(Args, Deserialize, Clone, Default, Debug)]
+#[serde(default)]
+pub struct RawShell {
+    /// How many programs may run at once [default: 256]
+    #[arg(long, env = "EVENKEEL_SHELL_WORKERS", value_name = "N")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_workers: Option<u32>,
+
+    /// Variables of the server's environment that programs see, beside PATH, LANG, LC_ALL and TZ
+    #[arg(long, env = "EVENKEEL_SHELL_ENV", value_delimiter = ',', value_name = "NAMES")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_env: Option<Vec<String>>,
+
+    /// The user that programs run as; TENANT/USER for the jobs of one tenant; repeatable. Others
+    /// than the server's own need a server that runs as root
+    /// [default: nobody if the server runs as root, else the server's own]
+    #[arg(long, env = "EVENKEEL_SHELL_USER", value_delimiter = ',', value_name = "USER")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_user: Option<Vec<String>>,
+
+    /// Other users that shell jobs may name to run as; the server has to be root for that
+    #[arg(long, env = "EVENKEEL_SHELL_USERS", value_delimiter = ',', value_name = "USERS")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_users: Option<Vec<String>>,
+
+    /// The only programs that shell jobs may run, by absolute path [default: any]
+    #[arg(long, env = "EVENKEEL_SHELL_PROGRAMS", value_delimiter = ',', value_name = "PATHS")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_programs: Option<Vec<PathBuf>>,
+
+    /// More files and folders that programs must not see, beside the data directory, the config file
+    /// and the server's keys
+    #[arg(long, env = "EVENKEEL_SHELL_HIDE", value_delimiter = ',', value_name = "PATHS")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_hide: Option<Vec<PathBuf>>,
+
+    /// Run programs as the server's own user, root included, and hide nothing from them: they can
+    /// read the data directory and become administrators of every tenant
+    #[arg(long, env = "EVENKEEL_SHELL_UNCONFINED", value_parser = BoolishValueParser::new())]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    #[arg(value_name = "BOOL", hide_possible_values = true)]
+    pub shell_unconfined: Option<bool>,
+
+    /// Put programs into control groups of their own: auto, off or required [default: auto]
+    #[arg(long, env = "EVENKEEL_SHELL_CGROUP", value_name = "MODE")]
+    #[arg(hide_short_help = true, help_heading = "Executors")]
+    pub shell_cgroup: Option<String>,
+}
+
+/// Whose jobs may run programs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum EnableShell {
+    /// Nobody's.
+    #[default]
+    Off,
+    /// Those of these tenants.
+    Tenants(Vec<String>),
+    /// Those of all tenants.
+    All,
+}
+
+impl EnableShell {
+    /// May any job?
+    pub fn is_on(&self) -> bool {
+        *self != Self::Off
+    }
+
+    fn of(names: Vec<String>) -> Result<Self, String> {
+        if names.iter().any(|name| name == "*") {
+            return Ok(Self::All);
+        }
+        if names.is_empty() || names.iter().any(String::is_empty) {
+            return Err("name the tenants, like default,acme; * is all".into());
+        }
+        Ok(Self::Tenants(names))
+    }
+}
+
+impl From<bool> for EnableShell {
+    fn from(on: bool) -> Self {
+        if on { Self::Tenants(vec![DEFAULT_TENANT.into()]) } else { Self::Off }
+    }
+}
+
+impl FromStr for EnableShell {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" | "t" | "y" => Ok(true.into()),
+            "false" | "no" | "off" | "0" | "f" | "n" => Ok(false.into()),
+            _ => Self::of(text.split(',').map(|name| name.trim().to_owned()).collect()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EnableShell {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = EnableShell;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("true, false or a list of tenants")
+            }
+
+            fn visit_bool<E: de::Error>(self, on: bool) -> Result<EnableShell, E> {
+                Ok(on.into())
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<EnableShell, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<EnableShell, A::Error> {
+                let mut names = Vec::new();
+                while let Some(name) = seq.next_element()? {
+                    names.push(name);
+                }
+                EnableShell::of(names).map_err(de::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// Whose jobs may run programs, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShellConfig {
+    /// Whose.
+    pub enabled: EnableShell,
+    /// Programs at once.
+    pub workers: usize,
+    /// Variables that programs see, beside the usual ones.
+    pub env: Vec<String>,
+    /// The user they run as, if that was said.
+    pub user: Option<String>,
+    /// The same by tenant.
+    pub tenant_users: Vec<(String, String)>,
+    /// Other users that jobs may name.
+    pub users: Vec<String>,
+    /// The only programs there are, if any are named.
+    pub programs: Vec<PathBuf>,
+    /// What they must not see, beside the server's own files.
+    pub hide: Vec<PathBuf>,
+    /// Is nothing kept from them?
+    pub unconfined: bool,
+    /// Are they put into control groups?
+    pub cgroup: CgroupUse,
+}
+
+/// What it means.
+pub(super) fn resolve(
+    enabled: Option<EnableShell>,
+    raw: RawShell,
+) -> Result<ShellConfig, ConfigError> {
+    let (mut user, mut tenant_users) = (None, Vec::new());
+    for text in raw.shell_user.unwrap_or_default() {
+        match text.split_once('/') {
+            None if !text.is_empty() && user.is_none() => user = Some(text),
+            Some((tenant, user)) if !tenant.is_empty() && !user.is_empty() => {
+                tenant_users.push((tenant.to_owned(), user.to_owned()));
+            }
+            _ => {
+                let message = format!("{text:?} is not a user, or is a second one for all tenants");
+                let way_out = "write nobody, or acme/reports for the tenant acme";
+                return Err(bad("[executors] shell_user", message, way_out));
+            }
+        }
+    }
+    let programs = raw.shell_programs.unwrap_or_default();
+    let relative =
+        programs.iter().chain(raw.shell_hide.iter().flatten()).find(|p| !p.is_absolute());
+    if let Some(path) = relative {
+        let message = format!("{} is not an absolute path", path.display());
+        let way_out = "write it like /usr/bin/find";
+        return Err(bad("[executors] shell_programs, shell_hide", message, way_out));
+    }
+    Ok(ShellConfig {
+        enabled: enabled.unwrap_or_default(),
+        workers: workers("[executors] shell_workers", raw.shell_workers, 256)?,
+        env: raw.shell_env.unwrap_or_default(),
+        user,
+        tenant_users,
+        users: raw.shell_users.unwrap_or_default(),
+        programs,
+        hide: raw.shell_hide.unwrap_or_default(),
+        unconfined: raw.shell_unconfined == Some(true),
+        cgroup: cgroup(raw.shell_cgroup.as_deref())?,
+    })
+}
+
+fn cgroup(text: Option<&str>) -> Result<CgroupUse, ConfigError> {
+    match text.unwrap_or("auto") {
+        "auto" => Ok(CgroupUse::Auto),
+        "off" => Ok(CgroupUse::Off),
+        "required" => Ok(CgroupUse::Required),
+        other => {
+            let message = format!("{other:?} is not a mode");
+            Err(bad("[executors] shell_cgroup", message, "the modes are auto, off and required"))
+        }
+    }
+}
+
+impl RawShell {
+    /// With what the file says where flags and environment are silent.
+    #[must_use]
+    pub fn or(mut self, file: &Self) -> Self {
+        super::raw::fill!(
+            self,
+            file,
+            shell_workers,
+            shell_env,
+            shell_user,
+            shell_users,
+            shell_programs,
+            shell_hide,
+            shell_unconfined,
+            shell_cgroup,
+        );
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    fn resolved(raw: RawShell) -> Result<ShellConfig, String> {
+        resolve(None, raw).map_err(|error| {
+            let failure = Failure::from(error);
+            format!("{} | {}", failure.what, failure.way_out.unwrap_or_default())
+        })
+    }
+
+    #[test]
+    fn without_any_word_nothing_dangerous_is_allowed() {
+        let config = resolved(RawShell::default()).unwrap();
+        assert_eq!((config.enabled, config.cgroup), (EnableShell::Off, CgroupUse::Auto));
+        assert!(config.users.is_empty() && config.user.is_none() && !config.unconfined);
+    }
+
+    #[test]
+    fn shell_alone_is_for_the_tenant_default() {
+        let named = |names: &[&str]| {
+            EnableShell::Tenants(names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        for (text, expected) in [
+            ("true", named(&["default"])),
+            ("1", named(&["default"])),
+            ("off", EnableShell::Off),
+            ("acme, b", named(&["acme", "b"])),
+            ("*", EnableShell::All),
+        ] {
+            assert_eq!(text.parse::<EnableShell>().unwrap(), expected, "{text}");
+        }
+        assert!("a,,b".parse::<EnableShell>().is_err());
+    }
+
+    #[test]
+    fn users_are_for_all_or_for_one_tenant() {
+        let users = |texts: &[&str]| {
+            let shell_user = Some(texts.iter().map(|text| (*text).to_owned()).collect());
+            resolved(RawShell { shell_user, ..RawShell::default() })
+        };
+        let config = users(&["jobs", "acme/reports"]).unwrap();
+        assert_eq!(config.user.as_deref(), Some("jobs"));
+        assert_eq!(config.tenant_users, [("acme".to_owned(), "reports".to_owned())]);
+        for bad in [&["a", "b"][..], &["/a"], &["a/"], &[""]] {
+            let refusal = users(bad).unwrap_err();
+            assert!(refusal.contains("acme/reports for the tenant acme"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn each_refusal_names_the_key_and_the_way_out() {
+        let cgroup = RawShell { shell_cgroup: Some("on".into()), ..RawShell::default() };
+        assert!(resolved(cgroup).unwrap_err().contains("auto, off and required"));
+        let shell_programs = Some(vec!["find".into()]);
+        let refusal = resolved(RawShell { shell_programs, ..RawShell::default() }).unwrap_err();
+        assert!(refusal.contains("find is not an absolute path"), "{refusal}");
+    }
+}

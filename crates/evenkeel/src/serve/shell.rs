@@ -1,0 +1,204 @@
+//! What runs programs for jobs, and what keeps the server safe from them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use evenkeel_executors::{
+    Containment, ShellExecutor, ShellSettings, Tenants, WallSettings, is_root, is_user, nobody,
+    try_wall,
+};
+use evenkeel_store::Store;
+use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
+use tokio_postgres::config::Host;
+
+use super::data_dir::DataDir;
+use super::executors::supervisor_command;
+use crate::Failure;
+use crate::config::{EnableShell, ServeConfig, ShellConfig, StoreChoice};
+
+/// What runs programs, if anything may. Made before the former life's programs are waited for: it
+/// ends what is left of them.
+pub fn executor(config: &ServeConfig, dir: &DataDir) -> Result<Option<ShellExecutor>, Failure> {
+    let shell = &config.shell;
+    if !shell.enabled.is_on() {
+        return Ok(None);
+    }
+    // Otherwise a program of the same user could read this process's memory and environment.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| Failure::because("the server's memory can't be protected", &error))?;
+    let user = user(shell)?;
+    // A body may outlive its lease by this much, and must be gone before others can have it.
+    let half_grace = Duration::from(config.leases.grace) / 2;
+    let defaults = ShellSettings::new(supervisor_command());
+    let mut env_allow = defaults.env_allow.clone();
+    env_allow.extend(shell.env.clone());
+    let executor = ShellExecutor::new(ShellSettings {
+        bodies_lock: Some(dir.bodies_lock()),
+        kill_grace: half_grace.min(Duration::from_secs(1)),
+        bodies_max: shell.workers,
+        env_allow,
+        wall: wall(config, dir, user.as_deref(), &defaults)?,
+        user,
+        users: shell.users.clone(),
+        programs: shell.programs.clone(),
+        cgroup: shell.cgroup,
+        ..defaults
+    })
+    .map_err(|error| {
+        Failure::because("programs can't be contained as --shell-cgroup asks", &error)
+            .or_else("leave it out to use control groups only where the system allows them")
+    })?;
+    match executor.containment() {
+        all @ Containment::Cgroup { memory: true, processes: true, .. } => tracing::info!("{all}"),
+        less => tracing::warn!(
+            "{less}; so `limits` of shell jobs hold for each process by itself, and `processes` \
+             not for root"
+        ),
+    }
+    Ok(Some(executor))
+}
+
+/// The executor for the tenants that may use it. One that is named is made, should it not be there
+/// yet.
+pub async fn for_tenants(
+    executor: ShellExecutor,
+    config: &ShellConfig,
+    store: &dyn Store,
+) -> Result<ShellExecutor, Failure> {
+    let number = async |name: &str| {
+        let number = store.tenant(name).await;
+        number.map_err(|error| Failure::because("the store failed", &error))
+    };
+    let mut users = BTreeMap::new();
+    for (tenant, user) in &config.tenant_users {
+        users.insert(number(tenant).await?, user.clone());
+    }
+    let mut tenants = std::collections::BTreeSet::new();
+    match &config.enabled {
+        EnableShell::All => return Ok(executor.for_tenants(Tenants::All, users)),
+        EnableShell::Off => {}
+        EnableShell::Tenants(names) => {
+            for name in names {
+                tenants.insert(number(name).await?);
+            }
+        }
+    }
+    Ok(executor.for_tenants(Tenants::Only(tenants), users))
+}
+
+/// The user that programs run as; the server's own if `None`.
+fn user(shell: &ShellConfig) -> Result<Option<String>, Failure> {
+    let named = shell.user.iter().chain(shell.tenant_users.iter().map(|(_, user)| user));
+    for user in named {
+        if !geteuid().is_root() {
+            let what = format!("shell_user is {user:?}, but only root can run programs as others");
+            return Err(Failure::usage(what).or_else(
+                "leave it out to run programs as the server's own user, or start the server as root",
+            ));
+        }
+        if !is_user(user) {
+            let what = format!("shell_user is {user:?}, and there is no such user");
+            return Err(Failure::usage(what).or_else("make that user, or name another one"));
+        }
+    }
+    let default = || (geteuid().is_root() && !shell.unconfined).then(nobody);
+    Ok(shell.user.clone().or_else(default))
+}
+
+/// What programs are put behind. Refuses to serve where that is needed and can't be had.
+fn wall(
+    config: &ServeConfig,
+    dir: &DataDir,
+    user: Option<&str>,
+    settings: &ShellSettings,
+) -> Result<Option<WallSettings>, Failure> {
+    let shell = &config.shell;
+    let as_root = user.map_or_else(|| geteuid().is_root(), is_root);
+    if shell.unconfined || as_root {
+        let user = user.map_or_else(|| "the server's own user".into(), |user| format!("{user:?}"));
+        tracing::warn!(
+            "programs run as {user}, and nothing of the server is hidden from them: whoever may \
+             create shell jobs can become an administrator of every tenant"
+        );
+    }
+    if shell.unconfined || !config.roles.worker {
+        return Ok(None);
+    }
+    let wall = WallSettings { hidden: hidden(config, dir) };
+    let Err(error) = try_wall(&settings.supervisor, &wall) else { return Ok(Some(wall)) };
+    // The user alone keeps the server apart, but not one tenant's programs from another's.
+    let is_one_tenants = matches!(&shell.enabled, EnableShell::Tenants(names) if names.len() == 1);
+    if geteuid().is_root() && (is_one_tenants || as_root) {
+        tracing::warn!(
+            "programs see each other's processes, because they can't have namespaces here: {error}"
+        );
+        return Ok(None);
+    }
+    let what =
+        format!("programs can't be kept from the server's files and processes here: {error}");
+    Err(Failure::failed(what).or_else(
+        "allow user namespaces on this machine (in a container: CAP_SYS_ADMIN), or run the server \
+         as root for one tenant, so that programs run as another user; --shell-unconfined runs them \
+         all the same, if everybody who may create shell jobs may also administer the server",
+    ))
+}
+
+/// What the server must keep to itself.
+fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
+    let mut hidden = vec![dir.path().to_owned()];
+    hidden.extend(config.config_file.clone());
+    hidden.extend(config.access.tls.as_ref().map(|files| files.key.clone()));
+    hidden.extend(config.executors.identities.iter().map(|files| files.key.clone()));
+    hidden.extend(store_files(&config.store));
+    if !geteuid().is_root() {
+        // Through this folder's sockets the user's other services could be asked to start something.
+        hidden.push(format!("/run/user/{}", geteuid().as_raw()).into());
+    }
+    hidden.extend(config.shell.hide.clone());
+    // The supervisor starts in another folder. What does not exist stays as it is, and is passed over.
+    hidden.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect()
+}
+
+/// The files of a database outside the data directory, or the socket on which a database may know
+/// the server by its user alone.
+fn store_files(store: &StoreChoice) -> Vec<PathBuf> {
+    match store {
+        StoreChoice::Sqlite(file) => ["", "-wal", "-shm", "-journal", ".lock"]
+            .into_iter()
+            .map(|end| {
+                let mut path = file.clone().into_os_string();
+                path.push(end);
+                path.into()
+            })
+            .collect(),
+        StoreChoice::Postgres(url) => {
+            let Ok(config) = url.parse::<tokio_postgres::Config>() else { return Vec::new() };
+            let ports = config.get_ports();
+            let port = |n: usize| ports.get(n).or(ports.first()).copied().unwrap_or(5432);
+            let sockets =
+                config.get_hosts().iter().enumerate().filter_map(|(n, host)| match host {
+                    Host::Unix(folder) => Some(folder.join(format!(".s.PGSQL.{}", port(n)))),
+                    Host::Tcp(_) => None,
+                });
+            sockets.collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_outside_the_data_directory_is_hidden_with_its_log() {
+        let files = store_files(&StoreChoice::Sqlite("/srv/x.db".into()));
+        assert!(files.contains(&"/srv/x.db".into()) && files.contains(&"/srv/x.db-wal".into()));
+        let socket = |url: &str| store_files(&url.parse().unwrap());
+        assert_eq!(
+            socket("postgres://u@%2Frun%2Fpg:5433/db"),
+            [PathBuf::from("/run/pg/.s.PGSQL.5433")]
+        );
+        assert!(socket("postgres://u@db/x").is_empty());
+    }
+}
