@@ -1,6 +1,6 @@
 //! What was really executed, written down by the bodies themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -158,21 +158,45 @@ pub fn until_last(
     expected
 }
 
-/// How many of each job's expected times were not executed.
-pub fn lost(sorted: &[Executed], expected: &BTreeMap<JobNo, Vec<Timestamp>>) -> u64 {
-    let mut missing = 0;
+/// Each job's expected times that were not executed.
+pub fn missing(
+    sorted: &[Executed],
+    expected: &BTreeMap<JobNo, Vec<Timestamp>>,
+) -> Vec<(JobNo, Timestamp)> {
+    let mut missing = Vec::new();
     for (job, times) in expected {
         let from = sorted.partition_point(|executed| executed.job < *job);
         let own = &sorted[from..];
-        missing += times
-            .iter()
-            .filter(|time| {
-                let found = own.partition_point(|e| (e.job, e.scheduled_at) < (*job, **time));
-                own.get(found).is_none_or(|e| (e.job, e.scheduled_at) != (*job, **time))
-            })
-            .count() as u64;
+        let is_missing = |time: &&Timestamp| {
+            let found = own.partition_point(|e| (e.job, e.scheduled_at) < (*job, **time));
+            own.get(found).is_none_or(|e| (e.job, e.scheduled_at) != (*job, **time))
+        };
+        missing.extend(times.iter().filter(is_missing).map(|time| (*job, *time)));
     }
     missing
+}
+
+/// What became of expected times that were not executed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct NotExecuted {
+    /// They have a run, and it is in the queue: the measurement ended before a worker claimed it.
+    pub left_waiting: u64,
+    /// Nothing is known of them: they were neither executed, nor skipped, nor queued.
+    pub lost: u64,
+}
+
+impl NotExecuted {
+    /// Judges `missing` times, of which the store says which are `waiting` in the queue, and how many
+    /// it recorded as `skipped`.
+    pub fn of(
+        missing: &[(JobNo, Timestamp)],
+        waiting: &BTreeSet<(JobNo, Timestamp)>,
+        skipped: u64,
+    ) -> Self {
+        let left_waiting = missing.iter().filter(|time| waiting.contains(time)).count() as u64;
+        let unexplained = missing.len() as u64 - left_waiting;
+        Self { left_waiting, lost: unexplained.saturating_sub(skipped) }
+    }
 }
 
 #[cfg(test)]
@@ -197,7 +221,28 @@ mod tests {
             (JobNo(2), times(&[10])),
             (JobNo(3), times(&[5])),
         ]);
-        assert_eq!(lost(&ledger, &expected), 2);
-        assert_eq!(lost(&ledger, &until_last(&ledger, expected)), 0);
+        let at = |job, time| (JobNo(job), Timestamp::from_micros(time));
+        assert_eq!(missing(&ledger, &expected), [at(1, 30), at(3, 5)]);
+        assert_eq!(missing(&ledger, &until_last(&ledger, expected)), []);
+    }
+
+    #[test]
+    fn an_earlier_time_that_is_still_in_the_queue_is_left_waiting_and_not_lost() {
+        // Of two times of job 1 the later one was executed; both of job 2 were passed over.
+        let ledger = [executed(1, 20), executed(2, 30)];
+        let times = |all: &[i64]| all.iter().copied().map(Timestamp::from_micros).collect();
+        let expected =
+            BTreeMap::from([(JobNo(1), times(&[10, 20])), (JobNo(2), times(&[10, 20, 30, 40]))]);
+        let missing = missing(&ledger, &until_last(&ledger, expected));
+        let at = |job, time| (JobNo(job), Timestamp::from_micros(time));
+        assert_eq!(missing, [at(1, 10), at(2, 10), at(2, 20)]);
+        let judge = |waiting: &[_], skipped| {
+            NotExecuted::of(&missing, &waiting.iter().copied().collect(), skipped)
+        };
+        assert_eq!(judge(&[], 0), NotExecuted { left_waiting: 0, lost: 3 });
+        assert_eq!(judge(&[at(1, 10), at(2, 20)], 0), NotExecuted { left_waiting: 2, lost: 1 });
+        assert_eq!(judge(&[at(1, 10), at(2, 20)], 1), NotExecuted { left_waiting: 2, lost: 0 });
+        // What waits and is not missing explains nothing.
+        assert_eq!(judge(&[at(2, 40), at(9, 9)], 0), NotExecuted { left_waiting: 0, lost: 3 });
     }
 }

@@ -28,8 +28,11 @@ pub struct Report {
     pub latency_ms: Option<Quantiles>,
     /// From the last due time until everything was done and committed.
     pub drain_s: f64,
-    /// Scheduled times that were neither executed nor recorded as skipped.
+    /// Scheduled times that were neither executed, nor recorded as skipped, nor left waiting.
     pub lost: u64,
+    /// Scheduled times whose runs were in the queue when the measurement ended, although a later time
+    /// of their job was executed.
+    pub left_waiting: u64,
     /// Scheduled times executed more than once.
     pub doubled: u64,
     /// Scheduled times recorded as skipped.
@@ -95,6 +98,9 @@ impl Report {
         row("all done after", format!("{:.2} s", self.drain_s));
         let Self { lost, doubled, skipped, .. } = self;
         row("lost, doubled, skipped", format!("{lost}, {doubled}, {skipped}"));
+        if self.left_waiting > 0 {
+            row("left in the queue", self.left_waiting.to_string());
+        }
         row("rows in history", self.rows_in_history.to_string());
         row("memory", format!("{:.0} MB", self.rss_mb));
         row("CPU", format!("{:.1} s", self.cpu_s));

@@ -1,18 +1,20 @@
 //! The loads on the hot path.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{Span, Timestamp};
+use evenkeel_core::run::RunStatus;
+use evenkeel_core::{JobNo, RunKey, Span, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles, Scope};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::BenchArgs;
-use crate::ledger::{self, LedgerExecutor};
+use crate::ledger::{self, LedgerExecutor, NotExecuted};
 use crate::machine;
 use crate::node::Sources;
 use crate::report::{Quantiles, Report};
@@ -23,6 +25,8 @@ use crate::workload::{Plan, Registrar, natural_rate, share};
 
 /// Everything due must be done this long after the end, or it is lost.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// So many times that were not executed are looked up in the store; more count as lost.
+const LOOKED_UP_MAX: usize = 100_000;
 /// `max` keeps this much due per second of measurement.
 const MORE_THAN_CAN_BE_DONE: f64 = 150_000.0;
 
@@ -239,6 +243,26 @@ impl Bench {
         }
     }
 
+    /// Those of the times whose runs are in the queue, by the store; `ready` says how many can be.
+    async fn waiting_among(
+        &self,
+        times: &[(JobNo, Timestamp)],
+        ready: u64,
+    ) -> anyhow::Result<BTreeSet<(JobNo, Timestamp)>> {
+        let mut waiting = BTreeSet::new();
+        if ready == 0 {
+            return Ok(waiting);
+        }
+        for (job, time) in times.iter().copied().take(LOOKED_UP_MAX) {
+            let key = RunKey::regular(job, time);
+            let run = self.target.store.get_run(&self.scope, key).await?;
+            if run.is_some_and(|run| run.status == RunStatus::Pending) {
+                waiting.insert((job, time));
+            }
+        }
+        Ok(waiting)
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the raw figures of one measurement")]
     async fn evaluate(
         &self,
@@ -268,7 +292,10 @@ impl Bench {
         } else {
             plan.expected(until)
         };
-        let missing = ledger::lost(&counted, &expected);
+        let missing = ledger::missing(&counted, &expected);
+        let waiting = self.waiting_among(&missing, census.ready).await?;
+        let NotExecuted { lost, left_waiting } =
+            NotExecuted::of(&missing, &waiting, census.skipped_times);
         let late = counted.iter().map(|e| e.started_at.since(e.scheduled_at).as_micros());
         // A steady load is measured from its first due time, not from the start of the engine.
         let idle_before = Duration::from(start.since(done_at.saturating_sub(Span::from(took))));
@@ -281,7 +308,8 @@ impl Bench {
             firings_per_s: firings as f64 / seconds,
             lateness_ms: Quantiles::of_micros(late),
             drain_s: done_at.since(until).as_micros() as f64 / 1e6,
-            lost: missing.saturating_sub(census.skipped_times),
+            lost,
+            left_waiting,
             doubled,
             skipped: census.skipped_times,
             rows_in_history: census.runs,

@@ -97,7 +97,10 @@ impl Board {
     pub fn least_for(&self, scheduler: usize) -> LaneRanks {
         let mut least = [None; LANES];
         for highest in self.queueing.iter().filter(|(of, _)| **of != scheduler).map(|(_, it)| it) {
-            least.iter_mut().zip(highest).for_each(|(least, highest)| *least = (*least).max(*highest));
+            least
+                .iter_mut()
+                .zip(highest)
+                .for_each(|(least, highest)| *least = (*least).max(*highest));
         }
         least
     }

@@ -79,6 +79,35 @@ pub struct ScoresView {
     pub hours: MeasuredScores,
 }
 
+/// How the runs of the next hour are spread over its seconds, of jobs with intervals of less than 15
+/// minutes: of others only the slot is counted.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
+pub struct SecondsView {
+    /// The share of these runs that start in a second where an even spread could have them.
+    #[schema(minimum = 0, maximum = 1, example = 0.74)]
+    pub distribution_score: f64,
+    /// The most that start in one second.
+    #[schema(example = 3.0)]
+    pub peak: f64,
+    /// Those that start in a second on average.
+    #[schema(example = 0.83)]
+    pub mean: f64,
+    /// No spread has a lower peak.
+    #[schema(example = 1.0)]
+    pub least_peak: f64,
+}
+
+impl From<Spread> for SecondsView {
+    fn from(spread: Spread) -> Self {
+        Self {
+            distribution_score: rounded(spread.score),
+            peak: rounded(spread.peak),
+            mean: rounded(spread.mean),
+            least_peak: rounded(spread.least_peak),
+        }
+    }
+}
+
 /// What runs will cost, slot by slot: how many workers they keep busy.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct ProjectedView {
@@ -136,14 +165,24 @@ pub struct DistributionView {
     /// What it holds: the `job_count` of that hour.
     #[schema(example = 8)]
     pub peak_count: u64,
+    /// What the fullest slot of `slot_minutes` holds (in seconds, by `cost`); a rebalance calls it `peak`.
+    #[schema(example = 3.0)]
+    pub peak_slot_count: f64,
     /// What a rebalance would gain.
     #[schema(example = "A rebalance would raise the score from 0.85 to 0.97 by moving 6 jobs.")]
     pub suggestion: String,
-    /// The slots from now on, 96 of a quarter of an hour.
+    /// The slots from now on, 96 of a quarter of an hour; several as one if there are more than 4,096.
     #[schema(max_items = 4096)]
     pub slots: Vec<SlotView>,
+    /// How much time each of `slots` covers, in minutes: `slot_minutes`, unless several are listed as
+    /// one.
+    #[schema(value_type = f64, example = 15)]
+    pub listed_minutes: serde_json::Number,
     /// All scores.
     pub scores: ScoresView,
+    /// How even it is inside slots; none if no job has an interval of less than 15 minutes.
+    #[schema(required)]
+    pub seconds: Option<SecondsView>,
     /// The fullest slot, as a multiple of the average; none if there is no load.
     #[schema(example = 2.5)]
     pub peak_to_mean: Option<f64>,
@@ -187,7 +226,7 @@ impl DistributionView {
             .collect();
         let peak_hour = fullest(&found.hours, measure);
         let spread = found.by_slot.by(measure);
-        let window = found.slot.saturating_mul(slots.len() as u64);
+        let window = found.listed.saturating_mul(slots.len() as u64);
         Self {
             as_of: found.as_of,
             by,
@@ -197,12 +236,15 @@ impl DistributionView {
             distribution_score: rounded(spread.score),
             peak_hour,
             peak_count: hourly.get(usize::from(peak_hour)).map_or(0, |hour| hour.job_count),
+            peak_slot_count: rounded(spread.peak),
             hourly_distribution: hourly,
+            seconds: found.by_second.map(SecondsView::from),
             scores: ScoresView { slots: found.by_slot.into(), hours: found.by_hour.into() },
             peak_to_mean: peak_to_mean(&spread),
             least_peak: rounded(spread.least_peak),
             least_peak_hour: rounded(found.by_hour.by(measure).least_peak),
             projected: projected(&found),
+            listed_minutes: minutes(found.listed),
             suggestion: found.suggestion,
             slots,
             policy: match found.policy {
@@ -227,7 +269,7 @@ fn fullest(hours: &[Share; 24], measure: Measure) -> u8 {
 }
 
 /// A whole number, if it is one.
-fn minutes(slot: Span) -> serde_json::Number {
+pub(super) fn minutes(slot: Span) -> serde_json::Number {
     let secs = slot.as_micros() / 1_000_000;
     let exact = || serde_json::Number::from_f64(secs as f64 / 60.0);
     if secs.is_multiple_of(60) { (secs / 60).into() } else { exact().unwrap_or_else(|| 0.into()) }
@@ -240,10 +282,9 @@ fn peak_to_mean(spread: &Spread) -> Option<f64> {
 fn projected(found: &Distribution) -> ProjectedView {
     let spread = found.by_slot.cost;
     let secs = found.slot.as_micros() as f64 / 1e6;
-    let peak_slot = found.slots.get(spread.peak_at).map_or(found.as_of, |(start, _)| *start);
     ProjectedView {
         distribution_score: rounded(spread.score),
-        peak_slot,
+        peak_slot: found.heaviest_at,
         peak_cost_seconds: rounded(spread.peak),
         mean_cost_seconds: rounded(spread.mean),
         peak_to_mean: peak_to_mean(&spread),

@@ -175,7 +175,7 @@ impl Watch {
             before: firings(&executed, in_quiet, planning_at),
             planning: firings(&executed, planning_at, acting_at),
             rebalancing: firings(&executed, acting_at, over_at),
-            lost: ledger::lost(&executed, &self.firing.expected(over_at)),
+            lost: ledger::missing(&executed, &self.firing.expected(over_at)).len() as u64,
             doubled: ledger::doubled(&executed),
             ..RebalanceReport::default()
         })
@@ -188,7 +188,8 @@ impl Watch {
         loop {
             self.executor.flush()?;
             let executed = ledger::read(std::slice::from_ref(&self.ledger))?;
-            if ledger::lost(&executed, &expected) == 0 || self.clock.monotonic() > deadline {
+            if ledger::missing(&executed, &expected).is_empty() || self.clock.monotonic() > deadline
+            {
                 return Ok(executed);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -9,6 +9,9 @@ use evenkeel_store::Scope;
 use super::Balancing;
 use crate::CommandError;
 
+/// So many slots are listed at most.
+const LISTED_MAX: usize = 4096;
+
 /// What lies in a slot or in an hour.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Share {
@@ -72,14 +75,20 @@ pub struct Distribution {
     pub policy: Policy,
     /// How long a slot is.
     pub slot: Span,
-    /// Where each slot begins, and what lies in it.
+    /// Where each slot begins, and what lies in it; several slots together if there are many.
     pub slots: Vec<(Timestamp, Share)>,
+    /// How much time each of those covers.
+    pub listed: Span,
+    /// When the slot begins that costs the most.
+    pub heaviest_at: Timestamp,
     /// What lies in each hour of the day, UTC.
     pub hours: [Share; 24],
     /// How even the slots are.
     pub by_slot: Spreads,
     /// How even the hours are.
     pub by_hour: Spreads,
+    /// How even the seconds are, by runs of jobs whose second is known.
+    pub by_second: Option<Spread>,
     /// What a rebalance would gain, in words.
     pub suggestion: String,
 }
@@ -92,10 +101,13 @@ impl Distribution {
             jobs: loads.jobs(),
             policy,
             slot: horizon.slot,
-            slots: slots_of(loads, horizon),
+            slots: slots_of(loads, horizon, together(horizon)),
+            listed: horizon.slot.saturating_mul(together(horizon) as u64),
+            heaviest_at: start_of(horizon, loads.spread(Measure::Cost, Grain::Slot).peak_at),
             hours: hours_of(loads),
             by_slot: Spreads::of(loads, Grain::Slot),
             by_hour: Spreads::of(loads, Grain::Hour),
+            by_second: loads.spread_by_second(),
             suggestion,
         }
     }
@@ -112,14 +124,26 @@ impl Balancing {
     }
 }
 
-/// The slots of the next 24 hours.
-fn slots_of(loads: &Loads, horizon: Horizon) -> Vec<(Timestamp, Share)> {
+/// Where a slot begins.
+fn start_of(horizon: Horizon, slot: usize) -> Timestamp {
+    horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64))
+}
+
+/// How many slots are listed as one, so that a day has no more than [`LISTED_MAX`].
+fn together(horizon: Horizon) -> usize {
+    let day = horizon.day();
+    (day.div_ceil(LISTED_MAX)..=day).find(|count| day.is_multiple_of(*count)).unwrap_or(1)
+}
+
+/// The slots of the next 24 hours, so many of them `together`.
+fn slots_of(loads: &Loads, horizon: Horizon, together: usize) -> Vec<(Timestamp, Share)> {
     let [next, runs, cost] =
         [Measure::Next, Measure::Runs, Measure::Cost].map(|measure| loads.by_slot(measure));
-    let at = |values: &[f64], slot: usize| values.get(slot).copied().unwrap_or_default();
+    let at = |values: &[f64], slot: usize| -> f64 { values.iter().skip(slot).take(together).sum() };
     (0..horizon.day())
+        .step_by(together)
         .map(|slot| {
-            let start = horizon.start.saturating_add(horizon.slot.saturating_mul(slot as u64));
+            let start = start_of(horizon, slot);
             let share = Share {
                 next: at(&next, slot),
                 runs: at(&runs, slot),

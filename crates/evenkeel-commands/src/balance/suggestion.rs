@@ -61,14 +61,15 @@ impl Balancing {
         now: Timestamp,
     ) -> Result<String, CommandError> {
         let spread = loads.spread(Measure::Runs, Grain::Slot);
-        if let Some(words) = without_a_plan(loads.jobs(), &spread) {
+        let slot = loads.horizon().slot;
+        if let Some(words) = without_a_plan(loads.jobs(), &spread, slot) {
             return Ok(words);
         }
         if let Some(words) = self.suggestions.find(scope.tenant, loads, spread.score, now) {
             return Ok(words);
         }
         // Whoever only looks does not wait for somebody else's plan.
-        let Some(turn) = self.turn_at_once() else { return Ok(bounds(&spread)) };
+        let Some(turn) = self.turn_at_once() else { return Ok(bounds(&spread, slot)) };
         let plan = self.draft(scope, &PlanOptions::default(), turn, now).await?;
         let words = of_plan(&plan);
         let said = Said { at: now, jobs: loads.jobs(), score: spread.score, words: words.clone() };
@@ -78,7 +79,7 @@ impl Balancing {
 }
 
 /// What can be said without planning anything, if that is worth saying.
-fn without_a_plan(jobs: u64, spread: &Spread) -> Option<String> {
+fn without_a_plan(jobs: u64, spread: &Spread, slot: Span) -> Option<String> {
     if jobs == 0 {
         return Some("There are no scheduled jobs.".into());
     }
@@ -88,16 +89,17 @@ fn without_a_plan(jobs: u64, spread: &Spread) -> Option<String> {
             shown(spread.score)
         ));
     }
-    (jobs > PLANNED_MAX).then(|| bounds(spread))
+    (jobs > PLANNED_MAX).then(|| bounds(spread, slot))
 }
 
 /// What a rebalance could gain at most.
-fn bounds(spread: &Spread) -> String {
+fn bounds(spread: &Spread, slot: Span) -> String {
     let share = (1.0 - spread.score) * 100.0;
     format!(
-        "{share:.1} % of the runs lie above an even spread; the fullest slot has {}, and no rebalance \
+        "{share:.1} % of the runs lie above an even spread; the fullest {} has {}, and no rebalance \
          could have it at fewer than {}. A preview says what it would gain.",
-        shown(spread.peak),
+        named(slot),
+        counted_load(spread.peak),
         shown(spread.least_peak)
     )
 }
@@ -125,7 +127,8 @@ fn of_plan(plan: &Plan) -> String {
     );
     if after.peak < before.peak {
         words.push_str(&format!(
-            ", and lower the fullest slot from {} to {}",
+            ", and lower the fullest {} from {} to {}",
+            named(plan.loads_before.horizon().slot),
             counted_load(before.peak),
             counted_load(after.peak)
         ));
@@ -145,6 +148,16 @@ fn staying(reasons: &BTreeMap<SkipReason, u64>) -> String {
         reasons.iter().map(|(reason, count)| format!("{count} {}", reason.as_str())).collect();
     let verb = if total == 1 { "stays" } else { "stay" };
     format!("; {} {verb} ({})", counted(total, "job"), each.join(", "))
+}
+
+/// `15-minute slot`
+fn named(slot: Span) -> String {
+    let secs = slot.as_micros() / 1_000_000;
+    match secs {
+        3600 => "1-hour slot".into(),
+        _ if secs.is_multiple_of(60) => format!("{}-minute slot", secs / 60),
+        _ => format!("{secs}-second slot"),
+    }
 }
 
 fn counted(count: u64, what: &str) -> String {
@@ -199,23 +212,24 @@ mod tests {
         assert!(words.contains("20 jobs stay (20 placement_cooldown)"), "{words}");
     }
 
+    const SLOT: Span = Span::from_secs(900);
+
     fn spread(score: f64, peak: f64) -> Spread {
         Spread { score, peak, peak_at: 0, mean: 3.0, least_peak: 4.0 }
     }
 
     #[test]
     fn what_is_even_needs_no_rebalance() {
-        assert_eq!(without_a_plan(0, &spread(1.0, 0.0)).unwrap(), "There are no scheduled jobs.");
-        assert!(
-            without_a_plan(9, &spread(1.0, 4.0)).unwrap().contains("as even as these jobs allow")
-        );
-        assert_eq!(without_a_plan(9, &spread(0.5, 9.0)), None);
+        let said = |jobs, spread| without_a_plan(jobs, &spread, SLOT);
+        assert_eq!(said(0, spread(1.0, 0.0)).unwrap(), "There are no scheduled jobs.");
+        assert!(said(9, spread(1.0, 4.0)).unwrap().contains("as even as these jobs allow"));
+        assert_eq!(said(9, spread(0.5, 9.0)), None);
     }
 
     #[test]
     fn of_very_many_jobs_only_bounds_are_told() {
-        let words = without_a_plan(1_000_000, &spread(0.651, 48.0)).unwrap();
-        for part in ["34.9 %", "has 48", "fewer than 4"] {
+        let words = without_a_plan(1_000_000, &spread(0.651, 48.0), SLOT).unwrap();
+        for part in ["34.9 %", "the fullest 15-minute slot has 48 runs", "fewer than 4"] {
             assert!(words.contains(part), "{part}: {words}");
         }
     }
@@ -227,6 +241,9 @@ mod tests {
             ("12".into(), "0.9".into(), "0.67".into())
         );
         assert_eq!(counted_load(1.0), "1 run");
+        let named = |secs| named(Span::from_secs(secs));
+        assert_eq!((named(900), named(3600)), ("15-minute slot".into(), "1-hour slot".into()));
+        assert_eq!((named(60), named(90)), ("1-minute slot".into(), "90-second slot".into()));
     }
 
     #[test]

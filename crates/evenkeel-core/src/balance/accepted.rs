@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 /// So many different hours are told apart; jobs with others count as if they accepted all. Each is
 /// looked up slot by slot, and then poured on its own whenever a spread is looked at.
 const HOURS_MAX: usize = 1000;
+/// Fewer, if a day has many slots: all of them together hold so many.
+const SLOTS_MAX: usize = 4_096_000;
 
 /// The slots of the first day that accept jobs, by the hours that these shun or prefer.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -29,7 +31,7 @@ impl Accepted {
         if let Some(index) = self.by_hours.get(hours) {
             return Some(*index);
         }
-        if self.by_hours.len() >= HOURS_MAX {
+        if self.by_hours.len() >= HOURS_MAX.min(SLOTS_MAX / horizon.day().max(1)) {
             return None;
         }
         let found = slots_of(hours, horizon);

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::accepted::Accepted;
 use super::hits::{Grid, micros};
 use super::rhythm::{Beat, Rhythm};
+use super::seconds::Seconds;
 use super::settings::BalanceSettings;
 use crate::slot::Slot;
 use crate::time::{Span, Timestamp};
 
-/// The stretch of time in which load is counted: seven days, or 4096 slots if those are shorter.
+/// The stretch of time in which load is counted: seven days, or 4096 slots if those are shorter, but a
+/// day at least.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Horizon {
     /// Where the first slot begins.
@@ -55,6 +57,8 @@ pub struct Loads {
     pub(super) accepted: Accepted,
     /// Jobs that may run at any time: how many there are of a period, and what they cost.
     pub(super) often: BTreeMap<Span, Amounts>,
+    /// Jobs by the second, as far as it is known.
+    pub(super) seconds: Seconds,
     /// The next month.
     pub(super) far: Far,
 }
@@ -98,7 +102,11 @@ pub(super) struct Far {
 
 const DAY: Span = Span::from_secs(86_400);
 const WEEK: Span = Span::from_secs(7 * 86_400);
+/// Beyond the first day so many slots are counted at most.
 const SLOTS_MAX: u64 = 4096;
+/// So many windows are told apart; others count as the next shorter one. Each is poured on its own
+/// whenever a spread is looked at.
+const WINDOWS_MAX: usize = 512;
 /// No first time is later than this.
 pub(super) const FAR: Span = Span::from_secs(31 * 86_400);
 
@@ -107,7 +115,9 @@ impl Horizon {
     pub fn new(settings: &BalanceSettings, now: Timestamp) -> Self {
         let slot = settings.slot.max(Span::from_secs(1));
         let start = now.as_micros() - now.as_micros().rem_euclid(micros(slot));
-        let slots = (WEEK.as_micros() / slot.as_micros()).clamp(1, SLOTS_MAX);
+        // A day is always whole, however short its slots are.
+        let most = SLOTS_MAX.max(DAY.as_micros() / slot.as_micros());
+        let slots = (WEEK.as_micros() / slot.as_micros()).clamp(1, most);
         Self { start: Timestamp::from_micros(start), slot, slots: slots as usize }
     }
 
@@ -190,6 +200,7 @@ impl Loads {
             movable: BTreeMap::new(),
             accepted: Accepted::default(),
             often: BTreeMap::new(),
+            seconds: Seconds::default(),
             far: Far {
                 grid: far,
                 next: vec![0; far.slots],
@@ -222,6 +233,9 @@ impl Loads {
         if let Beat::Often(period) = rhythm.beat {
             let by = Amounts { next: jobs, runs: jobs, cost };
             return keep(&mut self.often, period, by);
+        }
+        if let Beat::Every { every, phase } = rhythm.beat {
+            self.seconds.change(every, phase, jobs);
         }
         let grid = self.horizon.grid();
         let (day, whole) = (self.horizon.day(), grid.whole());
@@ -283,7 +297,9 @@ impl Loads {
             return Where { window: self.horizon.day(), hours: None };
         };
         let window = (every.as_micros() / self.horizon.slot.as_micros()).max(1);
-        let window = usize::try_from(window).unwrap_or(usize::MAX).min(self.horizon.day());
+        let day = self.horizon.day();
+        let window = usize::try_from(window).unwrap_or(usize::MAX).min(day);
+        let window = (window - window % day.div_ceil(WINDOWS_MAX)).max(1);
         // What runs more often than daily runs at all hours, whatever it prefers.
         let hours = rhythm.hours.as_ref().filter(|_| every >= DAY);
         let hours = hours.and_then(|hours| self.accepted.index_of(hours, self.horizon));
@@ -293,6 +309,20 @@ impl Loads {
     /// What a run costs on average, in microseconds; of runs as [`Grid::whole`] counts them.
     pub(super) fn average_cost(&self) -> f64 {
         if self.total_runs > 0 { self.total_cost as f64 / self.total_runs as f64 } else { 0.0 }
+    }
+
+    /// How many runs lie between two moments, which are borders of slots; beyond the horizon, how many
+    /// jobs have their next one there.
+    pub(super) fn runs_between(&self, from: i64, until: i64) -> u64 {
+        let grid = self.horizon.grid();
+        let slot = |time: i64| (time - grid.start).div_euclid(grid.slot);
+        if let (Ok(first), Ok(last)) = (usize::try_from(slot(from)), usize::try_from(slot(until)))
+            && let Some(runs) = self.sums.runs.get(first..last)
+        {
+            return u64::try_from(runs.iter().sum::<i64>() / grid.whole()).unwrap_or(0);
+        }
+        let far = self.far.grid.slot_of(from).and_then(|slot| self.far.next.get(slot));
+        far.map_or(0, |jobs| u64::try_from(*jobs).unwrap_or(0))
     }
 
     /// How many jobs were added.

@@ -13,6 +13,7 @@ mod moves;
 mod place;
 mod plan;
 mod rhythm;
+mod seconds;
 mod settings;
 mod spread;
 #[cfg(test)]

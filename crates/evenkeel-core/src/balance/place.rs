@@ -4,6 +4,7 @@ use super::choose;
 use super::hits::micros;
 use super::loads::{FAR, Loads};
 use super::rhythm::Beat;
+use super::seconds::{best_second, offset_after};
 use super::settings::{BalanceSettings, Policy, SearchWindow};
 use super::wishes;
 use crate::job::Definition;
@@ -75,7 +76,7 @@ pub fn first_time(
     let Some(interval) = job.definition.free_interval() else { return by_itself() };
     let slot = own.horizon().slot;
     if interval.every() < slot {
-        return in_its_own_rhythm(interval, job);
+        return in_its_own_rhythm(interval, job, own, all, turn);
     }
     let Some(candidates) = Candidates::of(settings, slot, interval, job) else {
         return by_itself();
@@ -87,13 +88,29 @@ pub fn first_time(
         (_, Policy::Next) => choose::next(candidates, own, all, turn, wanted),
         (_, Policy::Projected) => choose::projected(candidates, own, all, turn, wanted),
     };
-    Some(Timestamp::from_micros(candidates.time(best)))
+    let time = candidates.time(best);
+    // A job that is choosy about hours was compared with its own second.
+    let is_free = !interval.is_exact() && wanted.is_none();
+    let spread = if is_free { candidates.spread_in_slot(time, all, turn) } else { None };
+    Some(Timestamp::from_micros(spread.unwrap_or(time)))
 }
 
-/// Runs that are closer together than slots are long are spread by hash.
-fn in_its_own_rhythm(interval: Interval, job: ToPlace<'_>) -> Option<Timestamp> {
+/// Runs that are closer together than slots are long are spread by the second; if seconds of such an
+/// interval are not counted, by hash.
+fn in_its_own_rhythm(
+    interval: Interval,
+    job: ToPlace<'_>,
+    own: &Loads,
+    all: &Loads,
+    turn: Turn,
+) -> Option<Timestamp> {
     let every = micros(interval.every());
-    let offset = if interval.is_exact() { 0 } else { offset_within(interval.every(), job.seed) };
+    let offset = if interval.is_exact() {
+        0
+    } else {
+        let best = best_second(interval.every(), &own.seconds, &all.seconds, turn);
+        best.map_or_else(|| offset_within(interval.every(), job.seed), |secs| secs * 1_000_000)
+    };
     let after = job.after.as_micros();
     let time = after + 1 + (offset - after - 1).rem_euclid(every);
     let latest = job.definition.bounds.end_at.unwrap_or(Timestamp::MAX).min(Timestamp::MAX);
@@ -125,6 +142,10 @@ pub(super) struct Candidates {
     pub unit: i64,
     /// How many slots there are, at least one.
     pub count: usize,
+    /// Its time is after this…
+    after: i64,
+    /// …and not later than this.
+    latest: i64,
     /// The time between two runs.
     pub every: i64,
 }
@@ -148,11 +169,31 @@ impl Candidates {
         let (unit, after) = (micros(unit), job.after.as_micros());
         let first = after + 1 + (offset - after - 1).rem_euclid(unit);
         let count = usize::try_from((latest - first).div_euclid(unit) + 1).ok()?;
-        (count > 0).then_some(Self { first, unit, count, every: micros(every) })
+        (count > 0).then_some(Self { first, unit, count, after, latest, every: micros(every) })
     }
 
     pub fn time(self, candidate: usize) -> i64 {
         self.first + self.unit * candidate as i64
+    }
+
+    /// A time in the slot of `time` that is far from those of the jobs which are there; `None` if there
+    /// is none in the window, or if another second of the slot would lead to other slots later.
+    fn spread_in_slot(self, time: i64, all: &Loads, turn: Turn) -> Option<i64> {
+        if self.every % self.unit != 0 {
+            return None;
+        }
+        let slot_no = time.div_euclid(self.unit);
+        let start = slot_no * self.unit;
+        let before = all.runs_between(start, start + self.unit);
+        let length = Span::from_micros(self.unit.cast_unsigned());
+        let at = start + offset_after(before, slot_no, length, turn);
+        // The first and the last slot lie in the window in part.
+        let is_possible = |at: &i64| (self.after + 1..=self.latest).contains(at);
+        if self.every == self.unit {
+            // It runs in every slot: its first time may be in the next one.
+            return [at, at + self.every, at - self.every].into_iter().find(is_possible);
+        }
+        Some(at).filter(is_possible)
     }
 
     /// The number of the first one's slot, counted from the epoch.

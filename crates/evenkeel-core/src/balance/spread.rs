@@ -1,6 +1,8 @@
 //! How evenly load is spread.
 
-use super::loads::{Loads, Measure};
+use std::collections::BTreeMap;
+
+use super::loads::{Loads, Measure, Where};
 
 /// What is compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -66,6 +68,12 @@ impl Loads {
         hours
     }
 
+    /// How even the seconds of the next hour are, by the runs of jobs whose second is known: those with
+    /// an interval of less than 15 minutes. `None` if there are none.
+    pub fn spread_by_second(&self) -> Option<Spread> {
+        self.seconds.spread(self.horizon().start)
+    }
+
     /// How even they are.
     pub fn spread(&self, measure: Measure, grain: Grain) -> Spread {
         let day = self.day(measure);
@@ -87,18 +95,24 @@ impl Loads {
         let left = load.iter().zip(&ground).map(|(load, ground)| load - ground);
         let heaviest = self.heaviest.iter().zip(left);
         let heaviest = heaviest.map(|(heavy, left)| (*heavy as f64 / 1e6).min(left)).collect();
-        let movable = self.movable.iter().map(|(place, amounts)| {
+        // Only the next run has to be in a window.
+        let mut by_place: BTreeMap<Where, i64> = BTreeMap::new();
+        for (place, amounts) in &self.movable {
             let window = if measure == Measure::Next { place.window } else { day };
+            let sum = by_place.entry(Where { window, ..*place }).or_default();
+            *sum = sum.saturating_add(amounts.of(measure));
+        }
+        let movable = by_place.into_iter().map(|(place, amount)| {
             let accepts = |slot: usize| {
                 let is_accepted = |which| self.accepted.accepts(which, slot);
-                slot < window && place.hours.is_none_or(is_accepted)
+                slot < place.window && place.hours.is_none_or(is_accepted)
             };
             let mut accepted: Vec<bool> = (0..day).map(accepts).collect();
             // Nothing of the day would do, so all of it has to.
             if !accepted.contains(&true) {
                 accepted.fill(true);
             }
-            Movable { amount: (amounts.of(measure) as f64 * unit).max(0.0), accepted }
+            Movable { amount: (amount as f64 * unit).max(0.0), accepted }
         });
         let movable = movable.collect();
         Day { load, ground, heaviest, movable, covered: vec![true; day] }

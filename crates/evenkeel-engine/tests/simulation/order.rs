@@ -41,7 +41,8 @@ fn overtaking(starts: &[Started], workers: usize, under_way: Span) -> Vec<Starte
             .take(workers + 1)
             .count()
     };
-    let overtakes = |(nth, one): (usize, &Started)| (passed_over(nth, one) > workers).then_some(*one);
+    let overtakes =
+        |(nth, one): (usize, &Started)| (passed_over(nth, one) > workers).then_some(*one);
     starts.iter().enumerate().filter_map(overtakes).collect()
 }
 

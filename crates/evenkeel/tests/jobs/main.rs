@@ -8,6 +8,7 @@ mod cluster;
 #[path = "../executors/database.rs"]
 mod database;
 mod document;
+mod order;
 #[path = "../executors/receiver.rs"]
 #[expect(dead_code, reason = "shared with the tests of the executors")]
 mod receiver;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::super::distribution::minutes;
 use super::super::figures::{rounded, whole};
 use crate::jobs::FilterDocument;
 
@@ -32,9 +33,15 @@ pub struct ShapeView {
     /// How evenly.
     #[schema(minimum = 0, maximum = 1, example = 0.65)]
     pub distribution_score: f64,
+    /// How long a slot is, in minutes.
+    #[schema(value_type = f64, example = 15)]
+    pub slot_minutes: serde_json::Number,
     /// The most in one slot.
     #[schema(example = 12.0)]
     pub peak: f64,
+    /// The most in one hour, which `peak_count` of a distribution is, too.
+    #[schema(example = 20)]
+    pub peak_count: u64,
     /// In a slot on average.
     #[schema(example = 1.75)]
     pub mean: f64,
@@ -51,7 +58,9 @@ impl From<&Shape> for ShapeView {
         let hours = (0..).zip(shape.hours);
         Self {
             distribution_score: rounded(shape.score),
+            slot_minutes: minutes(shape.slot),
             peak: rounded(shape.peak),
+            peak_count: whole(shape.hours.into_iter().fold(0.0, f64::max)),
             mean: rounded(shape.mean),
             least_peak: rounded(shape.least_peak),
             hourly_distribution: hours

@@ -14,7 +14,7 @@ mod undo;
 use std::collections::BTreeMap;
 
 use evenkeel_core::balance::{Grain, Loads, Measure, Spread};
-use evenkeel_core::{JobId, Span, Timestamp};
+use evenkeel_core::{JobId, Slot, Span, Timestamp};
 use evenkeel_store::{Rebalance, RebalanceState, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,9 @@ const SILENT_AFTER: Span = Span::from_secs(30);
 pub struct Shape {
     /// How evenly.
     pub score: f64,
+    /// How long a slot is.
+    #[serde(default = "usual_slot")]
+    pub slot: Span,
     /// The most in one slot.
     pub peak: f64,
     /// In a slot on average.
@@ -52,10 +55,16 @@ pub struct Shape {
     pub hours: [f64; 24],
 }
 
+/// Shapes that were stored before they named their slot had this one.
+const fn usual_slot() -> Span {
+    Slot::LENGTH
+}
+
 impl Shape {
     fn new(spread: Spread, loads: &Loads) -> Self {
         let Spread { score, peak, mean, least_peak, .. } = spread;
-        Self { score, peak, mean, least_peak, hours: loads.by_hour(Measure::Runs) }
+        let (slot, hours) = (loads.horizon().slot, loads.by_hour(Measure::Runs));
+        Self { score, slot, peak, mean, least_peak, hours }
     }
 
     fn of(loads: &Loads) -> Self {

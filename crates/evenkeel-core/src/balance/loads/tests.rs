@@ -20,9 +20,29 @@ fn a_slot_holds_its_quarter_of_an_hour() {
 }
 
 #[test]
-fn short_slots_make_a_short_horizon() {
-    let settings = BalanceSettings { slot: Span::from_secs(1), ..BalanceSettings::default() };
-    assert_eq!(Horizon::new(&settings, NOON).slots, 4096);
+fn short_slots_make_a_short_horizon_which_is_a_day_at_least() {
+    for (slot, slots, day) in [(120, 4096, 720), (30, 4096, 2880), (10, 8640, 8640)] {
+        let slot = Span::from_secs(slot);
+        let horizon = Horizon::new(&BalanceSettings { slot, ..BalanceSettings::default() }, NOON);
+        assert_eq!((horizon.slots, horizon.day()), (slots, day), "{slot}");
+    }
+}
+
+#[test]
+fn slots_of_a_second_draw_the_same_day_as_others() {
+    // A job of every hour, one of each ten minutes, and one at nine by the clock.
+    let drawn = |slot| {
+        let mut loads = loads_with_slot(Span::from_secs(slot));
+        loads.add(&every(3600, 1800), 4, MINUTE);
+        loads.add(&every(600, 60), 3, MINUTE);
+        loads.add(&nine(), 2, MINUTE);
+        assert_eq!(loads.horizon().day() as u64 * slot, 86_400);
+        loads.by_hour(Measure::Runs)
+    };
+    let (usual, fine) = (drawn(900), drawn(1));
+    for (hour, (usual, fine)) in usual.iter().zip(fine).enumerate() {
+        assert!((usual - fine).abs() < 1e-6, "{hour}: {usual} and {fine}");
+    }
 }
 
 #[test]

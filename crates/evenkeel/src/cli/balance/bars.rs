@@ -2,6 +2,7 @@
 
 use evenkeel_core::Timestamp;
 
+use crate::output::duration_ms;
 pub(super) use crate::output::wrapped;
 
 /// Eighths of a character, from the left.
@@ -62,6 +63,11 @@ pub(super) fn hour_of(time: Timestamp) -> u8 {
 /// The hours of a day from one on.
 pub(super) fn hours_from(first: u8) -> impl Iterator<Item = u8> {
     (0..24).map(move |n| (first + n) % 24)
+}
+
+/// A slot of so many minutes: `15m`, `30s`.
+pub(super) fn slot(minutes: f64) -> String {
+    duration_ms((minutes * 60_000.0).max(0.0) as u64)
 }
 
 /// Whole thousands are set apart: `1,234`.

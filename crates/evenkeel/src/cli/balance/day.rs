@@ -1,7 +1,7 @@
 //! A day as bars.
 
-use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, spark, wrapped};
-use super::shown::{Day, Hour, Slot};
+use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, slot, spark, wrapped};
+use super::shown::{Day, Hour, Seconds, Slot};
 use crate::output::{Output, clean, duration_ms};
 
 /// Small bars of an hour at most; with more slots they say nothing.
@@ -62,15 +62,23 @@ fn heading(day: &Day, told: &impl Fn(f64) -> String) -> String {
     });
     let peak = peak.filter(|peak| value(peak) > 0.0).map_or_else(
         || "no peak".into(),
-        |peak| format!("peak {} at {}", told(value(peak)), clock(peak.hour)),
+        |peak| {
+            let in_slot = format!("{}/{}", told(day.peak_slot_count), slot(day.slot_minutes));
+            format!("peak {}/h at {}, {in_slot}", told(value(peak)), clock(peak.hour))
+        },
     );
     let level = if day.least_peak_hour > 0.0 {
-        format!("   even │ {} an hour", told(day.least_peak_hour))
+        format!("   even │ {}/h", told(day.least_peak_hour))
     } else {
         String::new()
     };
+    let seconds = day.seconds.map_or_else(String::new, |seconds| {
+        let Seconds { distribution_score, peak } = seconds;
+        let peak = grouped(peak);
+        format!("by the second: score {distribution_score:.2}   peak {peak}/s (intervals < 15m)\n")
+    });
     format!(
-        "{} over the next 24 hours (UTC), by {what}\nscore {:.2}   {peak}{level}   policy {}\n\n",
+        "{} over the next 24 hours (UTC), by {what}\nscore {:.2}   {peak}{level}   policy {}\n{seconds}\n",
         counted(day.total_jobs, "job"),
         day.distribution_score,
         clean(&day.policy),
@@ -128,6 +136,8 @@ mod tests {
             slot_minutes: 15.0,
             total_jobs: 39,
             distribution_score: 0.615,
+            peak_slot_count: if by == "cost" { 480.0 } else { 16.0 },
+            seconds: None,
             least_peak_hour: if by == "cost" { 60.0 } else { 2.0 },
             suggestion:
                 "A rebalance would raise the score from 0.62 to 1 by moving 14 jobs, and lower \
@@ -147,7 +157,10 @@ mod tests {
     fn a_day_begins_now_and_shows_its_peak() {
         let lines = drawn(&sample("runs"), 80);
         assert_eq!(lines[0], "39 jobs over the next 24 hours (UTC), by runs");
-        assert_eq!(lines[1], "score 0.61   peak 16 at 14:00   even │ 2 an hour   policy projected");
+        assert_eq!(
+            lines[1],
+            "score 0.61   peak 16/h at 14:00, 16/15m   even │ 2/h   policy projected"
+        );
         assert!(lines[3].starts_with("▸ 13:00    ▁   ███▊   │"), "{}", lines[3]);
         assert!(lines[4].starts_with("  14:00    █   ███████│████"), "{}", lines[4]);
         assert!(lines[4].ends_with("█  16"), "{}", lines[4]);
@@ -166,8 +179,17 @@ mod tests {
     #[test]
     fn cost_is_told_as_time() {
         let lines = drawn(&sample("cost"), 80);
-        assert!(lines[1].contains("peak 8m at 14:00   even │ 1m an hour"), "{}", lines[1]);
+        assert!(lines[1].contains("peak 8m/h at 14:00, 8m/15m   even │ 1m/h"), "{}", lines[1]);
         assert!(lines[4].ends_with(" 8m"), "{}", lines[4]);
+    }
+
+    #[test]
+    fn evenness_inside_slots_is_shown_where_it_is_known() {
+        let mut day = sample("runs");
+        day.seconds = Some(Seconds { distribution_score: 0.74, peak: 3.0 });
+        let lines = drawn(&day, 80);
+        assert_eq!(lines[2], "by the second: score 0.74   peak 3/s (intervals < 15m)");
+        assert!(lines[4].starts_with("▸ 13:00"), "{}", lines[4]);
     }
 
     #[test]

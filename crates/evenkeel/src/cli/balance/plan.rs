@@ -2,7 +2,7 @@
 
 use evenkeel_core::Timestamp;
 
-use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, reasons};
+use super::bars::{bar, clock, counted, grouped, hour_of, hours_from, reasons, slot};
 use super::shown::{Plan, PlannedMove, Shape};
 use crate::output::{Output, Table, Tone, clean, duration_ms};
 
@@ -42,12 +42,16 @@ pub(super) fn side_by_side(before: &Shape, after: &Shape, now: Timestamp, width:
     let number = grouped(most).chars().count();
     // Two sides, each with its number, after the hour.
     let side = width.saturating_sub(2 + 5 + 2 + 2 + 2 * (number + 2)).clamp(16, 100) / 2;
-    let title = |word: &str, shape: &Shape| {
-        format!("{word}: score {:.2}, peak {}", shape.distribution_score, grouped(shape.peak))
-    };
     let column = side + 2 + number;
-    let mut text =
-        format!("{:9}{:column$}  {}\n", "", title("before", before), title("after", after));
+    let title =
+        |word: &str, shape: &Shape| format!("{word}: score {:.2}", shape.distribution_score);
+    let peaks = |shape: &Shape, hours: &[f64; 24]| {
+        let hour = hours.iter().copied().fold(0.0, f64::max);
+        format!("peak {}/h, {}/{}", grouped(hour), grouped(shape.peak), slot(shape.slot_minutes))
+    };
+    let row = |left: String, right: String| format!("{:9}{left:column$}  {right}\n", "");
+    let mut text = row(title("before", before), title("after", after));
+    text.push_str(&row(peaks(before, &was), peaks(after, &will)));
     let first = hour_of(now);
     for hour in hours_from(first) {
         let mark = if hour == first { '▸' } else { ' ' };
@@ -121,7 +125,8 @@ mod tests {
         let hour = |hour: u8| Hour { hour, job_count: of(hour), cost_seconds: 0.0 };
         Shape {
             distribution_score: score,
-            peak: 24.0,
+            slot_minutes: 15.0,
+            peak: 12.0,
             hourly_distribution: (0..24).map(hour).collect(),
         }
     }
@@ -155,17 +160,19 @@ mod tests {
     #[test]
     fn before_and_after_stand_side_by_side() {
         let lines = drawn(&sample(), 80);
-        assert!(lines[0].contains("before: score 0.04, peak 24"), "{}", lines[0]);
-        assert!(lines[0].contains("after: score 1.00, peak 24"), "{}", lines[0]);
-        assert!(lines[1].starts_with("▸ 13:00  "), "{}", lines[1]);
-        let bars: Vec<&str> = lines[2].split_whitespace().collect();
-        assert_eq!((bars[0], bars[2], bars[4]), ("14:00", "24", "1"), "{}", lines[2]);
+        assert!(lines[0].contains("before: score 0.04 "), "{}", lines[0]);
+        assert!(lines[0].ends_with("after: score 1.00"), "{}", lines[0]);
+        assert!(lines[1].contains("peak 24/h, 12/15m "), "{}", lines[1]);
+        assert!(lines[1].ends_with("peak 1/h, 12/15m"), "{}", lines[1]);
+        assert!(lines[2].starts_with("▸ 13:00  "), "{}", lines[2]);
+        let bars: Vec<&str> = lines[3].split_whitespace().collect();
+        assert_eq!((bars[0], bars[2], bars[4]), ("14:00", "24", "1"), "{}", lines[3]);
     }
 
     #[test]
     fn no_bar_is_wider_than_the_terminal() {
         for width in [80, 120] {
-            for line in drawn(&sample(), width).iter().take(25) {
+            for line in drawn(&sample(), width).iter().take(26) {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
         }

@@ -34,6 +34,13 @@ pub(super) struct Slot {
     pub(super) cost_seconds: f64,
 }
 
+/// How runs are spread over the seconds of an hour.
+#[derive(Copy, Clone, PartialEq, Debug, Deserialize)]
+pub(super) struct Seconds {
+    pub(super) distribution_score: f64,
+    pub(super) peak: f64,
+}
+
 /// How the load of a day is spread.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Day {
@@ -42,7 +49,11 @@ pub(super) struct Day {
     pub(super) slot_minutes: f64,
     pub(super) total_jobs: u64,
     pub(super) distribution_score: f64,
+    #[serde(default)]
+    pub(super) peak_slot_count: f64,
     pub(super) least_peak_hour: f64,
+    #[serde(default)]
+    pub(super) seconds: Option<Seconds>,
     pub(super) suggestion: String,
     pub(super) policy: String,
     pub(super) hourly_distribution: Vec<Hour>,
@@ -66,8 +77,15 @@ pub(super) struct Scores {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub(super) struct Shape {
     pub(super) distribution_score: f64,
+    #[serde(default = "usual_slot")]
+    pub(super) slot_minutes: f64,
     pub(super) peak: f64,
     pub(super) hourly_distribution: Vec<Hour>,
+}
+
+/// Servers before this field had slots of this length.
+const fn usual_slot() -> f64 {
+    15.0
 }
 
 /// A job that would be moved.
