@@ -136,7 +136,7 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
     mount("none", first, "tmpfs", harmless, Some(c"size=4k,nr_inodes=4,mode=0555"))
         .map_err(|error| failed(first, error.into()))?;
     let nothing = first.join("hidden");
-    File::options().write(true).create_new(true).mode(0).open(&nothing)?;
+    File::options().write(true).create_new(true).mode(0o000).open(&nothing)?;
     for path in others {
         let cover = match fs::metadata(path) {
             Ok(found) if found.is_dir() => first,

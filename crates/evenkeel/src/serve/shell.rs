@@ -1,6 +1,7 @@
 //! What runs programs for jobs, and what keeps the server safe from them.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,6 +131,9 @@ fn wall(
     // The user alone keeps the server apart, but not one tenant's programs from another's.
     let is_one_tenants = matches!(&shell.enabled, EnableShell::Tenants(names) if names.len() == 1);
     if geteuid().is_root() && (is_one_tenants || as_root) {
+        if !as_root {
+            must_be_private(&wall.hidden)?;
+        }
         tracing::warn!(
             "programs see each other's processes, because they can't have namespaces here: {error}"
         );
@@ -142,6 +146,21 @@ fn wall(
          as root for one tenant, so that programs run as another user; --shell-unconfined runs them \
          all the same, if everybody who may create shell jobs may also administer the server",
     ))
+}
+
+/// Where nothing can be hidden, the rights of files have to do.
+fn must_be_private(paths: &[PathBuf]) -> Result<(), Failure> {
+    let is_open = |path: &&PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| match found.file_type() {
+            kind if kind.is_dir() => found.mode() & 0o005 != 0,
+            kind => kind.is_file() && found.mode() & 0o004 != 0,
+        })
+    };
+    let Some(open) = paths.iter().find(is_open) else { return Ok(()) };
+    let path = open.display();
+    let what =
+        format!("every user may read {path}, and programs can't be kept from it by namespaces");
+    Err(Failure::failed(what).or_else(format!("chmod o-rx {path}, or allow namespaces")))
 }
 
 /// What the server must keep to itself.

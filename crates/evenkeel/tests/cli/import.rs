@@ -110,7 +110,8 @@ fn each_job_is_one_that_a_real_server_takes() {
     let path = file(folder.path(), "jobs.csv", CSV);
     let seen = run(folder.path(), &["import", "legacy", "--from", &path, "--json"]).json();
     let server = Server::start(&["--enable-shell"]);
-    let crontab = "SHELL=/bin/sh\n# Say it\n0 9 * * * cat%{{hello}}%\n0 8 * * * echo '{{x}}'\n";
+    let crontab = "SHELL=/bin/sh\n# Say it\n0 9 * * * cat%{{hello}}%\n0 8 * * * echo '{{x}}'\n\
+                   # Whose\n0 7 * * * echo \"$LOGNAME $HOME\"; cd; pwd; echo $SHELL $PATH\n";
     let crontab = file(folder.path(), "crontab", crontab);
     let also = run(folder.path(), &["import", "crontab", &crontab, "--json"]).json();
     for seen in [seen, also] {
@@ -123,6 +124,14 @@ fn each_job_is_one_that_a_real_server_takes() {
     // And it does what cron did with it.
     server.json(&["job", "trigger", "Say it"]);
     assert_eq!(server.wait_for_run("Say it", "completed")["output"], "{{hello}}\n");
+    server.json(&["job", "trigger", "Whose"]);
+    let whose = server.wait_for_run("Whose", "completed")["output"].as_str().unwrap().to_owned();
+    let (user, rest) = whose.split_once(' ').unwrap();
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+    let known = passwd.lines().find(|line| line.starts_with(&format!("{user}:"))).unwrap();
+    let home = known.split(':').nth(5).unwrap();
+    assert!(rest.starts_with(&format!("{home}\n")), "{whose}");
+    assert!(rest.ends_with("\n/bin/sh /usr/bin:/bin\n"), "{whose}");
     server.json(&["job", "trigger", "echo"]);
     assert_eq!(server.wait_for_run("echo", "completed")["output"], "{{x}}\n");
 }

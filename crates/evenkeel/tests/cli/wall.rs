@@ -1,6 +1,8 @@
 //! Programs that jobs run against the server that runs them: what they can't read, and whom they
 //! can't touch. And whose jobs may run programs at all.
 
+use std::path::Path;
+
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
@@ -23,7 +25,7 @@ fn attack(server: &Server) -> String {
          ls /proc/{pid}/fd | grep -q 0 && echo descriptors
          ls {pid_root} && echo root
          perl -e 'exit !(open my $m, q(+<), q(/proc/{pid}/mem))' && echo memory
-         perl -e 'my $n = `uname -m` =~ /x86_64/ ? 101 : 117; exit !(syscall($n, 16, {pid}, 0, 0) == 0)' && echo ptrace
+         perl -e 'my $n = `uname -m` =~ /x86_64/ ? 101 : 117; exit !(syscall($n, 0x4206, {pid}, 0, 0) == 0)' && echo ptrace
          kill -0 {pid} && echo signal
          env | grep -q SECRET && echo variables
          echo uid $(id -u)",
@@ -104,17 +106,29 @@ fn a_server_that_can_build_no_wall_between_tenants_does_not_start() {
         return println!("skipped: only root can give up a right");
     }
     let folder = tempfile::tempdir().unwrap();
+    let error = refusal(folder.path(), "--enable-shell=*");
+    assert!(error.contains("programs can't be kept from the server's files"), "{error}");
+    assert!(error.contains("--shell-unconfined"), "{error}");
+    // For one tenant it is enough that the programs are another user's, if that one can't read on.
+    let data = folder.path().join("evenkeel-data");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&data, open).unwrap();
+    let error = refusal(folder.path(), "--enable-shell");
+    assert!(error.contains("chmod o-rx") && error.contains("evenkeel-data"), "{error}");
+}
+
+/// What a server says that does not start.
+fn refusal(folder: &Path, shell: &str) -> String {
     let said = std::process::Command::new(NO_NAMESPACES[0])
         .args(&NO_NAMESPACES[1..])
         .arg(env!("CARGO_BIN_EXE_evenkeel"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--enable-shell=*"])
-        .current_dir(folder.path())
+        .args(["serve", "--listen", "127.0.0.1:0", shell])
+        .current_dir(folder)
         .output()
         .unwrap();
-    let error = String::from_utf8_lossy(&said.stderr);
+    let error = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(!said.status.success(), "{error}");
-    assert!(error.contains("programs can't be kept from the server's files"), "{error}");
-    assert!(error.contains("--shell-unconfined"), "{error}");
+    error
 }
 
 #[test]

@@ -238,3 +238,21 @@ fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crontabs_of_the_system_are_known_by_their_place() {
+        for (path, system) in [
+            ("/etc/crontab", true),
+            ("/etc/cron.d/backup", true),
+            ("/etc/cron.daily/backup", false),
+            ("crontab", false),
+            ("-", false),
+        ] {
+            assert_eq!(is_of_the_system(Path::new(path)), system, "{path}");
+        }
+    }
+}
