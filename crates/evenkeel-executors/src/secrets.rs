@@ -128,3 +128,108 @@ impl Executor for WithSecrets {
         report
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::lease::Fence;
+    use evenkeel_core::schedule::Once;
+    use evenkeel_core::secret::SecretValues;
+    use evenkeel_core::{JobNo, Progress, RunKey, Schedule, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Cancel, Lease, Wire};
+
+    /// Repeats what it is given, everywhere it can.
+    struct Parrot;
+
+    #[async_trait]
+    impl Executor for Parrot {
+        fn kind(&self) -> &'static str {
+            "parrot"
+        }
+
+        fn check(&self, config: &Value, _: &Value) -> Result<(), ConfigFault> {
+            let known = config["headers"]["A"].is_string();
+            if known { Ok(()) } else { Err(ConfigFault::new("headers.A", "must be a string")) }
+        }
+
+        fn secret_fields(&self) -> &'static [&'static str] {
+            &["headers"]
+        }
+
+        async fn run(&self, invocation: Invocation) -> Report {
+            let given = invocation.definition.executor.config.to_string();
+            let message = Some(given.clone());
+            invocation.wire.progress(Progress { message, ..Progress::default() });
+            invocation.wire.log(given.as_bytes());
+            Report { output: Some(given.clone()), ..Report::failed(given) }
+        }
+    }
+
+    struct Known(Result<Option<&'static str>, &'static str>);
+
+    impl SecretSource for Known {
+        fn values<'a>(&'a self, _: TenantNo, names: &'a [String]) -> SecretValues<'a> {
+            let value = self.0.map(|value| value.map(String::from)).map_err(String::from);
+            Box::pin(async move { value.map(|value| vec![value; names.len()]) })
+        }
+    }
+
+    fn parrot(known: Result<Option<&'static str>, &'static str>) -> WithSecrets {
+        WithSecrets::new(Arc::new(Parrot), Arc::new(Known(known)))
+    }
+
+    async fn run(known: Result<Option<&'static str>, &'static str>, wire: &Wire) -> Report {
+        let mut definition = Definition::noop(Schedule::Once(Once::NOW));
+        definition.executor.config = json!({"headers": {"A": {"secret": "a"}, "B": "plain"}});
+        let invocation = Invocation {
+            key: RunKey::regular(JobNo(7), Timestamp::from_micros(1)),
+            fence: Fence(5),
+            tenant: TenantNo(1),
+            started_at: Timestamp::from_micros(1),
+            definition: Arc::new(definition),
+            checkpoint: None,
+            cancel: Cancel::none(),
+            lease: Lease::endless(),
+            wire: wire.clone(),
+        };
+        parrot(known).run(invocation).await
+    }
+
+    #[tokio::test]
+    async fn an_executor_gets_the_value_and_reports_none() {
+        let wire = Wire::default();
+        let report = run(Ok(Some("hunter22")), &wire).await;
+        let masked = r#"{"headers":{"A":"{{\"***\"}}","B":"plain"}}"#;
+        assert_eq!(report.output.as_deref(), Some(masked));
+        assert_eq!(report.error.as_deref(), Some(masked));
+        let news = wire.take_news().unwrap();
+        assert_eq!(news.log.as_deref(), Some(masked));
+        assert_eq!(news.progress.unwrap().message.as_deref(), Some(masked));
+    }
+
+    #[tokio::test]
+    async fn without_a_value_the_attempt_fails_and_may_be_retried() {
+        let wire = Wire::default();
+        for (known, words) in [(Ok(None), "secret set a"), (Err("no key 12"), "no key 12")] {
+            let report = run(known, &wire).await;
+            assert_eq!(report.again, evenkeel_core::chain::Again::AsUsual);
+            assert!(report.error.unwrap().contains(words));
+        }
+        assert_eq!(wire.take_news(), None, "the body did not start");
+    }
+
+    #[test]
+    fn references_are_checked_by_place_and_the_rest_as_without_them() {
+        let check = |config: Value| parrot(Ok(None)).check(&config, &Value::Null);
+        assert_eq!(check(json!({"headers": {"A": {"secret": "a"}}})), Ok(()));
+        assert_eq!(check(json!({"headers": {"A": "x {{secret.a}}"}})), Ok(()));
+        let fault = check(json!({"headers": {"A": 1, "B": {"secret": "a"}}})).unwrap_err();
+        assert_eq!(fault.message, "must be a string");
+        let fault = check(json!({"headers": {"A": "x"}, "cwd": "{{secret.a}}"})).unwrap_err();
+        assert_eq!(fault.field, "executor_config.cwd");
+        let fault = check(json!({"argv": ["x", {"secret": "a"}]})).unwrap_err();
+        assert!(fault.message.contains("visible to every user"), "{fault}");
+    }
+}

@@ -77,11 +77,6 @@ impl<'a> Reader<'a> {
         for (place, text) in texts {
             let start = Url::parse(text.trim())
                 .map_err(|error| Fault::new(&place, format!("{text:?} is not a URL: {error}")))?;
-            if !start.username().is_empty() || start.password().is_some() {
-                let message = "holds a user or a password; a crawl sends none and stores the \
-                               addresses of its pages: take it out";
-                return Err(Fault::new(&place, message));
-            }
             let start = normalise(start).ok_or_else(|| {
                 let bound = format!("must be http or https, at most {URL_CHARS_MAX} characters");
                 Fault::new(&place, bound)

@@ -83,7 +83,9 @@ impl<L: Library> Executor for CrawlExecutor<L> {
     }
 
     fn check(&self, config: &Value, payload: &Value) -> Result<(), ConfigFault> {
-        self.read(&starts::rehearse(config, payload)?).map(drop)
+        let config = starts::rehearse(config, payload)?;
+        starts::refuse_credentials(&config)?;
+        self.read(&config).map(drop)
     }
 
     async fn run(&self, invocation: Invocation) -> Report {

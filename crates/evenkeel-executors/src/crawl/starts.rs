@@ -2,6 +2,7 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{JobNo, RunKey, Timestamp};
+use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
 use crate::template::{Escape, Template, Values};
@@ -19,6 +20,22 @@ pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
 pub(super) fn rehearse(config: &Value, payload: &Value) -> Result<Value, ConfigFault> {
     let key = RunKey::regular(JobNo(1), Timestamp::MIN);
     fill_with(config, &Values { key, fence: Fence(1), payload })
+}
+
+/// Refuses a user or password in the place where a crawl starts. A crawl sends neither, and both
+/// would be shown with the job. Jobs that have one from earlier still run.
+pub(super) fn refuse_credentials(config: &Value) -> Result<(), ConfigFault> {
+    let url = config.get("url").map(|url| ("url".to_owned(), url));
+    let starts = config.get("start_urls").and_then(Value::as_array).into_iter().flatten();
+    let starts = starts.enumerate().map(|(at, url)| (format!("start_urls.{at}"), url));
+    for (field, value) in url.into_iter().chain(starts) {
+        let url = value.as_str().and_then(|text| text.trim().parse::<Url>().ok());
+        if url.is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
+            let message = "holds a user or a password, which a crawl does not send; take it out";
+            return Err(ConfigFault::new(&field, message));
+        }
+    }
+    Ok(())
 }
 
 fn fill_with(config: &Value, values: &Values<'_>) -> Result<Value, ConfigFault> {
@@ -42,4 +59,25 @@ fn fill_one(field: &str, value: &mut Value, values: &Values<'_>) -> Result<(), C
         *text = filled.map_err(|message| ConfigFault::new(field, message))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_user_or_password_is_refused_wherever_a_crawl_starts() {
+        let field = |config: Value| refuse_credentials(&config).err().map(|fault| fault.field);
+        let (bad, good) = ("https://ann:pw@e.com/", "https://e.com/?x=a@b");
+        assert_eq!(field(json!({"url": bad})).as_deref(), Some("executor_config.url"));
+        assert_eq!(
+            field(json!({"url": "http://ann@e.com"})).as_deref(),
+            Some("executor_config.url")
+        );
+        let second = field(json!({"start_urls": [good, bad]}));
+        assert_eq!(second.as_deref(), Some("executor_config.start_urls.1"));
+        assert_eq!(field(json!({"url": good, "start_urls": [good]})), None);
+    }
 }
