@@ -159,11 +159,27 @@ async fn jobs_of_one_slot_have_seconds_of_their_own_unless_they_are_to_be_exact(
         let job = node.create(&world, every("15m")).await.unwrap();
         seconds.insert(job.next_at.unwrap().since(slot(&job).start()));
     }
-    assert!(seconds.len() > 6, "{seconds:?}");
+    assert_eq!(seconds.len(), 8, "{seconds:?}");
     let mut exact = every("6h");
     exact["exact"] = true.into();
     let job = node.create(&world, exact).await.unwrap();
     assert_eq!(job.next_at, Some(slot(&job).start()));
+}
+
+#[tokio::test]
+async fn fifty_jobs_of_every_minute_start_in_fifty_seconds() {
+    let world = World::new().await;
+    let node = world.alone();
+    node.create_all(&world, &vec![every("1m"); 40]).await;
+    for _ in 0..10 {
+        node.create(&world, every("1m")).await.unwrap();
+    }
+    let by_second = world.stored().await.spread_by_second().unwrap();
+    assert_eq!((by_second.score, by_second.peak), (1.0, 1.0));
+    // Ten more have a second of their own, the next ten share one.
+    node.create_all(&world, &vec![every("60s"); 20]).await;
+    let by_second = world.stored().await.spread_by_second().unwrap();
+    assert_eq!((by_second.score, by_second.peak, by_second.least_peak), (1.0, 2.0, 2.0));
 }
 
 #[tokio::test]

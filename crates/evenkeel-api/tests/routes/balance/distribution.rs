@@ -38,15 +38,30 @@ async fn a_cluster_shows_in_every_number() {
     assert_eq!(shown["slots"].as_array().unwrap().len(), 96);
     assert_eq!(shown["hourly_distribution"].as_array().unwrap().len(), 24);
     assert_eq!((&shown["peak_count"], &shown["least_peak"]), (&json!(48), &json!(1.0)));
+    assert_eq!((&shown["peak_slot_count"], &shown["listed_minutes"]), (&json!(48.0), &json!(15)));
+    assert_eq!(shown["seconds"], Value::Null, "no job runs every few minutes");
     let peak = START.saturating_add(Span::from_secs(6 * 3600));
     assert_eq!(shown["peak_hour"], peak.as_micros() / 3_600_000_000 % 24);
     assert_eq!(shown["projected"]["peak_slot"], peak.to_string());
     let score = shown["distribution_score"].as_f64().unwrap();
     assert!(score < 0.05, "{score}");
     let words = shown["suggestion"].as_str().unwrap();
-    for part in ["by moving 47 jobs", "from 48 runs to 1 run", "to 1 "] {
+    for part in ["by moving 47 jobs", "15-minute slot from 48 runs to 1 run", "to 1 "] {
         assert!(words.contains(part), "{part}: {words}");
     }
+}
+
+#[tokio::test]
+async fn evenness_inside_slots_and_both_peaks_are_shown() {
+    let world = World::new().await;
+    for _ in 0..3 {
+        world.create(json!({"schedule": "1m"})).await;
+    }
+    let shown = get(&world, "distribution").await.expect(200);
+    // Three runs a minute: 180 in an hour, 45 in each slot of 15 minutes.
+    let peaks = (&shown["peak_count"], &shown["peak_slot_count"], &shown["seconds"]["peak"]);
+    assert_eq!(peaks, (&json!(180), &json!(45.0), &json!(1.0)));
+    assert_eq!(shown["seconds"]["distribution_score"], 1.0);
 }
 
 #[tokio::test]
