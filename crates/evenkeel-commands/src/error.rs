@@ -94,6 +94,18 @@ pub enum CommandError {
     Store(#[from] StoreError),
 }
 
+impl CommandError {
+    /// The same in a command whose earlier steps took effect, if they did: then it must not claim
+    /// that nothing was changed.
+    #[must_use]
+    pub(crate) fn after(self, is_changed: bool) -> Self {
+        match self {
+            Self::Store(error) if is_changed => Self::Store(error.after_changes()),
+            other => other,
+        }
+    }
+}
+
 /// Why a job does not allow what was asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Conflict {

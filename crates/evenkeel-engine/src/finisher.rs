@@ -12,6 +12,7 @@ use tracing::{error, warn};
 use crate::incarnation::{Backoff, Incarnation};
 use crate::pauser;
 use crate::recorder::BATCH_BYTES_MAX;
+use crate::trouble::log_trouble;
 
 /// Writes ends in batches: what has come while the last batch was written is the next one.
 pub struct Finisher {
@@ -110,11 +111,7 @@ impl Finisher {
             let (node, alpha) = (self.life.node, self.life.settings.alpha);
             match self.life.store.finish(node, batch.to_vec(), alpha).await {
                 Err(error) if error.is_outage() => {
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        runs.count = batch.len(),
-                        "ends of runs wait for the store"
-                    );
+                    log_trouble(&error, "finished attempts are kept in memory; will retry");
                     tokio::time::sleep(backoff.next()).await;
                 }
                 answer => return answer,

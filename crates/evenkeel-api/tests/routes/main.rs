@@ -21,6 +21,7 @@ mod dedup;
 mod events;
 mod executions;
 mod figures;
+mod full_disk;
 mod jobs;
 mod keys;
 mod limits;

@@ -71,7 +71,9 @@ impl Scheduler {
             Ok(found) => found,
             Err(error) => {
                 // Changed jobs are told once, and the answer may be what was lost: load them all.
-                self.shards.values_mut().for_each(|loaded| *loaded = None);
+                if error.unwritable().is_none() {
+                    self.shards.values_mut().for_each(|loaded| *loaded = None);
+                }
                 return Err(error);
             }
         };
