@@ -1,6 +1,7 @@
 //! What developers and CI run: `cargo xtask --help`.
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on its standard output")]
 
+mod advisories;
 mod alerts;
 mod ambient;
 mod api_fuzz;
@@ -47,6 +48,8 @@ enum Task {
     },
     /// Kill, freeze and restart real servers while jobs run, and judge what they did
     Crash(crash::Options),
+    /// Check dependencies against the RustSec database; needs cargo-deny or cargo-audit, and a network
+    Advisories,
     /// Check the alert rules of tools/alerts with Prometheus' promtool, and test when they fire
     Alerts,
     /// Send made-up requests to real servers on both stores; needs Python and a network
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Task::Postgres => postgres::run(),
         Task::Mutants { names } => mutants::run(&names),
         Task::Crash(options) => crash::run(&options),
+        Task::Advisories => advisories::run(),
         Task::Alerts => alerts::run(),
         Task::ApiFuzz(options) => api_fuzz::run(&options),
         Task::CronOracle(options) => cron_oracle::run(&options),

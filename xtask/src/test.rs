@@ -3,7 +3,7 @@
 use crate::program::{cargo, finish, finish_heard, succeed};
 use crate::steps::Steps;
 use crate::tally::Tally;
-use crate::{alerts, api_fuzz, provision, tidy, workspace};
+use crate::{advisories, alerts, api_fuzz, provision, tidy, workspace};
 use anyhow::{Result, bail};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use std::fs;
@@ -41,6 +41,7 @@ fn all(steps: &mut Steps, tally: &mut Tally, extra: &[String]) -> Result<()> {
         succeed(&mut cargo(&arguments), BUILD_LIMIT)
     })?;
     steps.take("cargo xtask tidy", tidy::run)?;
+    steps.take("cargo xtask advisories", advisories::run_if_possible)?;
     steps.take("cargo xtask alerts", alerts::run_if_possible)?;
     // Stopped when dropped, whatever happens below.
     let server = steps

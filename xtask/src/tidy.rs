@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: rules of the source tree that no compiler knows.
 
+mod dependencies;
 mod rules;
 
 use crate::workspace;
@@ -9,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What a newcomer looks for first.
-const DOCUMENTS: [&str; 5] =
-    ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"];
+const DOCUMENTS: [&str; 6] =
+    ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
@@ -28,6 +29,7 @@ const VERBS: [&str; 135] = [
     "change_target",
     "claim",
     "clear_pages",
+    "close",
     "closed",
     "condition_counts",
     "count_uncounted",
@@ -202,6 +204,9 @@ fn check(root: &Path, files: &BTreeSet<PathBuf>) -> Result<Vec<Finding>> {
         }
         if file.file_name().is_some_and(|own| own == "Cargo.toml") {
             findings.extend(rules::lints(&name, &text));
+        }
+        if file == Path::new("Cargo.lock") {
+            findings.extend(dependencies::banned(&text));
         }
     }
     let present = |document: &&str| files.contains(Path::new(document));

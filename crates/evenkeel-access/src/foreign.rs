@@ -14,6 +14,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
 use crate::door::Identity;
+use crate::ring_provider::use_ring;
 use crate::tokens::{LEEWAY_SECS, TOKEN_BYTES_MAX, TokenRefusal, is_name, seconds};
 
 /// A modulus of less can be factored by those who have much time.
@@ -99,17 +100,18 @@ pub enum KeyFault {
     /// None that fits.
     #[error("it has no public key for {0}")]
     NoneFits(&'static str),
-    /// Which of them is meant can't be said.
-    #[error("it has several keys for {0}, and one of them has no kid")]
+    /// Which of them a token means can't be said.
+    #[error("one of its keys for {0} has no kid, by which tokens name it; add one")]
     Nameless(&'static str),
 }
 
 /// The public keys of an identity provider.
-pub struct ForeignKeys {
-    /// By their ids, where there are any.
-    named: BTreeMap<String, DecodingKey>,
-    /// The only one, which tokens need not name.
-    only: Option<DecodingKey>,
+pub enum ForeignKeys {
+    /// Of a set, by their ids. A token names the one it was signed with, also if there is only one: after
+    /// a change of keys an old token is then refused for its key.
+    Named(BTreeMap<String, DecodingKey>),
+    /// Of a PEM file, which has no place for an id.
+    Single(Box<DecodingKey>),
 }
 
 impl ForeignKeys {
@@ -134,7 +136,7 @@ impl ForeignKeys {
                 return Err(KeyFault::Short);
             }
         }
-        Ok(Self { named: BTreeMap::new(), only: Some(key) })
+        Ok(Self::Single(Box::new(key)))
     }
 
     /// Those keys of a JSON Web Key Set that fit; the others are for something else.
@@ -142,7 +144,7 @@ impl ForeignKeys {
         refuse_private(text)?;
         let set: JwkSet = serde_json::from_slice(text).map_err(KeyFault::NotJwks)?;
         let fitting: Vec<&Jwk> = set.keys.iter().filter(|key| fits(algorithm, key)).collect();
-        let mut keys = Vec::new();
+        let mut named = BTreeMap::new();
         for jwk in &fitting {
             if let AlgorithmParameters::RSA(rsa) = &jwk.algorithm
                 && URL_SAFE_NO_PAD.decode(&rsa.n).is_ok_and(|n| n.len() < RSA_BYTES_MIN)
@@ -151,29 +153,21 @@ impl ForeignKeys {
             }
             let key =
                 DecodingKey::from_jwk(jwk).map_err(|_| KeyFault::NoneFits(algorithm.as_str()))?;
-            keys.push((jwk.common.key_id.clone(), key));
+            let id = jwk.common.key_id.clone();
+            let id = id.ok_or_else(|| KeyFault::Nameless(algorithm.as_str()))?;
+            named.insert(id, key);
         }
-        let only = match &keys[..] {
-            [] => return Err(KeyFault::NoneFits(algorithm.as_str())),
-            [(_, key)] => Some(key.clone()),
-            _ => None,
-        };
-        let mut named = BTreeMap::new();
-        for (id, key) in keys {
-            match id {
-                Some(id) => drop(named.insert(id, key)),
-                None if only.is_some() => {}
-                None => return Err(KeyFault::Nameless(algorithm.as_str())),
-            }
+        if named.is_empty() {
+            return Err(KeyFault::NoneFits(algorithm.as_str()));
         }
-        Ok(Self { named, only })
+        Ok(Self::Named(named))
     }
 
-    /// The key a token names, or the only one if it names none.
+    /// The key a token means.
     fn find(&self, id: Option<&str>) -> Option<&DecodingKey> {
-        match id {
-            Some(id) if !self.named.is_empty() => self.named.get(id),
-            _ => self.only.as_ref(),
+        match self {
+            Self::Named(keys) => keys.get(id?),
+            Self::Single(key) => Some(key),
         }
     }
 }
@@ -220,6 +214,7 @@ pub struct ForeignTokens {
 impl ForeignTokens {
     /// Tokens that say what `settings` want, signed with one of `keys`.
     pub fn new(settings: ForeignSettings, keys: ForeignKeys) -> Self {
+        use_ring();
         let mut validation = Validation::new(settings.algorithm.algorithm());
         // The library would ask the machine's clock; we are given the time. The other claims are
         // checked below, where a fault can be named.

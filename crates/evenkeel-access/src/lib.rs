@@ -10,6 +10,7 @@ mod door;
 mod foreign;
 mod keys;
 mod limiter;
+mod ring_provider;
 mod tenants;
 mod tokens;
 
@@ -19,6 +20,7 @@ pub use door::{Door, Identity, Refusal, Trust};
 pub use foreign::{ForeignAlgorithm, ForeignKeys, ForeignSettings, ForeignTokens, KeyFault};
 pub use keys::{KEY_PREFIX, Secret, hash_of};
 pub use limiter::{FAILURES_MAX, Limiter, Verdict};
+pub use ring_provider::use_ring;
 pub use tenants::{DEFAULT_TENANT, Tenants};
 pub use tokens::{
     Claims, ISSUER, SECRET_BYTES_MIN, TokenError, TokenRefusal, TokenRequest, Tokens,

@@ -6,6 +6,8 @@ use evenkeel_store::Role;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 
+use crate::ring_provider::use_ring;
+
 /// Who makes the tokens.
 pub const ISSUER: &str = "evenkeel";
 
@@ -125,6 +127,7 @@ impl Tokens {
         if secret.len() < SECRET_BYTES_MIN {
             return Err(TokenError::ShortSecret(secret.len()));
         }
+        use_ring();
         let mut validation = Validation::new(ALGORITHM);
         validation.set_issuer(&[ISSUER]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);

@@ -154,8 +154,11 @@ impl Asked {
             }
             return response;
         }
-        // A server error may come after the deed.
-        let has_changed = self.changes && (status.is_success() || status.is_server_error());
+        // A server error may come after the deed, unless it says that it did not.
+        let kind = response.extensions().get::<ProblemType>();
+        let changed_nothing = kind.is_some_and(|kind| kind.changed_nothing());
+        let may_have = status.is_success() || status.is_server_error() && !changed_nothing;
+        let has_changed = self.changes && may_have;
         if !has_changed || app.access.audit.record(self.entry(app, &response, false)).await {
             return response;
         }

@@ -166,7 +166,13 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         // What the database said is for the log: it may name tables, hosts and users.
         let source = &error as &dyn std::error::Error;
-        if error.is_outage() {
+        if let Some(why) = error.unwritable() {
+            // The server's log has a line for all of them.
+            tracing::debug!(error = source, "the store takes no changes");
+            let detail =
+                format!("{why}: nothing was changed; {}, then send it again", why.way_out());
+            Self::new(ProblemType::StoreNotWritable, detail)
+        } else if error.is_outage() {
             tracing::warn!(error = source, "the store does not answer");
             Self::new(
                 ProblemType::StoreUnavailable,
@@ -295,6 +301,7 @@ impl IntoResponse for Problem {
             | ProblemType::ServerBusy
             | ProblemType::TooManyStreams
             | ProblemType::StoreUnavailable
+            | ProblemType::StoreNotWritable
             | ProblemType::Timeout
             | ProblemType::RequestUnderWay => {
                 let wait = HeaderValue::from_static(Self::RETRY_AFTER_SECONDS);
@@ -303,6 +310,7 @@ impl IntoResponse for Problem {
             _ => {}
         }
         response.extensions_mut().insert(refused);
+        response.extensions_mut().insert(kind);
         response
     }
 }

@@ -195,7 +195,8 @@ impl Callbacks {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
         let letter = Letter { key, fence, word: Word::Heartbeat };
-        Ok(self.store.send_letter(running.node, letter).await?)
+        let sent = self.store.send_letter(running.node, letter).await;
+        sent.map_err(|error| CommandError::from(error).after(true))
     }
 
     /// The attempt a token is for, if it still runs under the token's fence, and one's turn to say

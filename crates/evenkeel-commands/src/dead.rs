@@ -64,7 +64,9 @@ impl Runs {
         let keys: Vec<RunKey> = ids.iter().map(|id| id.key()).collect();
         let mut answers = Vec::with_capacity(keys.len());
         for some in keys.chunks(TAKEN_UP_AT_ONCE) {
-            let taken_up = self.store.redrive(scope, some, Now::Database).await?;
+            let taken_up = self.store.redrive(scope, some, Now::Database).await;
+            let is_done = answers.iter().any(Result::is_ok);
+            let taken_up = taken_up.map_err(|error| CommandError::from(error).after(is_done))?;
             answers.extend(taken_up.into_iter().map(accepted));
         }
         if answers.iter().any(Result::is_ok) {

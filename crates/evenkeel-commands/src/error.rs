@@ -116,6 +116,18 @@ fn listed(jobs: &[(JobId, Option<String>)]) -> String {
     jobs.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+impl CommandError {
+    /// The same in a command whose earlier steps took effect, if they did: then it must not claim
+    /// that nothing was changed.
+    #[must_use]
+    pub(crate) fn after(self, is_changed: bool) -> Self {
+        match self {
+            Self::Store(error) if is_changed => Self::Store(error.after_changes()),
+            other => other,
+        }
+    }
+}
+
 /// Why a job does not allow what was asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Conflict {

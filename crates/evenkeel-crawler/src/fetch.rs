@@ -1,12 +1,11 @@
 //! One request and what came back.
 
-use std::error::Error;
 use std::time::Duration;
 
 use evenkeel_core::page::KnownPage;
 use evenkeel_outbound::reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use evenkeel_outbound::reqwest::{Method, Request, Response, Url};
-use evenkeel_outbound::{CallError, Outbound, Refused};
+use evenkeel_outbound::{CallError, Outbound};
 
 use crate::extract::{Orders, one_line};
 use crate::silence::{Asking, Silence};
@@ -93,9 +92,10 @@ async fn exchange(
     let asking = ask.silence.ask();
     let mut request = Request::new(Method::GET, ask.url.clone());
     fill_headers(request.headers_mut(), ask);
-    let mut response = outbound.send(request).await.map_err(|error| match refused(&error) {
-        Some(refused) => FetchError::Refused(refused.to_string()),
-        None => FetchError::Failed(error.to_string()),
+    let mut response = outbound.send(request).await.map_err(|error| match error {
+        CallError::Refused(refused) => FetchError::Refused(refused.to_string()),
+        // A name may get another address; one inside is treated like one that does not exist.
+        error => FetchError::Failed(error.to_string()),
     })?;
     asking.heard();
     let mut answer = read_head(&response, robots_name);
@@ -107,23 +107,6 @@ async fn exchange(
         answer.body = read_body(&mut response, ask, &asking).await?;
     }
     Ok(answer)
-}
-
-/// Was the call refused, at once or when its name was looked up?
-fn refused(error: &CallError) -> Option<&Refused> {
-    let failed = match error {
-        CallError::Refused(refused) => return Some(refused),
-        CallError::NoTls(_) => return None,
-        CallError::Failed(failed) => failed,
-    };
-    let mut cause = failed.source();
-    while let Some(source) = cause {
-        if let Some(refused) = source.downcast_ref() {
-            return Some(refused);
-        }
-        cause = source.source();
-    }
-    None
 }
 
 fn fill_headers(headers: &mut HeaderMap, ask: &Ask<'_>) {

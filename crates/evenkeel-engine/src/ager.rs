@@ -10,9 +10,10 @@ use std::time::Duration;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::{NodeNo, RunKey};
 use evenkeel_store::{Store, StoreError};
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::incarnation::Incarnation;
+use crate::trouble::log_trouble;
 
 /// Attempts that are looked at in one go.
 const STEP: u32 = 1000;
@@ -74,8 +75,7 @@ impl Ager {
                 Ok(Step::Changed) => wait = BREATH,
                 Ok(Step::Looked) => wait = Duration::ZERO,
                 Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    warn!(error, "runs that wait rise as was set before, until the store answers");
+                    log_trouble(&error, "recomputing priorities failed; will retry");
                 }
             }
         }

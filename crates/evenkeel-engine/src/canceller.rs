@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use evenkeel_executors::CancelReason;
 use evenkeel_store::{Cancellation, Signal, StoreError};
-use tracing::warn;
 
 use crate::incarnation::{Incarnation, signalled};
+use crate::trouble::log_trouble;
 
 /// Ends bodies on request.
 pub struct Canceller {
@@ -36,7 +36,7 @@ impl Canceller {
         let mut signals = self.life.store.signals().subscribe();
         loop {
             if let Err(error) = self.run_once().await {
-                warn!(error = &error as &dyn std::error::Error, "cancelling waits for the store");
+                log_trouble(&error, "cancellations were not read; will retry");
             }
             tokio::select! {
                 biased;

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::Timestamp;
 use evenkeel_store::{Claim, ClaimedAttempt, Owned, Signal, StoreError};
-use tracing::warn;
 
 use crate::attempt::{Attempt, deadline_by_itself};
 use crate::incarnation::{Backoff, Incarnation, signalled};
 use crate::meters::could_start;
+use crate::trouble::log_trouble;
 
 /// Claims for this node's worker.
 pub struct Dispatcher {
@@ -56,7 +56,9 @@ impl Dispatcher {
                 life.worker.slots.give(room);
                 self.room_max.store((room_max / 2).max(1), Ordering::Relaxed);
                 // It may have been committed: the reconciler finds what nobody started.
-                life.raise_doubt();
+                if error.unwritable().is_none() {
+                    life.raise_doubt();
+                }
                 return Err(error);
             }
         };
@@ -130,10 +132,15 @@ impl Dispatcher {
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Ok(false) => life.settings.poll,
+                Ok(false) => {
+                    backoff.reset();
+                    life.settings.poll
+                }
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "claiming waits for the store");
-                    backoff.next()
+                    log_trouble(&error, "claiming failed; will retry");
+                    // Whatever signals say, the store comes first.
+                    life.pause(backoff.next()).await;
+                    continue;
                 }
             };
             let full = life.worker.slots.free() == 0;

@@ -9,12 +9,13 @@ use evenkeel_executors::Registry;
 use evenkeel_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing::{error, warn};
+use tracing::error;
 
 use crate::clock::Clock;
 use crate::incarnation::{Backoff, Incarnation};
 use crate::life::Life;
 use crate::settings::Settings;
+use crate::trouble::log_trouble;
 
 /// An engine that did not start.
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +164,7 @@ async fn next_life(parts: &Parts) -> Life {
         match Life::begin(parts).await {
             Ok(life) => return life,
             Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, "joining waits for the store");
+                log_trouble(&error, "the node could not join; will retry");
                 tokio::time::sleep(backoff.next()).await;
             }
         }

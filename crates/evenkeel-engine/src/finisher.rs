@@ -13,6 +13,7 @@ use tracing::{error, warn};
 use crate::incarnation::{Backoff, Incarnation};
 use crate::pauser;
 use crate::recorder::BATCH_BYTES_MAX;
+use crate::trouble::log_trouble;
 
 /// Writes ends in batches: what has come while the last batch was written is the next one.
 pub struct Finisher {
@@ -107,18 +108,13 @@ impl Finisher {
     /// Tries until the store answers. An error is its refusal.
     async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
         let mut backoff = Backoff::default();
-        let count = batch.len();
         loop {
             let (node, alpha) = (self.life.node, self.life.settings.alpha);
             let mut batch = batch.to_vec();
             mark_late(&mut batch, self.life.db_now());
             match self.life.store.finish(node, batch, alpha).await {
                 Err(error) if error.is_outage() => {
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        runs.count = count,
-                        "store unavailable; finished attempts are kept in memory and retried"
-                    );
+                    log_trouble(&error, "finished attempts are kept in memory; will retry");
                     tokio::time::sleep(backoff.next()).await;
                 }
                 answer => return answer,

@@ -7,9 +7,10 @@ use std::time::Duration;
 use evenkeel_core::Timestamp;
 use evenkeel_executors::CancelReason;
 use evenkeel_store::{Ping, Pinged, Signal, StoreError};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use crate::incarnation::{Backoff, Incarnation, instant_now, signalled};
+use crate::trouble::log_trouble;
 
 /// A process that notices the end of its lease so late did not run meanwhile.
 const FROZEN: Duration = Duration::from_secs(1);
@@ -106,10 +107,7 @@ impl Heartbeat {
                 }
                 Some(Ok(false)) => return,
                 Some(Err(error)) => {
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        "the store did not hear the ping"
-                    );
+                    log_trouble(&error, "the ping failed; will retry");
                     backoff.next()
                 }
                 None => Duration::ZERO,

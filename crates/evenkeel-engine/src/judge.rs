@@ -18,6 +18,7 @@ use serde_json::json;
 use tracing::{info, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
+use crate::trouble::log_trouble;
 
 /// Between two passes, however much is noticed.
 const GAP: Duration = Duration::from_millis(100);
@@ -124,11 +125,15 @@ impl Judge {
             }
             let judgements: Vec<Judgement> =
                 due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
-            tell_changes(&due.jobs, &judgements);
-            if life.events.are_listened() {
-                life.events.tell(changes(&due.jobs, &judgements, due.now));
+            let stored = life.store.judge(judgements.clone(), Incarnation::NOW).await;
+            // What surely was not stored is found again by the next pass, and told then.
+            if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
+                tell_changes(&due.jobs, &judgements);
+                if life.events.are_listened() {
+                    life.events.tell(changes(&due.jobs, &judgements, due.now));
+                }
             }
-            life.store.judge(judgements, Incarnation::NOW).await?;
+            stored?;
             judged += count;
             if count < batch {
                 break;
@@ -202,8 +207,10 @@ impl Judge {
                     life.settings.poll
                 }
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "judging waits for the store");
-                    backoff.next()
+                    log_trouble(&error, "judging conditions failed; will retry");
+                    // What it could not judge is noticed again at once: the store comes first.
+                    life.pause(backoff.next()).await;
+                    continue;
                 }
             };
             tokio::select! {

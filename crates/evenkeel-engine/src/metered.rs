@@ -13,24 +13,31 @@ use evenkeel_store::*;
 use uuid::Uuid;
 
 use crate::incarnation::instant_now;
+use crate::trouble::WriteHealth;
 
 /// A store whose verbs are measured by name: how long each took, and how often it failed.
-pub struct Metered(Arc<dyn Store>);
+pub struct Metered(Arc<dyn Store>, Arc<WriteHealth>);
+
+/// Every node changes its row by this verb every few seconds, whatever else it does.
+const ALWAYS_WRITES: &str = "ping";
 
 impl Metered {
-    /// The same store, measured.
-    pub fn wrap(store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(Self(store))
+    /// The same store, measured; whether it takes changes is told to `health`.
+    pub fn wrap(store: Arc<dyn Store>, health: Arc<WriteHealth>) -> Arc<dyn Store> {
+        Arc::new(Self(store, health))
     }
 }
 
 async fn measured<T>(
+    health: &WriteHealth,
     verb: &'static str,
     answer: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     let began = instant_now();
     let answer = answer.await;
-    let took = instant_now().duration_since(began);
+    let ended = instant_now();
+    let took = ended.duration_since(began);
+    health.answered(answer.as_ref().err(), verb == ALWAYS_WRITES, ended);
     metrics::histogram!("evenkeel_store_verb_seconds", "verb" => verb).record(took);
     if let Err(error) = &answer {
         let kind = if error.is_outage() { "outage" } else { "fault" };
@@ -45,7 +52,7 @@ macro_rules! metered {
         #[async_trait]
         impl $port for Metered {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
-                measured(stringify!($verb), self.0.$verb($($name),*)).await
+                measured(&self.1, stringify!($verb), self.0.$verb($($name),*)).await
             })*
         }
     };
@@ -243,11 +250,11 @@ impl EventStore for Metered {
     }
 
     async fn publish(&self, events: Vec<NewEvent>, dropped: bool) -> Result<(), StoreError> {
-        measured("publish", self.0.publish(events, dropped)).await
+        measured(&self.1, "publish", self.0.publish(events, dropped)).await
     }
 
     async fn newest_event(&self) -> Result<EventNo, StoreError> {
-        measured("newest_event", self.0.newest_event()).await
+        measured(&self.1, "newest_event", self.0.newest_event()).await
     }
 
     async fn events_after(
@@ -256,19 +263,19 @@ impl EventStore for Metered {
         after: EventNo,
         limit: u32,
     ) -> Result<EventPage, StoreError> {
-        measured("events_after", self.0.events_after(scope, after, limit)).await
+        measured(&self.1, "events_after", self.0.events_after(scope, after, limit)).await
     }
 
     async fn listen(&self, until: Timestamp) -> Result<(), StoreError> {
-        measured("listen", self.0.listen(until)).await
+        measured(&self.1, "listen", self.0.listen(until)).await
     }
 
     async fn listened_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        measured("listened_until", self.0.listened_until()).await
+        measured(&self.1, "listened_until", self.0.listened_until()).await
     }
 
     async fn job_titles(&self, jobs: &[JobNo]) -> Result<Vec<Option<JobTitle>>, StoreError> {
-        measured("job_titles", self.0.job_titles(jobs)).await
+        measured(&self.1, "job_titles", self.0.job_titles(jobs)).await
     }
 }
 
@@ -283,7 +290,7 @@ impl Store for Metered {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        measured("now", self.0.now()).await
+        measured(&self.1, "now", self.0.now()).await
     }
 
     fn signals(&self) -> &Signals {
@@ -291,18 +298,22 @@ impl Store for Metered {
     }
 
     async fn announce(&self, signal: Signal) -> Result<(), StoreError> {
-        measured("announce", self.0.announce(signal)).await
+        measured(&self.1, "announce", self.0.announce(signal)).await
     }
 
     async fn tenant(&self, name: &str) -> Result<TenantNo, StoreError> {
-        measured("tenant", self.0.tenant(name)).await
+        measured(&self.1, "tenant", self.0.tenant(name)).await
     }
 
     async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError> {
-        measured("setting", self.0.setting(key, fresh)).await
+        measured(&self.1, "setting", self.0.setting(key, fresh)).await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.0.close().await
     }
 
     async fn census(&self) -> Result<Census, StoreError> {
-        measured("census", self.0.census()).await
+        measured(&self.1, "census", self.0.census()).await
     }
 }

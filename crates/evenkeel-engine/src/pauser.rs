@@ -19,6 +19,7 @@ use serde_json::json;
 use tracing::warn;
 
 use crate::incarnation::Incarnation;
+use crate::trouble::log_trouble;
 
 /// Jobs looked at in one pass.
 const BATCH: u32 = 100;
@@ -146,8 +147,7 @@ impl Pauser {
                 may_be_more = match self.run_once().await {
                     Ok(may_be_more) => may_be_more,
                     Err(error) => {
-                        let error = &error as &dyn std::error::Error;
-                        warn!(error, "pausing jobs that fail waits for the store");
+                        log_trouble(&error, "pausing failing jobs failed; will retry");
                         false
                     }
                 };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use evenkeel_store::{Signal, StoreError};
-use tracing::warn;
 
 use crate::incarnation::{Incarnation, signalled};
+use crate::trouble::log_trouble;
 
 /// Letters taken at once.
 const LIMIT: u32 = 1000;
@@ -38,7 +38,7 @@ impl Postman {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "letters wait for the store");
+                    log_trouble(&error, "node messages were not read; will retry");
                 }
             }
             tokio::select! {

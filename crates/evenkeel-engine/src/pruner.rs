@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use evenkeel_core::{RunKey, Span};
 use evenkeel_store::{Prune, StoreError};
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::incarnation::Incarnation;
 use crate::key_sweeper::KeySweeper;
+use crate::trouble::log_trouble;
 
 /// Between two steps, so that forgetting never keeps firing waiting.
 const BREATH: Duration = Duration::from_millis(20);
@@ -167,10 +168,7 @@ impl Pruner {
                     life.settings.retention.every
                 }
                 Err(error) => {
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        "forgetting waits for the store"
-                    );
+                    log_trouble(&error, "pruning failed; will retry");
                     life.settings.retention.every
                 }
             };

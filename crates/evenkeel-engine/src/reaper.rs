@@ -9,6 +9,7 @@ use tracing::{error, info, warn};
 
 use crate::incarnation::Incarnation;
 use crate::lost::FormerOwner;
+use crate::trouble::log_trouble;
 
 /// Attempts taken over in one step.
 const STEP: u32 = 500;
@@ -140,7 +141,7 @@ impl Reaper {
                 if error.is_outage() {
                     self.watch.store_trouble();
                 }
-                warn!(error = &error as &dyn std::error::Error, "the reaper waits for the store");
+                log_trouble(&error, "looking for lost nodes failed; will retry");
             }
             if !life.pause(every).await {
                 return;

@@ -15,11 +15,12 @@ use evenkeel_core::RunKey;
 use evenkeel_core::lease::Fence;
 use evenkeel_store::{Owned, Requeue, Signal, StoreError};
 use rustc_hash::FxHashSet;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::incarnation::Incarnation;
 use crate::lost::FormerOwner;
 use crate::recorder::store_last;
+use crate::trouble::log_trouble;
 
 /// Last checkpoints have this long to be stored.
 const CHECKPOINTS: Duration = Duration::from_secs(2);
@@ -143,10 +144,7 @@ impl Reconciler {
                 }
                 Err(error) => {
                     life.raise_doubt();
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        "comparing waits for the store"
-                    );
+                    log_trouble(&error, "comparing with the store failed; will retry");
                 }
             }
         }

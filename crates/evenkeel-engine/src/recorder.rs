@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use tracing::{error, warn};
 
 use crate::incarnation::{Backoff, Incarnation};
+use crate::trouble::log_trouble;
 
 /// Checkpoints and logs of one batch together, so that no statement grows beyond reason.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -57,7 +58,7 @@ impl Recorder {
                     self.life.settings.note_every
                 }
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "notes wait for the store");
+                    log_trouble(&error, "progress of attempts was not stored; will retry");
                     self.life.settings.note_every.max(backoff.next())
                 }
             };

@@ -11,6 +11,7 @@ use serde_json::json;
 use tracing::warn;
 
 use crate::incarnation::Incarnation;
+use crate::trouble::log_trouble;
 
 const HOUR: Span = Span::from_secs(3600);
 /// So many rhythms are looked at where others would wait for it; more are looked at apart.
@@ -103,8 +104,7 @@ impl Scorer {
         let mut wait = life.settings.poll;
         while life.pause(wait).await {
             if let Err(error) = self.run_once(life.db_now(), life.keeps_house()).await {
-                let error = &error as &dyn std::error::Error;
-                warn!(error, "the score of the distribution waits for the store");
+                log_trouble(&error, "the balance score was not computed; will retry");
             }
             wait = life.settings.score_every;
         }

@@ -10,10 +10,11 @@ use evenkeel_store::{
     EventJob, EventKind, NewEvent, Now, Role, Scope, Signal, StaleTarget, Store, StoreError,
     Trigger, Triggered,
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use crate::incarnation::Incarnation;
 use crate::settings::Staleness;
+use crate::trouble::log_trouble;
 
 /// Targets that are looked at in one go.
 const STEP: u32 = 500;
@@ -177,8 +178,7 @@ impl StaleChecker {
             if life.keeps_house()
                 && let Err(error) = self.run_once(now).await
             {
-                let error = &error as &dyn std::error::Error;
-                warn!(error, "the check for stale targets waits for the store");
+                log_trouble(&error, "the check for stale targets failed; will retry");
                 continue;
             }
             done = turn_of(now);

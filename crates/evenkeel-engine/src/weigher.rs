@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use evenkeel_core::JobNo;
 use evenkeel_store::{Store, StoreError};
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::incarnation::Incarnation;
+use crate::trouble::log_trouble;
 
 /// Jobs counted in one step.
 const COUNTED_STEP: u32 = 1000;
@@ -63,8 +64,7 @@ impl Weigher {
                     Ok(true) => BREATH,
                     Ok(false) => pace,
                     Err(error) => {
-                        let error = &error as &dyn std::error::Error;
-                        warn!(error, "weighing waits for the store");
+                        log_trouble(&error, "recounting load failed; will retry");
                         pace
                     }
                 }

@@ -10,12 +10,23 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::LookUp;
 
-/// A call to an address that jobs may not reach.
+/// A call to an address that jobs may not reach. The URL itself names the address, so the text may.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{host} is at {address}, which is not public; --allow-network can open such a network")]
+#[error("{host} is an address which is not public; --allow-network can open such a network")]
 pub struct Refused {
     host: String,
-    address: IpAddr,
+}
+
+/// A name without an address that jobs may call. The text is the same whether the name does not exist
+/// or lies inside: else whoever can create a job could ask for the names and addresses of the
+/// network, one by one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{host} has no address that jobs may call: it does not exist, or it is at one which is not public; \
+     --allow-network can open such a network"
+)]
+pub struct NoAddress {
+    host: String,
 }
 
 /// Decides which addresses may be called. Cheap to clone.
@@ -34,19 +45,15 @@ impl Guard {
     pub fn judge_literal(&self, url: &Url) -> Result<(), Refused> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
-            Ok(address) => self.judge(host, address),
-            Err(_) => Ok(()),
+            Ok(address) if !self.allows(address) => Err(Refused { host: host.into() }),
+            _ => Ok(()),
         }
     }
 
-    fn judge(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+    fn allows(&self, address: IpAddr) -> bool {
         let meant = address.to_canonical();
         let allowed = |ip: &IpAddr| self.0.iter().any(|network| network.contains(ip));
-        if allowed(&address) || allowed(&meant) || is_public(meant) {
-            Ok(())
-        } else {
-            Err(Refused { host: host.into(), address })
-        }
+        allowed(&address) || allowed(&meant) || is_public(meant)
     }
 }
 
@@ -69,9 +76,18 @@ impl Resolve for Guarded {
         let guard = self.guard.clone();
         let found = self.look_up.look_up(name.as_str());
         Box::pin(async move {
-            let mut addresses = found.await?;
+            let host = name.as_str();
+            let no_address = || NoAddress { host: host.into() };
+            let mut addresses = found.await.map_err(|error| {
+                tracing::debug!(host, error = &error as &dyn std::error::Error, "not looked up");
+                no_address()
+            })?;
             for address in &mut addresses {
-                guard.judge(name.as_str(), address.ip())?;
+                if !guard.allows(address.ip()) {
+                    // For the operator alone.
+                    tracing::info!(host, address = %address.ip(), "a job may not call this address");
+                    return Err(no_address().into());
+                }
                 // The port is the URL's; any other would be taken for one of the look-up's own.
                 address.set_port(0);
             }
@@ -128,7 +144,7 @@ mod tests {
     use super::*;
 
     fn judge(guard: &Guard, address: &str) -> bool {
-        guard.judge("host", address.parse().unwrap()).is_ok()
+        guard.allows(address.parse().unwrap())
     }
 
     #[test]

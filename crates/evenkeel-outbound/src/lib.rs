@@ -13,7 +13,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use guard::{Guard, Refused};
+pub use guard::{Guard, NoAddress, Refused};
 pub use look_up::{Found, LookUp, SystemLookUp};
 pub use reqwest;
 pub use tls::{Identity, PemError, Roots, TlsOptions};
@@ -66,6 +66,9 @@ pub enum CallError {
     /// Its address may not be called.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// Its name has no address that may be called.
+    #[error(transparent)]
+    NoAddress(#[from] NoAddress),
     /// There are no certificates to trust.
     #[error("https can't be used on this node: {0}")]
     NoTls(rustls::Error),
@@ -157,12 +160,12 @@ impl Outbound {
 }
 
 impl CallError {
-    /// A refusal of the guard comes out of the client's resolver wrapped in other errors.
+    /// What the guard says about a name comes out of the client's resolver wrapped in other errors.
     fn from_client(error: reqwest::Error) -> Self {
         let mut cause = error.source();
         while let Some(source) = cause {
-            if let Some(refused) = source.downcast_ref::<Refused>() {
-                return Self::Refused(refused.clone());
+            if let Some(none) = source.downcast_ref::<NoAddress>() {
+                return Self::NoAddress(none.clone());
             }
             cause = source.source();
         }

@@ -1,6 +1,6 @@
 //! What goes wrong with PostgreSQL, sorted by what helps against it.
 
-use evenkeel_store::{Cause, StoreError};
+use evenkeel_store::{Cause, StoreError, Unwritable};
 use tokio_postgres::error::SqlState;
 
 /// A store that could not be opened.
@@ -12,6 +12,9 @@ pub enum OpenError {
     /// The database did not answer.
     #[error("the database did not answer")]
     Unavailable(#[source] Cause),
+    /// The server answered, and does not let this user into this database.
+    #[error("the server refused the connection")]
+    Refused(#[source] Cause),
     /// The tables could not be made or brought up to date.
     #[error("the tables could not be brought up to date")]
     Migration(#[source] Cause),
@@ -26,6 +29,17 @@ pub enum OpenError {
         /// What this program knows.
         known: i32,
     },
+}
+
+impl OpenError {
+    /// The server's code of what went wrong, if it gave one, like `3D000`.
+    pub fn sql_state(&self) -> Option<&str> {
+        let (Self::Unavailable(cause) | Self::Refused(cause) | Self::Migration(cause)) = self
+        else {
+            return None;
+        };
+        Some(cause.downcast_ref::<tokio_postgres::Error>()?.code()?.code())
+    }
 }
 
 /// Why one try of a verb failed.
@@ -79,6 +93,9 @@ impl Failure {
 
     pub(crate) fn into_store_error(self) -> StoreError {
         match self {
+            Self::Postgres(error) if let Some(why) = unwritable(&error) => {
+                StoreError::NotWritable(why, error.into())
+            }
             Self::Postgres(error) if is_outage(&error) => StoreError::Unavailable(error.into()),
             Self::Postgres(error) => StoreError::Refused(error.into()),
             Self::Again => StoreError::Unavailable("others were quicker, several times".into()),
@@ -98,6 +115,16 @@ pub(crate) fn is_outage(error: &tokio_postgres::Error) -> bool {
         || ["55P03", "25P03", "25006"].contains(&code.code())
         || *code == SqlState::T_R_DEADLOCK_DETECTED
         || *code == SqlState::T_R_SERIALIZATION_FAILURE
+}
+
+/// A statement that failed for one of these was undone with its transaction. A server that can't
+/// write its log at the commit itself stops instead of answering.
+fn unwritable(error: &tokio_postgres::Error) -> Option<Unwritable> {
+    match error.code()?.code() {
+        "53100" => Some(Unwritable::DiskFull),
+        "25006" => Some(Unwritable::ReadOnly),
+        _ => None,
+    }
 }
 
 fn is_io(error: &tokio_postgres::Error) -> bool {

@@ -1,5 +1,6 @@
 //! Brings the tables up to date: forward only, by one node at a time, safe to repeat.
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use crate::error::{OpenError, is_outage};
@@ -90,8 +91,12 @@ async fn next_step(transaction: &Transaction<'_>, schema: Option<&str>) -> Resul
 }
 
 fn open_error(error: tokio_postgres::Error) -> OpenError {
+    // 28 authorisation, 3D no such database.
+    let refuses = |code: &SqlState| ["28", "3D"].iter().any(|class| code.code().starts_with(class));
     if is_outage(&error) {
         OpenError::Unavailable(error.into())
+    } else if error.code().is_some_and(refuses) {
+        OpenError::Refused(error.into())
     } else {
         OpenError::Migration(error.into())
     }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
 use crate::error::OpenError;
 
@@ -48,6 +49,23 @@ impl PostgresOptions {
             application_name: "evenkeel".into(),
             schema: None,
         }
+    }
+
+    /// The command that creates the database on its server, as the user of the address.
+    pub fn create_command(&self) -> Option<String> {
+        let config = Config::from_str(&self.url).ok()?;
+        let mut words = vec!["createdb".to_owned()];
+        let host = config.get_hosts().first().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(folder) => folder.display().to_string(),
+        });
+        words.extend(host.map(|host| format!("-h {}", shell_word(&host))));
+        words.extend(config.get_ports().first().map(|port| format!("-p {port}")));
+        words.extend(config.get_user().map(|user| format!("-U {}", shell_word(user))));
+        // Without one, the database is called like the user.
+        words.push(shell_word(config.get_dbname().or(config.get_user())?));
+        Some(words.join(" "))
     }
 
     /// After this the client gives a verb up: the server should have done so a little before.
@@ -131,6 +149,16 @@ impl PostgresOptions {
 /// The longest a new connection may take.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A word as a shell reads it.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +172,16 @@ mod tests {
         assert!(with("test_1").validate().is_ok());
         assert!(with("Test").validate().is_err());
         assert!(with("a; drop").validate().is_err());
+    }
+
+    #[test]
+    fn the_command_that_creates_a_database_names_it_and_its_server() {
+        let command = |url: &str| PostgresOptions::new(url).create_command().unwrap();
+        let whole = command("postgres://ann:secret@db.example:5433/jobs");
+        assert_eq!(whole, "createdb -h db.example -p 5433 -U ann jobs");
+        assert_eq!(command("postgres://ann@localhost"), "createdb -h localhost -U ann ann");
+        let odd = command("postgres://ann@localhost/my%20job's");
+        assert_eq!(odd, "createdb -h localhost -U ann 'my job'\\''s'");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From SQLite's faults to the port's.
 
-use evenkeel_store::{Cause, StoreError};
+use evenkeel_store::{Cause, StoreError, Unwritable};
 use rusqlite::ErrorCode;
 
 /// Why a store could not be opened.
@@ -79,9 +79,32 @@ fn classify(error: rusqlite::Error) -> StoreError {
             ErrorCode::OperationInterrupted => {
                 unavailable("it took too long and was given up: narrow down what is looked for")
             }
-            _ => StoreError::Unavailable(Box::new(error)),
+            _ => fault_of(error),
         },
         _ => StoreError::Refused(Box::new(error)),
+    }
+}
+
+/// What a fault means that is no fault of the statement's. SQLite undoes the transaction when the
+/// disk is full, at the commit as well.
+pub(crate) fn fault_of(error: rusqlite::Error) -> StoreError {
+    match unwritable(&error) {
+        Some(why) => StoreError::NotWritable(why, Box::new(error)),
+        None => StoreError::Unavailable(Box::new(error)),
+    }
+}
+
+/// Does it say that nothing can be written?
+pub(crate) fn unwritable(error: &rusqlite::Error) -> Option<Unwritable> {
+    let error = error.sqlite_error()?;
+    match error.code {
+        ErrorCode::DiskFull => Some(Unwritable::DiskFull),
+        // The index of the log can't grow.
+        _ if error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
+            Some(Unwritable::DiskFull)
+        }
+        ErrorCode::ReadOnly => Some(Unwritable::ReadOnly),
+        _ => None,
     }
 }
 

@@ -45,7 +45,7 @@ mod waiting;
 mod watch;
 mod writer;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -70,7 +70,7 @@ const ENGINE_READERS: usize = 2;
 
 /// A store in one file. Dropping it finishes what was accepted and closes the file.
 pub struct SqliteStore {
-    writer: Writer,
+    writer: Arc<Writer>,
     /// For what people and crawls ask: they may look at much, and wait for each other.
     readers: Readers,
     /// For what the engine asks, which nobody's search may hold up.
@@ -97,7 +97,7 @@ impl SqliteStore {
         let synchronous = if options.synchronous_full { "FULL" } else { "NORMAL" };
         let durability = format!("journal_mode=WAL synchronous={synchronous}");
         Ok(Self {
-            writer,
+            writer: Arc::new(writer),
             readers,
             engine_readers,
             signals: Signals::default(),
@@ -170,6 +170,11 @@ impl Store for SqliteStore {
                 Ok(find_setting(db, &key)?.unwrap_or(fresh))
             })
             .await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        let writer = Arc::clone(&self.writer);
+        tokio::task::spawn_blocking(move || writer.close()).await.map_err(error::unavailable)
     }
 
     async fn census(&self) -> Result<Census, StoreError> {

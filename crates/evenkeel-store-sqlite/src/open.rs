@@ -52,6 +52,9 @@ pub(crate) fn writer(options: &SqliteOptions) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     connection.pragma_update(None, "cache_size", -i64::from(options.cache_mb) * 1024)?;
     migrate(&mut connection)?;
+    if let Some(pages) = options.pages_max {
+        connection.pragma_update(None, "max_page_count", pages)?;
+    }
     Ok(connection)
 }
 

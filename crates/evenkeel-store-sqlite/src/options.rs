@@ -16,6 +16,8 @@ pub struct SqliteOptions {
     /// The log is copied into the file when it has grown to this many pages; beside a large file, to
     /// up to four times as many. More is faster, and needs more disk.
     pub wal_autocheckpoint_pages: u32,
+    /// The file may have this many pages; what needs more fails as on a full disk.
+    pub pages_max: Option<u32>,
 }
 
 impl SqliteOptions {
@@ -27,6 +29,7 @@ impl SqliteOptions {
             cache_mb: 64,
             readers: 2,
             wal_autocheckpoint_pages: 40_000,
+            pages_max: None,
         }
     }
 }

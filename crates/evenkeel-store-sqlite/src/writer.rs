@@ -4,34 +4,71 @@
 //! only then answers: a sync to the disk is shared by all, and nobody waits for company.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use evenkeel_store::StoreError;
+use evenkeel_store::{StoreError, Unwritable};
+use rusqlite::Connection;
+use rusqlite::wal::CheckpointMode;
 use tokio::sync::oneshot;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
-use crate::error::{Answer, unavailable};
+use crate::error::{Answer, unavailable, unwritable};
 use crate::log::Log;
 use crate::queue::{Queue, Urgency};
 use crate::session::Session;
 use crate::{OpenError, SqliteOptions};
 
-/// Tells the asker, once it is known whether the commit succeeded. The text says why not.
-type Reply = Box<dyn FnOnce(Result<(), &str>) + Send>;
+/// Why all requests of a commit were undone.
+struct Trouble {
+    /// The database takes no changes.
+    unwritable: Option<Unwritable>,
+    why: String,
+}
+
+impl Trouble {
+    fn to_error(&self) -> StoreError {
+        let why = self.why.clone();
+        match self.unwritable {
+            Some(unwritable) => StoreError::NotWritable(unwritable, why.into()),
+            None => unavailable(why),
+        }
+    }
+
+    /// Says it in the log. What every try meets until an operator helps is said by others, once.
+    fn log(&self, what: &'static str) {
+        if self.unwritable.is_some() {
+            debug!(error = self.why, "{what}");
+        } else {
+            warn!(error = self.why, "{what}");
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self { unwritable: unwritable(&error), why: error.to_string() }
+    }
+}
+
+/// Tells the asker, once it is known whether the commit succeeded.
+type Reply = Box<dyn FnOnce(Result<(), &Trouble>) + Send>;
 
 /// A request that has run inside the transaction.
 struct Ran {
     changed: bool,
+    /// It failed because the database takes no changes.
+    unwritable: Option<Unwritable>,
     reply: Reply,
 }
 
-type Request = Box<dyn FnOnce(&mut Session) -> Ran + Send>;
+/// Runs inside a transaction, or hears why there is none.
+type Request = Box<dyn FnOnce(Result<&mut Session, &Trouble>) -> Ran + Send>;
 
 /// Sends requests to the writing thread.
 pub(crate) struct Writer {
     queue: Arc<Queue<Request>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
@@ -45,12 +82,23 @@ impl Writer {
                 commit_together(&mut session, group);
                 log.look_after(session.connection());
             }
+            fold_log(session.connection());
         };
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
             .spawn(body)
             .map_err(OpenError::Thread)?;
-        Ok(Self { queue, thread: Some(thread) })
+        Ok(Self { queue, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Finishes what was accepted and takes nothing more. Afterwards all is in the file itself, unless
+    /// somebody still reads from the log.
+    pub(crate) fn close(&self) {
+        self.queue.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            error!("the thread that writes the database had panicked");
+        }
     }
 
     /// Runs `act` and answers once it is committed. Whoever stops waiting changes nothing: what was
@@ -67,18 +115,22 @@ impl Writer {
     {
         let (asker, answer) = oneshot::channel::<Result<T, StoreError>>();
         let request: Request = Box::new(move |session| {
-            let result = act(session).map_err(StoreError::from);
+            let result = match session {
+                Ok(session) => act(session).map_err(StoreError::from),
+                Err(trouble) => Err(trouble.to_error()),
+            };
             let changed = result.is_ok();
+            let unwritable = result.as_ref().err().and_then(StoreError::unwritable);
             let reply: Reply = Box::new(move |committed| {
                 let told = match (result, committed) {
                     (Ok(value), Ok(())) => Ok(value),
-                    (Ok(_), Err(why)) => Err(unavailable(why)),
+                    (Ok(_), Err(trouble)) => Err(trouble.to_error()),
                     (Err(error), _) => Err(error),
                 };
                 // An asker who is gone needs no answer.
                 let _ = asker.send(told);
             });
-            Ran { changed, reply }
+            Ran { changed, unwritable, reply }
         });
         if self.queue.push(urgency, rows, request).await.is_err() {
             return Err(unavailable("the store is closed"));
@@ -88,27 +140,36 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Finishes what was accepted; after this the file is closed.
     fn drop(&mut self) {
-        self.queue.close();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            error!("the thread that writes the database had panicked");
+        self.close();
+    }
+}
+
+/// Copies the whole log into the file, so that the file can be copied alone.
+fn fold_log(connection: &Connection) {
+    match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE) {
+        Ok(_) => {}
+        // Nothing is lost: the log is read when the file is opened again.
+        Err(cause) => {
+            warn!(error = %cause, "the log stays beside the database; copy both, or open it again");
         }
     }
 }
 
 fn commit_together(session: &mut Session, group: Vec<Request>) {
-    // Requests that are dropped tell their askers that nothing is known.
     if let Err(cause) = session.connection().execute_batch("BEGIN IMMEDIATE") {
-        warn!(error = %cause, "cannot begin a transaction");
+        let trouble = Trouble::from(cause);
+        trouble.log("cannot begin a transaction");
+        for request in group {
+            (request(Err(&trouble)).reply)(Ok(()));
+        }
         return;
     }
     let alone = group.len() == 1;
     let mut replies = Vec::with_capacity(group.len());
     let mut trouble = None;
-    for request in group {
+    let mut group = group.into_iter();
+    for request in group.by_ref() {
         match run_one(session, request, alone) {
             Ok(reply) => replies.extend(reply),
             Err(cause) => {
@@ -121,16 +182,20 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
         Some(cause) => Err(cause),
         None => commit(session),
     };
-    if let Err(cause) = &committed {
-        warn!(error = %cause, requests = replies.len(), "a commit failed");
+    if let Err(trouble) = &committed {
+        trouble.log("a commit failed");
         if !session.connection().is_autocommit()
             && let Err(cause) = session.connection().execute_batch("ROLLBACK")
         {
             error!(error = %cause, "cannot roll back");
         }
         session.forget();
+        // Those that had not had their turn changed nothing, either.
+        for request in group {
+            (request(Err(trouble)).reply)(Ok(()));
+        }
     }
-    let committed = committed.as_ref().map(|&()| ()).map_err(String::as_str);
+    let committed = committed.as_ref().map(|&()| ());
     for reply in replies {
         reply(committed);
     }
@@ -138,24 +203,25 @@ fn commit_together(session: &mut Session, group: Vec<Request>) {
 
 /// Runs a request so that its failure undoes only itself. An error means that the whole
 /// transaction is lost.
-fn run_one(session: &mut Session, request: Request, alone: bool) -> Result<Option<Reply>, String> {
-    let step = |session: &Session, sql| {
-        session.connection().execute_batch(sql).map_err(|cause| cause.to_string())
-    };
+fn run_one(session: &mut Session, request: Request, alone: bool) -> Result<Option<Reply>, Trouble> {
+    let step =
+        |session: &Session, sql| session.connection().execute_batch(sql).map_err(Trouble::from);
     // A savepoint keeps a copy of every page it changes: whoever is alone can do without.
     if !alone {
         step(session, "SAVEPOINT request")?;
     }
-    let ran = catch_unwind(AssertUnwindSafe(|| request(session)));
+    let ran = catch_unwind(AssertUnwindSafe(|| request(Ok(session))));
     let failed = !matches!(&ran, Ok(Ran { changed: true, .. }));
     if failed {
         session.forget();
         // After some faults, such as a full disk, SQLite has undone everything by itself.
         if session.connection().is_autocommit() {
+            let why = "another request of the same commit met a fault of the disk".into();
+            let unwritable = ran.as_ref().ok().and_then(|ran| ran.unwritable);
             if let Ok(ran) = ran {
                 (ran.reply)(Ok(()));
             }
-            return Err("another request of the same commit met a fault of the disk".into());
+            return Err(Trouble { unwritable, why });
         }
         step(session, if alone { "ROLLBACK" } else { "ROLLBACK TO request" })?;
     }
@@ -166,9 +232,9 @@ fn run_one(session: &mut Session, request: Request, alone: bool) -> Result<Optio
     Ok(ran.ok().map(|ran| ran.reply))
 }
 
-fn commit(session: &Session) -> Result<(), String> {
+fn commit(session: &Session) -> Result<(), Trouble> {
     if session.connection().is_autocommit() {
         return Ok(());
     }
-    session.connection().execute_batch("COMMIT").map_err(|cause| cause.to_string())
+    session.connection().execute_batch("COMMIT").map_err(Trouble::from)
 }

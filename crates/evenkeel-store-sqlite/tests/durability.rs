@@ -9,7 +9,7 @@ use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, Definition, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{
     JobFilter, JobSort, JobStore, NewJob, Now, PageRequest, Registered, Role, Scope, Store,
-    StoreError,
+    StoreError, Unwritable,
 };
 use evenkeel_store_sqlite::{OpenError, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
@@ -72,6 +72,52 @@ async fn a_refused_request_does_not_spoil_those_it_shares_a_commit_with() {
     }
     assert_eq!(count(&store, &scope).await, 180);
     assert_eq!(store.census().await.unwrap().jobs, 180);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_changes_nothing_and_says_so() {
+    let directory = directory();
+    let path = directory.path().join("store");
+    let options = SqliteOptions { pages_max: Some(600), ..SqliteOptions::new(&path) };
+    let store = Arc::new(SqliteStore::open(options).await.unwrap());
+    let scope = scope(store.tenant("acme").await.unwrap());
+    // More than fit, several in each commit: none of those that share one with a failure is kept.
+    let requests = (0..4000_u64).map(|n| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.register(&scope, vec![job(n)], Now::At(NOW)).await })
+    });
+    let (mut kept, mut refused) = (0, 0);
+    for request in requests.collect::<Vec<_>>() {
+        match request.await.unwrap() {
+            Ok(_) => kept += 1,
+            Err(error) => {
+                refused += 1;
+                assert_eq!(error.unwritable(), Some(Unwritable::DiskFull), "{error:?}");
+            }
+        }
+    }
+    assert!(kept > 0 && refused > 0, "{kept} {refused}");
+    assert_eq!(count(&store, &scope).await, kept);
+    drop(store);
+    // With room again, all is as it was.
+    let store = open(&path).await;
+    assert_eq!(count(&store, &scope).await, kept);
+    store.register(&scope, vec![job(9999)], Now::At(NOW)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_closed_is_whole_in_its_file_alone() {
+    let (directory, after) = (directory(), directory());
+    let store = open(&directory.path().join("store")).await;
+    let scope = scope(store.tenant("acme").await.unwrap());
+    store.register(&scope, (0..100).map(job).collect(), Now::At(NOW)).await.unwrap();
+    store.close().await.unwrap();
+    let refused = store.register(&scope, vec![job(101)], Now::At(NOW)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    // The store is still there, as it is when the process ends: only the file is copied.
+    std::fs::copy(directory.path().join("store"), after.path().join("store")).unwrap();
+    let copy = open(&after.path().join("store")).await;
+    assert_eq!(count(&copy, &scope).await, 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,34 @@
 /// Any error at all, as the source of another.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// Why a database that answers takes no changes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Unwritable {
+    /// There is no room left for its files.
+    DiskFull,
+    /// It only reads: a replica, or a file without the right to write.
+    ReadOnly,
+}
+
+impl Unwritable {
+    /// What an operator can do about it. The program goes on by itself afterwards.
+    pub const fn way_out(self) -> &'static str {
+        match self {
+            Self::DiskFull => "free space on that disk",
+            Self::ReadOnly => "make it writable again, or connect to the server that takes writes",
+        }
+    }
+}
+
+impl std::fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::DiskFull => "the disk of the database is full",
+            Self::ReadOnly => "the database is read-only",
+        })
+    }
+}
+
 /// A verb that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -10,6 +38,9 @@ pub enum StoreError {
     /// read back before doing anything else.
     #[error("the database did not answer")]
     Unavailable(#[source] Cause),
+    /// The database takes no changes for now, and this one was undone: nothing was changed.
+    #[error("{0}; nothing was changed")]
+    NotWritable(Unwritable, #[source] Cause),
     /// A stored value makes no sense.
     #[error("stored {column} of {row} is not readable")]
     Corrupt {
@@ -37,6 +68,55 @@ impl StoreError {
 
     /// Is waiting and trying again the right answer?
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
+        matches!(self, Self::Unavailable(_) | Self::NotWritable(..))
+    }
+
+    /// Why the database takes no changes, if that is the trouble.
+    pub const fn unwritable(&self) -> Option<Unwritable> {
+        match self {
+            Self::NotWritable(why, _) => Some(*why),
+            _ => None,
+        }
+    }
+
+    /// The same fault, for another who waited for the same answer.
+    pub fn for_another(&self) -> Self {
+        let why = std::error::Error::source(self).map(ToString::to_string);
+        let why = why.unwrap_or_else(|| self.to_string()).into();
+        match self {
+            Self::Unavailable(_) => Self::Unavailable(why),
+            Self::NotWritable(unwritable, _) => Self::NotWritable(*unwritable, why),
+            Self::Corrupt { .. } | Self::Refused(_) => Self::Refused(why),
+        }
+    }
+
+    /// The same fault in a command whose earlier steps took effect: the command as a whole has
+    /// changed something, so it must not claim that nothing was.
+    #[must_use]
+    pub fn after_changes(self) -> Self {
+        match self {
+            Self::NotWritable(why, cause) => {
+                Self::Unavailable(format!("{why}, in the middle of the command: {cause}").into())
+            }
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_outage_that_changed_nothing() {
+        let full = StoreError::NotWritable(Unwritable::DiskFull, "no room".into());
+        assert!(full.is_outage());
+        assert_eq!(full.unwritable(), Some(Unwritable::DiskFull));
+        assert_eq!(full.for_another().unwritable(), Some(Unwritable::DiskFull));
+        let later = full.after_changes();
+        assert!(later.is_outage());
+        assert_eq!(later.unwritable(), None, "an earlier step has changed something");
+        let refused = StoreError::Refused("no".into());
+        assert!(matches!(refused.after_changes(), StoreError::Refused(_)));
     }
 }

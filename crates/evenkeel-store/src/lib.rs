@@ -54,7 +54,7 @@ pub use dead::{
     Redriven,
 };
 pub use dedup::{DedupStore, ForgottenDedup, Wanted};
-pub use error::{Cause, StoreError};
+pub use error::{Cause, StoreError, Unwritable};
 pub use evenkeel_core::status::Standing;
 pub use event_ring::EventRing;
 pub use events::{
@@ -189,6 +189,12 @@ pub trait Store:
 
     /// The value kept under `key`: `fresh` if there was none, the same for everyone ever after.
     async fn setting(&self, key: &str, fresh: &str) -> Result<String, StoreError>;
+
+    /// Finishes what was accepted and takes no more changes. A store that is a file has all of it in
+    /// that file afterwards.
+    async fn close(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Counts everything, slowly. For benchmarks and tests.
     async fn census(&self) -> Result<Census, StoreError>;

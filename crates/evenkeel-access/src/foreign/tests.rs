@@ -1,4 +1,9 @@
-use jsonwebtoken::{EncodingKey, Header, encode};
+use jsonwebtoken::{EncodingKey, Header};
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
+    RsaKeyPair, RsaPublicKeyComponents,
+};
 use serde_json::json;
 
 use super::*;
@@ -39,13 +44,55 @@ fn claims() -> Value {
     })
 }
 
-fn signing_key(algorithm: ForeignAlgorithm) -> EncodingKey {
+/// The key of an identity provider.
+enum SigningKey {
+    Rsa(RsaKeyPair),
+    Ec(EcdsaKeyPair),
+    Ed(Ed25519KeyPair),
+    /// Not a key, but something that is taken for a secret.
+    Secret(EncodingKey),
+}
+
+fn signing_key(algorithm: ForeignAlgorithm) -> SigningKey {
     match algorithm {
-        ForeignAlgorithm::Rs256 => EncodingKey::from_rsa_pem(pem("rs256.key")),
-        ForeignAlgorithm::Es256 => EncodingKey::from_ec_pem(pem("es256.key")),
-        ForeignAlgorithm::EdDsa => EncodingKey::from_ed_pem(pem("eddsa.key")),
+        ForeignAlgorithm::Rs256 => {
+            let key = EncodingKey::from_rsa_pem(pem("rs256.key")).unwrap();
+            SigningKey::Rsa(RsaKeyPair::from_der(key.as_bytes()).unwrap())
+        }
+        ForeignAlgorithm::Es256 => {
+            let key = EncodingKey::from_ec_pem(pem("es256.key")).unwrap();
+            let (curve, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+            SigningKey::Ec(EcdsaKeyPair::from_pkcs8(curve, key.as_bytes(), &random).unwrap())
+        }
+        ForeignAlgorithm::EdDsa => ed_key("eddsa.key"),
     }
-    .unwrap()
+}
+
+fn ed_key(name: &str) -> SigningKey {
+    let key = EncodingKey::from_ed_pem(pem(name)).unwrap();
+    SigningKey::Ed(Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.as_bytes()).unwrap())
+}
+
+/// A token, made as others make them. The server itself signs only with secrets.
+fn encode(header: &Header, claims: &Value, key: &SigningKey) -> String {
+    let part = |text: String| URL_SAFE_NO_PAD.encode(text);
+    let header = part(serde_json::to_string(header).unwrap());
+    let stem = format!("{header}.{}", part(claims.to_string()));
+    let (message, random) = (stem.as_bytes(), SystemRandom::new());
+    let signature = match key {
+        SigningKey::Rsa(key) => {
+            let mut signature = vec![0; key.public().modulus_len()];
+            key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).unwrap();
+            signature
+        }
+        SigningKey::Ec(key) => key.sign(&random, message).unwrap().as_ref().to_vec(),
+        SigningKey::Ed(key) => key.sign(message).as_ref().to_vec(),
+        SigningKey::Secret(key) => {
+            let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key.as_bytes());
+            ring::hmac::sign(&key, message).as_ref().to_vec()
+        }
+    };
+    format!("{stem}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
 fn public_key(algorithm: ForeignAlgorithm) -> &'static [u8] {
@@ -57,7 +104,7 @@ fn public_key(algorithm: ForeignAlgorithm) -> &'static [u8] {
 }
 
 fn token_of(algorithm: ForeignAlgorithm, claims: &Value) -> String {
-    encode(&Header::new(algorithm.algorithm()), claims, &signing_key(algorithm)).unwrap()
+    encode(&Header::new(algorithm.algorithm()), claims, &signing_key(algorithm))
 }
 
 fn checker(algorithm: ForeignAlgorithm) -> ForeignTokens {
@@ -89,8 +136,8 @@ fn each_algorithm_lets_its_own_tokens_in_and_no_other() {
 #[test]
 fn a_public_key_is_never_taken_for_a_secret() {
     for own in ForeignAlgorithm::ALL {
-        let secret = EncodingKey::from_secret(public_key(own));
-        let token = encode(&Header::new(Algorithm::HS256), &claims(), &secret).unwrap();
+        let secret = SigningKey::Secret(EncodingKey::from_secret(public_key(own)));
+        let token = encode(&Header::new(Algorithm::HS256), &claims(), &secret);
         assert!(matches!(checker(own).verify(&token, at(NOW)), Err(TokenRefusal::Foreign(_))));
     }
 }
@@ -98,14 +145,14 @@ fn a_public_key_is_never_taken_for_a_secret() {
 #[test]
 fn a_token_must_be_signed_by_the_one_key() {
     let checker = checker(ForeignAlgorithm::EdDsa);
-    let other = EncodingKey::from_ed_pem(pem("other.key")).unwrap();
+    let other = ed_key("other.key");
     let mut header = Header::new(Algorithm::EdDSA);
-    let forged = encode(&header, &claims(), &other).unwrap();
+    let forged = encode(&header, &claims(), &other);
     assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Foreign(_))));
     // Nor does it help to bring a key along, or to say where one is.
     header.jku = Some("https://evil.example/keys".into());
     header.kid = Some("../../other".into());
-    let forged = encode(&header, &claims(), &other).unwrap();
+    let forged = encode(&header, &claims(), &other);
     assert!(matches!(checker.verify(&forged, at(NOW)), Err(TokenRefusal::Foreign(_))));
     let good = token_of(ForeignAlgorithm::EdDsa, &claims());
     let (stem, signature) = good.rsplit_once('.').unwrap();
@@ -182,24 +229,40 @@ fn what_is_critical_and_not_understood_is_refused() {
     let algorithm = ForeignAlgorithm::EdDsa;
     let mut header = Header::new(Algorithm::EdDSA);
     header.crit = Some(vec!["b64".into()]);
-    let token = encode(&header, &claims(), &signing_key(algorithm)).unwrap();
+    let token = encode(&header, &claims(), &signing_key(algorithm));
     assert!(matches!(checker(algorithm).verify(&token, at(NOW)), Err(TokenRefusal::Critical)));
 }
 
 fn jwk(algorithm: ForeignAlgorithm, kid: Option<&str>) -> Value {
-    let jwk = Jwk::from_encoding_key(&signing_key(algorithm), algorithm.algorithm()).unwrap();
-    let mut jwk = serde_json::to_value(jwk).unwrap();
-    if let Some(kid) = kid {
-        jwk["kid"] = json!(kid);
-    }
-    jwk
+    jwk_of(&signing_key(algorithm), kid)
 }
 
 fn other_jwk(kid: &str) -> Value {
-    let key = EncodingKey::from_ed_pem(pem("other.key")).unwrap();
-    let jwk = Jwk::from_encoding_key(&key, Algorithm::EdDSA).unwrap();
-    let mut jwk = serde_json::to_value(jwk).unwrap();
-    jwk["kid"] = json!(kid);
+    jwk_of(&ed_key("other.key"), Some(kid))
+}
+
+fn jwk_of(key: &SigningKey, kid: Option<&str>) -> Value {
+    let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let mut jwk = match key {
+        SigningKey::Rsa(key) => {
+            let RsaPublicKeyComponents { n, e } =
+                RsaPublicKeyComponents::<Vec<u8>>::from(key.public());
+            json!({"kty": "RSA", "alg": "RS256", "n": text(&n), "e": text(&e)})
+        }
+        SigningKey::Ec(key) => {
+            // A byte that says that both coordinates follow, 32 bytes each.
+            let (x, y) = key.public_key().as_ref()[1..].split_at(32);
+            json!({"kty": "EC", "alg": "ES256", "crv": "P-256", "x": text(x), "y": text(y)})
+        }
+        SigningKey::Ed(key) => {
+            let x = text(key.public_key().as_ref());
+            json!({"kty": "OKP", "alg": "EdDSA", "crv": "Ed25519", "x": x})
+        }
+        SigningKey::Secret(_) => panic!("secrets are in no set"),
+    };
+    if let Some(kid) = kid {
+        jwk["kid"] = json!(kid);
+    }
     jwk
 }
 
@@ -214,7 +277,7 @@ fn a_token_names_its_key_among_several() {
     let signed = |kid: Option<&str>| {
         let mut header = Header::new(Algorithm::EdDSA);
         header.kid = kid.map(String::from);
-        encode(&header, &claims(), &signing_key(algorithm)).unwrap()
+        encode(&header, &claims(), &signing_key(algorithm))
     };
     assert!(checker.verify(&signed(Some("new")), at(NOW)).is_ok());
     let verify = |kid| checker.verify(&signed(kid), at(NOW));
@@ -229,12 +292,23 @@ fn a_token_names_its_key_among_several() {
 }
 
 #[test]
-fn a_single_key_need_not_be_named() {
+fn a_single_key_of_a_set_must_be_named_too() {
     for algorithm in ForeignAlgorithm::ALL {
-        let set = json!({"keys": [jwk(algorithm, None)]}).to_string();
-        let keys = ForeignKeys::from_jwks(algorithm, set.as_bytes()).unwrap();
-        let checker = ForeignTokens::new(settings(algorithm), keys);
-        assert!(checker.verify(&token_of(algorithm, &claims()), at(NOW)).is_ok(), "{algorithm:?}");
+        let keys = |kid| {
+            let set = json!({"keys": [jwk(algorithm, kid)]}).to_string();
+            ForeignKeys::from_jwks(algorithm, set.as_bytes())
+        };
+        assert!(matches!(keys(None), Err(KeyFault::Nameless(_))), "{algorithm:?}");
+        let checker = ForeignTokens::new(settings(algorithm), keys(Some("a")).unwrap());
+        let verify = |kid: Option<&str>| {
+            let mut header = Header::new(algorithm.algorithm());
+            header.kid = kid.map(String::from);
+            checker.verify(&encode(&header, &claims(), &signing_key(algorithm)), at(NOW))
+        };
+        assert!(verify(Some("a")).is_ok(), "{algorithm:?}");
+        for kid in [None, Some(""), Some("b")] {
+            assert!(matches!(verify(kid), Err(TokenRefusal::UnknownKey)), "{algorithm:?} {kid:?}");
+        }
     }
 }
 

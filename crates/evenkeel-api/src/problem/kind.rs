@@ -44,6 +44,7 @@ use utoipa::ToSchema;
 /// | `starting` | 503 | this node has just been started; try again |
 /// | `server-busy` | 503 | the requests in flight take all the memory there is for them; nothing was done, try again |
 /// | `too-many-streams` | 503 | no more streams can be open at once; try again |
+/// | `store-not-writable` | 503 | the database takes no changes, for instance because its disk is full; nothing was changed |
 /// | `store-unavailable` | 503 | the database does not answer; try again |
 /// | `timeout` | 503 | the request took too long; try again |
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -156,6 +157,9 @@ pub enum ProblemType {
     /// No more streams can be open at once; try again.
     #[serde(rename = "/problems/too-many-streams")]
     TooManyStreams,
+    /// The database takes no changes, and nothing was changed.
+    #[serde(rename = "/problems/store-not-writable")]
+    StoreNotWritable,
     /// The database does not answer; try again.
     #[serde(rename = "/problems/store-unavailable")]
     StoreUnavailable,
@@ -204,8 +208,15 @@ impl ProblemType {
             | Self::ServerBusy
             | Self::TooManyStreams
             | Self::StoreUnavailable
+            | Self::StoreNotWritable
             | Self::Timeout => StatusCode::SERVICE_UNAVAILABLE,
         }
+    }
+
+    /// Was surely nothing changed by a request that is refused like this?
+    pub fn changed_nothing(self) -> bool {
+        !self.status().is_server_error()
+            || matches!(self, Self::Starting | Self::ServerBusy | Self::StoreNotWritable)
     }
 
     /// The same words for every problem of the type.
@@ -247,6 +258,7 @@ impl ProblemType {
             Self::Internal => "Something went wrong in the server",
             Self::ServerBusy => "Too much is in flight",
             Self::TooManyStreams => "Too many streams are open",
+            Self::StoreNotWritable => "The database takes no changes",
             Self::StoreUnavailable => "The database does not answer",
             Self::Timeout => "The request took too long",
         }

@@ -20,6 +20,7 @@ fn claims() -> Value {
 }
 
 fn signed(algorithm: Algorithm, claims: &Value, secret: &[u8]) -> String {
+    evenkeel_access::use_ring();
     encode(&Header::new(algorithm), claims, &EncodingKey::from_secret(secret)).unwrap()
 }
 

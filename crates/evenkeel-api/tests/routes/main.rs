@@ -23,6 +23,7 @@ mod enabled;
 mod events;
 mod executions;
 mod figures;
+mod full_disk;
 mod jobs;
 mod keys;
 mod limits;

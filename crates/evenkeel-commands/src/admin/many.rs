@@ -50,7 +50,9 @@ impl Jobs {
         for some in known.chunks(ORDERS_MAX).take_while(|_| has_time()) {
             let new: Vec<JobId> =
                 some.iter().filter(|id| !answers.contains_key(id)).copied().collect();
-            let obeyed = self.ask(scope, &new, Ask::Retry, None).await?;
+            let obeyed = self.ask(scope, &new, Ask::Retry, None).await;
+            let is_done = answers.values().any(|answer| matches!(answer, Obeyed::Done(_)));
+            let obeyed = obeyed.map_err(|error| error.after(is_done))?;
             answers.extend(new.into_iter().zip(obeyed));
         }
         let now = self.store.now().await?;

@@ -99,12 +99,11 @@ impl Jobs {
             }
             // One of them may have spoilt it for the others.
             Err(error) if !error.is_outage() && jobs.len() > 1 => {
-                let mut is_out = false;
+                let mut outage: Option<StoreError> = None;
                 for (answer, job) in made.zip(jobs) {
-                    if is_out {
+                    if let Some(outage) = &outage {
                         // What was created before the outage is known, and stays known.
-                        let why = "the store was lost in the middle of the batch";
-                        *answer = Err(StoreError::Unavailable(why.into()).into());
+                        *answer = Err(outage.for_another().into());
                         continue;
                     }
                     match self.store.register(scope, vec![job], Now::At(now)).await {
@@ -112,7 +111,7 @@ impl Jobs {
                             settle(answer, registered.first().copied());
                         }
                         Err(error) => {
-                            is_out = error.is_outage();
+                            outage = error.is_outage().then(|| error.for_another());
                             *answer = Err(error.into());
                         }
                     }

@@ -72,7 +72,9 @@ impl Jobs {
             }
             let (orders, placing) = self.orders(scope, &left, ask, if_generation).await?;
             let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
-            let obeyed = self.store.order(scope, orders, Now::Database).await?;
+            let is_done = answers.values().any(|answer| matches!(answer, Obeyed::Done(_)));
+            let obeyed = self.store.order(scope, orders, Now::Database).await;
+            let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
             if let Some(mut placing) = placing {
                 let answered = asked.iter().zip(&obeyed);
                 let done = answered.filter(|(_, answer)| matches!(answer, Obeyed::Done(_)));
@@ -154,7 +156,13 @@ impl Jobs {
             Err(CommandError::NotFound) if purges => None,
             Err(error) => return Err(error),
         };
-        let purged = if purges { Some(self.purge(scope, id).await?) } else { None };
+        let purged = match purges {
+            true => {
+                let purged = self.purge(scope, id).await;
+                Some(purged.map_err(|error| error.after(running.is_some()))?)
+            }
+            false => None,
+        };
         if running.is_none() && purged == Some(0) {
             return Err(CommandError::NotFound);
         }
@@ -164,7 +172,8 @@ impl Jobs {
     async fn purge(&self, scope: &Scope, id: JobId) -> Result<u64, CommandError> {
         let mut purged = 0;
         loop {
-            let more = self.store.purge(scope, id, PURGED_AT_ONCE).await?;
+            let more = self.store.purge(scope, id, PURGED_AT_ONCE).await;
+            let more = more.map_err(|error| CommandError::from(error).after(purged > 0))?;
             purged += more;
             if more < u64::from(PURGED_AT_ONCE) {
                 return Ok(purged);

@@ -279,15 +279,8 @@ pub(crate) fn new_job(
 }
 
 fn refuse_all(replies: impl Iterator<Item = oneshot::Sender<Answer>>, error: &StoreError) {
-    let why = std::error::Error::source(error).map(ToString::to_string);
-    let why = why.unwrap_or_else(|| error.to_string());
     for reply in replies {
-        let error = if error.is_outage() {
-            given_up(&why)
-        } else {
-            StoreError::Refused(why.clone().into())
-        };
-        let _ = reply.send(Err(error.into()));
+        let _ = reply.send(Err(error.for_another().into()));
     }
 }
 

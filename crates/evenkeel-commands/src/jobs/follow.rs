@@ -124,7 +124,8 @@ impl Jobs {
     ) -> Result<Led, CommandError> {
         let (mut led, mut after) = (Led::default(), None);
         for _ in 0..AWAITED_STEPS {
-            after = self.lead_some(scope, number, after, &mut led).await?;
+            let step = self.lead_some(scope, number, after, &mut led).await;
+            after = step.map_err(|error| error.after(led.followed > 0))?;
             if after.is_none() {
                 return Ok(led);
             }

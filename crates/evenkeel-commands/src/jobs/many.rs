@@ -181,13 +181,14 @@ impl Jobs {
         }
         let ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let obeyed = match command.action {
-            BulkAction::Pause => self.ask(scope, &ids, Ask::Pause, None).await?,
-            BulkAction::Resume => self.ask(scope, &ids, Ask::Resume, None).await?,
-            BulkAction::Cancel => self.ask(scope, &ids, Ask::Cancel, None).await?,
-            BulkAction::Retry => self.ask(scope, &ids, Ask::Retry, None).await?,
-            BulkAction::Delete => self.ask(scope, &ids, Ask::Delete, None).await?,
-            BulkAction::SetPriority(priority) => self.weigh(scope, jobs, priority).await?,
+            BulkAction::Pause => self.ask(scope, &ids, Ask::Pause, None).await,
+            BulkAction::Resume => self.ask(scope, &ids, Ask::Resume, None).await,
+            BulkAction::Cancel => self.ask(scope, &ids, Ask::Cancel, None).await,
+            BulkAction::Retry => self.ask(scope, &ids, Ask::Retry, None).await,
+            BulkAction::Delete => self.ask(scope, &ids, Ask::Delete, None).await,
+            BulkAction::SetPriority(priority) => self.weigh(scope, jobs, priority).await,
         };
+        let obeyed = obeyed.map_err(|error| error.after(outcome.done > 0))?;
         for (id, obeyed) in ids.into_iter().zip(obeyed) {
             match obeyed {
                 Obeyed::Done(_) => outcome.done += 1,
@@ -230,7 +231,9 @@ impl Jobs {
             if orders.is_empty() {
                 break;
             }
-            let obeyed = self.store.order(scope, orders, Now::Database).await?;
+            let is_done = answers.iter().any(|answer| matches!(answer, Obeyed::Done(_)));
+            let obeyed = self.store.order(scope, orders, Now::Database).await;
+            let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
             for (place, obeyed) in places.into_iter().zip(obeyed) {
                 answers[place] = obeyed;
             }

@@ -97,7 +97,8 @@ impl Jobs {
             let changed = self.store.change_target(scope, number, expected, fields, Now::Database);
             match changed.await? {
                 ChangedTarget::Done(target) => {
-                    return Ok((target, self.lead_followers(scope, number).await?));
+                    let led = self.lead_followers(scope, number).await;
+                    return Ok((target, led.map_err(|error| error.after(true))?));
                 }
                 ChangedTarget::NotFound => return Err(CommandError::NoTarget),
                 ChangedTarget::SourceTaken(number) => {

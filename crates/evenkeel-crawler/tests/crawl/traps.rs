@@ -141,9 +141,11 @@ async fn addresses_that_may_not_be_called_are_not() {
     let mut rig = Rig::new();
     rig.crawler = evenkeel_crawler::Crawler::new(outbound(&[]), settings());
     let by_name = format!("http://localhost:{}/", site.address.port());
-    for url in [site.url("/"), by_name] {
+    // A name is treated as if it did not exist, and may exist later.
+    for (url, expected) in [(site.url("/"), true), (by_name, false)] {
         let ended = rig.crawl(&url, json!({})).await;
-        let Ending::Failed { error, hopeless: true } = ended.ending else { panic!("{ended:?}") };
+        let Ending::Failed { error, hopeless } = ended.ending else { panic!("{ended:?}") };
+        assert_eq!(hopeless, expected, "{error}");
         assert!(error.contains("not public"), "{error}");
         assert!(site.asked().is_empty() && site.times_asked("/robots.txt") == 0);
     }

@@ -79,7 +79,9 @@ impl Scheduler {
             Ok(found) => found,
             Err(error) => {
                 // Changed jobs are told once, and the answer may be what was lost: load them all.
-                self.unload_shards();
+                if error.unwritable().is_none() {
+                    self.unload_shards();
+                }
                 return Err(error);
             }
         };

@@ -18,9 +18,10 @@ use evenkeel_core::shard::shards_of;
 use evenkeel_core::{JobNo, NodeNo, Shard, Timestamp};
 use evenkeel_store::{Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
 use crate::incarnation::{Backoff, Incarnation};
+use crate::trouble::log_trouble;
 use room::QueueSeen;
 use wake_line::WakeLine;
 
@@ -72,6 +73,9 @@ pub struct Scheduler {
     last_pool: String,
     /// How many the last batch fired: many means load.
     last_batch: usize,
+    /// In this pass the store refused to fire. Reads may go on to work meanwhile, as on a full disk,
+    /// and then everything looks as if it only had to be fired once more.
+    could_not_fire: bool,
 }
 
 /// What one pass did, and when to come again.
@@ -111,6 +115,7 @@ impl Scheduler {
             pools_seen: BTreeMap::new(),
             last_pool: String::new(),
             last_batch: 0,
+            could_not_fire: false,
         }
     }
 
@@ -272,17 +277,20 @@ impl Scheduler {
                 self.take_shards(&now_members);
             }
             ends.mark_unchanged();
-            let pass = match self.run_once().await {
-                Ok(pass) => {
+            let passed = self.run_once().await;
+            let could_not_fire = std::mem::take(&mut self.could_not_fire);
+            let pass = match passed {
+                Ok(pass) if !could_not_fire => {
                     backoff.reset();
                     pass
                 }
-                Err(error) => {
-                    warn!(
-                        error = &error as &dyn std::error::Error,
-                        "scheduling waits for the store"
-                    );
-                    Pass { fired: 0, again_in: backoff.next(), wants_room: false }
+                failed => {
+                    if let Err(error) = failed {
+                        log_trouble(&error, "scheduling failed; will retry");
+                    }
+                    // Signals and ends are worth nothing until the store takes changes again.
+                    life.pause(backoff.next()).await;
+                    continue;
                 }
             };
             if pass.again_in.is_zero() {

@@ -2,16 +2,21 @@
 
 use evenkeel_core::RunKey;
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError};
-use tracing::warn;
 
 use super::Scheduler;
 use crate::incarnation::Backoff;
+use crate::trouble::log_trouble;
 
 impl Scheduler {
     /// Whether the batch took effect is unknown: asks the store until it says so. What it has
     /// claimed for this node is started, everything else is loaded anew.
     pub(super) async fn read_back(&mut self, batch: &[Fire], error: StoreError) -> Fired {
-        warn!(error = &error as &dyn std::error::Error, "reading back what was fired");
+        log_trouble(&error, "firing failed; reading back what was stored");
+        self.could_not_fire = true;
+        if error.unwritable().is_some() {
+            let results = vec![FireResult::Stale; batch.len()];
+            return Fired { now: self.life.db_now(), results };
+        }
         self.life.raise_doubt();
         let keys: Vec<RunKey> = batch
             .iter()

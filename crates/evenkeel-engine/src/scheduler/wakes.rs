@@ -10,7 +10,6 @@ use evenkeel_core::{Attempt, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
     DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, Waited, WakeFire,
 };
-use tracing::warn;
 
 use super::Scheduler;
 use super::room::Room;
@@ -19,6 +18,7 @@ use crate::attempt::{self, deadline_by_itself};
 use crate::due_lines::Line;
 use crate::incarnation::Incarnation;
 use crate::node_due::LaneRanks;
+use crate::trouble::log_trouble;
 
 /// A definition, or why it is none.
 type Readable = Result<Arc<Definition>, StoreError>;
@@ -214,9 +214,14 @@ impl Scheduler {
     }
 
     async fn read_back_wakes(&mut self, batch: &[Decided], error: StoreError) -> Fired {
-        warn!(error = &error as &dyn std::error::Error, "reading back what was woken");
-        self.life.raise_doubt();
+        log_trouble(&error, "firing delayed attempts failed; reading back what was stored");
+        self.could_not_fire = true;
         self.look = true;
+        if error.unwritable().is_some() {
+            let results = vec![FireResult::Stale; batch.len()];
+            return Fired { now: self.life.db_now(), results };
+        }
+        self.life.raise_doubt();
         let keys: Vec<_> = batch.iter().map(|wake| wake.fire.key).collect();
         let owned = self.owned_of(&keys).await;
         let mut now = self.life.db_now();

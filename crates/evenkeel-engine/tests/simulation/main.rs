@@ -64,6 +64,14 @@ fn lost_answers_and_outages_lose_and_double_nothing() {
 }
 
 #[test]
+fn full_disks_lose_and_double_nothing_and_are_not_tried_all_the_time() {
+    let outcome = simulate(700..706, |seed| Scenario::dense(seed, Faults::FULL));
+    assert!(outcome.faults > 100, "{outcome:?}");
+    // Alone on a store of its own, as on SQLite.
+    simulate(706..710, |seed| Scenario { nodes: 1, ..Scenario::dense(seed, Faults::FULL) });
+}
+
+#[test]
 fn frozen_nodes_and_clock_steps_lose_and_double_nothing() {
     let outcome = simulate(300..312, |seed| Scenario::dense(seed, Faults::TIME));
     assert!(outcome.faults > 20, "{outcome:?}");

@@ -20,6 +20,7 @@ pub mod tls;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use evenkeel_access::{Access, Upkeep};
@@ -29,7 +30,9 @@ use evenkeel_core::NodeNo;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::limit::Limits;
 use evenkeel_core::secret::SecretSource;
-use evenkeel_engine::{Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock};
+use evenkeel_engine::{
+    Clock, Engine, Metered, Parts, RandomChance, Settings, SystemClock, WriteHealth,
+};
 use evenkeel_executors::Registry;
 use evenkeel_secrets::Secrets;
 use evenkeel_store::{Role, Scope, Store};
@@ -50,6 +53,9 @@ use shutdown::Stop;
 use starting::Progress;
 use tls::Tls;
 
+/// The store has this long to put everything in its place before the process ends.
+const CLOSING: Duration = Duration::from_secs(10);
+
 /// Descriptors for all workers' calls, their connections, and more.
 const OPEN_FILES: u64 = 65_536;
 
@@ -58,6 +64,8 @@ struct Shared {
     config: ServeConfig,
     dir: Arc<DataDir>,
     store: Arc<dyn Store>,
+    /// Whether it takes changes.
+    health: Arc<WriteHealth>,
     registry: Arc<Registry>,
     secrets: Arc<Secrets>,
     clock: Arc<dyn Clock>,
@@ -113,6 +121,14 @@ pub async fn serve(config: ServeConfig) -> Result<(), Failure> {
     engine.drain(shared.config.drain_grace).await;
     // It is bounded, and a panic in it is logged by then.
     let _ = answering.await;
+    match tokio::time::timeout(CLOSING, shared.store.close()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "the store was not closed in order; the next start mends it");
+        }
+        Err(_) => tracing::warn!("the store took too long to close; the next start mends it"),
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -138,7 +154,9 @@ async fn prepare(
     let chance: Arc<dyn Chance> = Arc::new(RandomChance::from_system());
     let shell = shell::executor(&config, &dir)?;
     dir.wait_for_bodies(&*clock).await?;
-    let store = Metered::wrap(store::open_patiently(&config.store).await?);
+    let health = WriteHealth::new();
+    let store = store::open_patiently(&config.store).await?;
+    let store = Metered::wrap(store, Arc::clone(&health));
     progress.store_is_open();
     let sources = Sources {
         shell,
@@ -153,7 +171,7 @@ async fn prepare(
     let secrets = Arc::new(Secrets::new(Arc::clone(&store), keys, Arc::clone(&chance)));
     let source: Arc<dyn SecretSource> = Arc::clone(&secrets) as _;
     let registry = Arc::new(registry.with_secrets(&source));
-    Ok(Shared { config, dir, store, registry, secrets, clock, chance })
+    Ok(Shared { config, dir, store, health, registry, secrets, clock, chance })
 }
 
 async fn start_engine(shared: &Shared) -> Result<Engine, Failure> {
@@ -212,7 +230,7 @@ async fn router(
     stopping: watch::Receiver<bool>,
     believed: Believed,
 ) -> Result<Router, Failure> {
-    let Shared { config, dir, store, registry, secrets, clock, chance } = shared;
+    let Shared { config, dir, store, health, registry, secrets, clock, chance } = shared;
     let access = Arc::new(Access::new(Arc::clone(store), believed.trust, Arc::clone(chance)));
     let checks = Arc::new(Checks(Arc::clone(registry)));
     let probe = engine.probe();
@@ -258,7 +276,12 @@ async fn router(
         access,
         clock: Arc::new(move || wall.wall()),
         metrics: Arc::new(move || rendering.render()),
-        ready: Arc::new(NodeReadiness::new(engine.probe(), Arc::clone(store), Arc::clone(clock))),
+        ready: Arc::new(NodeReadiness::new(
+            engine.probe(),
+            Arc::clone(store),
+            Arc::clone(health),
+            Arc::clone(clock),
+        )),
         settings: evenkeel_api::Settings {
             open_metrics: config.open_metrics,
             open_openapi: config.open_openapi,

@@ -10,8 +10,8 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_api::{Check, Readiness, with_safe_headers};
-use evenkeel_engine::{Clock, Probe, unserved_pools};
-use evenkeel_store::{Store, StoreError};
+use evenkeel_engine::{Clock, Probe, WriteHealth, unserved_pools};
+use evenkeel_store::{Store, StoreError, Unwritable};
 use tokio::sync::Mutex;
 
 /// Anybody may ask, so pools are looked at no more often.
@@ -25,6 +25,7 @@ const NAMED_MAX: usize = 10;
 pub struct NodeReadiness {
     engine: Probe,
     store: Arc<dyn Store>,
+    health: Arc<WriteHealth>,
     clock: Arc<dyn Clock>,
     /// What was last said about pools, and when.
     pools: Mutex<Option<(Duration, String)>>,
@@ -32,8 +33,13 @@ pub struct NodeReadiness {
 
 impl NodeReadiness {
     /// Of the node that `engine` is of and that works on `store`.
-    pub fn new(engine: Probe, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { engine, store, clock, pools: Mutex::new(None) }
+    pub fn new(
+        engine: Probe,
+        store: Arc<dyn Store>,
+        health: Arc<WriteHealth>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { engine, store, health, clock, pools: Mutex::new(None) }
     }
 
     /// Where runs wait that nobody takes.
@@ -60,6 +66,15 @@ impl NodeReadiness {
         let (_, members) = self.store.members().await?;
         Ok(unserved_pools(&queue, &members).into_keys().collect())
     }
+}
+
+/// Without changes no run starts or ends.
+fn writes(unwritable: Option<Unwritable>) -> Check {
+    let detail = match unwritable {
+        None => "are stored".into(),
+        Some(why) => format!("are not stored: {why}; {}", why.way_out()),
+    };
+    Check { name: "changes".into(), ok: unwritable.is_none(), detail }
 }
 
 fn pool_words(unserved: &[String]) -> String {
@@ -91,6 +106,7 @@ impl Readiness for NodeReadiness {
         };
         vec![
             Check { name: "engine".into(), ok: health.ready, detail },
+            writes(self.health.unwritable()),
             Check { name: "migrations".into(), ok: true, detail: "are up to date".into() },
             Check { name: "listener".into(), ok: true, detail: listener.into() },
             // Other pools are served all the same: no reason to send nobody here.
@@ -124,6 +140,14 @@ mod tests {
         let answer = only(Router::new()).oneshot(request).await.unwrap();
         assert_eq!(answer.status(), StatusCode::NOT_FOUND);
         assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+    }
+
+    #[test]
+    fn a_full_disk_is_a_reason_to_send_nobody_here() {
+        assert!(writes(None).ok);
+        let check = writes(Some(Unwritable::DiskFull));
+        assert!(!check.ok);
+        assert!(check.detail.contains("is full; free space"), "{}", check.detail);
     }
 
     #[test]

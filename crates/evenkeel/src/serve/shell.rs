@@ -16,7 +16,7 @@ use tokio_postgres::config::Host;
 use super::data_dir::DataDir;
 use super::executors::supervisor_command;
 use crate::Failure;
-use crate::config::{EnableShell, ServeConfig, ShellConfig, StoreChoice};
+use crate::config::{EnableShell, SecretKeys, ServeConfig, ShellConfig, StoreChoice};
 
 /// What runs programs, if anything may. Made before the former life's programs are waited for: it
 /// ends what is left of them.
@@ -168,6 +168,9 @@ fn hidden(config: &ServeConfig, dir: &DataDir) -> Vec<PathBuf> {
     let mut hidden = vec![dir.path().to_owned()];
     hidden.extend(config.config_file.clone());
     hidden.extend(config.access.tls.as_ref().map(|files| files.key.clone()));
+    if let SecretKeys::File(path) = &config.access.secret_keys {
+        hidden.push(path.clone());
+    }
     hidden.extend(config.executors.identities.iter().map(|files| files.key.clone()));
     hidden.extend(store_files(&config.store));
     if !geteuid().is_root() {

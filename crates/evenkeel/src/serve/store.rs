@@ -50,11 +50,38 @@ pub async fn open_patiently(choice: &StoreChoice) -> Result<Arc<dyn Store>, Fail
 }
 
 fn postgres_failure(choice: &StoreChoice, error: &OpenError) -> Failure {
-    let way_out = match error {
-        OpenError::Unavailable(_) => "check that the database runs and can be reached from here",
-        OpenError::NewerSchema { .. } => "install the newer evenkeel, or use another database",
-        OpenError::Options(_) => "write it like postgres://USER:PASSWORD@HOST:5432/DATABASE",
-        _ => "check the user's rights: it must be allowed to create tables",
+    let failure = Failure::because(format!("{choice} can't be opened"), error);
+    let create = || match choice {
+        StoreChoice::Postgres(url) => PostgresOptions::new(url).create_command(),
+        StoreChoice::Sqlite(_) => None,
     };
-    Failure::because(format!("{choice} can't be opened"), error).or_else(way_out)
+    match error.sql_state() {
+        Some("3D000") => {
+            let create = create().unwrap_or_else(|| "createdb DATABASE".into());
+            failure.or_else(format!("create the database first: {create}"))
+        }
+        _ => failure.or_else(way_out(error)),
+    }
+}
+
+fn way_out(error: &OpenError) -> &'static str {
+    match (error, error.sql_state()) {
+        (_, Some("28P01")) => "check the user and the password in the address",
+        (_, Some(code)) if code.starts_with("28") => {
+            "check the user in the address: create it with createuser, and allow it in the server's \
+             pg_hba.conf"
+        }
+        (_, Some("53100")) => "free space on the disk of the database",
+        (_, Some("25006")) => "connect to the server that takes writes; this one is read-only",
+        (_, Some("42501")) => "check the user's rights: it must be allowed to create tables",
+        (OpenError::Unavailable(_), _) => {
+            "check that the database runs and can be reached from here"
+        }
+        (OpenError::NewerSchema { .. }, _) => "install the newer evenkeel, or use another database",
+        (OpenError::Options(_), _) => "write it like postgres://USER:PASSWORD@HOST:5432/DATABASE",
+        (OpenError::Refused(_), _) => {
+            "check the database, the user and the password in the address"
+        }
+        (OpenError::Migration(_), _) => "look into the server's log, which says more",
+    }
 }

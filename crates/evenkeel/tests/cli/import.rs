@@ -249,3 +249,29 @@ fn the_table_of_the_predecessor_is_read_and_left_as_it_is() {
     assert_eq!(said.code, 3, "{said:?}");
     runtime.block_on(client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE"))).unwrap();
 }
+
+/// The address with another user or another database.
+fn elsewhere(url: &str, user: Option<&str>, database: &str) -> String {
+    let (_, rest) = url.split_once("://").unwrap();
+    let (before, _) = rest.rsplit_once('/').unwrap();
+    let (own, host) = before.split_once('@').unwrap();
+    format!("postgres://{}@{host}/{database}", user.unwrap_or(own))
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_is_told_apart_with_the_way_out() {
+    #[expect(clippy::disallowed_methods, reason = "tests have no config of their own")]
+    let shared = std::env::var("EVENKEEL_TEST_POSTGRES");
+    let url = shared.unwrap_or_else(|_| SERVER.url().to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    for (store, words) in [
+        (elsewhere(&url, None, "no_such_database"), "create the database first: createdb -h "),
+        (elsewhere(&url, Some("no_such_user"), "postgres"), "create it with createuser"),
+        ("postgres://me@127.0.0.1:1/db".into(), "check that the database runs"),
+    ] {
+        let said = run(folder.path(), &["migrate", "--store", &store]);
+        assert_ne!(said.code, 0, "{store}: {said:?}");
+        assert!(said.err.contains(words), "{store}: {said:?}");
+        assert!(!said.err.contains("rights"), "{store}: {said:?}");
+    }
+}

@@ -153,6 +153,21 @@ fn jobs_survive_an_orderly_end_and_a_crash() {
 }
 
 #[test]
+fn after_an_orderly_end_the_file_of_the_database_can_be_copied_alone() {
+    let mut server = Server::start(&[]);
+    server.json(&["job", "create", "--name", "kept", "--every", "1h", "--noop"]);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait_until_it_ends().code(), Some(0));
+    let files = std::fs::read_dir(server.data_dir()).unwrap().map(|file| file.unwrap().path());
+    for log in files.filter(|file| file.to_str().unwrap().ends_with("-wal")) {
+        assert_eq!(std::fs::metadata(&log).unwrap().len(), 0, "{}", log.display());
+        std::fs::remove_file(log).unwrap();
+    }
+    server.restart();
+    assert_eq!(server.json(&["job", "show", "kept"])["name"], "kept");
+}
+
+#[test]
 fn a_running_job_is_let_finish_when_the_server_stops() {
     let mut server = Server::start(&["--drain-grace", "20s"]);
     let document = serde_json::json!({

@@ -177,7 +177,7 @@ fn readiness_names_what_was_looked_at() {
     assert_eq!(status, 200, "{text}");
     let ready: Value = serde_json::from_str(&text).unwrap();
     let names: Vec<_> = ready["checks"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(names, ["store", "engine", "migrations", "listener", "pools"]);
+    assert_eq!(names, ["store", "engine", "changes", "migrations", "listener", "pools"]);
 }
 
 #[test]

@@ -155,23 +155,44 @@ struct Answers {
     /// Why no more batches were begun.
     #[serde(skip)]
     halt: Option<Problem>,
+    /// Why the database took none of those that it might have, if it is known that it did not.
+    #[serde(skip)]
+    unwritable: Option<Problem>,
+    /// Of some nobody knows whether they were created.
+    #[serde(skip)]
+    is_doubtful: bool,
 }
 
 /// What counts of a result.
 #[derive(Deserialize)]
 struct Told {
     status: u16,
+    error: Option<ToldError>,
+}
+
+#[derive(Deserialize)]
+struct ToldError {
+    #[serde(rename = "type")]
+    kind: String,
+    detail: String,
 }
 
 impl Answers {
     /// Adds the lines of a batch.
     fn add(&mut self, lines: &[u8]) -> Result<(), serde_json::Error> {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let Told { status } = serde_json::from_slice(line)?;
+            let Told { status, error } = serde_json::from_slice(line)?;
             self.created += u64::from(status == 201);
             self.deduplicated += u64::from(status == 200);
             self.refused += u64::from(!matches!(status, 200 | 201));
             self.is_unsettled |= status == 503;
+            match error.filter(|_| status == 503) {
+                Some(error) if error.kind == "/problems/store-not-writable" => {
+                    let problem = || Problem::new(ProblemType::StoreNotWritable, error.detail);
+                    self.unwritable.get_or_insert_with(problem);
+                }
+                other => self.is_doubtful |= other.is_some(),
+            }
             self.results.push(serde_json::from_slice(line)?);
         }
         Ok(())
@@ -185,7 +206,8 @@ impl Answers {
         if self.created + self.deduplicated > 0 {
             return (marked, Json(self)).into_response();
         }
-        let problem = self.halt.unwrap_or_else(|| {
+        let unwritable = self.unwritable.filter(|_| !self.is_doubtful);
+        let problem = self.halt.or(unwritable).unwrap_or_else(|| {
             let detail = "whether any job was created is unknown; look before repeating it";
             Problem::new(ProblemType::StoreUnavailable, detail)
         });
@@ -297,7 +319,7 @@ async fn create(
     } else {
         let count = specs.len();
         let created = app.jobs.create_each(&scope, specs).await;
-        created.unwrap_or_else(|error| unknown(error, count)).into_iter()
+        created.unwrap_or_else(|error| unknown(&error, count)).into_iter()
     };
     let answers = answers.into_iter().map(|read| match read {
         Ok(()) => match created.next() {
@@ -319,16 +341,9 @@ fn status_of(made: Registration) -> u16 {
     if made.deduplicated == Some(true) { 200 } else { 201 }
 }
 
-/// The store failed for all of a batch: none of them knows whether it was created.
-fn unknown(error: StoreError, count: usize) -> Vec<Result<Registration, CommandError>> {
-    let is_outage = error.is_outage();
-    tracing::warn!(error = &error as &dyn std::error::Error, "a batch of new jobs failed");
-    let again = || {
-        let why = "it failed for the whole batch";
-        let refused = StoreError::Refused(why.into());
-        Err(if is_outage { StoreError::Unavailable(why.into()) } else { refused }.into())
-    };
-    (0..count).map(|_| again()).collect()
+/// The store failed for all of a batch.
+fn unknown(error: &StoreError, count: usize) -> Vec<Result<Registration, CommandError>> {
+    (0..count).map(|_| Err(error.for_another().into())).collect()
 }
 
 impl BulkResultView {

@@ -222,7 +222,7 @@ impl Mover {
                     rebalance.id = %self.id, error = &error as &dyn std::error::Error,
                     "a rebalance was left in the middle"
                 );
-                return Err(error);
+                return Err(error.after_changes());
             };
             // Whether the last batch was moved is unknown; going on begins with looking.
             tracing::warn!(

@@ -20,6 +20,10 @@ use crate::bounds::{Bounds, claimed_times};
 pub struct Link {
     /// Nothing gets through; calls fail after a while.
     pub down: AtomicBool,
+    /// The database takes no changes, but can be read: its disk is full.
+    pub full: AtomicBool,
+    /// Changes that it refused for that.
+    pub refused: AtomicU64,
     /// The node stands still: calls are made only when it goes on.
     pub frozen: AtomicBool,
     thawed: Notify,
@@ -65,7 +69,48 @@ fn unavailable() -> StoreError {
     StoreError::Unavailable("a fault of the simulation".into())
 }
 
+/// Verbs that change nothing, and so work on a full disk.
+const READS: [&str; 17] = [
+    "all_condition_counts",
+    "announce",
+    "cancellations",
+    "census",
+    "find_owned",
+    "find_running",
+    "get",
+    "get_run",
+    "get_with_now",
+    "list_runs",
+    "load_jobs",
+    "members",
+    "now",
+    "overdue_in_queue",
+    "owned",
+    "to_judge",
+    "waiting",
+];
+
 impl FaultyStore {
+    /// Calls a verb, unless it changes something and the disk is full.
+    async fn change<T, F>(&self, name: &str, verb: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(
+                ModelStore,
+            )
+                -> std::pin::Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
+            + Send
+            + 'static,
+    {
+        if self.link.full.load(Ordering::Relaxed) && !READS.contains(&name) {
+            self.travel().await;
+            self.link.refused.fetch_add(1, Ordering::Relaxed);
+            let why = "a full disk of the simulation".into();
+            return Err(StoreError::NotWritable(Unwritable::DiskFull, why));
+        }
+        self.call(verb).await
+    }
+
     fn happens(&self, per_ten_thousand: &AtomicU32) -> bool {
         let limit = u64::from(per_ten_thousand.load(Ordering::Relaxed));
         let happens = limit > 0 && self.chance.bits() % 10_000 < limit;
@@ -121,7 +166,11 @@ impl FaultyStore {
 macro_rules! through {
     ($self:ident, $verb:ident($($name:ident = $value:expr),*)) => {{
         $(let $name = $value;)*
-        $self.call(move |inner| Box::pin(async move { inner.$verb($($name.pass()),*).await })).await
+        $self
+            .change(stringify!($verb), move |inner| {
+                Box::pin(async move { inner.$verb($($name.pass()),*).await })
+            })
+            .await
     }};
 }
 
@@ -298,7 +347,7 @@ impl ScheduleStore for FaultyStore {
 
     async fn fire(&self, node: NodeNo, batch: Vec<Fire>, now: Now) -> Result<Fired, StoreError> {
         let bounds = Arc::clone(&self.bounds);
-        self.call(move |inner| {
+        self.change("fire", move |inner| {
             Box::pin(async move {
                 bounds.gave(node, claimed_times(&batch));
                 inner.fire(node, batch, now).await
@@ -314,7 +363,7 @@ impl ScheduleStore for FaultyStore {
         now: Now,
     ) -> Result<Fired, StoreError> {
         let bounds = Arc::clone(&self.bounds);
-        self.call(move |inner| {
+        self.change("fire_wakes", move |inner| {
             Box::pin(async move {
                 bounds.gave(node, batch.iter().map(|wake| wake.key.scheduled_at));
                 inner.fire_wakes(node, batch, now).await
@@ -349,7 +398,7 @@ impl ScheduleStore for FaultyStore {
 impl RunStore for FaultyStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
         let (bounds, claim) = (Arc::clone(&self.bounds), claim.clone());
-        self.call(move |inner| {
+        self.change("claim", move |inner| {
             Box::pin(async move {
                 let claimed = inner.claim(&claim, now).await?;
                 let times = claimed.attempts.iter().map(|attempt| attempt.key.scheduled_at);

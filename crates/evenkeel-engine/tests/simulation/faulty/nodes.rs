@@ -16,7 +16,7 @@ impl NodeStore for FaultyStore {
 
     async fn ping(&self, ping: &Ping, now: Now) -> Result<Pinged, StoreError> {
         let (bounds, ping) = (Arc::clone(&self.bounds), ping.clone());
-        self.call(move |inner| {
+        self.change("ping", move |inner| {
             Box::pin(async move {
                 let pinged = inner.ping(&ping, now).await?;
                 if matches!(pinged, Pinged::Alive { .. }) {

@@ -13,6 +13,9 @@ use crate::body::Time as _;
 /// While something is wrong, this often.
 const SAID_EVERY: Duration = Duration::from_secs(1);
 
+/// Changes that all loops of a node together may try while the disk is full.
+const TRIES_A_SECOND_MAX: u64 = 20;
+
 impl World {
     /// One fault, of a kind that the scenario has.
     pub(super) async fn misfortune(&mut self, scope: &Scope) {
@@ -25,6 +28,9 @@ impl World {
         }
         if self.scenario.faults.time {
             kinds.extend(["freeze", "clock"]);
+        }
+        if self.scenario.faults.full {
+            kinds.push("full");
         }
         if kinds.is_empty() {
             return;
@@ -58,6 +64,7 @@ impl World {
                     node.link.down.store(false, Ordering::Relaxed);
                 }
             }
+            "full" => self.full_disk(scope, long).await,
             "partition" => {
                 self.nodes[index].link.down.store(true, Ordering::Relaxed);
                 self.meanwhile(scope, long).await;
@@ -85,6 +92,26 @@ impl World {
                 self.time.db_offset.fetch_add(step, Ordering::Relaxed);
             }
             other => unreachable!("{other}"),
+        }
+    }
+
+    /// The disk of the database is full. Loops try again, but not all the time.
+    async fn full_disk(&mut self, scope: &Scope, long: Duration) {
+        let refused = |world: &Self| -> u64 {
+            world.nodes.iter().map(|node| node.link.refused.load(Ordering::Relaxed)).sum()
+        };
+        let set = |world: &Self, full: bool| {
+            world.nodes.iter().for_each(|node| node.link.full.store(full, Ordering::Relaxed));
+        };
+        let before = refused(self);
+        set(self, true);
+        self.meanwhile(scope, long).await;
+        set(self, false);
+        let tries = refused(self) - before;
+        let most = TRIES_A_SECOND_MAX * (long.as_secs() + 2) * self.nodes.len() as u64;
+        if tries > most {
+            let words = format!("{tries} changes were tried on a full disk in {long:?}");
+            self.too_eager.push(words);
         }
     }
 

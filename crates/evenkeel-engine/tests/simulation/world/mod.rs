@@ -53,6 +53,8 @@ struct World {
     nodes: Vec<SimNode>,
     faults: u64,
     processes: u32,
+    /// What was tried too often.
+    too_eager: Vec<String>,
 }
 
 /// Plays a life.
@@ -84,6 +86,7 @@ impl World {
             nodes: Vec::new(),
             faults: 0,
             processes: 0,
+            too_eager: Vec::new(),
             scenario,
         }
     }
@@ -140,6 +143,7 @@ impl World {
         })
         .await;
         outcome.violations.extend(idle_places);
+        outcome.violations.append(&mut self.too_eager);
         outcome
     }
 

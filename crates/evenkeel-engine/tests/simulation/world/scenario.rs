@@ -12,14 +12,17 @@ pub struct Faults {
     pub crashes: bool,
     pub store: bool,
     pub time: bool,
+    /// Disks that are full.
+    pub full: bool,
 }
 
 impl Faults {
-    pub const NONE: Self = Self { crashes: false, store: false, time: false };
+    pub const NONE: Self = Self { crashes: false, store: false, time: false, full: false };
     pub const CRASHES: Self = Self { crashes: true, ..Self::NONE };
     pub const STORE: Self = Self { store: true, ..Self::NONE };
     pub const TIME: Self = Self { time: true, ..Self::NONE };
-    pub const ALL: Self = Self { crashes: true, store: true, time: true };
+    pub const FULL: Self = Self { full: true, ..Self::NONE };
+    pub const ALL: Self = Self { crashes: true, store: true, time: true, full: false };
 }
 
 /// One life to play.

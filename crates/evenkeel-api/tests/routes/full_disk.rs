@@ -1,0 +1,49 @@
+//! What users are told while the database takes no changes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::http::{Method, header};
+use evenkeel_store::{Role, StoreError, Unwritable};
+use serde_json::json;
+
+use super::world::{World, noop};
+
+fn full() -> StoreError {
+    StoreError::NotWritable(Unwritable::DiskFull, "database or disk is full".into())
+}
+
+/// Verbs that change something in these tests, the audit log included.
+const CHANGES: [&str; 3] = ["register", "order", "record"];
+
+#[tokio::test]
+async fn a_full_disk_changes_nothing_and_says_what_to_do() {
+    let world = World::failing(|_, verb| CHANGES.contains(&verb).then(full)).await;
+    for (path, body) in [
+        ("/api/v1/jobs", noop(json!({}))),
+        ("/api/v1/jobs/bulk", json!({"jobs": [noop(json!({}))]})),
+    ] {
+        let answer = world.post(path, Some(body)).await;
+        let problem = answer.problem(503, "store-not-writable");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("nothing was changed; free space"), "{detail}");
+        assert_eq!(answer.header(header::RETRY_AFTER), Some("2"), "{path}");
+    }
+    world.get("/api/v1/jobs").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_command_that_was_done_in_part_does_not_say_that_nothing_was_changed() {
+    // The disk is full from the second batch on.
+    let orders = AtomicU64::new(0);
+    let world = World::failing(move |_, verb| {
+        (verb == "order" && orders.fetch_add(1, Ordering::Relaxed) > 0).then(full)
+    })
+    .await;
+    let jobs = json!({"jobs": vec![noop(json!({"schedule": "30m"})); 2000]});
+    let created = world.post("/api/v1/jobs/bulk", Some(jobs)).await.expect(200);
+    assert_eq!(created["created"], 2000);
+    let pause = json!({"action": "pause", "filter": {}});
+    let answer = world.ask_as(Role::Operator, Method::POST, "/api/v1/jobs/commands", Some(pause));
+    let problem = answer.await.problem(503, "store-unavailable");
+    assert!(problem["detail"].as_str().unwrap().contains("unknown"), "{problem}");
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask advisories`: dependencies against the RustSec database.
+
+use crate::program::{cargo, finish, succeed};
+use anyhow::Result;
+use std::process::Stdio;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Checks advisories, licences and banned crates with cargo-deny, by the rules of `deny.toml`, or
+/// advisories alone with cargo-audit.
+pub fn run() -> Result<()> {
+    if is_installed("deny") {
+        return succeed(&mut cargo(&["deny", "check", "advisories", "bans", "sources"]), LIMIT);
+    }
+    if is_installed("audit") {
+        return succeed(&mut cargo(&["audit"]), LIMIT);
+    }
+    anyhow::bail!("neither cargo-deny nor cargo-audit is installed: cargo install cargo-deny")
+}
+
+/// The same among all other tests. It needs a tool and a network, which not every machine has: where
+/// they are missing, it says so and goes on. `cargo xtask tidy` knows the worst crates without them.
+pub fn run_if_possible() -> Result<()> {
+    if !is_installed("deny") && !is_installed("audit") {
+        println!("skipped: advisories were not looked up, since cargo-deny is not installed");
+        return Ok(());
+    }
+    // The database comes from its repository; without it nothing is known, for good or bad.
+    if is_installed("deny") && !quietly(&["deny", "fetch", "db"]) {
+        println!("skipped: advisories were not looked up, since their database can't be fetched");
+        return Ok(());
+    }
+    run()
+}
+
+fn is_installed(tool: &str) -> bool {
+    quietly(&[tool, "--version"])
+}
+
+fn quietly(arguments: &[&str]) -> bool {
+    let mut command = cargo(arguments);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    finish(command, LIMIT).is_ok_and(|status| status.success())
+}

@@ -1,0 +1,113 @@
+//! Crates that must not come in again, by way of whatever depends on them.
+//!
+//! This needs no network and knows only what is listed here. `cargo xtask advisories` asks the RustSec
+//! database, where a tool for that and a network are.
+
+use super::Finding;
+
+/// A crate that is not to be used.
+struct Banned {
+    name: &'static str,
+    /// Versions from this one on are good; none is if there is none.
+    good_from: Option<[u64; 3]>,
+    why: &'static str,
+}
+
+const BANNED: [Banned; 7] = [
+    Banned {
+        name: "rsa",
+        good_from: None,
+        why: "its private-key operations leak through their timing (RUSTSEC-2023-0071); use ring",
+    },
+    Banned { name: "aws-lc-sys", good_from: None, why: "it takes minutes to compile; use ring" },
+    Banned {
+        name: "openssl-sys",
+        good_from: None,
+        why: "it needs the system's library; use rustls",
+    },
+    Banned {
+        name: "tracing-subscriber",
+        good_from: Some([0, 3, 20]),
+        why: "it writes escape sequences of users into logs (RUSTSEC-2025-0055)",
+    },
+    Banned {
+        name: "ring",
+        good_from: Some([0, 17, 12]),
+        why: "some of its functions panic on overflow (RUSTSEC-2025-0009)",
+    },
+    Banned {
+        name: "rustls",
+        good_from: Some([0, 23, 18]),
+        why: "a client can make it panic (RUSTSEC-2024-0399)",
+    },
+    Banned {
+        name: "idna",
+        good_from: Some([1, 0, 0]),
+        why: "it takes different names for the same one (RUSTSEC-2024-0421)",
+    },
+];
+
+/// Banned crates in the text of a `Cargo.lock`.
+pub(super) fn banned(lock: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let field = |name: &str| {
+            let line = package.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.strip_prefix(" = \"")?.strip_suffix('"')?)
+        };
+        let (Some(name), Some(version)) = (field("name"), field("version")) else { continue };
+        let Some(banned) = BANNED.iter().find(|banned| banned.name == name) else { continue };
+        if banned.good_from.is_none_or(|good| numbers(version) < good) {
+            let why = banned.why;
+            let text =
+                format!("Cargo.lock has {name} {version}: {why}; cargo tree -i {name} says why");
+            findings.push(Finding::Wrong(text));
+        }
+    }
+    findings
+}
+
+/// The three numbers of a version; what comes after them does not count.
+fn numbers(version: &str) -> [u64; 3] {
+    let mut numbers = [0; 3];
+    for (place, number) in numbers.iter_mut().zip(version.split(['.', '-', '+'])) {
+        *place = number.parse().unwrap_or(0);
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(packages: &[(&str, &str)]) -> String {
+        let package = |(name, version): &(&str, &str)| {
+            format!("[[package]]\nname = \"{name}\"\nversion = \"{version}\"\n\n")
+        };
+        format!("version = 4\n\n{}", packages.iter().map(package).collect::<String>())
+    }
+
+    #[test]
+    fn a_banned_crate_is_found_with_its_reason() {
+        let findings = banned(&lock(&[("serde", "1.0.0"), ("rsa", "0.9.10")]));
+        let [Finding::Wrong(text)] = &findings[..] else { panic!("{findings:?}") };
+        assert!(text.contains("rsa 0.9.10") && text.contains("RUSTSEC-2023-0071"), "{text}");
+    }
+
+    #[test]
+    fn old_versions_are_found_and_good_ones_are_not() {
+        for (version, good) in
+            [("0.3.9", false), ("0.3.19", false), ("0.3.20", true), ("0.4.0-rc.1", true)]
+        {
+            let findings = banned(&lock(&[("tracing-subscriber", version)]));
+            assert_eq!(findings.is_empty(), good, "{version}");
+        }
+    }
+
+    #[test]
+    fn this_workspace_has_none() {
+        let lock = std::fs::read_to_string(crate::workspace::root().join("Cargo.lock")).unwrap();
+        assert_eq!(banned(&lock), []);
+        assert!(lock.contains("name = \"ring\""), "the lock was not read");
+    }
+}
