@@ -27,6 +27,7 @@ mod pages;
 mod queue;
 mod reage;
 mod requests;
+mod requeue;
 mod rhythms;
 mod row;
 mod runs;
@@ -89,16 +90,16 @@ pub use queue::{
 };
 pub use reage::{Reaged, Waiter};
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
+pub use requeue::{AfterLoss, LostEnd, Requeue};
 pub use rhythms::{Counted, Rhythms};
 pub use row::{
     outcome_from_code, pools_from_text, pools_text, run_key_from_columns, skip_reason_code,
     skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    AfterLoss, Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult,
-    LISTED_OUTPUT_CHARS, LongRun, LostEnd, Owned, Prune, Pruned, QueuePlace, Requeue, Results, Run,
-    RunCancelled, RunFilter,
-    RunStore, WaitingAttempt, WaitsFor,
+    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LISTED_OUTPUT_CHARS, LongRun,
+    Owned, Prune, Pruned, QueuePlace, Results, Run, RunCancelled, RunFilter, RunStore,
+    WaitingAttempt, WaitsFor,
 };
 pub use schedules::{
     ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, Postpone, RunLink,

@@ -10,9 +10,7 @@ use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{Outcome, RunStatus};
 use evenkeel_core::{JobId, NodeNo, Progress, RunKey, RunLog, Span, TenantNo, Timestamp};
 
-use crate::{
-    CheckpointFate, Now, Opening, Page, PageRequest, Scope, StoreError, Then, Ticket, Traces,
-};
+use crate::{Now, Opening, Page, PageRequest, Requeue, Scope, StoreError, Then, Traces};
 
 /// What a worker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,75 +133,6 @@ pub enum FinishResult {
     AlreadyDone,
     /// Somebody else has the attempt; nothing was changed.
     LeaseLost,
-}
-
-/// An attempt that is taken from the node that has it, without a result.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Requeue {
-    /// Which one.
-    pub key: RunKey,
-    /// The fence of the owner it is taken from.
-    pub fence: Fence,
-    /// Whose it is.
-    pub tenant: TenantNo,
-    /// Did its worker crash? Then it counts.
-    pub crashed: bool,
-    /// What becomes of it.
-    pub then: AfterLoss,
-}
-
-/// What becomes of an attempt that is taken from its node. [`step`](evenkeel_core::run::step)
-/// decides it for every attempt that a node lost.
-#[derive(Clone, PartialEq, Debug)]
-pub enum AfterLoss {
-    /// It waits for another worker, at this place in the queue.
-    Queue(Ticket),
-    /// Its run has failed.
-    Fail(LostEnd),
-}
-
-/// The failure of an attempt whose node lost it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LostEnd {
-    /// When it started.
-    pub started_at: Timestamp,
-    /// When it ended, or when its loss was noticed.
-    pub finished_at: Timestamp,
-    /// Why it failed.
-    pub error: String,
-    /// What follows for its job; no retry does.
-    pub then: Then,
-    /// What is done together with it.
-    pub hook: Hook,
-    /// Since when the attempt may have been over without the store's knowledge.
-    pub unstored_since: Timestamp,
-}
-
-impl Requeue {
-    /// The end that is stored, if the attempt is not to run again.
-    pub fn finish(&self) -> Option<Finish> {
-        let AfterLoss::Fail(end) = &self.then else { return None };
-        let LostEnd { started_at, finished_at, error, then, hook, unstored_since } = end;
-        let then = match then {
-            Then::EndChain { .. } => *then,
-            Then::Retry { .. } => Then::EndChain { stop_job: false, next_at: None },
-        };
-        Some(Finish {
-            key: self.key,
-            fence: self.fence,
-            tenant: self.tenant,
-            outcome: Outcome::Failed,
-            started_at: *started_at,
-            finished_at: *finished_at,
-            results: Results { error: Some(error.clone()), ..Results::default() },
-            then,
-            priority: None,
-            traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
-            watch: true,
-            hook: *hook,
-            unstored_since: Some(*unstored_since),
-        })
-    }
 }
 
 /// An attempt that the store says a node has.
@@ -430,14 +359,14 @@ pub trait RunStore: Send + Sync {
     ) -> Result<Vec<FinishResult>, StoreError>;
 
     /// Takes attempts from `node`, each if the fence is the current one. Says which were. An attempt
-    /// that goes [back into the queue](AfterLoss::Queue) has a higher fence and the same attempt
+    /// that goes [back into the queue](crate::AfterLoss::Queue) has a higher fence and the same attempt
     /// number; until another node claims it, it shows the node that had it.
     ///
     /// An attempt that would go back into the queue, but whose job was cancelled or deleted, is
     /// recorded as cancelled instead, which ends its chain; it counts as put back. So does one for a
     /// time up to the moment of a pause that still lasts.
     ///
-    /// An attempt that [fails](AfterLoss::Fail) ends as by [`finish`](Self::finish), and the crash is
+    /// An attempt that [fails](crate::AfterLoss::Fail) ends as by [`finish`](Self::finish), and the crash is
     /// counted with it.
     async fn requeue(
         &self,

@@ -19,7 +19,12 @@ pub struct SkippedView {
     pub to: Timestamp,
     /// How many there are.
     pub count: u64,
-    /// `misfire`, `overlap`, `retry_pending` or `blackout`.
+    /// Why they did not run. `end_not_stored`: the store held no end of an earlier run, whose node could
+    /// not store it or was lost.
+    #[schema(
+        value_type = String,
+        pattern = "^(misfire|overlap|retry_pending|blackout|end_not_stored)$"
+    )]
     pub reason: &'static str,
 }
 

@@ -173,7 +173,8 @@ pub struct JobDocument {
     /// What is done when it is due while it runs.
     #[schema(default = "skip", pattern = "^(skip|queue|allow|replace)$")]
     pub overlap: Option<String>,
-    /// What becomes of an execution whose worker is lost.
+    /// What becomes of an execution that its node lost without a known result: it starts again, or
+    /// its run fails and never starts again, so that its effects happen at most once.
     #[schema(default = "retry", pattern = "^(retry|fail)$")]
     pub on_lost_worker: Option<String>,
     /// An execution that has lost more workers than this has failed.

@@ -181,7 +181,7 @@ pub struct JobView {
     /// What is done when it is due while it runs: `skip`, `queue`, `allow` or `replace`.
     #[schema(value_type = String)]
     pub overlap: OverlapPolicy,
-    /// What becomes of an execution whose worker is lost: `retry` or `fail`.
+    /// What becomes of an execution that its node lost without a known result: `retry` or `fail`.
     #[schema(value_type = String)]
     pub on_lost_worker: OnLostWorker,
     /// An execution that has lost more workers than this has failed.

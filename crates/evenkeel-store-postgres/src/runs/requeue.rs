@@ -54,11 +54,12 @@ pub(super) async fn run(
     batch: &[Requeue],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
-    let queued = |requeue| match requeue {
-        Requeue { then: AfterLoss::Queue(ticket), .. } => Some((requeue, ticket)),
-        Requeue { then: AfterLoss::Fail(_), .. } => None,
-    };
-    let mut sorted: Vec<(&Requeue, &Ticket)> = batch.iter().filter_map(queued).collect();
+    let mut sorted: Vec<(&Requeue, &Ticket)> = Vec::with_capacity(batch.len());
+    for requeue in batch {
+        if let AfterLoss::Queue(ticket) = &requeue.then {
+            sorted.push((requeue, ticket));
+        }
+    }
     sorted.sort_unstable_by_key(|(requeue, _)| (requeue.key.job_no, requeue.key));
     let keys: KeyColumns = sorted.iter().map(|(requeue, _)| requeue.key).collect();
     let fences: Vec<i32> = sorted.iter().map(|(requeue, _)| fence(requeue.fence)).collect();
