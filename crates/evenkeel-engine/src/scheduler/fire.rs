@@ -275,7 +275,7 @@ impl Scheduler {
             // The run is over and only the store does not know: once it does, the job is not busy.
             WhenBusy::Skip(_) | WhenBusy::Replace if self.life.worker.has_unstored_end(job) => {
                 entry.look_at = now.saturating_add(BUSY_WAIT);
-                return self.future.insert(job, entry);
+                return self.life.due.lock().put_back(taken, Some(entry));
             }
             WhenBusy::Skip(reason) => {
                 entry.skip = Some(reason);
