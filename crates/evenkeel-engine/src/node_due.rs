@@ -1,5 +1,5 @@
-//! What is due on a node. All schedulers of the node share it, so that the node has one dispatch
-//! order: any of them may fire any job of the node, and takes the first.
+//! The due jobs of a node. All schedulers of the node share them, so that the node has one dispatch
+//! order: each scheduler may fire any job of the node, and takes the first one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub struct NodeDue {
     pub members_changed: Notify,
 }
 
-/// What is due on a node, and how far its shards are loaded.
+/// The due jobs of a node, and how far its shards are loaded.
 #[derive(Debug)]
 pub struct Board {
     /// The jobs that are due soon.
@@ -42,7 +42,7 @@ pub struct Board {
 }
 
 impl NodeDue {
-    /// Nothing is known yet. What is due waits as `aging` says.
+    /// Without jobs. Waiting counts as `aging` says.
     pub fn new(aging: Aging) -> Self {
         let board = Board {
             future: NearFuture::new(aging),
@@ -92,8 +92,8 @@ impl Board {
         self.queueing.remove(&scheduler);
     }
 
-    /// What a run must rank at, at least, for this scheduler to take it while workers are scarce. A
-    /// lower one could start before a higher one that another scheduler is storing in the queue.
+    /// The lowest rank that this scheduler may take while workers are scarce. A run below it could start
+    /// before a higher one that another scheduler is storing in the queue.
     pub fn least_for(&self, scheduler: usize) -> LaneRanks {
         let mut least = [None; LANES];
         for highest in self.queueing.iter().filter(|(of, _)| **of != scheduler).map(|(_, it)| it) {

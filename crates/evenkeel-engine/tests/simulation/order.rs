@@ -137,7 +137,7 @@ fn burst(
 /// By turns, at random, and such that each scheduler has the jobs of one priority only.
 const SPREADS: [fn(usize) -> u8; 3] = [
     |nth| [10, 40, 70, 90][nth / 7 % 4],
-    |nth| [10, 40, 70, 90][nth * 2_654_435_761 % 4_294_967_296 >> 20 & 3],
+    |nth| [10, 40, 70, 90][((nth * 2_654_435_761 % 4_294_967_296) >> 20) & 3],
     |nth| if nth.is_multiple_of(2) { 90 } else { 10 },
 ];
 
