@@ -204,10 +204,11 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     };
     let likely_over = facts.running_since.map(|since| since.saturating_add(past.average));
     let should_start_by = facts.definition.should_start_by(time, deadline, past.average);
-    let held = Some(()).filter(|()| now > deadline && !failed);
-    let held =
-        held.and_then(|()| held_by_blackout(facts, &past, (time, deadline), should_start_by));
-    let held = held.filter(|held| now <= held.excused_until);
+    let promised = (time, deadline);
+    let held = (now > deadline && !failed)
+        .then(|| held_by_blackout(facts, &past, promised, should_start_by))
+        .flatten()
+        .filter(|held| now <= held.excused_until);
     let reason = if held.is_some() {
         Reason::HeldByBlackout
     } else if now > deadline {
