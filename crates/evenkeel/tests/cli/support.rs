@@ -99,12 +99,6 @@ impl Server {
         server
     }
 
-    /// Starts it again in the same folder, with other arguments.
-    pub fn restart_with(&mut self, args: &[&str]) {
-        self.args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        self.restart();
-    }
-
     /// Starts it again in the same folder.
     pub fn restart(&mut self) {
         self.child = spawn(self.folder.path(), &self.under, &self.args);
