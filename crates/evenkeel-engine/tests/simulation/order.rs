@@ -76,7 +76,7 @@ pub fn higher_priorities_start_first(evidence: &Evidence<'_>, bad: &mut Vec<Stri
 
 #[test]
 fn a_cluster_with_too_few_workers_keeps_the_order() {
-    let scenario = |seed| Scenario { workers: 2, ..Scenario::dense(seed, Faults::NONE) };
+    let scenario = |seed| Scenario { workers: 3, ..Scenario::dense(seed, Faults::NONE) };
     let outcome = crate::simulate(700..706, scenario);
     // There must have been something to order.
     assert!(outcome.latest_ms > 1_000, "{outcome:?}");

@@ -72,7 +72,8 @@ fn a_heavy_slot_is_full_sooner() {
 #[test]
 fn jobs_of_one_slot_have_seconds_far_apart_unless_they_are_to_be_exact() {
     // All slots but one are full.
-    let full = (0..96).filter(|slot| *slot != 60).map(|slot| (daily(slot), 99, MINUTE));
+    let full = (0..96).filter(|slot| *slot != 60);
+    let full = full.map(|slot| (daily(slot), 99, MINUTE.saturating_mul(99)));
     let mut loads = loads_of(full);
     let day = interval(86_400);
     let mut seconds: Vec<u64> = Vec::new();
