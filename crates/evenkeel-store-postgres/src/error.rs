@@ -93,11 +93,11 @@ impl Failure {
 
     pub(crate) fn into_store_error(self) -> StoreError {
         match self {
-            Self::Postgres(error) if let Some(why) = unwritable(&error) => {
-                StoreError::NotWritable(why, error.into())
-            }
-            Self::Postgres(error) if is_outage(&error) => StoreError::Unavailable(error.into()),
-            Self::Postgres(error) => StoreError::Refused(error.into()),
+            Self::Postgres(error) => match unwritable(&error) {
+                Some(why) => StoreError::NotWritable(why, error.into()),
+                None if is_outage(&error) => StoreError::Unavailable(error.into()),
+                None => StoreError::Refused(error.into()),
+            },
             Self::Again => StoreError::Unavailable("others were quicker, several times".into()),
             Self::Final(error) => error,
         }

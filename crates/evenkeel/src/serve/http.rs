@@ -29,7 +29,7 @@ const CONNECTIONS_MAX: usize = 4096;
 const HEADER_TIME: Duration = Duration::from_secs(30);
 
 /// A browser that has seen this host encrypted insists on it for a year.
-const ONLY_ENCRYPTED: HeaderValue = HeaderValue::from_static("max-age=31536000");
+const ONLY_ENCRYPTED: &str = "max-age=31536000";
 
 /// After the word to stop, requests that are under way may go on for this long.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -112,7 +112,8 @@ impl Client {
                 let mut response = router.oneshot(request).await?;
                 if is_encrypted {
                     // Browsers ignore it on a connection that is not, by the standard.
-                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, ONLY_ENCRYPTED);
+                    let value = HeaderValue::from_static(ONLY_ENCRYPTED);
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, value);
                 }
                 Ok::<_, Infallible>(response)
             }

@@ -69,48 +69,7 @@ fn unavailable() -> StoreError {
     StoreError::Unavailable("a fault of the simulation".into())
 }
 
-/// Verbs that change nothing, and so work on a full disk.
-const READS: [&str; 17] = [
-    "all_condition_counts",
-    "announce",
-    "cancellations",
-    "census",
-    "find_owned",
-    "find_running",
-    "get",
-    "get_run",
-    "get_with_now",
-    "list_runs",
-    "load_jobs",
-    "members",
-    "now",
-    "overdue_in_queue",
-    "owned",
-    "to_judge",
-    "waiting",
-];
-
 impl FaultyStore {
-    /// Calls a verb, unless it changes something and the disk is full.
-    async fn change<T, F>(&self, name: &str, verb: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(
-                ModelStore,
-            )
-                -> std::pin::Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
-            + Send
-            + 'static,
-    {
-        if self.link.full.load(Ordering::Relaxed) && !READS.contains(&name) {
-            self.travel().await;
-            self.link.refused.fetch_add(1, Ordering::Relaxed);
-            let why = "a full disk of the simulation".into();
-            return Err(StoreError::NotWritable(Unwritable::DiskFull, why));
-        }
-        self.call(verb).await
-    }
-
     fn happens(&self, per_ten_thousand: &AtomicU32) -> bool {
         let limit = u64::from(per_ten_thousand.load(Ordering::Relaxed));
         let happens = limit > 0 && self.chance.bits() % 10_000 < limit;
@@ -191,6 +150,7 @@ macro_rules! by_ref {
 }
 
 // After the macros, which it uses.
+mod full;
 mod nodes;
 mod notes;
 mod sides;
