@@ -69,6 +69,11 @@ pub fn condition_words(condition: &Condition, definition: &Definition) -> String
             format!("A good run had to be over by {}, and none was.", by.unwrap_or_default())
         }
         (Reason::GivenUp, _) => "Its last run failed, and no other follows.".into(),
+        (Reason::FinishedFailed, _) => {
+            "Its only run failed more than a day ago, and no other follows. That counts as known by \
+             now; its status stays failed."
+                .into()
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 19] = [
+const STEPS: [&str; 20] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -27,6 +27,7 @@ const STEPS: [&str; 19] = [
     include_str!("../migrations/0017_run_priority.sql"),
     include_str!("../migrations/0018_limits.sql"),
     include_str!("../migrations/0019_dedup.sql"),
+    include_str!("../migrations/0020_given_up.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

@@ -16,7 +16,7 @@ const STATEMENTS: usize = 360;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -33,6 +33,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0014_run_priority.sql"),
     include_str!("../migrations/0015_limits.sql"),
     include_str!("../migrations/0016_dedup.sql"),
+    include_str!("../migrations/0017_given_up.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

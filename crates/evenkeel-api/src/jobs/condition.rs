@@ -49,7 +49,8 @@ pub struct ConditionView {
     /// `OK`, `WARNING` or `ERROR`.
     pub condition: &'static str,
     /// Why: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
-    /// `likely_violated_running`, `likely_violated_waiting`, `violated` or `given_up`.
+    /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up` or
+    /// `finished_failed`.
     pub reason: &'static str,
     /// The same in words.
     pub explanation: String,
