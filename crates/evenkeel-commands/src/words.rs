@@ -79,6 +79,11 @@ pub fn condition_words(condition: &Condition, definition: &Definition) -> String
                 until.unwrap_or_default()
             )
         }
+        (Reason::FinishedFailed, _) => {
+            "Its only run failed more than a day ago, and no other follows. That counts as known by \
+             now; its status stays failed."
+                .into()
+        }
     }
 }
 

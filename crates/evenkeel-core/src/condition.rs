@@ -59,11 +59,17 @@ pub enum Reason {
     /// It was not over in time because a blackout kept it from starting in time. A blackout never
     /// moves the promise.
     HeldByBlackout,
+    /// Its only run failed some time ago, and nobody is expected to do anything about it any more.
+    FinishedFailed,
 }
+
+/// A job that runs once and failed is in `ERROR` for so long after its end. By then an operator has had
+/// the time to retry, cancel or delete it, and an alert that never ends hides the next one.
+pub const GIVEN_UP_ERROR_FOR: Span = Span::from_secs(24 * 3600);
 
 impl Reason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::OnTime,
         Self::NeverRan,
         Self::Paused,
@@ -74,6 +80,7 @@ impl Reason {
         Self::Violated,
         Self::GivenUp,
         Self::HeldByBlackout,
+        Self::FinishedFailed,
     ];
 
     /// The word users see.
@@ -89,13 +96,16 @@ impl Reason {
             Self::Violated => "violated",
             Self::GivenUp => "given_up",
             Self::HeldByBlackout => "held_by_blackout",
+            Self::FinishedFailed => "finished_failed",
         }
     }
 
     /// How bad it is.
     pub const fn level(self) -> Level {
         match self {
-            Self::OnTime | Self::NeverRan | Self::Paused | Self::Over => Level::Ok,
+            Self::OnTime | Self::NeverRan | Self::Paused | Self::Over | Self::FinishedFailed => {
+                Level::Ok
+            }
             Self::LastRunFailed | Self::LikelyViolatedRunning | Self::LikelyViolatedWaiting => {
                 Level::Warning
             }
@@ -190,8 +200,10 @@ pub fn condition(facts: &Facts<'_>, now: Timestamp) -> Condition {
     if facts.next_at.is_none() && idle {
         let started = facts.history.last_start_at;
         let missed = |fired: &Timestamp| *fired > past.reference && started < Some(*fired);
+        if failed {
+            return given_up(facts, now);
+        }
         return Condition::lasting(match facts.last_fired_at.filter(missed) {
-            _ if failed => Reason::GivenUp,
             // Its last time was skipped, and no other follows.
             Some(_) => Reason::Violated,
             None => Reason::Over,
@@ -271,6 +283,22 @@ fn held_by_blackout(
     let excused_until = ends_at.saturating_add(deadline.since(could_start));
     (could_start <= should_start_by && should_start_by < ends_at)
         .then_some(Held { ends_at, excused_until })
+}
+
+/// The condition of a job whose last run failed and that has no other. One that recurred has stopped,
+/// which stays an error; of one that runs once the run is all there was.
+fn given_up(facts: &Facts<'_>, now: Timestamp) -> Condition {
+    let given_up = Condition::lasting(Reason::GivenUp);
+    let Some(ended) = facts.history.last_end_at else { return given_up };
+    if facts.definition.schedule.recurs() {
+        return given_up;
+    }
+    let until = ended.saturating_add(GIVEN_UP_ERROR_FOR);
+    if now > until {
+        return Condition::lasting(Reason::FinishedFailed);
+    }
+    let changes_at = Some(until.saturating_add(Span::from_micros(1)));
+    Condition { changes_at, ..given_up }
 }
 
 /// The time that is promised, and by when its run must be over.
@@ -404,6 +432,34 @@ mod tests {
         let found = condition(&facts, at(9000));
         assert_eq!((found.reason, found.deadline), (Reason::OnTime, None));
         assert_eq!(found.look_again_at(&facts, at(9000)), Some(Timestamp::MAX));
+    }
+
+    #[test]
+    fn a_job_that_runs_once_and_failed_is_in_error_for_a_day() {
+        let once = Definition::noop(Schedule::Once(Once::NOW));
+        let (recurs, ended) = (hourly(), at(100));
+        let history = History {
+            last_start_at: Some(at(90)),
+            last_end_at: Some(ended),
+            consecutive_failures: 1,
+            ..History::default()
+        };
+        let over =
+            |job| Facts { next_at: None, last_fired_at: Some(at(90)), ..facts(job, &history) };
+        let day_later = ended.saturating_add(GIVEN_UP_ERROR_FOR);
+        let just_after = day_later.saturating_add(Span::from_micros(1));
+        let failed = over(&once);
+        for (now, reason) in [
+            (ended, Reason::GivenUp),
+            (day_later, Reason::GivenUp),
+            (just_after, Reason::FinishedFailed),
+        ] {
+            assert_eq!(condition(&failed, now).reason, reason);
+        }
+        // The watch list looks again in that moment, and lets it go.
+        let again = |now| condition(&failed, now).look_again_at(&failed, now);
+        assert_eq!((again(ended), again(just_after)), (Some(just_after), None));
+        assert_eq!(condition(&over(&recurs), Timestamp::MAX).reason, Reason::GivenUp);
     }
 
     #[test]

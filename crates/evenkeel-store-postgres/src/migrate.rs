@@ -8,7 +8,7 @@ use crate::options::{CONNECT_TIMEOUT, PostgresOptions, Purpose};
 use crate::tls;
 
 /// Every step from an empty database to today's tables, oldest first.
-const STEPS: [&str; 22] = [
+const STEPS: [&str; 23] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -31,6 +31,7 @@ const STEPS: [&str; 22] = [
     include_str!("../migrations/0020_event_job_name.sql"),
     include_str!("../migrations/0021_secrets.sql"),
     include_str!("../migrations/0022_held.sql"),
+    include_str!("../migrations/0023_given_up.sql"),
 ];
 
 /// Taken while the tables change, and given back with the transaction.

@@ -16,7 +16,7 @@ const STATEMENTS: usize = 360;
 const LOG_BYTES_KEPT: i64 = 256 << 20;
 
 /// The steps from an empty file to the tables of today, in order. Only ever added to.
-const MIGRATIONS: [&str; 18] = [
+const MIGRATIONS: [&str; 19] = [
     include_str!("../migrations/0001_init.sql"),
     include_str!("../migrations/0002_notes.sql"),
     include_str!("../migrations/0003_pages.sql"),
@@ -35,6 +35,7 @@ const MIGRATIONS: [&str; 18] = [
     include_str!("../migrations/0016_dedup.sql"),
     include_str!("../migrations/0017_secrets.sql"),
     include_str!("../migrations/0018_held.sql"),
+    include_str!("../migrations/0019_given_up.sql"),
 ];
 
 /// A connection that may write, on tables that are up to date.

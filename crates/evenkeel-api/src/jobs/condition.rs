@@ -48,8 +48,8 @@ pub struct ConditionView {
     /// `OK`, `WARNING` or `ERROR`.
     pub condition: &'static str,
     /// Why: `on_time`, `never_ran`, `paused`, `over`, `last_run_failed`,
-    /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up` or
-    /// `held_by_blackout`.
+    /// `likely_violated_running`, `likely_violated_waiting`, `violated`, `given_up`,
+    /// `held_by_blackout` or `finished_failed`.
     pub reason: &'static str,
     /// The same in words.
     pub explanation: String,

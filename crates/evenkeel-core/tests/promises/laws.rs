@@ -1,6 +1,6 @@
 //! What is true of every window and every condition.
 
-use evenkeel_core::condition::{Condition, Facts, condition};
+use evenkeel_core::condition::{Condition, Facts, Reason, condition};
 use evenkeel_core::{Definition, Past, Span, Timestamp};
 use proptest::prelude::*;
 
@@ -134,9 +134,12 @@ proptest! {
         };
         let judged = |moment: Timestamp| condition(&facts, moment);
         let first: Condition = judged(now);
-        prop_assert!(first.level() <= judged(now.saturating_add(later)).level());
+        let last = judged(now.saturating_add(later));
+        // The one error that ends by itself is that of a job whose only run failed.
+        let is_known = (first.reason, last.reason) == (Reason::GivenUp, Reason::FinishedFailed);
+        prop_assert!(first.level() <= last.level() || is_known);
         match first.changes_at {
-            None => prop_assert_eq!(first.reason, judged(now.saturating_add(later)).reason),
+            None => prop_assert_eq!(first.reason, last.reason),
             Some(change) => {
                 prop_assert!(change > now);
                 prop_assert_eq!(first.reason, judged(change.saturating_sub(TICK)).reason);

@@ -100,6 +100,28 @@ fn a_failure_is_a_warning_until_a_run_is_good() {
     });
 }
 
+/// Its error ends by itself: nobody touches the job in between.
+#[test]
+fn a_job_that_runs_once_and_failed_is_in_trouble_for_a_day() {
+    play(async {
+        let calm = Calm::new(POLL);
+        let _node = calm.start("node", 4).await;
+        let mut definition = Definition {
+            retry: RetryPolicy { max_retries: 0, ..RetryPolicy::deadline() },
+            ..job(once(&calm, 10), 1_000)
+        };
+        definition.executor.config["fails_first"] = true.into();
+        let fails = calm.register(definition).await;
+        pass(30).await;
+        assert_eq!(trouble(&calm, fails).await, Some(Reason::GivenUp));
+        pass(23 * 3600).await;
+        assert_eq!(trouble(&calm, fails).await, Some(Reason::GivenUp));
+        pass(3600 + 60).await;
+        assert_eq!(trouble(&calm, fails).await, None);
+        assert_eq!(statuses(&calm, fails).await, [RunStatus::Failed]);
+    });
+}
+
 #[test]
 fn a_run_that_goes_on_for_too_long_is_noticed_while_it_runs() {
     play(async {

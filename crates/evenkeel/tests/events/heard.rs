@@ -120,22 +120,57 @@ fn nodes_hear_each_other() {
     .expect("what the other node runs is heard");
 }
 
+/// What a run printed to standard error is there while it runs and after its end, good or bad, and a
+/// follower gets each line once.
 #[test]
-fn a_log_is_followed_until_its_run_ends() {
+fn both_streams_are_followed_until_the_run_ends_and_kept_after_it() {
     let server = Database::sqlite().serve(&["--enable-shell", "--shell-unconfined"]);
     let go = server.folder.path().join("go");
-    let wait =
-        format!("echo first; while [ ! -e {} ]; do sleep 0.05; done; echo last", go.display());
-    let config = json!({"argv": ["sh", "-c", wait]});
-    let job = json!({"name": "talks", "executor_type": "shell", "executor_config": config});
-    let said = create_from_json(&server, &job);
-    assert_eq!(said.code, 0, "{said:?}");
-    let run = server.wait_for_run("talks", "running")["id"].as_str().unwrap().to_owned();
-    let listener = Listener::start(&server, &["run", "logs", "--follow", &run]);
-    assert_eq!(listener.line(), "first");
-    std::fs::write(&go, "").unwrap();
-    assert_eq!(listener.line(), "last");
-    server.wait_for_run("talks", "completed");
-    let said = server.run(&["run", "logs", "-n", "1", &run]);
-    assert_eq!((said.code, said.out.as_str()), (0, "last\n"), "{said:?}");
+    let wait = format!(
+        "echo first; sleep 0.2; echo warning >&2; while [ ! -e {} ]; do sleep 0.05; done; \
+         echo last; sleep 0.2; echo 'disk 7 full' >&2; exit $1",
+        go.display()
+    );
+    for (name, code, status) in [("good", "0", "completed"), ("bad", "3", "failed")] {
+        let _ = std::fs::remove_file(&go);
+        let config = json!({"argv": ["sh", "-c", wait, "sh", code]});
+        let job = json!({"name": name, "executor_type": "shell", "executor_config": config,
+                         "max_retries": 0});
+        let said = create_from_json(&server, &job);
+        assert_eq!(said.code, 0, "{said:?}");
+        let run = server.wait_for_run(name, "running")["id"].as_str().unwrap().to_owned();
+        let listener = Listener::start(&server, &["run", "logs", "--follow", &run]);
+        assert_eq!((listener.line(), listener.line()), ("first".into(), "warning".into()));
+        std::fs::write(&go, "").unwrap();
+        assert_eq!((listener.line(), listener.line()), ("last".into(), "disk 7 full".into()));
+        let run_shown = server.wait_for_run(name, status);
+        let more = listener.lines.recv_timeout(Duration::from_secs(30));
+        assert_eq!(more, Err(mpsc::RecvTimeoutError::Disconnected));
+        let logs = |more: &[&str]| {
+            let said = server.run(&[&["run", "logs", &run], more].concat());
+            assert_eq!(said.code, 0, "{said:?}");
+            said.out
+        };
+        assert_eq!(logs(&[]), "first\nwarning\nlast\ndisk 7 full\n");
+        assert_eq!(logs(&["-n", "1"]), "disk 7 full\n");
+        assert_eq!(logs(&["--stream", "stdout"]), "first\nlast\n");
+        let stamped = logs(&["--stream", "stderr", "--timestamps"]);
+        assert!(stamped.lines().all(|line| line.contains("Z stderr ")), "{stamped}");
+        let lines: Vec<Value> =
+            logs(&["--json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((lines.len(), &lines[1]["stream"]), (5, &json!("stderr")));
+        assert_eq!((&lines[4]["status"], &lines[4]["is_final"]), (&json!(status), &json!(true)));
+        assert_eq!(run_shown["output"], "first\nlast\n");
+        if code == "3" {
+            let message = run_shown["error_message"].as_str().unwrap();
+            assert!(message.starts_with("exit code 3: disk 7 full\n"), "{message}");
+            let failed = server.json(&["failures", "--job", name])["failures"][0].clone();
+            assert_eq!(
+                (&failed["job_name"], &failed["error_message"]),
+                (&json!(name), &json!(message))
+            );
+            let table = server.run(&["failures", "--job", name]).out;
+            assert!(table.contains("exit code 3: disk 7 full") && table.contains(name), "{table}");
+        }
+    }
 }
