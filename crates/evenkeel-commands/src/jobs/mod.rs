@@ -25,7 +25,7 @@ use evenkeel_store::Store;
 use crate::{Balance, ExecutorCheck};
 use create::Creator;
 #[cfg(test)]
-pub(crate) use create::new_job;
+pub(crate) use create::{new_job, settled};
 pub(crate) use many::weighing;
 
 pub use bulk::{BULK_BATCH, Registration};
