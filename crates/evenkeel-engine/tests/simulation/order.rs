@@ -48,8 +48,8 @@ fn overtaking(starts: &[Started], workers: usize, under_way: Span) -> Vec<Starte
 
 /// The checker's part: regular times of jobs that wait for nothing but a worker.
 pub fn higher_priorities_start_first(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
-    let Faults { crashes, store, time } = evidence.scenario.faults;
-    if crashes || store || time || evidence.scenario.limits {
+    let Faults { crashes, store, time, full } = evidence.scenario.faults;
+    if crashes || store || time || full || evidence.scenario.limits {
         return;
     }
     let before_the_end = Duration::from_secs(evidence.scenario.hours * 3600);
