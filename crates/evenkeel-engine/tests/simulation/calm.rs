@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::body::Time;
+use crate::faulty::{FaultyStore, Link};
 use crate::policies::dark_time;
 use crate::world::{NodeClock, SimTime};
 
@@ -121,6 +122,8 @@ pub struct Calm {
     pub roles: Roles,
     /// The pools they work for.
     pub pools: Vec<String>,
+    /// Their way to the store, if it can have faults.
+    pub link: Option<Arc<Link>>,
 }
 
 impl Calm {
@@ -136,6 +139,20 @@ impl Calm {
             aging: Aging::default(),
             roles: Roles::ALL,
             pools: vec![DEFAULT_POOL.into()],
+            link: None,
+        }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        let inner = self.model.clone();
+        match &self.link {
+            Some(link) => Arc::new(FaultyStore {
+                inner,
+                link: Arc::clone(link),
+                chance: RandomChance::from_seed(1),
+                bounds: Arc::default(),
+            }),
+            None => Arc::new(inner),
         }
     }
 
@@ -167,7 +184,7 @@ impl Calm {
         };
         let executor = CalmExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
         let parts = Parts {
-            store: Arc::new(self.model.clone()),
+            store: self.store(),
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
             settings,
             clock: Arc::new(NodeClock(Arc::clone(&self.time))),
