@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::body::Time;
-use crate::faulty::FaultyStore;
+use crate::faulty::{FaultyStore, Link};
 use crate::policies::dark_time;
 use crate::world::{NodeClock, SimTime};
 
@@ -125,6 +125,8 @@ pub struct Calm {
     /// How many schedulers they have. If it is said, calls of the store take time, and some wake-ups
     /// are lost.
     pub schedulers: Option<usize>,
+    /// Their way to the store, if it can have faults.
+    pub link: Option<Arc<Link>>,
 }
 
 impl Calm {
@@ -141,7 +143,22 @@ impl Calm {
             roles: Roles::ALL,
             pools: vec![DEFAULT_POOL.into()],
             schedulers: None,
+            link: None,
         }
+    }
+
+    fn store(&self, identity: Uuid) -> Arc<dyn Store> {
+        let inner = self.model.clone();
+        if self.schedulers.is_none() && self.link.is_none() {
+            return Arc::new(inner);
+        }
+        Arc::new(FaultyStore {
+            inner,
+            link: self.link.clone().unwrap_or_default(),
+            chance: RandomChance::from_seed(identity.as_u128() as u64),
+            bounds: Arc::default(),
+            side_by_side: self.schedulers.unwrap_or(1),
+        })
     }
 
     /// Starts a node with so many places for bodies.
@@ -172,16 +189,7 @@ impl Calm {
         };
         let executor = CalmExecutor { time: Arc::clone(&self.time), seen: Arc::clone(&self.seen) };
         let parts = Parts {
-            store: match self.schedulers {
-                None => Arc::new(self.model.clone()),
-                Some(side_by_side) => Arc::new(FaultyStore {
-                    inner: self.model.clone(),
-                    link: Arc::default(),
-                    chance: RandomChance::from_seed(identity.as_u128() as u64),
-                    bounds: Arc::default(),
-                    side_by_side,
-                }),
-            },
+            store: self.store(identity),
             registry: Arc::new(Registry::new().with(Arc::new(executor))),
             settings,
             clock: Arc::new(NodeClock(Arc::clone(&self.time))),
