@@ -73,7 +73,7 @@ fn text(
     }
     if is_first && config.roles.api {
         // Found by default: then it needs no word.
-        let dir = if config.data_dir == std::path::Path::new("evenkeel-data") {
+        let dir = if config.data_dir == Path::new("evenkeel-data") {
             String::new()
         } else {
             format!(" --data-dir {}", quoted(&config.data_dir.to_string_lossy()))
