@@ -146,7 +146,7 @@ impl SecretStore for PostgresStore {
                 let sql = include_str!("../queries/reseal_secrets.sql");
                 let values: crate::pool::Params<'_> =
                     &[tenant, &tenants, &names, &before, &keys, &nonces, &texts];
-                Ok(connection.change(sql, values).await?)
+                connection.change(sql, values).await
             })
             .await
     }
