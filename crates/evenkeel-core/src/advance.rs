@@ -36,13 +36,8 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// All of them, in the order of their stored numbers.
-    pub const ALL: [Self; 5] = [
-        Self::Misfire,
-        Self::Overlap,
-        Self::RetryPending,
-        Self::Blackout,
-        Self::EndNotStored,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Misfire, Self::Overlap, Self::RetryPending, Self::Blackout, Self::EndNotStored];
 
     /// The word users see.
     pub const fn as_str(self) -> &'static str {

@@ -228,7 +228,9 @@ mod tests {
 
     fn buffer(limit: usize, pieces: &[(LogStream, i64, &[u8])]) -> LogBuffer {
         let mut buffer = LogBuffer::new(limit);
-        pieces.iter().for_each(|(stream, millis, bytes)| buffer.push(*stream, at(*millis), bytes, &Masks::default()));
+        pieces.iter().for_each(|(stream, millis, bytes)| {
+            buffer.push(*stream, at(*millis), bytes, &Masks::default())
+        });
         buffer
     }
 
@@ -253,7 +255,9 @@ mod tests {
     #[test]
     fn a_long_log_keeps_its_beginning_and_its_end() {
         let mut long = LogBuffer::new(4000);
-        (0..1000).for_each(|n| long.push(Stdout, at(0), format!("line {n}\n").as_bytes(), &Masks::default()));
+        (0..1000).for_each(|n| {
+            long.push(Stdout, at(0), format!("line {n}\n").as_bytes(), &Masks::default())
+        });
         long.push(Stderr, at(0), b"the end\n", &Masks::default());
         for limit in [4000, 1000] {
             let text = long.snapshot(limit).text(None);
@@ -292,7 +296,12 @@ mod tests {
     fn a_body_that_prints_single_bytes_does_not_fill_the_memory() {
         let mut buffer = LogBuffer::new(10_000);
         (0..100_000).for_each(|n| {
-            buffer.push(if n % 2 == 0 { Stdout } else { Stderr }, at(n * 20), b"\n", &Masks::default());
+            buffer.push(
+                if n % 2 == 0 { Stdout } else { Stderr },
+                at(n * 20),
+                b"\n",
+                &Masks::default(),
+            );
         });
         assert!(buffer.head.len() + buffer.tail.len() <= 10_000 / CHUNK_COST);
         assert!(buffer.snapshot(10_000).encode().len() < 10_000);

@@ -134,7 +134,7 @@ mod tests {
     use evenkeel_core::lease::Fence;
     use evenkeel_core::schedule::Once;
     use evenkeel_core::secret::SecretValues;
-    use evenkeel_core::{JobNo, Progress, RunKey, Schedule, Timestamp};
+    use evenkeel_core::{JobNo, LogStream, Progress, RunKey, RunLog, Schedule, Timestamp};
     use serde_json::json;
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
             let given = invocation.definition.executor.config.to_string();
             let message = Some(given.clone());
             invocation.wire.progress(Progress { message, ..Progress::default() });
-            invocation.wire.log(given.as_bytes());
+            invocation.wire.log(LogStream::Stdout, given.as_bytes());
             Report { output: Some(given.clone()), ..Report::failed(given) }
         }
     }
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(report.output.as_deref(), Some(masked));
         assert_eq!(report.error.as_deref(), Some(masked));
         let news = wire.take_news().unwrap();
-        assert_eq!(news.log.as_deref(), Some(masked));
+        assert_eq!(RunLog::decode(&news.log.unwrap()).text(None), masked);
         assert_eq!(news.progress.unwrap().message.as_deref(), Some(masked));
     }
 

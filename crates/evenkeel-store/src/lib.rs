@@ -97,8 +97,8 @@ pub use row::{
     skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LISTED_OUTPUT_CHARS, LongRun,
-    Owned, Prune, Pruned, QueuePlace, Results, Run, RunCancelled, RunFilter, RunStore,
+    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LISTED_OUTPUT_CHARS,
+    LongRun, Owned, Prune, Pruned, QueuePlace, Results, Run, RunCancelled, RunFilter, RunStore,
     WaitingAttempt, WaitsFor,
 };
 pub use schedules::{

@@ -12,6 +12,7 @@ mod secrets;
 mod shell;
 mod stores;
 #[path = "../cli/support.rs"]
+#[expect(dead_code, reason = "shared with the tests of the command line")]
 mod support;
 
 pub(crate) use stores::on_both_stores;
