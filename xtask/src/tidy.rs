@@ -15,7 +15,7 @@ const DOCUMENTS: [&str; 6] =
 
 /// The verbs of the port. A statement's file is called after the verb it serves, so that whoever
 /// knows it in one dialect finds its counterpart in the other.
-const VERBS: [&str; 135] = [
+const VERBS: [&str; 136] = [
     "all_condition_counts",
     "all_job_counts",
     "announce",

@@ -139,6 +139,7 @@ mod tests {
             traces: Traces::default(),
             watch: false,
             hook,
+            unstored_since: None,
         }
     }
 
