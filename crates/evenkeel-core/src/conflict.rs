@@ -46,7 +46,9 @@ impl Definition {
                 (time, reference) = just_before(periodic, closing, starts_at);
             } else {
                 let held_from = closing.saturating_sub(margin).saturating_sub(TICK);
-                time = self.timetable().next_after(held_from.max(starts_at))?;
+                let after = held_from.max(starts_at);
+                let (_, last) = self.timetable().times_before(time, after.saturating_add(TICK))?;
+                time = self.timetable().next_after(last)?;
                 reference = time.saturating_sub(TICK);
             }
         }
@@ -112,10 +114,10 @@ mod tests {
         assert_eq!(conflict(&Definition::noop(every(30)), "2026-11-16T08:16:00Z"), None);
         let cron = Cron::parse("0 9 * * 1").unwrap();
         let by = |max| Schedule::Cron(CronSchedule { cron: cron.clone(), max_duration: max });
-        assert_eq!(conflict(&held(by(None), "08:00", "18:00"), "2026-11-23T09:00:00Z"), None);
+        assert_eq!(conflict(&held(by(None), "08:00", "18:00"), "2026-11-16T09:00:00Z"), None);
         let strict = held(by(Some(Span::from_secs(3600))), "08:00", "18:00");
-        let found = conflict(&strict, "2026-11-23T09:00:00Z").unwrap();
-        assert_eq!(found.deadline, at("2026-11-23T10:00:00Z"));
+        let found = conflict(&strict, "2026-11-16T09:00:00Z").unwrap();
+        assert_eq!(found.deadline, at("2026-11-16T10:00:00Z"));
     }
 
     #[test]

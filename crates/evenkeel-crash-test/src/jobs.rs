@@ -121,8 +121,10 @@ fn document(name: &str, body: Body, seconds: i64, policy: Policy, places: &Place
         "retry_backoff": "fixed",
         "retry_backoff_seconds": 1,
         "retry_jitter_percent": 0,
-        "max_crashes": 100,
     });
+    if policy != Policy::Once {
+        document["max_crashes"] = 100.into();
+    }
     match policy {
         Policy::Must => {
             // Whatever is late runs, one after the other.

@@ -8,6 +8,9 @@ use tokio_postgres::config::Host;
 
 use crate::error::OpenError;
 
+/// The port of a server that does not say another.
+const PORT: u16 = 5432;
+
 /// Where the database is and how it is talked to.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
@@ -61,7 +64,8 @@ impl PostgresOptions {
             Host::Unix(folder) => folder.display().to_string(),
         });
         words.extend(host.map(|host| format!("-h {}", shell_word(&host))));
-        words.extend(config.get_ports().first().map(|port| format!("-p {port}")));
+        let port = config.get_ports().first().filter(|port| **port != PORT);
+        words.extend(port.map(|port| format!("-p {port}")));
         words.extend(config.get_user().map(|user| format!("-U {}", shell_word(user))));
         // Without one, the database is called like the user.
         words.push(shell_word(config.get_dbname().or(config.get_user())?));

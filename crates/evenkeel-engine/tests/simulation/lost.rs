@@ -68,7 +68,7 @@ pub fn skips_overlap_with_what_they_say(
 ) {
     // Clocks that are set, and ends that others tell, say nothing about when a body ended.
     let faults = evidence.scenario.faults;
-    if faults.time || faults.store || evidence.scenario.words {
+    if faults.time || faults.delay_changes() || evidence.scenario.words {
         return;
     }
     // Of times that waited for a run, the store's word is all there is.

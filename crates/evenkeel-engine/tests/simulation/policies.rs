@@ -102,7 +102,7 @@ fn only_newer_times_replace(
     for run in runs.iter().filter(|run| run.status == RunStatus::Superseded) {
         let after = run.key.scheduled_at.max(first.saturating_sub(every)).saturating_add(every);
         // A lost answer may come true when the newer run has begun, and clocks may be set back.
-        let late = evidence.scenario.faults.store || evidence.scenario.faults.time;
+        let late = evidence.scenario.faults.delay_changes() || evidence.scenario.faults.time;
         let replaced = run.finished_at.is_some_and(|ended| late || ended >= after)
             || run.key.sequence != Sequence::REGULAR;
         if planned.definition.overlap != OverlapPolicy::Replace || !replaced {
@@ -122,7 +122,7 @@ fn pauses_are_kept(
     let Rhythm::AfterEnds(pause) = planned.rhythm else { return };
     let faults = evidence.scenario.faults;
     let slack = if faults.time { CLOCK_STEPS } else { Span::ZERO };
-    let healthy = !(faults.time || faults.store || faults.crashes) && planned.is_sound;
+    let healthy = !(faults.time || faults.delay_changes() || faults.crashes) && planned.is_sound;
     let first = |lived: &&&Lived| {
         let regular = RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
         lived.key == regular && lived.fence == 1

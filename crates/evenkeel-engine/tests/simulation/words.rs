@@ -38,7 +38,7 @@ pub fn what_was_said_holds(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<
 /// Bodies end soon after somebody said how their run goes on.
 pub fn bodies_are_let_go(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
     let faults = evidence.scenario.faults;
-    let calm = !faults.store && !faults.time;
+    let calm = !faults.delay_changes() && !faults.time;
     let soon = if calm { LETTER } else { COMPARED };
     for lived in evidence.book {
         let late = rights_lost(evidence.words, lived).is_some_and(|at| lived.ended > at + soon);

@@ -132,7 +132,7 @@ async fn values_of_the_run_are_filled_in_and_the_payload_comes_in_variables() {
     assert_eq!(executor().check(&config, &payload), Ok(()));
     let body = with(invocation("shell", config), |d| d.payload = payload);
     let report = executor().run(body).await;
-    assert_eq!(report.output.as_deref(), Some("2|{{.Names}}|<5>|$(id); `id` \"x\"|"));
+    assert_eq!(report.output.as_deref(), Some("3|{{.Names}}|<5>|$(id); `id` \"x\"|"));
 }
 
 #[tokio::test]

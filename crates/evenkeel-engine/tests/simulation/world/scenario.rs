@@ -23,6 +23,11 @@ impl Faults {
     pub const TIME: Self = Self { time: true, ..Self::NONE };
     pub const FULL: Self = Self { full: true, ..Self::NONE };
     pub const ALL: Self = Self { crashes: true, store: true, time: true, full: false };
+
+    /// Can a change that a node wants to store be refused or lost?
+    pub const fn delay_changes(self) -> bool {
+        self.store || self.full
+    }
 }
 
 /// One life to play.
