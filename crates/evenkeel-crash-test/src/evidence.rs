@@ -69,7 +69,7 @@ pub struct Execution {
     pub scheduled_us: i64,
     pub attempt: u32,
     pub fence: u32,
-    #[serde(rename = "finished_at", deserialize_with = "moment::deserialize_some")]
+    #[serde(rename = "completed_at", deserialize_with = "moment::deserialize_some")]
     pub finished_us: Option<i64>,
     pub error_message: Option<String>,
     pub skipped: Option<Skipped>,

@@ -131,6 +131,10 @@ impl World {
         if draw(12) == 0 {
             definition.dont_run_on_nodes = vec![format!("node-{}", draw(3))];
         }
+        if self.scenario.nodes == 1 {
+            // There is no other node that could run it.
+            definition.dont_run_on_nodes.clear();
+        }
         let next_at = match rhythm {
             Rhythm::Even { first, .. } => first,
             Rhythm::AfterEnds(_) => now,
