@@ -83,7 +83,7 @@ pub fn document_of(about: &About, definition: &Definition) -> Map<String, Value>
     }
     let is_periodic = definition.schedule.follows_its_end();
     let is_once = matches!(definition.schedule, Schedule::Once(_));
-    if !is_periodic && !(is_once && definition.misfire == MisfirePolicy::All) {
+    if !(is_periodic || is_once && definition.misfire == MisfirePolicy::All) {
         put("misfire", json!(definition.misfire));
     }
     if !is_periodic {

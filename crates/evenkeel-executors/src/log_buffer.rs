@@ -229,7 +229,7 @@ mod tests {
     fn buffer(limit: usize, pieces: &[(LogStream, i64, &[u8])]) -> LogBuffer {
         let mut buffer = LogBuffer::new(limit);
         pieces.iter().for_each(|(stream, millis, bytes)| {
-            buffer.push(*stream, at(*millis), bytes, &Masks::default())
+            buffer.push(*stream, at(*millis), bytes, &Masks::default());
         });
         buffer
     }
@@ -256,7 +256,7 @@ mod tests {
     fn a_long_log_keeps_its_beginning_and_its_end() {
         let mut long = LogBuffer::new(4000);
         (0..1000).for_each(|n| {
-            long.push(Stdout, at(0), format!("line {n}\n").as_bytes(), &Masks::default())
+            long.push(Stdout, at(0), format!("line {n}\n").as_bytes(), &Masks::default());
         });
         long.push(Stderr, at(0), b"the end\n", &Masks::default());
         for limit in [4000, 1000] {

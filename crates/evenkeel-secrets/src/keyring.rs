@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(keys.open(TENANT, "a", &sealed).as_deref(), Ok("value"));
         assert_eq!(keys.open(TenantNo(2), "a", &sealed), Err(OpenError::Tampered));
         assert_eq!(keys.open(TENANT, "b", &sealed), Err(OpenError::Tampered));
-        let mut changed = sealed.clone();
+        let mut changed = sealed;
         changed.ciphertext[0] ^= 1;
         assert_eq!(keys.open(TENANT, "a", &changed), Err(OpenError::Tampered));
         changed.nonce = Vec::new();
@@ -222,7 +222,7 @@ mod tests {
             let keys = Keyring::read(&STANDARD.encode([1; 32])).unwrap();
             let chance = chance();
             let sealed = keys.seal(TENANT, &name, &value, &chance);
-            prop_assert_eq!(keys.open(TENANT, &name, &sealed).unwrap(), value.clone());
+            prop_assert_eq!(&keys.open(TENANT, &name, &sealed).unwrap(), &value);
             prop_assert_ne!(keys.seal(TENANT, &name, &value, &chance).nonce, sealed.nonce);
         }
     }

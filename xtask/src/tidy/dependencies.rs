@@ -53,7 +53,7 @@ pub(super) fn banned(lock: &str) -> Vec<Finding> {
     for package in lock.split("[[package]]").skip(1) {
         let field = |name: &str| {
             let line = package.lines().find_map(|line| line.strip_prefix(name))?;
-            Some(line.strip_prefix(" = \"")?.strip_suffix('"')?)
+            line.strip_prefix(" = \"")?.strip_suffix('"')
         };
         let (Some(name), Some(version)) = (field("name"), field("version")) else { continue };
         let Some(banned) = BANNED.iter().find(|banned| banned.name == name) else { continue };

@@ -62,7 +62,7 @@ pub async fn a_long_log_is_whole_for_one_run_and_cut_in_lists(opened: Opened) {
     let whole = rig.run(held.key).await;
     assert_eq!(whole.printed(), Some(log));
     for job in [None, Some(job.id)] {
-        let filter = RunFilter { job, ..RunFilter::default() };
+        let filter = RunFilter { job };
         let page = rig.store.list_runs(&rig.scope, filter, PageRequest::first(10)).await.unwrap();
         assert_eq!(page.items, [whole.clone().for_list()]);
         let shown = page.items[0].results.output.as_ref().unwrap();
