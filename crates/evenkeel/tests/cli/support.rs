@@ -190,7 +190,15 @@ fn spawn(folder: &Path, under: &[String], args: &[String]) -> Child {
     let listen = if args.contains(&anywhere[0]) { &[][..] } else { &anywhere };
     let mut command = program(folder);
     if let Some((first, others)) = under.split_first() {
-        let evenkeel = command.get_program().to_owned();
+        let mut evenkeel = PathBuf::from(command.get_program());
+        if others.iter().any(|other| other == "--reuid") {
+            // Another user may not reach the folder in which it was built.
+            let copy = folder.join("program");
+            if !copy.exists() {
+                std::fs::copy(&evenkeel, &copy).unwrap();
+            }
+            evenkeel = copy;
+        }
         command = Command::new(first);
         command.current_dir(folder).args(others).arg(evenkeel).stdin(Stdio::null());
     }
