@@ -139,7 +139,8 @@ impl From<ScheduledJob> for ScheduledJobView {
     fn from(scheduled: ScheduledJob) -> Self {
         let (enabled, created_by) = (scheduled.enabled(), scheduled.created_by().map(Into::into));
         let ScheduledJob { job, cron_expression } = scheduled;
-        // What waits longer than its first blackout is due, or will be soon.
+        // Without a current time: only the blackout at the regular time counts. A job that was held
+        // longer is due already, or will be soon.
         let next_run_at = job.next_start(Timestamp::MIN);
         Self {
             id: job.number,

@@ -1,5 +1,5 @@
-//! What a browser gets from `/api/docs` before it has shown a token: a browser sends no token by
-//! itself, and a page with nothing but a refusal helps nobody.
+//! The page that `/api/docs` shows to a browser without a token. A browser sends no token by itself,
+//! so the page asks the user for one instead of answering 401.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};

@@ -168,7 +168,7 @@ pub(crate) async fn logs(
     });
     params.finish()?;
     let told = last_told(&headers)?;
-    // Whoever comes back has the lines before.
+    // A client that reconnects already has the earlier lines, so `tail` no longer applies.
     let wanted = Wanted { stream, tail: tail.filter(|_| told.is_none()) };
     let id = read_id(&id)?;
     let run = app.runs.get(&caller.scope, id).await?;
@@ -207,8 +207,8 @@ struct Following {
     runs: Runs,
     scope: Scope,
     id: RunId,
-    /// So many bytes of what was printed under this fence were told: whoever takes an attempt over
-    /// prints from the beginning.
+    /// The fence of the attempt and how many bytes of its log were sent. A node that takes the attempt
+    /// over has a higher fence and prints from the beginning.
     told: (Fence, u64),
     wanted: Wanted,
     looked: bool,
