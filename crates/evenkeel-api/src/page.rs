@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::secret::is_name;
-use evenkeel_core::{JobNo, NodeNo, RunId, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, NodeNo, RunId, TenantNo, Timestamp};
 use evenkeel_store::{
     AuditPlace, DeadPlace, FailureCursor, JobCursor, PageNo, PageRequest, RiskCursor,
 };
@@ -103,7 +103,7 @@ impl CursorKey for JobCursor {
     }
 }
 
-impl CursorKey for RunKey {
+impl CursorKey for AttemptKey {
     const TAG: u8 = b'r';
 
     fn bits(self) -> u128 {
@@ -305,7 +305,7 @@ impl CursorKey for DeadPlace {
     }
 
     fn from_bits(bits: u128) -> Option<Self> {
-        let key = RunKey::from_bits(bits)?;
+        let key = AttemptKey::from_bits(bits)?;
         Some(Self { died_at: key.scheduled_at, key })
     }
 
@@ -338,7 +338,7 @@ pub(crate) fn decode<C: CursorKey>(cursor: &str) -> Option<C> {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{Attempt, Origin, Sequence};
+    use evenkeel_core::{AttemptNo, Origin, Sequence};
     use proptest::prelude::*;
 
     use super::*;
@@ -351,11 +351,11 @@ mod tests {
             let job = JobNo(job);
             let place = JobCursor { at: time, no: job };
             prop_assert_eq!(decode(&encode(place)), Some(place));
-            let key = RunKey {
+            let key = AttemptKey {
                 scheduled_at: Timestamp::from_micros(time),
                 job_no: job,
                 sequence: Sequence::new(Origin::Trigger, n),
-                attempt: Attempt(attempt),
+                attempt: AttemptNo(attempt),
             };
             prop_assert_eq!(decode(&encode(key)), Some(key));
             let risk: RiskCursor = (Timestamp::from_micros(time), job);
@@ -374,7 +374,7 @@ mod tests {
             prop_assert_eq!(decode::<AuditPlace>(&encode(place)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(key)), None);
             prop_assert_eq!(decode::<JobCursor>(&encode(risk)), None);
-            prop_assert_eq!(decode::<RunKey>(&encode(place)), None);
+            prop_assert_eq!(decode::<AttemptKey>(&encode(place)), None);
         }
 
         #[test]

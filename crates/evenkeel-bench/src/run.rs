@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobNo, RunKey, Span, Timestamp};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobNo, Span, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_executors::Executor;
 use evenkeel_store::{Role, Roles, Scope};
@@ -254,9 +254,9 @@ impl Bench {
             return Ok(waiting);
         }
         for (job, time) in times.iter().copied().take(LOOKED_UP_MAX) {
-            let key = RunKey::regular(job, time);
+            let key = AttemptKey::regular(job, time);
             let run = self.target.store.get_run(&self.scope, key).await?;
-            if run.is_some_and(|run| run.status == RunStatus::Pending) {
+            if run.is_some_and(|run| run.status == AttemptStatus::Pending) {
                 waiting.insert((job, time));
             }
         }

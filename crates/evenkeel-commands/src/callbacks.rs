@@ -6,9 +6,9 @@ use evenkeel_core::chain::{Again, Ended, Then, after_end};
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::{Hook, hook_of};
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::secret::{self, Masks, SecretSource};
-use evenkeel_core::{Attempt, AttemptTokens, Definition, Progress, RunId, RunKey, TenantNo};
+use evenkeel_core::{AttemptKey, AttemptNo, AttemptTokens, Definition, Progress, RunId, TenantNo};
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, Letter, NewEvent, Note, Now, Results, Role, Running,
     Scope, Signal, Store, StoreError, Traces, Word, keep_true_letters,
@@ -144,14 +144,14 @@ impl Callbacks {
 
     /// Counts an end, and tells it to those who listen, as the node would have.
     fn tell(&self, end: &Finish) {
-        let outcome = RunStatus::from(end.outcome).as_str();
+        let outcome = AttemptStatus::from(end.outcome).as_str();
         let took = end.finished_at.since(end.started_at).as_micros() as f64 / 1_000_000.0;
         metrics::counter!("evenkeel_runs_ended_total", "outcome" => outcome).increment(1);
         metrics::histogram!("evenkeel_run_duration_seconds", "outcome" => outcome).record(took);
         if matches!(end.then, Then::Retry { .. }) {
             metrics::counter!("evenkeel_retries_total").increment(1);
         }
-        if end.outcome.is_good() && end.key.attempt > Attempt::FIRST {
+        if end.outcome.is_good() && end.key.attempt > AttemptNo::FIRST {
             metrics::counter!("evenkeel_runs_succeeded_after_retry_total").increment(1);
         }
         if let Hook::DeadLetter(reason) = end.hook {
@@ -205,7 +205,7 @@ impl Callbacks {
         &self,
         id: RunId,
         token: &str,
-    ) -> Result<(RunKey, Fence, Running, Option<SemaphorePermit<'_>>), CommandError> {
+    ) -> Result<(AttemptKey, Fence, Running, Option<SemaphorePermit<'_>>), CommandError> {
         let key = id.key();
         let fence = self.tokens.verify(key, token).ok_or(CommandError::BadAttemptToken)?;
         // It is never closed.
@@ -219,7 +219,7 @@ impl Callbacks {
     }
 }
 
-fn definition_of(key: RunKey, running: &Running) -> Result<Definition, StoreError> {
+fn definition_of(key: AttemptKey, running: &Running) -> Result<Definition, StoreError> {
     serde_json::from_str(&running.attempt.definition)
         .map_err(|fault| StoreError::corrupt(key.job_no, "definition", fault))
 }

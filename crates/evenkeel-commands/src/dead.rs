@@ -1,6 +1,6 @@
 //! Runs that failed for good: looked at, taken up again, thrown away.
 
-use evenkeel_core::{RunId, RunKey};
+use evenkeel_core::{AttemptKey, RunId};
 use evenkeel_store::{
     DeadFilter, DeadLetter, DeadPlace, EventJob, EventKind, LETTERS_MAX, NewEvent, Now, Page,
     PageRequest, Redriven, Scope, Signal,
@@ -60,8 +60,8 @@ impl Runs {
         &self,
         scope: &Scope,
         ids: &[RunId],
-    ) -> Result<Vec<Result<RunKey, CommandError>>, CommandError> {
-        let keys: Vec<RunKey> = ids.iter().map(|id| id.key()).collect();
+    ) -> Result<Vec<Result<AttemptKey, CommandError>>, CommandError> {
+        let keys: Vec<AttemptKey> = ids.iter().map(|id| id.key()).collect();
         let mut answers = Vec::with_capacity(keys.len());
         for some in keys.chunks(TAKEN_UP_AT_ONCE) {
             let taken_up = self.store.redrive(scope, some, Now::Database).await;
@@ -95,12 +95,12 @@ impl Runs {
         scope: &Scope,
         ids: &[RunId],
     ) -> Result<Vec<bool>, CommandError> {
-        let keys: Vec<RunKey> = ids.iter().map(|id| id.key()).collect();
+        let keys: Vec<AttemptKey> = ids.iter().map(|id| id.key()).collect();
         Ok(self.store.delete_dead(scope, &keys).await?)
     }
 }
 
-fn accepted(redriven: Redriven) -> Result<RunKey, CommandError> {
+fn accepted(redriven: Redriven) -> Result<AttemptKey, CommandError> {
     match redriven {
         Redriven::Accepted(key) => Ok(key),
         Redriven::NotFound => Err(CommandError::NotFound),

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
-    FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page, PageRequest, Run, RunFilter,
-    Scope, Tallied,
+    Attempt, FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page, PageRequest,
+    RunFilter, Scope, Tallied,
 };
 
 use crate::{CommandError, Jobs, Runs};
@@ -58,7 +58,7 @@ pub struct RunSearch {
     /// Those of this job.
     pub job: Option<JobId>,
     /// Those that stand so.
-    pub status: Option<RunStatus>,
+    pub status: Option<AttemptStatus>,
     /// Those for this time or a later one.
     pub from: Option<Timestamp>,
     /// Those for an earlier time.
@@ -66,7 +66,7 @@ pub struct RunSearch {
 }
 
 impl RunSearch {
-    fn passes(&self, run: &Run) -> bool {
+    fn passes(&self, run: &Attempt) -> bool {
         let at = run.key.scheduled_at;
         self.status.is_none_or(|status| status == run.status)
             && self.from.is_none_or(|from| at >= from)
@@ -86,8 +86,8 @@ impl Runs {
         &self,
         scope: &Scope,
         search: RunSearch,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, CommandError> {
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
         match search.job {
             Some(job) if search.is_open() => return self.list_of_job(scope, job, page).await,
             None if search.is_open() => return self.list(scope, page).await,
@@ -167,22 +167,22 @@ impl Runs {
 
 impl RunSearch {
     /// Where a list by time may begin: all that is not before `before` is passed over.
-    fn start(&self) -> Option<RunKey> {
+    fn start(&self) -> Option<AttemptKey> {
         let before = self.before.filter(|_| self.job.is_none())?;
-        Some(RunKey::regular(evenkeel_core::JobNo(0), before))
+        Some(AttemptKey::regular(evenkeel_core::JobNo(0), before))
     }
 }
 
 /// How many there are on all pages nobody counts: at least those on this one.
-fn searched(items: Vec<Run>, next: Option<RunKey>) -> Page<Run, RunKey> {
+fn searched(items: Vec<Attempt>, next: Option<AttemptKey>) -> Page<Attempt, AttemptKey> {
     let total = items.len() as u64 + u64::from(next.is_some());
     Page { items, total, total_is_estimate: true, next }
 }
 
-fn add_to_group(groups: &mut BTreeMap<Fingerprint, FailureGroup>, run: &Run) {
+fn add_to_group(groups: &mut BTreeMap<Fingerprint, FailureGroup>, run: &Attempt) {
     let what = match run.status {
-        RunStatus::Failed => "it failed without a word",
-        RunStatus::TimedOut => "it took too long",
+        AttemptStatus::Failed => "it failed without a word",
+        AttemptStatus::TimedOut => "it took too long",
         _ => return,
     };
     let error = run.results.error.as_deref().unwrap_or(what);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::{JobId, RunId, RunKey};
+use evenkeel_core::{AttemptKey, JobId, RunId};
 use evenkeel_store::{
-    NewEvent, Now, Page, PageRequest, Run, RunCancelled, RunFilter, Scope, Signal, Store,
+    Attempt, NewEvent, Now, Page, PageRequest, RunCancelled, RunFilter, Scope, Signal, Store,
 };
 
 use crate::{CommandError, Conflict};
@@ -22,7 +22,7 @@ impl Runs {
     }
 
     /// The attempt with this id, or the latest attempt of the run with this id.
-    pub async fn get(&self, scope: &Scope, id: RunId) -> Result<Run, CommandError> {
+    pub async fn get(&self, scope: &Scope, id: RunId) -> Result<Attempt, CommandError> {
         self.store.get_run(scope, id.key()).await?.ok_or(CommandError::NotFound)
     }
 
@@ -52,8 +52,8 @@ impl Runs {
     pub async fn list(
         &self,
         scope: &Scope,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, CommandError> {
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
         Ok(self.store.list_runs(scope, RunFilter::default(), page).await?)
     }
 
@@ -62,8 +62,8 @@ impl Runs {
         &self,
         scope: &Scope,
         job: JobId,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, CommandError> {
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
         if self.store.get(scope, job).await?.is_none() {
             return Err(CommandError::NotFound);
         }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::ids::RunKey;
+use crate::ids::AttemptKey;
 use crate::lease::Fence;
 
 /// Makes and checks tokens that are each good for one attempt under one fence. Nothing is stored:
@@ -25,20 +25,20 @@ impl AttemptTokens {
     }
 
     /// The token of an attempt: its fence, a dot, and the proof.
-    pub fn mint(&self, key: RunKey, fence: Fence) -> String {
+    pub fn mint(&self, key: AttemptKey, fence: Fence) -> String {
         let proof = self.mac(key, fence).finalize().into_bytes();
         format!("{}.{}", fence.0, URL_SAFE_NO_PAD.encode(proof))
     }
 
     /// The fence a token was made for, if it is one of this attempt.
-    pub fn verify(&self, key: RunKey, token: &str) -> Option<Fence> {
+    pub fn verify(&self, key: AttemptKey, token: &str) -> Option<Fence> {
         let (fence, proof) = token.split_once('.')?;
         let fence = Fence(fence.parse().ok()?);
         let proof = URL_SAFE_NO_PAD.decode(proof).ok()?;
         self.mac(key, fence).verify_slice(&proof).ok().map(|()| fence)
     }
 
-    fn mac(&self, key: RunKey, fence: Fence) -> Hmac<Sha256> {
+    fn mac(&self, key: AttemptKey, fence: Fence) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
         mac.update(PURPOSE);
         mac.update(key.execution_id().to_string().as_bytes());
@@ -56,16 +56,16 @@ impl std::fmt::Debug for AttemptTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Attempt, JobNo};
+    use crate::ids::{AttemptNo, JobNo};
     use crate::time::Timestamp;
 
     #[test]
     fn a_token_is_good_for_its_attempt_and_fence_alone() {
         let tokens = AttemptTokens::new(b"secret");
-        let key = RunKey::regular(JobNo(7), Timestamp::from_micros(1));
+        let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(1));
         let token = tokens.mint(key, Fence(3));
         assert_eq!(tokens.verify(key, &token), Some(Fence(3)));
-        assert_eq!(tokens.verify(key.with_attempt(Attempt(1)), &token), None);
+        assert_eq!(tokens.verify(key.with_attempt(AttemptNo(1)), &token), None);
         assert_eq!(AttemptTokens::new(b"other").verify(key, &token), None);
         let forged = token.replacen("3.", "4.", 1);
         assert_eq!(tokens.verify(key, &forged), None);

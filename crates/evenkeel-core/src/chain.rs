@@ -1,6 +1,6 @@
 //! What follows the end of an attempt.
 
-use crate::ids::Attempt;
+use crate::ids::AttemptNo;
 use crate::job::{Definition, OnExhausted};
 use crate::retry::Verdict;
 use crate::run::Outcome;
@@ -43,7 +43,7 @@ pub const PUT_OFF_MAX: Span = Span::from_secs(24 * 3600);
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
     /// Which of its run.
-    pub attempt: Attempt,
+    pub attempt: AttemptNo,
     /// How.
     pub outcome: Outcome,
     /// What its body says about trying again.
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn ended(outcome: Outcome, attempt: u16, again: Again) -> Ended {
-        let attempt = Attempt(attempt);
+        let attempt = AttemptNo(attempt);
         Ended { attempt, outcome, again, started_at: NOW, finished_at: NOW }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::aging::Aging;
-use crate::ids::{Attempt, Origin};
+use crate::ids::{AttemptNo, Origin};
 use crate::job::Definition;
 use crate::limit::{Limit, LimitScope};
 use crate::order::{Lane, Priority};
@@ -171,7 +171,7 @@ pub struct Waiting {
     /// Why it exists.
     pub origin: Origin,
     /// Which try it is.
-    pub attempt: Attempt,
+    pub attempt: AttemptNo,
     /// The priority that it was given, if it was.
     pub priority: Option<Priority>,
     /// For what.

@@ -74,10 +74,10 @@ numbered! {
 }
 numbered! {
     /// Which try of a run this is, counted from 0.
-    Attempt(u16)
+    AttemptNo(u16)
 }
 
-impl Attempt {
+impl AttemptNo {
     /// The first try.
     pub const FIRST: Self = Self(0);
     /// The last one an execution id has room for.
@@ -143,7 +143,7 @@ impl Sequence {
 
 /// The natural key of one attempt of a run, in the order in which the stores keep them.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RunKey {
+pub struct AttemptKey {
     /// The time the run is for.
     pub scheduled_at: Timestamp,
     /// The job it belongs to.
@@ -151,23 +151,23 @@ pub struct RunKey {
     /// Which of the job's runs at that time.
     pub sequence: Sequence,
     /// Which try.
-    pub attempt: Attempt,
+    pub attempt: AttemptNo,
 }
 
-impl RunKey {
+impl AttemptKey {
     /// The first attempt of a job's regular run at `scheduled_at`.
     pub const fn regular(job_no: JobNo, scheduled_at: Timestamp) -> Self {
-        Self { scheduled_at, job_no, sequence: Sequence::REGULAR, attempt: Attempt::FIRST }
+        Self { scheduled_at, job_no, sequence: Sequence::REGULAR, attempt: AttemptNo::FIRST }
     }
 
     /// The key of another attempt of the same run.
-    pub const fn with_attempt(self, attempt: Attempt) -> Self {
+    pub const fn with_attempt(self, attempt: AttemptNo) -> Self {
         Self { attempt, ..self }
     }
 
     /// The id of the run: the same for all its attempts.
     pub fn run_id(self) -> RunId {
-        self.with_attempt(Attempt::FIRST).execution_id()
+        self.with_attempt(AttemptNo::FIRST).execution_id()
     }
 
     /// The id of this very attempt: the run's id with the attempt in it.
@@ -190,14 +190,14 @@ pub struct RunId(Uuid);
 
 impl RunId {
     /// The key the id was made from.
-    pub fn key(self) -> RunKey {
+    pub fn key(self) -> AttemptKey {
         let raw = self.0.as_u128();
         let bits = ((raw >> 80) << 74) | (((raw >> 64) & 0xfff) << 62) | (raw & ((1 << 62) - 1));
-        RunKey {
+        AttemptKey {
             scheduled_at: Timestamp::from_micros((bits >> 70) as i64),
             job_no: JobNo(((bits >> 30) & ((1 << 40) - 1)) as i64),
             sequence: Sequence(((bits >> 10) & ((1 << 20) - 1)) as u32),
-            attempt: Attempt((bits & 1023) as u16),
+            attempt: AttemptNo((bits & 1023) as u16),
         }
     }
 }
@@ -229,13 +229,13 @@ mod tests {
 
     use super::*;
 
-    fn any_key() -> impl Strategy<Value = RunKey> {
+    fn any_key() -> impl Strategy<Value = AttemptKey> {
         (0_i64..1 << 52, 0_i64..1 << 40, 0_u32..1 << 20, 0_u16..1024).prop_map(
-            |(time, job, sequence, attempt)| RunKey {
+            |(time, job, sequence, attempt)| AttemptKey {
                 scheduled_at: Timestamp::from_micros(time),
                 job_no: JobNo(job),
                 sequence: Sequence(sequence),
-                attempt: Attempt(attempt),
+                attempt: AttemptNo(attempt),
             },
         )
     }
@@ -255,7 +255,7 @@ mod tests {
 
         #[test]
         fn all_attempts_share_the_run_id(key in any_key(), other in 0_u16..1024) {
-            prop_assert_eq!(key.run_id(), key.with_attempt(Attempt(other)).run_id());
+            prop_assert_eq!(key.run_id(), key.with_attempt(AttemptNo(other)).run_id());
         }
     }
 

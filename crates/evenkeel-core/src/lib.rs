@@ -43,7 +43,7 @@ pub mod zone;
 
 pub use attempt_token::AttemptTokens;
 pub use history::History;
-pub use ids::{Attempt, JobId, JobNo, NodeNo, Origin, RunId, RunKey, Sequence, TenantNo};
+pub use ids::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, Origin, RunId, Sequence, TenantNo};
 pub use job::{About, Definition};
 pub use page::PageId;
 pub use progress::Progress;

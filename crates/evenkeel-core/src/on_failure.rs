@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
     use crate::chain::after_end;
-    use crate::ids::Attempt;
+    use crate::ids::AttemptNo;
     use crate::retry::RetryPolicy;
     use crate::run::Outcome;
     use crate::schedule::{Once, Schedule};
@@ -173,7 +173,7 @@ mod tests {
                 on_failure: on_failure.clone(),
                 ..Definition::noop(Schedule::Once(Once::NOW))
             };
-            let attempt = Attempt(attempt);
+            let attempt = AttemptNo(attempt);
             let ended = Ended { attempt, outcome, again, started_at: NOW, finished_at: NOW };
             let then = after_end(&definition, ended, draw);
             let hook = hook_of(&definition, &ended, then);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Attempt;
+use crate::ids::AttemptNo;
 use crate::time::Span;
 
 /// How often and after what waits a run is retried.
@@ -165,13 +165,13 @@ impl RetryPolicy {
     }
 
     /// How long to leave a job alone whose `attempt` has failed, whether or not retries are left.
-    pub fn pause_after(&self, attempt: Attempt) -> Span {
+    pub fn pause_after(&self, attempt: AttemptNo) -> Span {
         self.backoff.before_retry(u32::from(attempt.0) + 1)
     }
 
     /// What follows when `attempt` has failed. `draw` is the chance in it, from 0 up to 1.
-    pub fn after_failure(&self, attempt: Attempt, draw: f64) -> Verdict {
-        if attempt.0 >= self.max_retries.min(Attempt::MAX.0) {
+    pub fn after_failure(&self, attempt: AttemptNo, draw: f64) -> Verdict {
+        if attempt.0 >= self.max_retries.min(AttemptNo::MAX.0) {
             return Verdict::Exhausted;
         }
         let retry = u32::from(attempt.0) + 1;
@@ -217,7 +217,7 @@ mod tests {
 
     fn waits(policy: &RetryPolicy, draw: f64, retries: u16) -> Vec<u64> {
         (0..retries)
-            .map(|attempt| match policy.after_failure(Attempt(attempt), draw) {
+            .map(|attempt| match policy.after_failure(AttemptNo(attempt), draw) {
                 Verdict::RetryAfter(wait) => wait.as_millis() / 1000,
                 Verdict::Exhausted => panic!("retry {attempt} refused"),
             })
@@ -249,10 +249,10 @@ mod tests {
     #[test]
     fn the_last_retry_is_the_last() {
         let policy = RetryPolicy::standard();
-        assert!(matches!(policy.after_failure(Attempt(2), 0.5), Verdict::RetryAfter(_)));
-        assert_eq!(policy.after_failure(Attempt(3), 0.5), Verdict::Exhausted);
+        assert!(matches!(policy.after_failure(AttemptNo(2), 0.5), Verdict::RetryAfter(_)));
+        assert_eq!(policy.after_failure(AttemptNo(3), 0.5), Verdict::Exhausted);
         let never = RetryPolicy { max_retries: 0, ..policy };
-        assert_eq!(never.after_failure(Attempt::FIRST, 0.5), Verdict::Exhausted);
+        assert_eq!(never.after_failure(AttemptNo::FIRST, 0.5), Verdict::Exhausted);
     }
 
     proptest! {
@@ -266,7 +266,7 @@ mod tests {
             };
             for jitter in [Jitter::Symmetric { percent }, Jitter::Additive { percent }] {
                 let policy = RetryPolicy { max_retries: 1000, backoff: backoff.clone(), jitter };
-                if let Verdict::RetryAfter(wait) = policy.after_failure(Attempt(attempt), draw) {
+                if let Verdict::RetryAfter(wait) = policy.after_failure(AttemptNo(attempt), draw) {
                     prop_assert!(wait.as_micros() as f64 <= cap as f64 * 2.01);
                 }
             }

@@ -49,7 +49,7 @@ impl Outcome {
 /// What users see of an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RunStatus {
+pub enum AttemptStatus {
     /// It may be claimed.
     Pending,
     /// A worker has it.
@@ -70,7 +70,7 @@ pub enum RunStatus {
     Superseded,
 }
 
-impl RunStatus {
+impl AttemptStatus {
     /// All of them, in the order of their stored numbers.
     pub const ALL: [Self; 9] = [
         Self::Pending,
@@ -110,7 +110,7 @@ impl RunStatus {
     }
 }
 
-impl From<Outcome> for RunStatus {
+impl From<Outcome> for AttemptStatus {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Completed => Self::Completed,
@@ -181,7 +181,7 @@ impl Loss {
 
 /// Where an attempt stands. The fence is that of its latest owner.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum RunState {
+pub enum AttemptState {
     /// It waits to be claimed.
     Ready {
         /// Of the last owner, if it had one.
@@ -241,14 +241,14 @@ pub enum Event {
 #[error("{event:?} does not fit {state:?}")]
 pub struct IllegalStep {
     /// Where the attempt stands.
-    pub state: RunState,
+    pub state: AttemptState,
     /// What was tried.
     pub event: Event,
 }
 
 /// The only way an attempt's state changes.
-pub fn step(state: RunState, event: Event) -> Result<RunState, IllegalStep> {
-    use RunState::{Ended, Ready, Running};
+pub fn step(state: AttemptState, event: Event) -> Result<AttemptState, IllegalStep> {
+    use AttemptState::{Ended, Ready, Running};
     match (state, event) {
         (Ready { fence, crashes }, Event::Claimed { by }) => {
             Ok(Running { owner: by, fence: fence.next(), crashes })
@@ -287,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    const READY: RunState = RunState::Ready { fence: Fence::NONE, crashes: 0 };
+    const READY: AttemptState = AttemptState::Ready { fence: Fence::NONE, crashes: 0 };
 
     fn any_policy() -> impl Strategy<Value = OnLostWorker> {
         prop::sample::select(vec![OnLostWorker::Retry, OnLostWorker::Fail])
@@ -329,7 +329,7 @@ mod tests {
             state = step(state, Event::Claimed { by: NodeNo(1) }).unwrap();
             state = step(state, lost(fence, Loss::NodeDied, OnLostWorker::Retry, 2)).unwrap();
         }
-        assert_eq!(state, RunState::Ended(Outcome::Failed));
+        assert_eq!(state, AttemptState::Ended(Outcome::Failed));
     }
 
     #[test]
@@ -340,7 +340,7 @@ mod tests {
             let loss = Loss::ALL[1 + fence as usize % 5];
             state = step(state, lost(fence, loss, OnLostWorker::Retry, 0)).unwrap();
         }
-        assert_eq!(state, RunState::Ready { fence: Fence(8), crashes: 0 });
+        assert_eq!(state, AttemptState::Ready { fence: Fence(8), crashes: 0 });
     }
 
     #[test]
@@ -356,10 +356,10 @@ mod tests {
         assert_eq!(texts.len(), Loss::ALL.len());
     }
 
-    fn fence_of(state: RunState) -> Option<Fence> {
+    fn fence_of(state: AttemptState) -> Option<Fence> {
         match state {
-            RunState::Ready { fence, .. } | RunState::Running { fence, .. } => Some(fence),
-            RunState::Ended(_) => None,
+            AttemptState::Ready { fence, .. } | AttemptState::Running { fence, .. } => Some(fence),
+            AttemptState::Ended(_) => None,
         }
     }
 
@@ -370,11 +370,11 @@ mod tests {
             let mut state = READY;
             for event in events {
                 let Ok(next) = step(state, event) else { continue };
-                prop_assert!(!matches!(state, RunState::Ended(_)));
+                prop_assert!(!matches!(state, AttemptState::Ended(_)));
                 if let (Some(before), Some(after)) = (fence_of(state), fence_of(next)) {
                     prop_assert!(after > before);
                 }
-                if let (RunState::Running { owner, fence, .. }, Event::Finished { by, fence: f, .. })
+                if let (AttemptState::Running { owner, fence, .. }, Event::Finished { by, fence: f, .. })
                     = (state, event) {
                     prop_assert_eq!((owner, fence), (by, f));
                 }
@@ -402,7 +402,7 @@ mod tests {
                 if let Event::Lost { loss, .. } = event {
                     may_have_run |= loss != Loss::NeverStarted;
                 }
-                let runs_again = matches!(next, RunState::Ready { .. });
+                let runs_again = matches!(next, AttemptState::Ready { .. });
                 prop_assert!(!(may_have_run && runs_again), "{:?} after {:?}", next, event);
                 state = next;
             }
@@ -411,9 +411,9 @@ mod tests {
 
     #[test]
     fn stored_numbers_read_back() {
-        for status in RunStatus::ALL {
-            assert_eq!(RunStatus::from_code(status.code()), Some(status));
+        for status in AttemptStatus::ALL {
+            assert_eq!(AttemptStatus::from_code(status.code()), Some(status));
         }
-        assert_eq!(RunStatus::from_code(9), None);
+        assert_eq!(AttemptStatus::from_code(9), None);
     }
 }

@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 use tracing::error;
 
 use crate::clock::Clock;
-use crate::incarnation::{Backoff, Incarnation};
-use crate::life::Life;
+use crate::cluster::node_context::{Backoff, NodeContext};
+use crate::cluster::node_life::Life;
+use crate::cluster::store_health::log_trouble;
 use crate::settings::Settings;
-use crate::trouble::log_trouble;
 
 /// An engine that did not start.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub struct Parts {
 
 /// A node at work. Dropping it ends everything at once, as a crash would.
 pub struct Engine {
-    current: Arc<Mutex<Option<Arc<Incarnation>>>>,
+    current: Arc<Mutex<Option<Arc<NodeContext>>>>,
     drain: watch::Sender<Option<Duration>>,
     task: JoinHandle<()>,
 }
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// The present life of the node; `None` between two.
-    pub fn incarnation(&self) -> Option<Arc<Incarnation>> {
+    pub fn incarnation(&self) -> Option<Arc<NodeContext>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -89,7 +89,7 @@ impl Engine {
 /// Looks at an engine from outside.
 #[derive(Clone)]
 pub struct Probe {
-    current: Arc<Mutex<Option<Arc<Incarnation>>>>,
+    current: Arc<Mutex<Option<Arc<NodeContext>>>>,
 }
 
 /// How an engine is.
@@ -124,10 +124,10 @@ impl Probe {
 async fn live(
     parts: Parts,
     first: Life,
-    current: Arc<Mutex<Option<Arc<Incarnation>>>>,
+    current: Arc<Mutex<Option<Arc<NodeContext>>>>,
     mut drain: watch::Receiver<Option<Duration>>,
 ) {
-    let set = |life: Option<Arc<Incarnation>>| {
+    let set = |life: Option<Arc<NodeContext>>| {
         *current.lock().unwrap_or_else(PoisonError::into_inner) = life;
     };
     let mut life = first;

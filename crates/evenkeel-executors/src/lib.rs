@@ -91,7 +91,7 @@ pub trait Executor: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// Which attempt of which run: the ids and the scheduled time come from it.
-    pub key: evenkeel_core::RunKey,
+    pub key: evenkeel_core::AttemptKey,
     /// The right to write results, for those the body talks to.
     pub fence: evenkeel_core::lease::Fence,
     /// Whose it is.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use serde_json::Value;
 
 use crate::config::Fields;
@@ -59,7 +59,7 @@ impl<'a> NoopConfig<'a> {
         })
     }
 
-    fn sleep(&self, key: RunKey) -> Duration {
+    fn sleep(&self, key: AttemptKey) -> Duration {
         let jitter = match self.jitter_ms {
             0 => 0,
             most => (unit(key, "jitter") * (most + 1) as f64) as u64,
@@ -67,7 +67,7 @@ impl<'a> NoopConfig<'a> {
         Duration::from_millis(self.sleep_ms + jitter)
     }
 
-    fn report(&self, key: RunKey) -> Report {
+    fn report(&self, key: AttemptKey) -> Report {
         if self.fail_rate > 0.0 && unit(key, "fail") < self.fail_rate {
             Report::failed(self.fail.unwrap_or("failed, as fail_rate wants some to"))
         } else {
@@ -84,7 +84,7 @@ fn millis(fields: &Fields<'_>, name: &str) -> Result<u64, ConfigFault> {
 }
 
 /// A number from 0 up to 1 that looks random but follows from the attempt and the purpose alone.
-fn unit(key: RunKey, purpose: &str) -> f64 {
+fn unit(key: AttemptKey, purpose: &str) -> f64 {
     let numbers = [
         key.scheduled_at.as_micros() as u64,
         key.job_no.0 as u64,

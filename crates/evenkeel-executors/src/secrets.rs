@@ -134,7 +134,7 @@ mod tests {
     use evenkeel_core::lease::Fence;
     use evenkeel_core::schedule::Once;
     use evenkeel_core::secret::SecretValues;
-    use evenkeel_core::{JobNo, LogStream, Progress, RunKey, RunLog, Schedule, Timestamp};
+    use evenkeel_core::{AttemptKey, JobNo, LogStream, Progress, RunLog, Schedule, Timestamp};
     use serde_json::json;
 
     use super::*;
@@ -184,7 +184,7 @@ mod tests {
         let mut definition = Definition::noop(Schedule::Once(Once::NOW));
         definition.executor.config = json!({"headers": {"A": {"secret": "a"}, "B": "plain"}});
         let invocation = Invocation {
-            key: RunKey::regular(JobNo(7), Timestamp::from_micros(1)),
+            key: AttemptKey::regular(JobNo(7), Timestamp::from_micros(1)),
             fence: Fence(5),
             tenant: TenantNo(1),
             started_at: Timestamp::from_micros(1),

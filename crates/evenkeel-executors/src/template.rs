@@ -1,6 +1,6 @@
 //! Values in a job's configuration that are filled in when it runs.
 
-use evenkeel_core::{RunKey, lease::Fence};
+use evenkeel_core::{AttemptKey, lease::Fence};
 use serde_json::Value;
 
 /// A text with places to be filled in: `{{run_id}}`, `{{execution_id}}`, `{{attempt}}`, `{{fence}}`,
@@ -57,7 +57,7 @@ impl Room {
 /// What templates are filled with.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Values<'a> {
-    pub(crate) key: RunKey,
+    pub(crate) key: AttemptKey,
     pub(crate) fence: Fence,
     pub(crate) payload: &'a Value,
 }
@@ -263,14 +263,14 @@ fn push_escaped(text: &mut String, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{Attempt, JobNo};
+    use evenkeel_core::{AttemptNo, JobNo};
     use serde_json::json;
 
     use super::*;
 
     fn fill(text: &str, payload: &Value, escape: Escape) -> Result<String, String> {
         let scheduled_at = "2026-12-01T09:00:00Z".parse().unwrap();
-        let key = RunKey::regular(JobNo(7), scheduled_at).with_attempt(Attempt(2));
+        let key = AttemptKey::regular(JobNo(7), scheduled_at).with_attempt(AttemptNo(2));
         let template = Template::parse(text)?;
         assert_eq!(
             template.check(payload).is_ok(),
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_command_line_is_filled_with_values_of_the_run_alone() {
-        let key = RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
+        let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
         let values = Values { key, fence: Fence(5), payload: &json!({"x": "$(id)"}) };
         let filled = |text: &str| {
             Template::of_run(text).and_then(|template| template.fill(&values, Escape::None))
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_single_place_stands_for_the_value_itself() {
         let payload = json!({"n": 5});
-        let key = RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
+        let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
         let values = Values { key, fence: Fence(5), payload: &payload };
         let whole = |text: &str| Template::parse(text).unwrap().whole(&values).map(Result::ok);
         assert_eq!(whole("{{ payload.n }}"), Some(Some(&json!(5))));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     fn fill_only(text: &str, payload: &Value) -> Result<String, String> {
-        let key = RunKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
+        let key = AttemptKey::regular(JobNo(7), "2026-12-01T09:00:00Z".parse().unwrap());
         Template::parse(text)?.fill(&Values { key, fence: Fence(5), payload }, Escape::None)
     }
 

@@ -25,7 +25,9 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Interval, Schedule};
-use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, RunKey, Sequence, Span, Timestamp};
+use evenkeel_core::{
+    About, AttemptKey, Definition, JobId, JobNo, NodeNo, Sequence, Span, Timestamp,
+};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
     Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered,
@@ -223,7 +225,7 @@ async fn work(
         fire_micros.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
         assert!(answer.results.iter().all(|one| *one == FireResult::Fired(Fence(1))));
         let finishes = next.iter().map(|(at, job)| Finish {
-            key: RunKey::regular(held[*job].no, *at),
+            key: AttemptKey::regular(held[*job].no, *at),
             fence: Fence(1),
             tenant,
             outcome: Outcome::Completed,

@@ -2,9 +2,9 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
-use evenkeel_core::{History, JobNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, History, JobNo, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    Cause, DueJob, RunLink, Start, StoreError, Ticket, run_key_from_columns, sql_time,
+    Cause, DueJob, RunLink, Start, StoreError, Ticket, attempt_key_from_columns, sql_time,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -37,7 +37,7 @@ pub(crate) fn sequence(sequence: Sequence) -> i32 {
     sequence.bits().cast_signed()
 }
 
-pub(crate) fn attempt(key: RunKey) -> i16 {
+pub(crate) fn attempt(key: AttemptKey) -> i16 {
     // At most 1023.
     key.attempt.0.cast_signed()
 }
@@ -68,8 +68,8 @@ pub(crate) fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
 }
 
 /// The key that stands in four columns from `first` on.
-pub(crate) fn key(row: &Row, first: usize) -> Result<RunKey, StoreError> {
-    run_key_from_columns(
+pub(crate) fn key(row: &Row, first: usize) -> Result<AttemptKey, StoreError> {
+    attempt_key_from_columns(
         get(row, first)?,
         get(row, first + 1)?,
         get(row, first + 2)?,
@@ -87,7 +87,7 @@ pub(crate) struct KeyColumns {
 }
 
 impl KeyColumns {
-    pub(crate) fn push(&mut self, key: RunKey) {
+    pub(crate) fn push(&mut self, key: AttemptKey) {
         self.job_no.push(key.job_no.0);
         self.scheduled_at.push(key.scheduled_at.as_micros());
         self.sequence.push(sequence(key.sequence));
@@ -95,8 +95,8 @@ impl KeyColumns {
     }
 }
 
-impl FromIterator<RunKey> for KeyColumns {
-    fn from_iter<I: IntoIterator<Item = RunKey>>(keys: I) -> Self {
+impl FromIterator<AttemptKey> for KeyColumns {
+    fn from_iter<I: IntoIterator<Item = AttemptKey>>(keys: I) -> Self {
         let mut columns = Self::default();
         keys.into_iter().for_each(|key| columns.push(key));
         columns

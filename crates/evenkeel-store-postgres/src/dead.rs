@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Wish};
 use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::status::Command;
-use evenkeel_core::{JobId, JobNo, Origin, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Job, Now, Page,
-    PageRequest, Redriven, Scope, StoreError, Wanted, outcome_from_code, run_key_from_columns,
+    PageRequest, Redriven, Scope, StoreError, Wanted, attempt_key_from_columns, outcome_from_code,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -47,12 +47,12 @@ fn read_letter(row: &Row) -> Tried<DeadLetter> {
 }
 
 /// When a letter was taken up, and the run that it became: in three columns from `first` on.
-fn redriven(row: &Row, job: JobNo, first: usize) -> Tried<Option<(Timestamp, RunKey)>> {
+fn redriven(row: &Row, job: JobNo, first: usize) -> Tried<Option<(Timestamp, AttemptKey)>> {
     let at = maybe_time(row, first)?;
     let run: (Option<i64>, Option<i32>) = (get(row, first + 1)?, get(row, first + 2)?);
     match (at, run) {
         (Some(at), (Some(new_at), Some(new_sequence))) => {
-            Ok(Some((at, run_key_from_columns(new_at, job.0, new_sequence, 0)?)))
+            Ok(Some((at, attempt_key_from_columns(new_at, job.0, new_sequence, 0)?)))
         }
         _ => Ok(None),
     }
@@ -96,14 +96,14 @@ async fn list(
 
 struct Redrive {
     tenant: i32,
-    runs: Vec<RunKey>,
+    runs: Vec<AttemptKey>,
     now: Option<i64>,
 }
 
 /// A run, as a letter is known.
 type Run = (JobNo, i64, i32);
 
-fn run_of(key: RunKey) -> Run {
+fn run_of(key: AttemptKey) -> Run {
     (key.job_no, key.scheduled_at.as_micros(), sequence(key.sequence))
 }
 
@@ -123,7 +123,7 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
     connection.rows(sql, &[&locked]).await?;
     let sql = include_str!("../queries/redrive_lock.sql");
     let rows = connection.rows(sql, &[&args.tenant, job_no, scheduled_at, numbers]).await?;
-    let mut letters: HashMap<Run, Option<RunKey>> = HashMap::new();
+    let mut letters: HashMap<Run, Option<AttemptKey>> = HashMap::new();
     for row in &rows {
         let job = JobNo(get(row, 0)?);
         let before = redriven(row, job, 3)?.map(|(_, run)| run);
@@ -165,7 +165,7 @@ async fn redrive(connection: &Connection, args: &Redrive) -> Tried<Vec<Redriven>
 /// Lets a run begin in place of one that died, if its job allows it.
 async fn take_up(
     connection: &Connection,
-    run: RunKey,
+    run: AttemptKey,
     job: &mut Job,
     keys: &mut Option<Keys>,
     now: i64,
@@ -226,7 +226,11 @@ impl DeadStore for PostgresStore {
             .await
     }
 
-    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError> {
+    async fn get_dead(
+        &self,
+        scope: &Scope,
+        run: AttemptKey,
+    ) -> Result<Option<DeadLetter>, StoreError> {
         self.api
             .run((scope.tenant.0, run), |connection, args| async move {
                 let keys: KeyColumns = [args.1].into_iter().collect();
@@ -239,7 +243,7 @@ impl DeadStore for PostgresStore {
             .await
     }
 
-    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+    async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
@@ -261,7 +265,7 @@ impl DeadStore for PostgresStore {
     async fn redrive(
         &self,
         scope: &Scope,
-        runs: &[RunKey],
+        runs: &[AttemptKey],
         now: Now,
     ) -> Result<Vec<Redriven>, StoreError> {
         if runs.is_empty() {
@@ -276,7 +280,11 @@ impl DeadStore for PostgresStore {
             .await
     }
 
-    async fn delete_dead(&self, scope: &Scope, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+    async fn delete_dead(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+    ) -> Result<Vec<bool>, StoreError> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
@@ -291,7 +299,7 @@ impl DeadStore for PostgresStore {
                 for row in &rows {
                     gone.push(run_of(key(row, 0)?));
                 }
-                let mut took = |run: &RunKey| {
+                let mut took = |run: &AttemptKey| {
                     let place = gone.iter().position(|one| *one == run_of(*run));
                     place.map(|place| gone.swap_remove(place)).is_some()
                 };

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
-use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, run_key_from_columns,
+    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, attempt_key_from_columns,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -171,17 +171,17 @@ fn held(row: &Row) -> Tried<(DedupKey, Held)> {
 pub(crate) async fn run_instead(
     connection: &Connection,
     no: JobNo,
-    running: Option<RunKey>,
-) -> Tried<Option<RunKey>> {
+    running: Option<AttemptKey>,
+) -> Tried<Option<AttemptKey>> {
     let sql = include_str!("../queries/trigger_run_instead.sql");
     let Some(row) = connection.maybe_row(sql, &[&no.0]).await? else { return Ok(None) };
     let run_at = |first: usize| match (get(&row, first)?, get(&row, first + 1)?) {
-        (Some(at), Some(sequence)) => run_key_from_columns(at, no.0, sequence, 0).map(Some),
+        (Some(at), Some(sequence)) => attempt_key_from_columns(at, no.0, sequence, 0).map(Some),
         _ => Ok(None),
     };
-    let next = maybe_time(&row, 0)?.map(|next_at| RunKey::regular(no, next_at));
+    let next = maybe_time(&row, 0)?.map(|next_at| AttemptKey::regular(no, next_at));
     let run = run_at(1)?.or(running).or(next).or(run_at(3)?);
-    Ok(run.map(|run| run.with_attempt(Attempt::FIRST)))
+    Ok(run.map(|run| run.with_attempt(AttemptNo::FIRST)))
 }
 
 #[async_trait]

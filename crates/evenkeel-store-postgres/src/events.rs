@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, RunKey, Span, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Span, Timestamp};
 use evenkeel_store::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, EventStore, Events, JobTitle,
     NewEvent, Scope, Signal, Store as _, StoreError,
@@ -138,7 +138,7 @@ async fn publish(
     fn column<T>(all: &[Option<&NewEvent>], of: impl Fn(&NewEvent) -> Option<T>) -> Vec<Option<T>> {
         all.iter().map(|event| event.and_then(&of)).collect()
     }
-    fn keys<T>(all: &[Option<&NewEvent>], of: impl Fn(RunKey) -> T) -> Vec<Option<T>> {
+    fn keys<T>(all: &[Option<&NewEvent>], of: impl Fn(AttemptKey) -> T) -> Vec<Option<T>> {
         column(all, |event| event.run.map(&of))
     }
     let kind = column(&all, |event| Some(event.kind.code()));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{NodeNo, RunKey};
+use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{Letter, Note, NoteStore, Now, Running, Signal, Store as _, StoreError, Word};
 use tokio_postgres::Row;
 
@@ -31,7 +31,7 @@ impl NoteStore for PostgresStore {
             .await
     }
 
-    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+    async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
         self.api
             .run(key, |connection, key| async move {
                 let sql = include_str!("../queries/find_running.sql");
@@ -111,7 +111,8 @@ async fn note(
             ],
         )
         .await?;
-    let running = rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<RunKey>>>()?;
+    let running =
+        rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
     Ok(batch.iter().map(|note| running.contains(&note.key)).collect())
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
     Reaged, StoreError, Waiter,
@@ -39,7 +39,7 @@ impl QueueStore for PostgresStore {
     async fn reage(
         &self,
         aging: Aging,
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
     ) -> Result<Reaged, StoreError> {
         self.api
@@ -56,7 +56,7 @@ impl QueueStore for PostgresStore {
 async fn reage(
     connection: &Connection,
     aging: &Aging,
-    after: Option<RunKey>,
+    after: Option<AttemptKey>,
     limit: u32,
 ) -> Tried<Reaged> {
     // Before all keys, if there is none.

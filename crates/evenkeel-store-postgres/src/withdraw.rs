@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, RunKey};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo};
 use tokio_postgres::Row;
 
 use crate::columns::{KeyColumns, get, key, sequence};
@@ -12,7 +12,7 @@ use crate::pool::Connection;
 
 /// An attempt that waited and no longer does.
 pub(crate) struct Withdrawn {
-    pub(crate) key: RunKey,
+    pub(crate) key: AttemptKey,
     pub(crate) prev: Link,
     was_wake: bool,
     tenant: i32,
@@ -48,7 +48,7 @@ impl Withdrawn {
 
     /// A trigger gets its place among the job's chains when it is fired; this one never was.
     pub(crate) fn is_unfired_trigger(&self) -> bool {
-        self.was_wake && self.key.attempt == Attempt::FIRST
+        self.was_wake && self.key.attempt == AttemptNo::FIRST
     }
 }
 
@@ -79,9 +79,9 @@ pub(crate) async fn close(
     connection: &Connection,
     chains: &mut [Chains],
     mut withdrawn: Vec<Withdrawn>,
-    status: RunStatus,
+    status: AttemptStatus,
     now: i64,
-) -> Tried<Vec<RunKey>> {
+) -> Tried<Vec<AttemptKey>> {
     if withdrawn.is_empty() {
         return Ok(Vec::new());
     }
@@ -128,7 +128,7 @@ impl ChainColumns {
 
 pub(crate) async fn record(
     connection: &Connection,
-    status: RunStatus,
+    status: AttemptStatus,
     now: i64,
     withdrawn: &[Withdrawn],
 ) -> Tried<()> {

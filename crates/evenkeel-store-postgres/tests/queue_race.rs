@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::order::Lane;
 use evenkeel_store::{Claim, FinishResult, FireResult, Store};
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
@@ -67,7 +67,7 @@ async fn work(
     name: &str,
     left: &AtomicUsize,
     secs: i64,
-) -> Vec<RunKey> {
+) -> Vec<AttemptKey> {
     let node = rig.join(name, secs).await;
     let pools = POOLS.map(str::to_owned).to_vec();
     let claim = Claim { pools, guaranteed: [50, 30, 10], ..claim_of(node, 100) };
@@ -117,9 +117,9 @@ async fn each_run_is_claimed_once_and_the_queue_stays_as_small_as_it_was() {
         let names: Vec<String> = (0..WORKERS).map(|n| format!("worker-{n}")).collect();
         let workers = handles.iter().zip(&names);
         let got = workers.map(|(store, name)| work(&rig, store, name, &left, secs));
-        let got: Vec<RunKey> = join_all(got).await.concat();
+        let got: Vec<AttemptKey> = join_all(got).await.concat();
         assert_eq!(got.len(), jobs.len());
-        let different: HashSet<RunKey> = got.into_iter().collect();
+        let different: HashSet<AttemptKey> = got.into_iter().collect();
         assert_eq!(different.len(), jobs.len(), "each once, in round {round}");
         assert_eq!(rig.store.census().await.unwrap().ready, 0);
         let now = sizes(&onlooker).await;

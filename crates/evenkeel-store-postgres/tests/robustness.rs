@@ -11,7 +11,7 @@ use evenkeel_core::history::DEFAULT_ALPHA;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Interval, Schedule};
-use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, RunKey, Span, Timestamp};
+use evenkeel_core::{About, AttemptKey, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
     Finish, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered, Results, Role,
@@ -81,7 +81,7 @@ async fn fires(store: &PostgresStore, jobs: &[JobNo]) -> Vec<Fire> {
 
 fn finish(fire: &Fire) -> Finish {
     Finish {
-        key: RunKey::regular(fire.job, fire.due),
+        key: AttemptKey::regular(fire.job, fire.due),
         fence: Fence(1),
         tenant: fire.tenant,
         outcome: Outcome::Completed,

@@ -23,7 +23,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{
-    Definition, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp,
+    AttemptKey, Definition, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
     Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered,
@@ -173,7 +173,7 @@ impl Flow {
 
     async fn finish(&self, jobs: &[JobNo], round: i64) -> anyhow::Result<()> {
         let finishes = jobs.iter().map(|job| Finish {
-            key: RunKey::regular(*job, time(round)),
+            key: AttemptKey::regular(*job, time(round)),
             fence: Fence(1),
             tenant: self.tenant,
             outcome: Outcome::Completed,

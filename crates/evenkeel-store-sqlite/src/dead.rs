@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::on_failure::{DeathReason, Hook};
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::Command as Asked;
-use evenkeel_core::{JobId, JobNo, Origin, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
     LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger, Wanted,
-    outcome_from_code, run_key_from_columns, sql_time,
+    attempt_key_from_columns, outcome_from_code, sql_time,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -43,7 +43,7 @@ pub(crate) fn obey_hook(connection: &Connection, finish: &Finish) -> Answer<()> 
                     finish.tenant.0,
                     finish.finished_at.as_micros(),
                     reason.code(),
-                    RunStatus::from(finish.outcome).code(),
+                    AttemptStatus::from(finish.outcome).code(),
                     error,
                 ],
             )?;
@@ -73,7 +73,7 @@ fn letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
     let redriven_at = sql_time(row.get("redriven_at")?);
     let redriven = match (redriven_at, row.get("new_at")?, row.get("new_sequence")?) {
         (Some(at), Some(new_at), Some(sequence)) => {
-            Some((at, run_key_from_columns(new_at, key.job_no.0, sequence, 0)?))
+            Some((at, attempt_key_from_columns(new_at, key.job_no.0, sequence, 0)?))
         }
         _ => None,
     };
@@ -89,14 +89,14 @@ fn letter_from(row: &Row<'_>) -> Answer<DeadLetter> {
     })
 }
 
-fn get(db: &Connection, tenant: TenantNo, run: RunKey) -> Answer<Option<DeadLetter>> {
+fn get(db: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<Option<DeadLetter>> {
     let (scheduled_at, job_no, sequence, _) = key_params(run);
     let mut statement = db.prepare_cached(include_str!("../queries/get_dead.sql"))?;
     let mut rows = statement.query(params![tenant.0, job_no, scheduled_at, sequence])?;
     rows.next()?.map(letter_from).transpose()
 }
 
-fn are_dead(db: &Connection, runs: &[RunKey]) -> Answer<Vec<bool>> {
+fn are_dead(db: &Connection, runs: &[AttemptKey]) -> Answer<Vec<bool>> {
     let mut statement = db.prepare_cached(include_str!("../queries/are_dead.sql"))?;
     let mut all = Vec::with_capacity(runs.len());
     for run in runs {
@@ -148,7 +148,7 @@ fn list(
 fn redrive(
     connection: &Connection,
     tenant: TenantNo,
-    run: RunKey,
+    run: AttemptKey,
     now: Timestamp,
 ) -> Answer<Redriven> {
     let Some(letter) = get(connection, tenant, run)? else { return Ok(Redriven::NotFound) };
@@ -190,7 +190,7 @@ fn redrive(
     Ok(Redriven::Accepted(key))
 }
 
-fn delete(connection: &Connection, tenant: TenantNo, run: RunKey) -> Answer<bool> {
+fn delete(connection: &Connection, tenant: TenantNo, run: AttemptKey) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, _) = key_params(run);
     let gone = connection
         .prepare_cached(include_str!("../queries/delete_dead.sql"))?
@@ -250,12 +250,16 @@ impl DeadStore for SqliteStore {
         self.readers.read(move |db| list(db, tenant, filter, page)).await
     }
 
-    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError> {
+    async fn get_dead(
+        &self,
+        scope: &Scope,
+        run: AttemptKey,
+    ) -> Result<Option<DeadLetter>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| get(db, tenant, run)).await
     }
 
-    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+    async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError> {
         let runs = runs.to_vec();
         self.engine_readers.read(move |db| are_dead(db, &runs)).await
     }
@@ -263,7 +267,7 @@ impl DeadStore for SqliteStore {
     async fn redrive(
         &self,
         scope: &Scope,
-        runs: &[RunKey],
+        runs: &[AttemptKey],
         now: Now,
     ) -> Result<Vec<Redriven>, StoreError> {
         let (tenant, runs) = (scope.tenant, runs.to_vec());
@@ -275,7 +279,11 @@ impl DeadStore for SqliteStore {
             .await
     }
 
-    async fn delete_dead(&self, scope: &Scope, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+    async fn delete_dead(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+    ) -> Result<Vec<bool>, StoreError> {
         let (tenant, runs) = (scope.tenant, runs.to_vec());
         self.writer
             .write(Command, runs.len(), move |session| {

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
-use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, run_key_from_columns, sql_time,
+    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, attempt_key_from_columns, sql_time,
 };
 use rusqlite::{Connection, params};
 
@@ -95,7 +95,7 @@ fn find(connection: &Connection, tenant: TenantNo, key: DedupKey) -> Answer<Opti
 
 /// What there is of a job in place of a run that is not to be: what waits, what runs, its next time,
 /// or its last run.
-pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<RunKey>> {
+pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<AttemptKey>> {
     let waiting = connection
         .prepare_cached(include_str!("../queries/get_job_newest_waiting.sql"))?
         .query([no.0])?
@@ -107,13 +107,13 @@ pub(crate) fn run_instead(connection: &Connection, no: JobNo) -> Answer<Option<R
     let mut rows = statement.query([no.0])?;
     let Some(state) = rows.next()? else { return Ok(None) };
     let running = newest_running(connection, no, state)?.map(|(key, _)| key);
-    let next = sql_time(state.get("next_at")?).map(|next_at| RunKey::regular(no, next_at));
+    let next = sql_time(state.get("next_at")?).map(|next_at| AttemptKey::regular(no, next_at));
     let last = match (state.get("head_at")?, state.get("head_sequence")?) {
-        (Some(at), Some(sequence)) => Some(run_key_from_columns(at, no.0, sequence, 0)?),
+        (Some(at), Some(sequence)) => Some(attempt_key_from_columns(at, no.0, sequence, 0)?),
         _ => None,
     };
     let run = waiting.or(running).or(next).or(last);
-    Ok(run.map(|run| run.with_attempt(Attempt::FIRST)))
+    Ok(run.map(|run| run.with_attempt(AttemptNo::FIRST)))
 }
 
 /// Keys of jobs that were deleted, among so many, and where the next look goes on.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::{LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
     Reaged, StoreError, Waiter,
@@ -32,7 +32,7 @@ impl QueueStore for SqliteStore {
     async fn reage(
         &self,
         aging: Aging,
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
     ) -> Result<Reaged, StoreError> {
         let step = move |db: &Connection| to_reage(db, aging, after, limit);
@@ -68,9 +68,9 @@ fn front(connection: &Connection, pools: &[String], rows: u32) -> Answer<QueueFr
 fn to_reage(
     connection: &Connection,
     aging: Aging,
-    after: Option<RunKey>,
+    after: Option<AttemptKey>,
     limit: u32,
-) -> Answer<(Vec<RunKey>, Option<RunKey>)> {
+) -> Answer<(Vec<AttemptKey>, Option<AttemptKey>)> {
     let mut statement = connection.prepare_cached(include_str!("../queries/reage_look.sql"))?;
     let (scheduled_at, job_no, sequence, attempt) = after.map_or((i64::MIN, 0, 0, 0), key_params);
     let mut rows = statement.query(params![scheduled_at, job_no, sequence, attempt, limit])?;
@@ -91,7 +91,7 @@ fn waiter_from(row: &Row<'_>) -> Answer<Waiter> {
     Ok(Waiter { key, priority, since, rise: Rise(row.get("rise")?) })
 }
 
-fn reage(connection: &Connection, aging: Aging, keys: &[RunKey]) -> Answer<(u64, u64)> {
+fn reage(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> Answer<(u64, u64)> {
     let mut find = connection.prepare_cached(include_str!("../queries/reage_find.sql"))?;
     let mut change = connection.prepare_cached(include_str!("../queries/reage.sql"))?;
     let (mut changed, mut missed) = (0, 0);

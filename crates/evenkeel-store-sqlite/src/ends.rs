@@ -1,8 +1,8 @@
 //! Ends what goes on of jobs.
 
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, JobNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{RunLink, run_key_from_columns};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{RunLink, attempt_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
@@ -28,13 +28,13 @@ pub(crate) fn withdraw(
     job: JobNo,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<Vec<RunKey>> {
+) -> Answer<Vec<AttemptKey>> {
     let mut withdrawn = withdraw_wakes(connection, job.0, outcome, now)?;
     withdrawn.extend(withdraw_ready(connection, job.0, outcome, now)?);
     withdrawn.sort_unstable();
     connection
         .prepare_cached(include_str!("../queries/order_close_chains.sql"))?
-        .query_row(params![job.0, withdrawn.len(), RunStatus::from(outcome).code()], |_| Ok(()))
+        .query_row(params![job.0, withdrawn.len(), AttemptStatus::from(outcome).code()], |_| Ok(()))
         .optional()?;
     Ok(withdrawn)
 }
@@ -43,7 +43,7 @@ pub(crate) fn withdraw(
 pub(crate) fn ask_to_end(
     connection: &Connection,
     node: i32,
-    key: RunKey,
+    key: AttemptKey,
     superseded: bool,
 ) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
@@ -59,7 +59,7 @@ fn withdraw_wakes(
     no: i64,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<Vec<RunKey>> {
+) -> Answer<Vec<AttemptKey>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/order_withdraw_wakes.sql"))?;
     let mut rows = statement.query([no])?;
@@ -82,7 +82,7 @@ fn withdraw_ready(
     no: i64,
     outcome: Outcome,
     now: Timestamp,
-) -> Answer<Vec<RunKey>> {
+) -> Answer<Vec<AttemptKey>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/order_withdraw_ready.sql"))?;
     let mut rows = statement.query([no])?;
@@ -99,7 +99,7 @@ fn withdraw_ready(
 
 pub(crate) fn record_withdrawn(
     connection: &Connection,
-    key: RunKey,
+    key: AttemptKey,
     tenant: TenantNo,
     prev: Option<RunLink>,
     outcome: Outcome,
@@ -117,7 +117,7 @@ pub(crate) fn record_withdrawn(
             prev_at,
             prev_sequence,
             now.as_micros(),
-            RunStatus::from(outcome).code(),
+            AttemptStatus::from(outcome).code(),
         ],
     )?;
     Ok(())
@@ -129,7 +129,7 @@ pub(crate) fn find_running(
     connection: &Connection,
     job: JobNo,
     count: u32,
-) -> Answer<Vec<(i32, RunKey)>> {
+) -> Answer<Vec<(i32, AttemptKey)>> {
     let state = connection
         .prepare_cached("SELECT live, head_at, head_sequence FROM job_state WHERE job_no = ?1")?
         .query_row([job.0], |row| Ok((row.get::<_, u32>(0)?, link(row.get(1)?, row.get(2)?))))
@@ -150,13 +150,13 @@ pub(crate) fn find_running(
         while let Some(row) = rows.next()? {
             let attempt: i16 = row.get("attempt")?;
             let node: Option<i32> = row.get("node_no")?;
-            if row.get::<_, i16>("status")? == RunStatus::Running.code()
+            if row.get::<_, i16>("status")? == AttemptStatus::Running.code()
                 && let Some(node) = node
             {
-                let key = run_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
+                let key = attempt_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
                 running.push((node, key));
             }
-            if attempt == Attempt::FIRST.0.cast_signed() {
+            if attempt == AttemptNo::FIRST.0.cast_signed() {
                 next = next.or(link(row.get("prev_at")?, row.get("prev_sequence")?));
             }
         }
@@ -171,7 +171,7 @@ pub(crate) fn find_running(
 fn add_long_runs(
     connection: &Connection,
     job: JobNo,
-    running: &mut Vec<(i32, RunKey)>,
+    running: &mut Vec<(i32, AttemptKey)>,
 ) -> Answer<()> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/order_find_long_runs.sql"))?;

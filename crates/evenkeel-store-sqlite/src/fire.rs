@@ -4,7 +4,7 @@
 //! touched in the order of job numbers, so that jobs of one page are changed while it is at hand.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{Attempt, NodeNo, RunKey, Sequence, Shard, Slot, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Sequence, Shard, Slot, Timestamp};
 use evenkeel_store::{Fire, FireResult, Fired, Now, RunLink, Start, WakeFire, skip_reason_code};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -140,7 +140,7 @@ fn fire_one(
                 at.as_micros(),
                 fire.job.0,
                 Sequence::REGULAR.bits(),
-                Attempt::FIRST.0,
+                AttemptNo::FIRST.0,
                 fire.tenant.0,
                 node.0,
                 prev_at,
@@ -151,7 +151,7 @@ fn fire_one(
             Ok(FireResult::Fired(Fence::NONE.next()))
         }
         Some((at, Start::Queued(ticket))) => {
-            let key = RunKey::regular(fire.job, *at);
+            let key = AttemptKey::regular(fire.job, *at);
             let (fence, crashes) = (Fence::NONE.0, 0);
             let row = ReadyRow { key, tenant: fire.tenant, ticket, fence, crashes, prev };
             row.insert(connection)?;
@@ -276,8 +276,8 @@ fn fire_wake(
 
 /// Makes a first attempt's chain the newest of its job and says which was before. A later attempt
 /// belongs to a chain that is linked already.
-pub(crate) fn link_in(connection: &Connection, key: RunKey) -> Answer<Option<RunLink>> {
-    if key.attempt != Attempt::FIRST {
+pub(crate) fn link_in(connection: &Connection, key: AttemptKey) -> Answer<Option<RunLink>> {
+    if key.attempt != AttemptNo::FIRST {
         return Ok(None);
     }
     let before = connection

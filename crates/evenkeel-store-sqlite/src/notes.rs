@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{NodeNo, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
-    CheckpointFate, Finish, Letter, Note, NoteStore, Now, Run, Running, Signal, StoreError, Word,
+    Attempt, CheckpointFate, Finish, Letter, Note, NoteStore, Now, Running, Signal, StoreError,
+    Word,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -31,7 +32,7 @@ impl NoteStore for SqliteStore {
             .await
     }
 
-    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+    async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
         self.engine_readers.read(move |db| find_running(db, key)).await
     }
 
@@ -108,7 +109,7 @@ fn write_down(connection: &Connection, note: &Note, now: Timestamp) -> Answer<()
 
 fn save_checkpoint(
     connection: &Connection,
-    key: RunKey,
+    key: AttemptKey,
     data: &[u8],
     now: Timestamp,
 ) -> Answer<()> {
@@ -120,7 +121,7 @@ fn save_checkpoint(
 }
 
 /// Forgets what an attempt has said: it ended, or starts anew.
-pub(crate) fn forget(connection: &Connection, key: RunKey) -> Answer<()> {
+pub(crate) fn forget(connection: &Connection, key: AttemptKey) -> Answer<()> {
     connection
         .prepare_cached(include_str!("../queries/finish_forget_notes.sql"))?
         .execute(key_params(key))?;
@@ -128,7 +129,7 @@ pub(crate) fn forget(connection: &Connection, key: RunKey) -> Answer<()> {
 }
 
 /// Nobody needs the checkpoint of this run any more.
-pub(crate) fn forget_checkpoint(connection: &Connection, key: RunKey) -> Answer<()> {
+pub(crate) fn forget_checkpoint(connection: &Connection, key: AttemptKey) -> Answer<()> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
     connection
         .prepare_cached(include_str!("../queries/finish_forget_checkpoints.sql"))?
@@ -151,7 +152,7 @@ pub(crate) fn settle(connection: &Connection, finish: &Finish) -> Answer<()> {
 }
 
 /// Adds what a running attempt has said to what people see of it.
-pub(crate) fn show(connection: &Connection, run: &mut Run) -> Answer<()> {
+pub(crate) fn show(connection: &Connection, run: &mut Attempt) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(run.key);
     let found: Option<(Option<String>, Option<String>)> = connection
         .prepare_cached(include_str!("../queries/get_run_note.sql"))?
@@ -167,7 +168,7 @@ pub(crate) fn show(connection: &Connection, run: &mut Run) -> Answer<()> {
     Ok(())
 }
 
-fn find_running(connection: &Connection, key: RunKey) -> Answer<Option<Running>> {
+fn find_running(connection: &Connection, key: AttemptKey) -> Answer<Option<Running>> {
     let mut statement = connection.prepare_cached(include_str!("../queries/find_running.sql"))?;
     let mut rows = statement.query(key_params(key))?;
     let Some(row) = rows.next()? else { return Ok(None) };

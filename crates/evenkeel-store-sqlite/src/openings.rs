@@ -1,6 +1,6 @@
 //! When what waits may be claimed, what is before it, and how much is to come.
 
-use evenkeel_core::{Definition, JobNo, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{ClosedAttempt, Opening, Postpone, SlotLoad, StoreError};
 use rusqlite::{Connection, params};
 
@@ -32,7 +32,7 @@ pub(crate) fn closed(
     Ok(found)
 }
 
-pub(crate) fn reopen(connection: &Connection, batch: &[(RunKey, Opening)]) -> Answer<()> {
+pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, Opening)]) -> Answer<()> {
     let mut statement = connection.prepare_cached(include_str!("../queries/reopen.sql"))?;
     for (key, opening) in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);

@@ -3,7 +3,7 @@
 use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
-use evenkeel_core::{Origin, RunKey, Slot, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, Origin, Slot, TenantNo, Timestamp};
 use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing, Trigger, Wanted};
 use rusqlite::{Connection, params};
 
@@ -138,7 +138,7 @@ fn act(
     job: &Job,
     action: &Action,
     now: Timestamp,
-) -> Answer<Option<RunKey>> {
+) -> Answer<Option<AttemptKey>> {
     match action {
         Action::Pause | Action::Suspend { .. } | Action::Cancel => {}
         Action::Delete => {
@@ -214,7 +214,7 @@ fn end(
     job: &Job,
     effect: Effect,
     now: Timestamp,
-) -> Answer<(Vec<RunKey>, Vec<RunKey>)> {
+) -> Answer<(Vec<AttemptKey>, Vec<AttemptKey>)> {
     let mut withdrawn = Vec::new();
     if effect.withdraws {
         withdrawn = withdraw(connection, job.no, Outcome::Cancelled, now)?;
@@ -236,7 +236,7 @@ fn end(
     } else {
         watch::touch(connection, job.no)?;
     }
-    let mut keys: Vec<RunKey> = running.into_iter().map(|(_, key)| key).collect();
+    let mut keys: Vec<AttemptKey> = running.into_iter().map(|(_, key)| key).collect();
     keys.sort_unstable();
     Ok((keys, withdrawn))
 }

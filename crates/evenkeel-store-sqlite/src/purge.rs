@@ -1,8 +1,8 @@
 //! Forgets what a deleted job has left.
 
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{RunLink, run_key_from_columns};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{RunLink, attempt_key_from_columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Answer;
@@ -22,7 +22,7 @@ struct Past {
 
 /// The attempts of a chain.
 struct Chain {
-    attempts: Vec<RunKey>,
+    attempts: Vec<AttemptKey>,
     goes_on: bool,
     before: Option<RunLink>,
 }
@@ -74,10 +74,15 @@ fn read_chain(connection: &Connection, job: JobNo, at: RunLink) -> Answer<Chain>
     while let Some(row) = rows.next()? {
         let attempt: i16 = row.get("attempt")?;
         let status: i16 = row.get("status")?;
-        let open = [RunStatus::Pending.code(), RunStatus::Running.code()];
-        chain.attempts.push(run_key_from_columns(time, job.0, sequence.cast_signed(), attempt)?);
+        let open = [AttemptStatus::Pending.code(), AttemptStatus::Running.code()];
+        chain.attempts.push(attempt_key_from_columns(
+            time,
+            job.0,
+            sequence.cast_signed(),
+            attempt,
+        )?);
         chain.goes_on |= open.contains(&status);
-        if attempt == Attempt::FIRST.0.cast_signed() {
+        if attempt == AttemptNo::FIRST.0.cast_signed() {
             chain.before = link(row.get("prev_at")?, row.get("prev_sequence")?);
             is_linked = true;
         }
@@ -96,7 +101,7 @@ fn before_cut(connection: &Connection, job: JobNo, at: Timestamp) -> Answer<Opti
     Ok(found.optional()?.flatten())
 }
 
-fn forget(connection: &Connection, attempts: &[RunKey]) -> Answer<u64> {
+fn forget(connection: &Connection, attempts: &[AttemptKey]) -> Answer<u64> {
     let mut statement = connection.prepare_cached(include_str!("../queries/prune_forget.sql"))?;
     let mut forgotten = 0;
     for key in attempts {
@@ -107,7 +112,7 @@ fn forget(connection: &Connection, attempts: &[RunKey]) -> Answer<u64> {
     Ok(forgotten)
 }
 
-fn kept(connection: &Connection, past: &Past) -> Answer<Vec<RunKey>> {
+fn kept(connection: &Connection, past: &Past) -> Answer<Vec<AttemptKey>> {
     let mut statement = connection.prepare_cached(include_str!("../queries/purge_kept.sql"))?;
     let mut rows = statement.query(params![past.job.0, past.kept[0], past.kept[1]])?;
     let mut keys = Vec::new();

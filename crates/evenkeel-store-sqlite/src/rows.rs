@@ -3,13 +3,13 @@
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{
-    About, History, JobId, JobNo, NodeNo, RunKey, Sequence, Span, TenantNo, Timestamp,
+    About, AttemptKey, History, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    DueJob, Job, LAST_ERROR_MAX, Results, Run, RunLink, Standing, StoreError, outcome_from_code,
-    run_key_from_columns, skip_reason_from_code, sql_time,
+    Attempt, DueJob, Job, LAST_ERROR_MAX, Results, RunLink, Standing, StoreError,
+    attempt_key_from_columns, outcome_from_code, skip_reason_from_code, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
@@ -34,13 +34,13 @@ pub(crate) fn link(at: Option<i64>, sequence: Option<u32>) -> Option<RunLink> {
 }
 
 /// The four columns of a key, as parameters.
-pub(crate) fn key_params(key: RunKey) -> (i64, i64, u32, u16) {
+pub(crate) fn key_params(key: AttemptKey) -> (i64, i64, u32, u16) {
     (key.scheduled_at.as_micros(), key.job_no.0, key.sequence.bits(), key.attempt.0)
 }
 
 /// The key in the columns with its names.
-pub(crate) fn key_from(row: &Row<'_>) -> Answer<RunKey> {
-    Ok(run_key_from_columns(
+pub(crate) fn key_from(row: &Row<'_>) -> Answer<AttemptKey> {
+    Ok(attempt_key_from_columns(
         row.get("scheduled_at")?,
         row.get("job_no")?,
         row.get("sequence")?,
@@ -125,7 +125,7 @@ fn retry_count(
     connection: &Connection,
     job: JobNo,
     row: &Row<'_>,
-    running: Option<RunKey>,
+    running: Option<AttemptKey>,
 ) -> Answer<u16> {
     let mut newest = running;
     if row.get::<_, u32>("waiting")? > 0 {
@@ -160,7 +160,7 @@ pub(crate) fn newest_running(
     connection: &Connection,
     job: JobNo,
     row: &Row<'_>,
-) -> Answer<Option<(RunKey, Timestamp)>> {
+) -> Answer<Option<(AttemptKey, Timestamp)>> {
     if row.get::<_, u32>("live")? == 0 {
         return Ok(None);
     }
@@ -173,12 +173,12 @@ pub(crate) fn newest_running(
         let mut rows = statement.query(params![at, job.0, sequence])?;
         let Some(newest) = rows.next()? else { break };
         let status: i16 = newest.get("status")?;
-        if status == RunStatus::Running.code() {
+        if status == AttemptStatus::Running.code() {
             let attempt = newest.get("attempt")?;
-            let key = run_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
+            let key = attempt_key_from_columns(at, job.0, sequence.cast_signed(), attempt)?;
             return Ok(sql_time(newest.get("started_at")?).map(|since| (key, since)));
         }
-        if status != RunStatus::Skipped.code() {
+        if status != AttemptStatus::Skipped.code() {
             break;
         }
         next = link(newest.get("prev_at")?, newest.get("prev_sequence")?);
@@ -229,21 +229,21 @@ pub(crate) fn due_job_from(row: &Row<'_>) -> Answer<DueJob> {
 }
 
 /// The run of a row of `list_runs_chain` and its relatives.
-pub(crate) fn run_from(row: &Row<'_>) -> Answer<Run> {
+pub(crate) fn run_from(row: &Row<'_>) -> Answer<Attempt> {
     let key = key_from(row)?;
     let what = || format!("run {}", key.execution_id());
     let status: i16 = row.get("status")?;
-    let status = RunStatus::from_code(status)
+    let status = AttemptStatus::from_code(status)
         .ok_or_else(|| StoreError::corrupt(what(), "status", "unknown"))?;
     let started_at = sql_time(row.get("started_at")?);
     // One that was withdrawn before it started has a number only to grow old by.
-    let may_be_withdrawn = matches!(status, RunStatus::Cancelled | RunStatus::Superseded);
+    let may_be_withdrawn = matches!(status, AttemptStatus::Cancelled | AttemptStatus::Superseded);
     let is_numbered = !may_be_withdrawn || started_at.is_some();
     let number: Option<i64> = row.get("number")?;
     let node: Option<i32> = row.get("node_no")?;
     let node_name: Option<String> = row.get("node_name")?;
     let cpu_us: Option<i64> = row.get("cpu_us")?;
-    Ok(Run {
+    Ok(Attempt {
         key,
         job: job_id(row.get("id")?)?,
         status,
@@ -267,7 +267,7 @@ pub(crate) fn run_from(row: &Row<'_>) -> Answer<Run> {
     })
 }
 
-fn skipped_from(row: &Row<'_>, key: RunKey) -> Answer<Option<SkippedTimes>> {
+fn skipped_from(row: &Row<'_>, key: AttemptKey) -> Answer<Option<SkippedTimes>> {
     let reason: Option<i16> = row.get("skip_reason")?;
     let (Some(reason), Some(to)) = (reason, sql_time(row.get("skipped_to")?)) else {
         return Ok(None);
@@ -288,7 +288,7 @@ pub(crate) fn priority_from(row: &Row<'_>) -> Answer<Option<Priority>> {
 
 /// Puts an attempt into the queue for workers.
 pub(crate) struct ReadyRow<'a> {
-    pub(crate) key: RunKey,
+    pub(crate) key: AttemptKey,
     pub(crate) tenant: TenantNo,
     pub(crate) ticket: &'a evenkeel_store::Ticket,
     pub(crate) fence: u32,

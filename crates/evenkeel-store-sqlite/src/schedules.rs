@@ -1,7 +1,7 @@
 //! What the scheduler looks at: due jobs, changed jobs, wakes.
 
 use evenkeel_core::order::Priority;
-use evenkeel_core::{JobNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{DueJob, DueWake};
 use rusqlite::{Connection, params};
 
@@ -45,7 +45,7 @@ pub(crate) fn due_wakes(
 ) -> Answer<Vec<DueWake>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/look_ahead_wakes.sql"))?;
-    let mut found: Vec<(Timestamp, RunKey, bool, Option<Priority>)> = Vec::new();
+    let mut found: Vec<(Timestamp, AttemptKey, bool, Option<Priority>)> = Vec::new();
     for shard in shards {
         let mut rows = statement.query(params![shard.0, until.as_micros(), limit])?;
         while let Some(row) = rows.next()? {

@@ -3,7 +3,7 @@
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::order::Priority;
 use evenkeel_core::status::Command;
-use evenkeel_core::{JobId, JobNo, Origin, RunKey, Sequence, Shard, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Sequence, Shard, Span, TenantNo, Timestamp};
 use evenkeel_store::{Job, Now, StoreError, Trigger, Triggered, Wanted};
 use rusqlite::{Connection, params};
 
@@ -48,11 +48,11 @@ pub(crate) fn begin(
     origin: Origin,
     ask: Trigger,
     now: Timestamp,
-) -> Answer<RunKey> {
+) -> Answer<AttemptKey> {
     let tick = Span::from_micros(1);
     let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
     let sequence = free_sequence(connection, job.no, (origin, ask.n), at)?;
-    let key = RunKey { sequence, ..RunKey::regular(job.no, at) };
+    let key = AttemptKey { sequence, ..AttemptKey::regular(job.no, at) };
     connection.prepare_cached(include_str!("../queries/trigger_wake.sql"))?.execute(params![
         Shard::of(job.no).0,
         at.as_micros(),

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::balance::Load;
-use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
-    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
-    NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping,
-    Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter,
-    RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
+    Attempt, Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire,
+    Fired, Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member,
+    NamedJob, NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest,
+    Ping, Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, RunCancelled,
+    RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
     WaitingAttempt, WakeFire,
 };
 
@@ -256,7 +256,7 @@ impl ScheduleStore for SqliteStore {
         self.engine_readers.read(move |db| openings::closed(db, &shards, limit, now)).await
     }
 
-    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError> {
+    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError> {
         let batch = batch.to_vec();
         self.writer
             .write(Batch, batch.len(), move |session| {
@@ -301,7 +301,11 @@ impl RunStore for SqliteStore {
             .await
     }
 
-    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
+    async fn find_owned(
+        &self,
+        node: NodeNo,
+        keys: &[AttemptKey],
+    ) -> Result<Vec<Owned>, StoreError> {
         let keys = keys.to_vec();
         self.engine_readers.read(move |db| runs::owned::find(db, node, &keys)).await
     }
@@ -321,7 +325,7 @@ impl RunStore for SqliteStore {
     async fn cancel_run(
         &self,
         scope: &Scope,
-        key: RunKey,
+        key: AttemptKey,
         now: Now,
     ) -> Result<RunCancelled, StoreError> {
         let tenant = scope.tenant;
@@ -362,7 +366,7 @@ impl RunStore for SqliteStore {
         self.engine_readers.read(ahead).await
     }
 
-    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
+    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| runs::list::get(db, tenant, key)).await
     }
@@ -371,8 +375,8 @@ impl RunStore for SqliteStore {
         &self,
         scope: &Scope,
         filter: RunFilter,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, StoreError> {
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
         let tenant = scope.tenant;
         self.readers
             .read(move |db| match filter.job {

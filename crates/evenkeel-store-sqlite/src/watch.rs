@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::{JobNo, RunKey, Shard, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
     AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
     RiskFilter, Scope, StoreError, ToJudge, WatchStore, Watched, sql_time,
@@ -174,7 +174,7 @@ fn take_off(connection: &Connection, job: JobNo) -> Answer<()> {
 fn overdue_in_queue(
     connection: &Connection,
     shards: &[Shard],
-    after: Option<RunKey>,
+    after: Option<AttemptKey>,
     limit: u32,
     now: Timestamp,
 ) -> Answer<OverdueInQueue> {
@@ -291,7 +291,7 @@ impl WatchStore for SqliteStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {

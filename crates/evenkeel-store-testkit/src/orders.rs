@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
     Action, Done, Job, JobChange, JobStore, Now, Obeyed, Order, Scope, StoreError,
 };
@@ -59,7 +59,7 @@ impl<S: JobStore + ?Sized> Orders for S {
 }
 
 /// It was deleted, and these attempts were asked to end.
-pub fn gone(running: Vec<RunKey>) -> Obeyed {
+pub fn gone(running: Vec<AttemptKey>) -> Obeyed {
     Obeyed::Done(Box::new(Done { job: None, running, withdrawn: Vec::new(), run: None }))
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::{JobNo, RunKey, Span};
+use evenkeel_core::{AttemptKey, JobNo, Span};
 use evenkeel_store::{
     Claim, JobChange, NewJob, QueuePlace, Start, Trigger, Triggered, Waited, WakeFire,
 };
@@ -147,7 +147,7 @@ pub struct Play {
     rig: Rig,
     jobs: Vec<Known>,
     places: BTreeMap<JobNo, usize>,
-    waiting: BTreeMap<usize, RunKey>,
+    waiting: BTreeMap<usize, AttemptKey>,
     /// In the order in which they were claimed.
     running: Vec<(usize, Held, Option<Priority>)>,
 }

@@ -8,12 +8,12 @@ use evenkeel_core::job::DEFAULT_POOL;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::Limits;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, Shard, Span, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, Shard, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish, FinishResult,
-    Fire, FireResult, Hook, Job, LookAhead, LostEnd, NewJob, Owned, Page, PageRequest, Registered,
-    Requeue, Results, Role, Run, RunFilter, Scope, Start, Store, Then, Traces, Trigger, Triggered,
-    Waited, WaitingAttempt, WakeFire,
+    AfterLoss, Attempt, Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish,
+    FinishResult, Fire, FireResult, Hook, Job, LookAhead, LostEnd, NewJob, Owned, Page,
+    PageRequest, Registered, Requeue, Results, Role, RunFilter, Scope, Start, Store, Then, Traces,
+    Trigger, Triggered, Waited, WaitingAttempt, WakeFire,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
@@ -38,7 +38,7 @@ pub struct Known {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Held {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// The right.
     pub fence: Fence,
 }
@@ -167,17 +167,17 @@ impl Rig {
         let fire = fire_of(&self.due(known).await, at(secs), Begin::Claimed);
         let (time, _) = *fire.start.as_ref().expect("a time is left to fire");
         match self.fire_for(node, vec![fire], secs).await[..] {
-            [FireResult::Fired(fence)] => Held { key: RunKey::regular(known.no, time), fence },
+            [FireResult::Fired(fence)] => Held { key: AttemptKey::regular(known.no, time), fence },
             ref other => panic!("not fired: {other:?}"),
         }
     }
 
     /// Fires what core decides for a job, into the queue.
-    pub async fn queue(&self, known: Known, secs: i64) -> RunKey {
+    pub async fn queue(&self, known: Known, secs: i64) -> AttemptKey {
         let fire = fire_of(&self.due(known).await, at(secs), Begin::Queued);
         let (time, _) = *fire.start.as_ref().expect("a time is left to fire");
         match self.fire(vec![fire], secs).await[..] {
-            [FireResult::Fired(_)] => RunKey::regular(known.no, time),
+            [FireResult::Fired(_)] => AttemptKey::regular(known.no, time),
             ref other => panic!("not fired: {other:?}"),
         }
     }
@@ -247,7 +247,7 @@ impl Rig {
     }
 
     /// Fires a job and ends its run well.
-    pub async fn run_well(&self, known: Known, secs: i64) -> RunKey {
+    pub async fn run_well(&self, known: Known, secs: i64) -> AttemptKey {
         let held = self.start(known, secs).await;
         assert_eq!(self.finish(self.good_end(held)).await, FinishResult::Done);
         held.key
@@ -310,12 +310,12 @@ impl Rig {
     }
 
     /// Asks for a run that is accepted.
-    pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> RunKey {
+    pub async fn trigger(&self, known: Known, n: u32, secs: i64) -> AttemptKey {
         self.trigger_with(known, plain_trigger(n), secs).await
     }
 
     /// The same, with what is asked for in full.
-    pub async fn trigger_with(&self, known: Known, ask: Trigger, secs: i64) -> RunKey {
+    pub async fn trigger_with(&self, known: Known, ask: Trigger, secs: i64) -> AttemptKey {
         let asked = self.store.trigger(&self.scope, known.id, ask, now(secs)).await;
         match asked.expect("a run can be asked for") {
             Triggered::Accepted(key) => key,
@@ -324,12 +324,12 @@ impl Rig {
     }
 
     /// One attempt.
-    pub async fn find_run(&self, key: RunKey) -> Option<Run> {
+    pub async fn find_run(&self, key: AttemptKey) -> Option<Attempt> {
         self.store.get_run(&self.scope, key).await.expect("a run can be read")
     }
 
     /// One attempt that must be there.
-    pub async fn run(&self, key: RunKey) -> Run {
+    pub async fn run(&self, key: AttemptKey) -> Attempt {
         self.find_run(key).await.expect("the run is there")
     }
 
@@ -337,14 +337,14 @@ impl Rig {
     pub async fn runs_page(
         &self,
         known: Option<Known>,
-        page: PageRequest<RunKey>,
-    ) -> Page<Run, RunKey> {
+        page: PageRequest<AttemptKey>,
+    ) -> Page<Attempt, AttemptKey> {
         let filter = RunFilter { job: known.map(|known| known.id) };
         self.store.list_runs(&self.scope, filter, page).await.expect("runs can be listed")
     }
 
     /// All runs of a job in the order of the list.
-    pub async fn runs_of(&self, known: Known) -> Vec<Run> {
+    pub async fn runs_of(&self, known: Known) -> Vec<Attempt> {
         self.runs_page(Some(known), PageRequest::first(10_000)).await.items
     }
 
@@ -405,11 +405,11 @@ pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
 }
 
 /// The next attempt of the same run.
-pub fn next_attempt(key: RunKey) -> RunKey {
-    key.with_attempt(Attempt(key.attempt.0 + 1))
+pub fn next_attempt(key: AttemptKey) -> AttemptKey {
+    key.with_attempt(AttemptNo(key.attempt.0 + 1))
 }
 
-fn time_and_attempt(key: RunKey) -> (i64, u16) {
+fn time_and_attempt(key: AttemptKey) -> (i64, u16) {
     let secs = (key.scheduled_at.as_micros() - at(0).as_micros()) / 1_000_000;
     (secs, key.attempt.0)
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::on_failure::DeathReason;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::NotAllowed;
-use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 
 use crate::{Now, Page, PageRequest, Scope, StoreError};
 
@@ -18,7 +18,7 @@ pub const LETTER_ERROR_MAX: usize = 4096;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadLetter {
     /// Its last attempt. A run has one letter at most.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Its job.
     pub job: JobId,
     /// What people call that.
@@ -32,7 +32,7 @@ pub struct DeadLetter {
     /// What went wrong in it: the first [`LETTER_ERROR_MAX`] characters.
     pub error: Option<String>,
     /// When it was taken up again, and the run that it became.
-    pub redriven: Option<(Timestamp, RunKey)>,
+    pub redriven: Option<(Timestamp, AttemptKey)>,
 }
 
 impl DeadLetter {
@@ -48,7 +48,7 @@ pub struct DeadPlace {
     /// When the last attempt ended.
     pub died_at: Timestamp,
     /// Tells those of one moment apart.
-    pub key: RunKey,
+    pub key: AttemptKey,
 }
 
 /// Which letters to list.
@@ -64,11 +64,11 @@ pub struct DeadFilter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redriven {
     /// It will run again, under this key.
-    Accepted(RunKey),
+    Accepted(AttemptKey),
     /// There is no such letter in the scope.
     NotFound,
     /// It was taken up before, and became this run.
-    Before(RunKey),
+    Before(AttemptKey),
     /// Its job was deleted.
     JobGone,
     /// A run of its job goes on and the overlap policy allows no other.
@@ -113,11 +113,15 @@ pub trait DeadStore: Send + Sync {
     ) -> Result<Page<DeadLetter, DeadPlace>, StoreError>;
 
     /// The letter of a run of the scope, whichever attempt is named.
-    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError>;
+    async fn get_dead(
+        &self,
+        scope: &Scope,
+        run: AttemptKey,
+    ) -> Result<Option<DeadLetter>, StoreError>;
 
     /// Which of these runs of any tenant have letters, whichever attempts are named. Nodes ask, who
     /// have just stored their ends.
-    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError>;
+    async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError>;
 
     /// Takes up letters, at most [`LETTERS_MAX`], each on its own and in their order, all in one
     /// transaction: a run of [`Origin::Redrive`](evenkeel_core::Origin) begins as if it was asked
@@ -125,12 +129,16 @@ pub trait DeadStore: Send + Sync {
     async fn redrive(
         &self,
         scope: &Scope,
-        runs: &[RunKey],
+        runs: &[AttemptKey],
         now: Now,
     ) -> Result<Vec<Redriven>, StoreError>;
 
     /// Throws letters away, at most [`LETTERS_MAX`]. Says which were there.
-    async fn delete_dead(&self, scope: &Scope, runs: &[RunKey]) -> Result<Vec<bool>, StoreError>;
+    async fn delete_dead(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+    ) -> Result<Vec<bool>, StoreError>;
 
     /// Forgets up to `limit` letters of runs that died before then, oldest first, and up to `limit`
     /// of those that are not among the newest `keep` of their tenant. Says how many.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use evenkeel_core::{JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use tokio::sync::Notify;
 
 use crate::{Scope, StoreError};
@@ -128,7 +128,7 @@ pub struct NewEvent {
     /// Which job, if it is about one.
     pub job: EventJob,
     /// Which attempt, if it is about one.
-    pub run: Option<RunKey>,
+    pub run: Option<AttemptKey>,
     /// When.
     pub at: Timestamp,
     /// More about it: a JSON object.
@@ -153,7 +153,7 @@ pub struct Event {
     /// What that job was called when the event was written down.
     pub job_name: Option<String>,
     /// Which attempt, if it is about one.
-    pub run: Option<RunKey>,
+    pub run: Option<AttemptKey>,
     /// When.
     pub at: Timestamp,
     /// More about it: a JSON object.

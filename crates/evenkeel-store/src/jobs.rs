@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::{JobFacts, JobStatus, NotAllowed, Standing};
-use evenkeel_core::{About, Definition, History, JobId, JobNo, RunKey, Slot, TenantNo, Timestamp};
+use evenkeel_core::{
+    About, AttemptKey, Definition, History, JobId, JobNo, Slot, TenantNo, Timestamp,
+};
 
 use crate::{
     JobCounts, JobCursor, JobFilter, JobSort, Now, Obeyed, Order, Page, PageRequest, Scope,
@@ -73,7 +75,7 @@ pub struct Job {
     /// Since when the newest attempt of its newest chain runs, if it does.
     pub running_since: Option<Timestamp>,
     /// That attempt.
-    pub running: Option<RunKey>,
+    pub running: Option<AttemptKey>,
     /// How many retries the newest chain that is not over has had.
     pub retry_count: u16,
     /// Since when it is paused or cancelled, if it is.
@@ -172,7 +174,7 @@ pub struct Trigger {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Triggered {
     /// It will run under this key.
-    Accepted(RunKey),
+    Accepted(AttemptKey),
     /// There is no such job in the scope.
     NotFound,
     /// A run goes on, and the overlap policy or the request allows no other.
@@ -185,7 +187,7 @@ pub enum Triggered {
         job: JobId,
         /// What is there of it instead: what waits, else what runs, else its next time, else its last
         /// run. A paused job may have none of these.
-        run: Option<RunKey>,
+        run: Option<AttemptKey>,
     },
 }
 

@@ -93,13 +93,13 @@ pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
 pub use requeue::{AfterLoss, LostEnd, Requeue};
 pub use rhythms::{Counted, Rhythms};
 pub use row::{
-    outcome_from_code, pools_from_text, pools_text, run_key_from_columns, skip_reason_code,
+    attempt_key_from_columns, outcome_from_code, pools_from_text, pools_text, skip_reason_code,
     skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult, LISTED_OUTPUT_CHARS,
-    LongRun, Owned, Prune, Pruned, QueuePlace, Results, Run, RunCancelled, RunFilter, RunStore,
-    WaitingAttempt, WaitsFor,
+    Attempt, Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult,
+    LISTED_OUTPUT_CHARS, LongRun, Owned, Prune, Pruned, QueuePlace, Results, RunCancelled,
+    RunFilter, RunStore, WaitingAttempt, WaitsFor,
 };
 pub use schedules::{
     ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, Postpone, RunLink,

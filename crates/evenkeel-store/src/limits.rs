@@ -5,7 +5,7 @@
 //! none is moved into the limit's waiting room, and by the verbs here back into its pool.
 
 use async_trait::async_trait;
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{LimitKey, LimitScope, Limits};
 
@@ -17,7 +17,7 @@ pub struct Place {
     /// Of this limit.
     pub limit: LimitKey,
     /// Which attempt.
-    pub run: RunKey,
+    pub run: AttemptKey,
 }
 
 /// Of one waiting room, so many are looked at and leave it in a step at most.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{NodeNo, Progress, RunKey};
+use evenkeel_core::{AttemptKey, NodeNo, Progress};
 
 use crate::{Now, Owned, StoreError};
 
@@ -10,7 +10,7 @@ use crate::{Now, Owned, StoreError};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// The right to say so.
     pub fence: Fence,
     /// How far it has come.
@@ -71,7 +71,7 @@ impl Word {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Letter {
     /// Which attempt.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Under this fence.
     pub fence: Fence,
     /// The word.
@@ -93,7 +93,7 @@ pub trait NoteStore: Send + Sync {
     -> Result<Vec<bool>, StoreError>;
 
     /// Who runs the attempt, if anybody does.
-    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError>;
+    async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError>;
 
     /// Leaves a letter for `node`. The same one again changes nothing. One that says
     /// [`Word::Settled`] wakes the node ([`Signal::Letters`](crate::Signal)). One for a node that

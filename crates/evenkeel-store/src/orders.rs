@@ -1,7 +1,7 @@
 //! What people ask of jobs that exist.
 
 use evenkeel_core::status::{Command, NotAllowed};
-use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
 
 use crate::{Job, JobChange};
 
@@ -120,9 +120,9 @@ pub struct Done {
     /// The job is like this now, unless it was deleted.
     pub job: Option<Job>,
     /// These attempts of it still run. If the job was cancelled or deleted, they were asked to end.
-    pub running: Vec<RunKey>,
+    pub running: Vec<AttemptKey>,
     /// These attempts of it waited and were withdrawn: their runs are over.
-    pub withdrawn: Vec<RunKey>,
+    pub withdrawn: Vec<AttemptKey>,
     /// The run that a retry began.
-    pub run: Option<RunKey>,
+    pub run: Option<AttemptKey>,
 }

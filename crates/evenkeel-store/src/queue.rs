@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 
 use crate::{Reaged, StoreError};
 
@@ -68,14 +68,14 @@ pub struct QueueDepths {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueFront(pub i64);
 
-impl FromIterator<RunKey> for QueueFront {
-    fn from_iter<T: IntoIterator<Item = RunKey>>(keys: T) -> Self {
+impl FromIterator<AttemptKey> for QueueFront {
+    fn from_iter<T: IntoIterator<Item = AttemptKey>>(keys: T) -> Self {
         Self(keys.into_iter().fold(0, |sum, key| sum + key_sign(key)))
     }
 }
 
 /// Another number for another attempt, most of the time. Small, so that many can be added up.
-fn key_sign(key: RunKey) -> i64 {
+fn key_sign(key: AttemptKey) -> i64 {
     let sign = key.job_no.0.wrapping_mul(31).wrapping_add(key.scheduled_at.as_micros());
     sign.wrapping_add(i64::from(key.attempt.0)).rem_euclid(1_000_000_007)
 }
@@ -201,7 +201,7 @@ pub trait QueueStore: Send + Sync {
     async fn reage(
         &self,
         aging: Aging,
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
     ) -> Result<Reaged, StoreError>;
 }

@@ -2,7 +2,7 @@
 
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::order::Priority;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 
 /// A step through the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -12,14 +12,14 @@ pub struct Reaged {
     /// So many should have, but somebody was busy with them, or they have left.
     pub missed: u64,
     /// Where the next step goes on; `None` when the end was reached.
-    pub next: Option<RunKey>,
+    pub next: Option<AttemptKey>,
 }
 
 /// An attempt in the queue, and since when it waits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Waiter {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Its priority.
     pub priority: Priority,
     /// It could first have been claimed then.

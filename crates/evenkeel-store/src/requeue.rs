@@ -3,7 +3,7 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 
 use crate::{CheckpointFate, Finish, Results, Then, Ticket, Traces};
 
@@ -11,7 +11,7 @@ use crate::{CheckpointFate, Finish, Results, Then, Ticket, Traces};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Requeue {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// The fence of the owner it is taken from.
     pub fence: Fence,
     /// Whose it is.

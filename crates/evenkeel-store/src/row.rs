@@ -1,8 +1,8 @@
 //! From columns to types, once for both databases.
 
 use evenkeel_core::advance::SkipReason;
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, JobNo, RunKey, Sequence, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Sequence, Timestamp};
 
 use crate::StoreError;
 
@@ -22,21 +22,21 @@ pub fn pools_from_text(row: impl std::fmt::Display, text: &str) -> Result<Vec<St
 }
 
 /// The key of a stored attempt.
-pub fn run_key_from_columns(
+pub fn attempt_key_from_columns(
     scheduled_at: i64,
     job_no: i64,
     sequence: i32,
     attempt: i16,
-) -> Result<RunKey, StoreError> {
+) -> Result<AttemptKey, StoreError> {
     let row = || format!("run {scheduled_at}/{job_no}/{sequence}/{attempt}");
     let sequence = u32::try_from(sequence).ok().and_then(Sequence::from_bits);
-    let attempt = u16::try_from(attempt).ok().filter(|attempt| *attempt <= Attempt::MAX.0);
-    Ok(RunKey {
+    let attempt = u16::try_from(attempt).ok().filter(|attempt| *attempt <= AttemptNo::MAX.0);
+    Ok(AttemptKey {
         scheduled_at: Timestamp::from_micros(scheduled_at),
         job_no: JobNo(job_no),
         sequence: sequence
             .ok_or_else(|| StoreError::corrupt(row(), "sequence", "more than 20 bits"))?,
-        attempt: Attempt(
+        attempt: AttemptNo(
             attempt.ok_or_else(|| StoreError::corrupt(row(), "attempt", "not from 0 to 1023"))?,
         ),
     })
@@ -44,14 +44,14 @@ pub fn run_key_from_columns(
 
 /// The outcome of a stored status; `None` if it is no end.
 pub fn outcome_from_code(code: i16) -> Option<Outcome> {
-    match RunStatus::from_code(code)? {
-        RunStatus::Completed => Some(Outcome::Completed),
-        RunStatus::Failed => Some(Outcome::Failed),
-        RunStatus::Cancelled => Some(Outcome::Cancelled),
-        RunStatus::TimedOut => Some(Outcome::TimedOut),
-        RunStatus::PartlyFailed => Some(Outcome::PartlyFailed),
-        RunStatus::Superseded => Some(Outcome::Superseded),
-        RunStatus::Pending | RunStatus::Running | RunStatus::Skipped => None,
+    match AttemptStatus::from_code(code)? {
+        AttemptStatus::Completed => Some(Outcome::Completed),
+        AttemptStatus::Failed => Some(Outcome::Failed),
+        AttemptStatus::Cancelled => Some(Outcome::Cancelled),
+        AttemptStatus::TimedOut => Some(Outcome::TimedOut),
+        AttemptStatus::PartlyFailed => Some(Outcome::PartlyFailed),
+        AttemptStatus::Superseded => Some(Outcome::Superseded),
+        AttemptStatus::Pending | AttemptStatus::Running | AttemptStatus::Skipped => None,
     }
 }
 

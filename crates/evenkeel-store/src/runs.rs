@@ -7,8 +7,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{Limit, LimitKey, Limits};
 use evenkeel_core::on_failure::Hook;
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobId, NodeNo, Progress, RunKey, RunLog, Span, TenantNo, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress, RunLog, Span, TenantNo, Timestamp};
 
 use crate::{Now, Opening, Page, PageRequest, Requeue, Scope, StoreError, Then, Traces};
 
@@ -46,7 +46,7 @@ pub struct QueuePlace {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClaimedAttempt {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// The right to write its results.
     pub fence: Fence,
     /// Whose it is.
@@ -96,7 +96,7 @@ pub struct Results {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finish {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// The right to say so.
     pub fence: Fence,
     /// Whose it is.
@@ -139,7 +139,7 @@ pub enum FinishResult {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Owned {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// With this fence.
     pub fence: Fence,
     /// Whose it is.
@@ -158,7 +158,7 @@ pub struct Owned {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LongRun {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// With this fence.
     pub fence: Fence,
     /// Since when.
@@ -167,13 +167,13 @@ pub struct LongRun {
 
 /// An attempt, or a record of skipped times, as people see it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Run {
+pub struct Attempt {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Its job.
     pub job: JobId,
     /// Where it stands.
-    pub status: RunStatus,
+    pub status: AttemptStatus,
     /// Its latest fence.
     pub fence: Fence,
     /// How many workers it has lost.
@@ -200,7 +200,7 @@ pub struct Run {
 /// Lists show so many characters of an output, so that a page of runs that print a lot fits into memory.
 pub const LISTED_OUTPUT_CHARS: usize = 65_536;
 
-impl Run {
+impl Attempt {
     /// What it printed, or has printed so far.
     pub fn printed(&self) -> Option<RunLog> {
         self.results.output.as_deref().or(self.log.as_deref()).map(RunLog::decode)
@@ -229,7 +229,7 @@ pub struct RunFilter {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cancellation {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// A newer time takes its place; else somebody wants it ended.
     pub superseded: bool,
 }
@@ -238,7 +238,7 @@ pub struct Cancellation {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingAttempt {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// The priority that its run was given, whatever its job's is.
     pub priority: Option<Priority>,
     /// For what.
@@ -277,9 +277,9 @@ pub enum WaitsFor {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RunCancelled {
     /// It waited, and is recorded as cancelled.
-    Withdrawn(RunKey),
+    Withdrawn(AttemptKey),
     /// This attempt of it runs and was asked to end.
-    Asked(RunKey),
+    Asked(AttemptKey),
     /// It had ended before.
     Over,
     /// There is no such run in the scope.
@@ -290,7 +290,7 @@ pub enum RunCancelled {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Prune {
     /// Where the last step stopped.
-    pub after: Option<RunKey>,
+    pub after: Option<AttemptKey>,
     /// Look at this many.
     pub limit: u32,
     /// Keep this many of each job.
@@ -307,7 +307,7 @@ pub struct Pruned {
     /// Forgot this many.
     pub forgotten: u64,
     /// Where the next step goes on; `None` when the end was reached.
-    pub next: Option<RunKey>,
+    pub next: Option<AttemptKey>,
 }
 
 /// What workers and onlookers do with runs.
@@ -376,7 +376,8 @@ pub trait RunStore: Send + Sync {
     ) -> Result<Vec<bool>, StoreError>;
 
     /// Of these attempts, those that run on `node`, in any order.
-    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError>;
+    async fn find_owned(&self, node: NodeNo, keys: &[AttemptKey])
+    -> Result<Vec<Owned>, StoreError>;
 
     /// All attempts that run on `node`, at most `limit`.
     async fn owned(&self, node: NodeNo, limit: u32) -> Result<Vec<Owned>, StoreError>;
@@ -391,7 +392,7 @@ pub trait RunStore: Send + Sync {
     async fn cancel_run(
         &self,
         scope: &Scope,
-        key: RunKey,
+        key: AttemptKey,
         now: Now,
     ) -> Result<RunCancelled, StoreError>;
 
@@ -428,7 +429,7 @@ pub trait RunStore: Send + Sync {
     /// The attempt with this key, or for attempt 0 the latest attempt of its run that has started
     /// or is in the queue. A retry or trigger that waits for its time is pending: it is shown to
     /// those who ask for its key, and for attempt 0 if there is nothing else of its run.
-    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError>;
+    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError>;
 
     /// The scope's attempts and skip records, newest scheduled time first for all jobs, newest
     /// chain first for one job. Attempts that wait for their first worker are included, retries and
@@ -438,8 +439,8 @@ pub trait RunStore: Send + Sync {
         &self,
         scope: &Scope,
         filter: RunFilter,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, StoreError>;
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, StoreError>;
 
     /// Forgets ended attempts and skip records in key order from `after`. One is kept only while it
     /// is both among the newest of its job and young; the job's newest good and newest failed

@@ -7,7 +7,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::KeyLimit;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{
-    Definition, History, JobNo, NodeNo, RunKey, Sequence, Shard, Slot, Span, TenantNo, Timestamp,
+    AttemptKey, Definition, History, JobNo, NodeNo, Sequence, Shard, Slot, Span, TenantNo,
+    Timestamp,
 };
 
 use crate::{Now, StoreError};
@@ -54,7 +55,7 @@ pub struct DueWake {
     /// When it may start.
     pub due: Timestamp,
     /// The attempt it is.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Has an earlier attempt saved a checkpoint? Only a claim hands it over.
     pub has_checkpoint: bool,
     /// The priority that this run was given, whatever its job's is.
@@ -165,7 +166,7 @@ impl Opening {
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClosedAttempt {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// How long its job's good runs take.
     pub average_good_duration: Option<Span>,
     /// The stored definition of its job.
@@ -221,7 +222,7 @@ pub struct Postpone {
     /// When it was due.
     pub due: Timestamp,
     /// The attempt it is.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// When it is due instead.
     pub until: Timestamp,
 }
@@ -232,7 +233,7 @@ pub struct WakeFire {
     /// When it was due.
     pub due: Timestamp,
     /// The attempt it is.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Whose it is.
     pub tenant: TenantNo,
     /// How it begins.
@@ -331,5 +332,5 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Gives attempts in the queue another time to be claimed in. Those that are there no more are
     /// left out.
-    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError>;
+    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError>;
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{JobId, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, TenantNo, Timestamp};
 
 use crate::{
     AfterLoss, CheckpointFate, Finish, Hook, Requeue, Results, Scope, StoreError, Then, Ticket,
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settle {
     /// An attempt of it; if it waits, whichever.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Where it was when that was decided.
     pub seen: Seen,
     /// When that was.
@@ -42,7 +42,7 @@ pub enum Seen {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LiveAttempt {
     /// Which one.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// Where it is.
     pub seen: Seen,
     /// The priority that its run was given, whatever its job's is.
@@ -86,7 +86,7 @@ pub const SETTLED_ALPHA: f64 = 0.0;
 
 impl Settle {
     /// The end that is recorded under a new fence, if there is one.
-    pub fn finish(&self, tenant: TenantNo, key: RunKey, fence: Fence) -> Option<Finish> {
+    pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
         let Verdict::Ended { outcome, error, then } = &self.verdict else { return None };
         let then = match then {
             Then::EndChain { .. } => *then,

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{JobId, NodeNo, RunKey, Span, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, NodeNo, Span, TenantNo, Timestamp};
 
 use crate::{Page, PageRequest, Scope, StoreError};
 
@@ -56,7 +56,7 @@ pub struct Failures {
     /// How many.
     pub count: u64,
     /// The newest of them.
-    pub newest: RunKey,
+    pub newest: AttemptKey,
     /// When that ended.
     pub at: Timestamp,
     /// What it said.
@@ -100,7 +100,7 @@ pub struct FailureGroup {
     /// What that said.
     pub error: String,
     /// Which one it was.
-    pub newest: RunKey,
+    pub newest: AttemptKey,
     /// The job of it, if it is still there.
     pub job: Option<JobId>,
     /// And its name, if it has one.

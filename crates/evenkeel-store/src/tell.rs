@@ -2,8 +2,8 @@
 
 use evenkeel_core::chain::Then;
 use evenkeel_core::on_failure::Hook;
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::{EventJob, EventKind, Finish, FinishResult, NewEvent, Store};
@@ -27,7 +27,7 @@ pub async fn keep_true_letters(store: &dyn Store, ends: &mut [Finish], became: &
     if doubtful.is_empty() {
         return;
     }
-    let runs: Vec<RunKey> = doubtful.iter().map(|end| end.key).collect();
+    let runs: Vec<AttemptKey> = doubtful.iter().map(|end| end.key).collect();
     let Ok(are_dead) = store.are_dead(&runs).await else { return };
     for (end, is_dead) in doubtful.iter_mut().zip(are_dead) {
         if !is_dead {
@@ -46,7 +46,7 @@ impl NewEvent {
     pub fn of_run(
         kind: EventKind,
         tenant: TenantNo,
-        run: RunKey,
+        run: AttemptKey,
         at: Timestamp,
         data: &Value,
     ) -> Self {
@@ -57,7 +57,7 @@ impl NewEvent {
     /// An attempt has ended.
     pub fn run_ended(end: &Finish) -> Self {
         let mut data = Map::new();
-        data.insert("status".into(), json!(RunStatus::from(end.outcome)));
+        data.insert("status".into(), json!(AttemptStatus::from(end.outcome)));
         let took = end.finished_at.since(end.started_at);
         data.insert("duration_ms".into(), took.as_millis().into());
         let results = &end.results;
@@ -84,7 +84,7 @@ impl NewEvent {
             return None;
         }
         let data = json!({
-            "status": RunStatus::from(end.outcome),
+            "status": AttemptStatus::from(end.outcome),
             "attempts": u32::from(end.key.attempt.0) + 1,
             "error_message": told_error(end),
         });
@@ -97,7 +97,7 @@ impl NewEvent {
     pub fn of_end(end: &Finish) -> impl Iterator<Item = Self> + use<> {
         let dead = match end.hook {
             Hook::DeadLetter(reason) => {
-                let data = json!({"reason": reason, "status": RunStatus::from(end.outcome)});
+                let data = json!({"reason": reason, "status": AttemptStatus::from(end.outcome)});
                 let (tenant, at) = (end.tenant, end.finished_at);
                 Some(Self::of_run(EventKind::RunDead, tenant, end.key, at, &data))
             }
@@ -107,8 +107,8 @@ impl NewEvent {
     }
 
     /// An attempt was withdrawn before it ran.
-    pub fn run_withdrawn(tenant: TenantNo, run: RunKey, at: Timestamp) -> Self {
-        let data = json!({"status": RunStatus::from(Outcome::Cancelled)});
+    pub fn run_withdrawn(tenant: TenantNo, run: AttemptKey, at: Timestamp) -> Self {
+        let data = json!({"status": AttemptStatus::from(Outcome::Cancelled)});
         Self::of_run(EventKind::RunEnded, tenant, run, at, &data)
     }
 }
@@ -117,7 +117,7 @@ impl NewEvent {
 mod tests {
     use evenkeel_core::lease::Fence;
     use evenkeel_core::on_failure::DeathReason;
-    use evenkeel_core::{Attempt, JobNo};
+    use evenkeel_core::{AttemptNo, JobNo};
 
     use super::*;
     use crate::{Results, Traces};
@@ -125,7 +125,7 @@ mod tests {
     const AT: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 
     fn end(outcome: Outcome, then: Then, hook: Hook) -> Finish {
-        let key = RunKey { attempt: Attempt(2), ..RunKey::regular(JobNo(7), AT) };
+        let key = AttemptKey { attempt: AttemptNo(2), ..AttemptKey::regular(JobNo(7), AT) };
         Finish {
             key,
             fence: Fence(1),

@@ -7,7 +7,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::{History, JobId, JobNo, RunKey, Shard, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, History, JobId, JobNo, Shard, TenantNo, Timestamp};
 
 use crate::{Now, Page, PageRequest, Scope, StoreError};
 
@@ -71,7 +71,7 @@ pub struct OverdueInQueue {
     /// These jobs, each once.
     pub jobs: Vec<JobNo>,
     /// Where the next look goes on; `None` when the end was reached.
-    pub next: Option<RunKey>,
+    pub next: Option<AttemptKey>,
 }
 
 /// How many jobs there are in each condition.
@@ -141,7 +141,7 @@ pub trait WatchStore: Send + Sync {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError>;

@@ -1,7 +1,7 @@
 //! A run that failed for good, as people see it.
 
 use evenkeel_core::on_failure::DeathReason;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{JobId, RunId, Timestamp};
 use evenkeel_store::DeadLetter;
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub struct DeadLetterView {
     pub reason: DeathReason,
     /// How the last execution ended: `failed` or `timed_out`.
     #[schema(value_type = String, example = "failed")]
-    pub status: RunStatus,
+    pub status: AttemptStatus,
     /// What went wrong in it: the first 4096 characters.
     #[schema(example = "connect to 10.0.0.7:443 failed: timed out")]
     pub error_message: Option<String>,

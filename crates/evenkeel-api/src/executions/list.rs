@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::RunSearch;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobId, RunKey, Timestamp};
-use evenkeel_store::{Page, PageRequest, Run};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
+use evenkeel_store::{Attempt, Page, PageRequest};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -34,7 +34,7 @@ pub struct ExecutionList {
 }
 
 impl ExecutionList {
-    fn new(page: Page<Run, RunKey>, request: PageRequest<RunKey>) -> Self {
+    fn new(page: Page<Attempt, AttemptKey>, request: PageRequest<AttemptKey>) -> Self {
         Self {
             executions: page.items.into_iter().map(ExecutionView::from).collect(),
             total: page.total,
@@ -53,7 +53,7 @@ pub(crate) struct ExecutionQuery {
     /// Only those that stand so.
     #[param(value_type = Option<String>, example = "failed", pattern =
         "^(pending|running|completed|failed|cancelled|timed_out|skipped|partly_failed|superseded)$")]
-    status: Option<RunStatus>,
+    status: Option<AttemptStatus>,
     /// Only those for this time or a later one.
     #[param(value_type = Option<String>, format = DateTime, example = "2026-12-01T00:00:00Z")]
     from: Option<Timestamp>,
@@ -64,7 +64,7 @@ pub(crate) struct ExecutionQuery {
 
 impl ExecutionQuery {
     fn take(params: &mut Params, job: Option<JobId>) -> RunSearch {
-        let words = RunStatus::ALL.map(|status| (status.as_str(), status));
+        let words = AttemptStatus::ALL.map(|status| (status.as_str(), status));
         let query = Self {
             status: params.word("status", &words),
             from: params.time("from"),

@@ -9,9 +9,9 @@ use axum::response::sse::Event as Message;
 use axum::response::{IntoResponse as _, Response};
 use evenkeel_commands::{CommandError, Runs};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{LogLine, LogLines, LogStream, RunId, RunLog, Timestamp};
-use evenkeel_store::{Run, Scope};
+use evenkeel_store::{Attempt, Scope};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -34,7 +34,7 @@ pub struct LogView {
     pub execution_id: RunId,
     /// Where it stands.
     #[schema(value_type = String)]
-    pub status: RunStatus,
+    pub status: AttemptStatus,
     /// Will no more come?
     pub is_final: bool,
     /// All lines as one text. Of a long log its beginning and its end are kept
@@ -93,7 +93,7 @@ impl Wanted {
 }
 
 impl LogView {
-    fn new(run: &Run, wanted: Wanted) -> Self {
+    fn new(run: &Attempt, wanted: Wanted) -> Self {
         let log = run.printed().unwrap_or_default();
         let lines = wanted.lines(&log, 0);
         Self {
@@ -108,8 +108,8 @@ impl LogView {
     }
 }
 
-fn is_over(status: RunStatus) -> bool {
-    !matches!(status, RunStatus::Pending | RunStatus::Running)
+fn is_over(status: AttemptStatus) -> bool {
+    !matches!(status, AttemptStatus::Pending | AttemptStatus::Running)
 }
 
 /// What an execution, or the latest execution of a run, has printed; also while it runs.
@@ -217,7 +217,7 @@ struct Following {
 
 impl Following {
     /// What was not told before, if there is anything.
-    fn news(&mut self, run: &Run) -> Option<Message> {
+    fn news(&mut self, run: &Attempt) -> Option<Message> {
         let log = run.printed()?;
         if self.told.0 != run.fence {
             self.told = (run.fence, 0);

@@ -1,9 +1,9 @@
 //! An execution as people see it.
 
 use evenkeel_core::advance::SkippedTimes;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobId, LogStream, Origin, RunId, Span, Timestamp};
-use evenkeel_store::Run;
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptNo, JobId, LogStream, Origin, RunId, Span, Timestamp};
+use evenkeel_store::Attempt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -63,7 +63,7 @@ pub struct ExecutionView {
     /// `pending`, `running`, `completed`, `failed`, `cancelled`, `timed_out`, `skipped` or
     /// `partly_failed`.
     #[schema(value_type = String)]
-    pub status: RunStatus,
+    pub status: AttemptStatus,
     /// The time it is for.
     #[schema(value_type = String, format = DateTime)]
     pub scheduled_at: Timestamp,
@@ -120,13 +120,13 @@ pub struct ExecutionView {
     pub metadata: Map<String, Value>,
 }
 
-impl From<Run> for ExecutionView {
-    fn from(run: Run) -> Self {
+impl From<Attempt> for ExecutionView {
+    fn from(run: Attempt) -> Self {
         let printed = run.printed().map(|log| log.text(Some(LogStream::Stdout)));
         let output = printed.filter(|text| !text.is_empty());
         let is_told = run.progress.is_some();
         let progress = run.progress.unwrap_or_default();
-        let is_first_try = run.key.attempt == Attempt::FIRST;
+        let is_first_try = run.key.attempt == AttemptNo::FIRST;
         let lateness = run.started_at.map(|start| start.since(run.key.scheduled_at));
         let duration = run.started_at.zip(run.finished_at).map(|(start, end)| end.since(start));
         Self {

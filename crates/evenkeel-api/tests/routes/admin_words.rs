@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::Method;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{Action, FinishResult, Role, Scope, Store, Trigger};
 use evenkeel_store_testkit::fixtures::{Begin, at, new_job, now, plain_trigger};
 use evenkeel_store_testkit::orders::{Orders, done};
@@ -182,7 +182,7 @@ async fn a_run_of_a_paused_job_does_not_go_back_and_goes_on() {
     let bulk = json!({"job_ids": [job.id.to_string()], "status": "queued"});
     let many = put(&world, BULK, bulk).await.expect(200);
     assert_eq!(many["results"][0]["error"]["type"], "/problems/job-state");
-    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(world.rig.finish(world.rig.good_end(held)).await, FinishResult::Done);
     // A new run of it may be begun.
     assert_eq!(set(&world, job, "queued").await.expect(200)["status"], "queued");
@@ -201,7 +201,7 @@ async fn a_run_whose_key_another_job_has_by_now_does_not_go_back() {
     let second = job(&world, once(600)).await;
     let refusal = set(&world, first, "queued").await.problem(409, "duplicate");
     assert_eq!(refusal["existing_id"], second.id.to_string());
-    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
 }
 
 #[tokio::test]

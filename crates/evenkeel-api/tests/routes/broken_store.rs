@@ -8,7 +8,9 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
-use evenkeel_core::{JobId, JobNo, NodeNo, PageId, RunKey, Shard, Slot, Span, TenantNo, Timestamp};
+use evenkeel_core::{
+    AttemptKey, JobId, JobNo, NodeNo, PageId, Shard, Slot, Span, TenantNo, Timestamp,
+};
 use evenkeel_store::*;
 use evenkeel_store_testkit::fixtures::START;
 use evenkeel_store_testkit::model::ModelStore;
@@ -91,12 +93,12 @@ broken!(ScheduleStore {
     supersede(batch: &[Supersede], now: Now) -> ();
     postpone(batch: &[Postpone]) -> ();
     closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
-    reopen(batch: &[(RunKey, Opening)]) -> ();
+    reopen(batch: &[(AttemptKey, Opening)]) -> ();
 });
 
 broken!(NoteStore {
     note(node: NodeNo, batch: Vec<Note>, now: Now) -> Vec<bool>;
-    find_running(key: RunKey) -> Option<Running>;
+    find_running(key: AttemptKey) -> Option<Running>;
     send_letter(node: NodeNo, letter: Letter) -> ();
     take_letters(node: NodeNo, limit: u32) -> Vec<Letter>;
 });
@@ -113,19 +115,19 @@ broken!(PageStore {
 });
 
 broken!(RunStore {
-    cancel_run(scope: &Scope, key: RunKey, now: Now) -> RunCancelled;
+    cancel_run(scope: &Scope, key: AttemptKey, now: Now) -> RunCancelled;
     claim(claim: &Claim, now: Now) -> Claimed;
     finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
     requeue(node: NodeNo, batch: Vec<Requeue>, now: Now) -> Vec<bool>;
-    find_owned(node: NodeNo, keys: &[RunKey]) -> Vec<Owned>;
+    find_owned(node: NodeNo, keys: &[AttemptKey]) -> Vec<Owned>;
     owned(node: NodeNo, limit: u32) -> Vec<Owned>;
     cancellations(node: NodeNo) -> Vec<Cancellation>;
     waiting_of(scope: &Scope, job: JobId, ahead: Option<Aging>, now: Now) -> Vec<WaitingAttempt>,
         if ahead.is_some() { "what is ahead" } else { "what waits" };
     waiting(pools: &[String], limit: u32) -> u32;
     waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
-    get_run(scope: &Scope, key: RunKey) -> Option<Run>;
-    list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<RunKey>) -> Page<Run, RunKey>;
+    get_run(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
+    list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<AttemptKey>) -> Page<Attempt, AttemptKey>;
     prune(prune: Prune) -> Pruned;
 });
 
@@ -133,7 +135,7 @@ broken!(WatchStore {
     watch(jobs: &[JobNo]) -> ();
     to_judge(shards: &[Shard], limit: u32, now: Now) -> ToJudge;
     judge(batch: Vec<Judgement>, now: Now) -> ();
-    overdue_in_queue(shards: &[Shard], after: Option<RunKey>, limit: u32, now: Now) -> OverdueInQueue;
+    overdue_in_queue(shards: &[Shard], after: Option<AttemptKey>, limit: u32, now: Now) -> OverdueInQueue;
     condition_counts(scope: &Scope) -> ConditionCounts;
     all_condition_counts() -> ConditionCounts;
     list_at_risk(scope: &Scope, filter: RiskFilter, page: PageRequest<RiskCursor>)
@@ -200,7 +202,7 @@ broken!(BalanceStore {
 broken!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
     queue_front(pools: &[String], rows: u32) -> QueueFront;
-    reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
+    reage(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reaged;
 });
 
 broken!(LimitStore {
@@ -211,10 +213,10 @@ broken!(LimitStore {
 
 broken!(DeadStore {
     list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
-    get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;
-    are_dead(runs: &[RunKey]) -> Vec<bool>;
-    redrive(scope: &Scope, runs: &[RunKey], now: Now) -> Vec<Redriven>;
-    delete_dead(scope: &Scope, runs: &[RunKey]) -> Vec<bool>;
+    get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
+    are_dead(runs: &[AttemptKey]) -> Vec<bool>;
+    redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
+    delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
     forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
     list_failing(limit: u32) -> Vec<FailingJob>;
     forget_failing(jobs: &[JobNo]) -> ();

@@ -1,9 +1,9 @@
 //! What those who were called may say.
 
 use axum::http::Method;
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{Cancellation, Letter, Signal, Word};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn a_completed_run_is_stored_and_its_node_told() {
     let answer = say(&world, held, "complete", &token(held), Some(end)).await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
     let run = world.rig.run(held.key).await;
-    assert_eq!(run.status, RunStatus::Completed);
+    assert_eq!(run.status, AttemptStatus::Completed);
     assert_eq!(run.results.output.as_deref(), Some("done\u{fffd}"));
     assert_eq!((run.results.items_crawled, run.results.items_indexed), (Some(5), Some(3)));
     assert_eq!(world.rig.job(job).await.live, 0);
@@ -78,7 +78,7 @@ async fn a_failed_run_is_tried_again_within_what_the_receiver_says() {
             }
             None => assert!(retry_at.is_null() && wakes.is_empty(), "{body}: {retry_at}"),
         }
-        assert_eq!(world.rig.run(held.key).await.status, RunStatus::Failed);
+        assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Failed);
     }
 }
 
@@ -128,12 +128,12 @@ async fn only_the_token_of_the_attempt_is_good() {
     let none = world.send(request(Method::POST, &path, None, None)).await;
     none.problem(401, "unauthorized");
     let users = crate::world::token(evenkeel_store::Role::Admin, "main");
-    let other = RunKey { job_no: evenkeel_core::JobNo(77), ..held.key };
+    let other = AttemptKey { job_no: evenkeel_core::JobNo(77), ..held.key };
     for wrong in [users, attempt_tokens().mint(other, held.fence), "1.x".into(), "x".into()] {
         say(&world, held, "complete", &wrong, None).await.problem(401, "unauthorized");
         say(&world, held, "heartbeat", &wrong, None).await.problem(401, "unauthorized");
     }
-    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
     // And it opens nothing else.
     let list = world.send(request(Method::GET, "/api/v1/jobs", Some(&token(held)), None)).await;
     list.problem(401, "unauthorized");
@@ -177,7 +177,7 @@ async fn what_is_not_understood_is_refused_by_its_name() {
     }
     let none = world.send(request(Method::POST, "/api/v1/runs/7/complete", Some("x"), None)).await;
     none.problem(404, "not-found");
-    assert_eq!(world.rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(world.rig.run(held.key).await.status, AttemptStatus::Running);
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn one_run_is_cancelled_and_its_job_goes_on() {
     let waiting = world.rig.trigger(job, 0, 70).await;
     let path = format!("/api/v1/executions/{}/cancel", waiting.execution_id());
     assert_eq!(world.post(&path, None).await.expect(202)["running"], false);
-    let never = RunKey::regular(job.no, evenkeel_store_testkit::fixtures::at(9999));
+    let never = AttemptKey::regular(job.no, evenkeel_store_testkit::fixtures::at(9999));
     let path = format!("/api/v1/executions/{}/cancel", never.execution_id());
     world.post(&path, None).await.problem(404, "not-found");
     let viewer = evenkeel_store::Role::Viewer;

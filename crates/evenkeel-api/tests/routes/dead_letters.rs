@@ -3,7 +3,7 @@
 use axum::http::Method;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunKey, Span};
+use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Action, Finish, Results, Role, Then};
 use evenkeel_store_testkit::fixtures::{at, now};
 use evenkeel_store_testkit::orders::Orders as _;
@@ -23,7 +23,7 @@ async fn job(world: &World, name: &str) -> Value {
 }
 
 /// A run of the job that dies four seconds after it began.
-async fn die(world: &World, job: &Value, secs: i64) -> RunKey {
+async fn die(world: &World, job: &Value, secs: i64) -> AttemptKey {
     let held = world.rig.start(world.known(job).await, secs).await;
     let then = Then::EndChain { stop_job: false, next_at: None };
     let finish = Finish {
@@ -37,7 +37,7 @@ async fn die(world: &World, job: &Value, secs: i64) -> RunKey {
     held.key
 }
 
-fn path(key: RunKey) -> String {
+fn path(key: AttemptKey) -> String {
     format!("{LETTERS}/{}", key.run_id())
 }
 

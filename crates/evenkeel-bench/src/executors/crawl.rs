@@ -10,7 +10,7 @@ use axum::response::Html;
 use axum::routing::get;
 use evenkeel_core::Definition;
 use evenkeel_core::job::ExecutorSpec;
-use evenkeel_engine::StoreLibrary;
+use evenkeel_engine::StorePages;
 use evenkeel_executors::{CrawlExecutor, CrawlerSettings};
 use evenkeel_outbound::{Outbound, OutboundSettings};
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(super) async fn measure(bench: &mut Bench, pages: usize) -> anyhow::Result<C
         unpack: true,
         ..OutboundSettings::default()
     })?;
-    let library = StoreLibrary::new(Arc::clone(&bench.parts().0.store));
+    let library = StorePages::new(Arc::clone(&bench.parts().0.store));
     let crawler = CrawlExecutor::new(outbound, CrawlerSettings::default(), library);
     let executor = Watched::new(Arc::new(crawler));
     let at = soon(bench, 1).await?;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::chain::{Again, Ended, after_end};
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobId, RunId, RunKey, Span, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, JobId, RunId, Span, Timestamp};
 use evenkeel_store::{
     Fire, Job, LiveAttempt, NewEvent, NodeState, Now, Scope, Seen, Settle, SettleResult, Signal,
     Standing, Start, Ticket, Verdict, Waited,
@@ -282,11 +282,11 @@ impl Jobs {
     }
 
     /// Counts an end, and tells it to those who listen, as whoever ran it would have.
-    fn tell_settled(&self, scope: &Scope, settle: &Settle, key: RunKey) {
+    fn tell_settled(&self, scope: &Scope, settle: &Settle, key: AttemptKey) {
         let Some(end) = settle.finish(scope.tenant, key, evenkeel_core::lease::Fence::NONE) else {
             return;
         };
-        let outcome = RunStatus::from(end.outcome).as_str();
+        let outcome = AttemptStatus::from(end.outcome).as_str();
         metrics::counter!("evenkeel_runs_ended_total", "outcome" => outcome).increment(1);
         if self.store.events().are_listened() {
             self.store.events().tell(NewEvent::of_end(&end));

@@ -3,7 +3,7 @@
 use evenkeel_core::job::Bounds;
 use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::Timetable;
-use evenkeel_core::{Definition, JobId, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobId, Timestamp};
 use evenkeel_store::{EventKind, Job, Now, Registered, Scope, Signal, Store, Trigger, Triggered};
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub struct Accepted {
     /// Its job.
     pub job: JobId,
     /// The key of its first attempt.
-    pub key: RunKey,
+    pub key: AttemptKey,
 }
 
 /// What became of a run that was asked for.
@@ -42,7 +42,7 @@ pub enum Asked {
         /// Whose it is.
         job: JobId,
         /// The key of its first attempt; a paused job may have none to show.
-        key: Option<RunKey>,
+        key: Option<AttemptKey>,
     },
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::control::{SoFar, resumed_at, revived_at};
 use evenkeel_core::status::Command;
-use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{Action, Done, EventKind, Job, Now, Obeyed, Order, Scope, Signal};
 
 use super::Jobs;
@@ -49,7 +49,7 @@ impl Ask {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forgotten {
     /// What runs of it was asked to end.
-    pub running: Vec<RunKey>,
+    pub running: Vec<AttemptKey>,
     /// So many attempts were forgotten, if that was asked for.
     pub purged: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! Tells those who listen what was done to jobs.
 
-use evenkeel_core::{JobId, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{EventJob, EventKind, NewEvent, Scope, Store};
 
 use super::Jobs;
@@ -15,7 +15,7 @@ impl Jobs {
     }
 
     /// Tells that somebody asked for a run of a job.
-    pub(super) async fn tell_requested(&self, scope: &Scope, job: JobId, run: RunKey) {
+    pub(super) async fn tell_requested(&self, scope: &Scope, job: JobId, run: AttemptKey) {
         if self.store.events().are_listened() {
             let at = run.scheduled_at;
             let event = event(scope, EventKind::RunRequested, job, at);
@@ -24,11 +24,11 @@ impl Jobs {
     }
 
     /// Tells that attempts were withdrawn before they ran.
-    pub(super) async fn tell_withdrawn(&self, scope: &Scope, runs: &[RunKey]) {
+    pub(super) async fn tell_withdrawn(&self, scope: &Scope, runs: &[AttemptKey]) {
         if !runs.is_empty()
             && let Some(at) = self.listened_at().await
         {
-            let event = |run: &RunKey| NewEvent::run_withdrawn(scope.tenant, *run, at);
+            let event = |run: &AttemptKey| NewEvent::run_withdrawn(scope.tenant, *run, at);
             self.store.events().tell(runs.iter().map(event));
         }
     }

@@ -1,9 +1,9 @@
 //! How soon a run that waits will be taken.
 
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobId, RunKey, Timestamp};
-use evenkeel_store::{Job, Now, Run, Scope, WaitsFor};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobId, Timestamp};
+use evenkeel_store::{Attempt, Job, Now, Scope, WaitsFor};
 
 use super::Jobs;
 use crate::CommandError;
@@ -61,7 +61,7 @@ impl Jobs {
         &self,
         scope: &Scope,
         id: JobId,
-        run: RunKey,
+        run: AttemptKey,
     ) -> Result<Option<Timestamp>, CommandError> {
         let (job, now) = self.get_with_now(scope, id).await?;
         let average = job.definition.average(job.history.average_good_duration);
@@ -70,8 +70,8 @@ impl Jobs {
     }
 
     /// How soon a run will be taken; nothing if it does not wait.
-    pub async fn waits(&self, scope: &Scope, run: &Run) -> Result<Option<Waits>, CommandError> {
-        if run.status != RunStatus::Pending {
+    pub async fn waits(&self, scope: &Scope, run: &Attempt) -> Result<Option<Waits>, CommandError> {
+        if run.status != AttemptStatus::Pending {
             return Ok(None);
         }
         let waiting = self.store.waiting_of(scope, run.job, None, Now::Database).await?;

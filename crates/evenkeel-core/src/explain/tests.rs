@@ -55,7 +55,7 @@ fn in_queue(open_from: Option<Timestamp>, open_until: Option<Timestamp>) -> Wait
     Waiting {
         scheduled_at: earlier(60),
         origin: Origin::Schedule,
-        attempt: Attempt(0),
+        attempt: AttemptNo(0),
         priority: None,
         waits_for: WaitsFor::Worker { since: earlier(50), ahead: 7, open_from, open_until },
     }
@@ -110,7 +110,7 @@ fn every_reason_that_waits_for_a_blackout_names_its_end() {
     let job = dark(11, 14);
     for (attempt, code) in [(0, "trigger_pending"), (1, "retry_pending")] {
         let waits_for = WaitsFor::Time(later(60));
-        let waiting = [Waiting { attempt: Attempt(attempt), waits_for, ..in_queue(None, None) }];
+        let waiting = [Waiting { attempt: AttemptNo(attempt), waits_for, ..in_queue(None, None) }];
         let asked = Facts { live: 1, waiting: &waiting, next_at: None, ..facts(&job, &workers) };
         let why = explain(&asked, NOW);
         assert_eq!(codes(&why), [code, "blackout"]);
@@ -194,7 +194,7 @@ fn a_retry_and_a_pause_have_their_moment() {
     let retry = |due| Waiting {
         scheduled_at: earlier(60),
         origin: Origin::Schedule,
-        attempt: Attempt(2),
+        attempt: AttemptNo(2),
         priority: None,
         waits_for: WaitsFor::Time(due),
     };
@@ -273,7 +273,7 @@ fn the_next_time_of_one_that_pauses_after_its_run_is_not_foretold_while_it_runs(
     assert_eq!(why.next_possible_start, None);
     // A retry of it may start, and it alone.
     let waits_for = WaitsFor::Time(later(30));
-    let waiting = [Waiting { attempt: Attempt(1), waits_for, ..in_queue(None, None) }];
+    let waiting = [Waiting { attempt: AttemptNo(1), waits_for, ..in_queue(None, None) }];
     let why = explain(&Facts { running_since: None, waiting: &waiting, ..running }, NOW);
     assert_eq!(why.reasons, [Why::RetryPending { until: later(30), retry: 1 }, after]);
     assert_eq!(why.next_possible_start, Some(later(30)));

@@ -10,7 +10,7 @@ use evenkeel_core::order::{DispatchKey, Lane, Priority};
 use evenkeel_core::retry::RetryPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::{Cron, CronSchedule, Once, Periodic, Schedule};
-use evenkeel_core::{Attempt, Definition, History, Span, StartWindow, Timestamp};
+use evenkeel_core::{AttemptNo, Definition, History, Span, StartWindow, Timestamp};
 
 const MINUTE: Span = Span::from_secs(60);
 
@@ -97,7 +97,7 @@ impl Job {
     fn end(&mut self, now: Timestamp, outcome: Outcome) {
         let started_at = self.running_since.take().unwrap();
         self.history = self.history.after(outcome, started_at, now, DEFAULT_ALPHA);
-        let attempt = Attempt(self.attempt);
+        let attempt = AttemptNo(self.attempt);
         let again = Again::AsUsual;
         let ended = Ended { attempt, outcome, again, started_at, finished_at: now };
         match after_end(&self.definition, ended, 0.5) {

@@ -6,18 +6,18 @@ use evenkeel_core::advance::{DueTime, SkipReason, WhenBusy, advance, skip_due, w
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{JobNo, RunKey, Schedule, Shard, Slot, Span, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, Schedule, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket, Waited};
 use tracing::debug;
 
 use super::Scheduler;
-use super::room::{LaneRoom, Room};
-use crate::attempt::Attempt;
-use crate::due_lines::Line;
-use crate::entry::Entry;
-use crate::incarnation::Incarnation;
-use crate::meters::{could_start, count_skipped};
-use crate::near_future::TakenDue;
+use super::start_capacity::{LaneRoom, Room};
+use crate::cluster::node_context::NodeContext;
+use crate::insight::metrics::{could_start, count_skipped};
+use crate::scheduler::due_lines::Line;
+use crate::scheduler::job_entry::Entry;
+use crate::scheduler::near_future::TakenDue;
+use crate::worker::open_attempt::OpenAttempt;
 
 /// A busy job that must wait is looked at again after this time, then after twice as long…
 const BUSY_WAIT: Span = Span::from_millis(100);
@@ -124,7 +124,7 @@ impl Scheduler {
         let oldest = batch.iter().map(|fire| fire.due).min().unwrap_or(now);
         let life = Arc::clone(&self.life);
         let under_way = life.bound.set_out(oldest).await;
-        let fired = match life.store.fire(life.node, batch.clone(), Incarnation::NOW).await {
+        let fired = match life.store.fire(life.node, batch.clone(), NodeContext::NOW).await {
             Ok(fired) => fired,
             Err(error) => self.read_back(&batch, error).await,
         };
@@ -220,8 +220,8 @@ impl Scheduler {
             let could_start = could_start(&entry.definition, scheduled, entry.past().average);
             self.life.meters.started(could_start, entry.deadline_of(scheduled), now);
             self.life.meters.waited(entry.definition.lane, could_start, now);
-            self.life.start(Attempt {
-                key: RunKey::regular(fire.job, scheduled),
+            self.life.start(OpenAttempt {
+                key: AttemptKey::regular(fire.job, scheduled),
                 fence,
                 tenant: fire.tenant,
                 definition: Arc::clone(&entry.definition),

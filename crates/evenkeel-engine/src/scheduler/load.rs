@@ -5,8 +5,8 @@ use evenkeel_store::{DueJob, StoreError};
 use tracing::error;
 
 use super::Scheduler;
-use crate::entry::Entry;
-use crate::incarnation::Incarnation;
+use crate::cluster::node_context::NodeContext;
+use crate::scheduler::job_entry::Entry;
 
 /// Shards are loaded this long before they are needed.
 const LOAD_AHEAD: Span = Span::from_secs(60);
@@ -75,7 +75,7 @@ impl Scheduler {
         }
         let until = self.life.db_now().saturating_add(self.life.settings.look_ahead);
         let shards: Vec<Shard> = self.shards.iter().copied().collect();
-        let found = match self.life.store.look_ahead(&shards, until, PAGE, Incarnation::NOW).await {
+        let found = match self.life.store.look_ahead(&shards, until, PAGE, NodeContext::NOW).await {
             Ok(found) => found,
             Err(error) => {
                 // Changed jobs are told once, and the answer may be what was lost: load them all.

@@ -1,13 +1,20 @@
 //! Fires what is due: loads the near future, waits for it, and turns due jobs into runs in batches.
 
-mod elsewhere;
+mod claim_windows;
+pub(crate) mod definitions;
+mod delayed_queue;
+pub(crate) mod due_lines;
+pub(crate) mod due_order;
+mod enqueue;
 mod fire;
+mod fire_delayed;
+pub(crate) mod job_entry;
 mod load;
-mod openings;
+pub(crate) mod near_future;
+pub(crate) mod node_due;
+pub(crate) mod overlap_waits;
 mod read_back;
-mod room;
-mod wake_line;
-mod wakes;
+mod start_capacity;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,10 +27,10 @@ use evenkeel_store::{Member, Signal, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 use tracing::{debug, info};
 
-use crate::incarnation::{Backoff, Incarnation};
-use crate::trouble::log_trouble;
-use room::QueueSeen;
-use wake_line::WakeLine;
+use crate::cluster::node_context::{Backoff, NodeContext};
+use crate::cluster::store_health::log_trouble;
+use delayed_queue::DelayedQueue;
+use start_capacity::QueueSeen;
 
 /// Between two looks at a full queue.
 const QUEUE_WAIT: Duration = Duration::from_millis(20);
@@ -32,7 +39,7 @@ const STALE_WAIT: Duration = Duration::from_millis(20);
 
 /// One of a node's schedulers, with its part of the node's shards.
 pub struct Scheduler {
-    life: Arc<Incarnation>,
+    life: Arc<NodeContext>,
     /// It is number `index` of `count`.
     index: usize,
     count: usize,
@@ -46,7 +53,7 @@ pub struct Scheduler {
     /// As of which time away its shards are loaded.
     away_seen: u64,
     /// Retries and triggers that are due soon.
-    wakes: WakeLine,
+    wakes: DelayedQueue,
     /// When attempts in the queue close, in whole seconds.
     closings: BTreeSet<Timestamp>,
     /// When those that have closed were last looked for.
@@ -91,7 +98,7 @@ pub struct Pass {
 
 impl Scheduler {
     /// Scheduler number `index` of `count` on this node, without shards yet.
-    pub fn new(life: Arc<Incarnation>, index: usize, count: usize) -> Self {
+    pub fn new(life: Arc<NodeContext>, index: usize, count: usize) -> Self {
         let aging = life.settings.aging;
         Self {
             life,
@@ -101,7 +108,7 @@ impl Scheduler {
             schedulers: Vec::new(),
             load_again: BTreeMap::new(),
             away_seen: 0,
-            wakes: WakeLine::new(aging),
+            wakes: DelayedQueue::new(aging),
             closings: BTreeSet::new(),
             closed_seen: None,
             replacing: Vec::new(),

@@ -1,11 +1,11 @@
 //! What became of a batch whose answer was lost.
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError};
 
 use super::Scheduler;
-use crate::incarnation::Backoff;
-use crate::trouble::log_trouble;
+use crate::cluster::node_context::Backoff;
+use crate::cluster::store_health::log_trouble;
 
 impl Scheduler {
     /// Whether the batch took effect is unknown: asks the store until it says so. What it has
@@ -18,10 +18,10 @@ impl Scheduler {
             return Fired { now: self.life.db_now(), results };
         }
         self.life.raise_doubt();
-        let keys: Vec<RunKey> = batch
+        let keys: Vec<AttemptKey> = batch
             .iter()
             .filter_map(|fire| match fire.start {
-                Some((scheduled, Start::Claimed)) => Some(RunKey::regular(fire.job, scheduled)),
+                Some((scheduled, Start::Claimed)) => Some(AttemptKey::regular(fire.job, scheduled)),
                 Some((_, Start::Queued(_))) | None => None,
             })
             .collect();
@@ -29,7 +29,7 @@ impl Scheduler {
         let mut results = Vec::with_capacity(batch.len());
         let mut now = self.life.db_now();
         for fire in batch {
-            let key = fire.start.as_ref().map(|(at, _)| RunKey::regular(fire.job, *at));
+            let key = fire.start.as_ref().map(|(at, _)| AttemptKey::regular(fire.job, *at));
             let found = owned.iter().find(|owned| Some(owned.key) == key);
             now = found.map_or(now, |owned| owned.started_at);
             results.push(match found {
@@ -42,7 +42,7 @@ impl Scheduler {
     }
 
     /// Those of `keys` that the store says this node has, however long it takes to hear that.
-    pub(super) async fn owned_of(&self, keys: &[RunKey]) -> Vec<evenkeel_store::Owned> {
+    pub(super) async fn owned_of(&self, keys: &[AttemptKey]) -> Vec<evenkeel_store::Owned> {
         let mut backoff = Backoff::default();
         loop {
             match self.life.store.find_owned(self.life.node, keys).await {

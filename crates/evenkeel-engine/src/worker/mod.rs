@@ -1,9 +1,17 @@
 //! Runs bodies: starts them, watches over them, and passes on how they ended.
 
 mod backlog;
-mod early;
-mod limits;
-mod look;
+pub(crate) mod canceller;
+pub(crate) mod claimer;
+mod early_messages;
+pub(crate) mod finisher;
+pub(crate) mod inbox;
+pub(crate) mod open_attempt;
+mod open_attempts;
+pub(crate) mod page_store;
+pub(crate) mod recorder;
+mod run_body;
+pub(crate) mod slots;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +21,7 @@ use std::time::Duration;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::{Loss, Outcome};
-use evenkeel_core::{RunKey, TenantNo};
+use evenkeel_core::{AttemptKey, TenantNo};
 use evenkeel_executors::{
     CancelReason, Invocation, LOG_BYTES_DEFAULT, Lease, Registry, Report, Wire, cancellation,
 };
@@ -23,14 +31,14 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
 use tracing::error;
 
-use crate::attempt::{Attempt, Open, Stage, finish_of, refused};
 use crate::clock::Clock;
-use crate::db_clock::DbClock;
-use crate::slots::Slots;
-use crate::tallier::Tallies;
-use crate::unparker::Places;
+use crate::cluster::db_clock::DbClock;
+use crate::insight::run_stats::Tallies;
+use crate::upkeep::limit_release::Places;
+use crate::worker::open_attempt::{Open, OpenAttempt, Stage, finish_of, refused};
+use crate::worker::slots::Slots;
 
-use self::early::Early;
+use self::early_messages::Early;
 
 /// Ended bodies that the store may not know of before no more are started.
 const UNSTORED_MAX: usize = 8192;
@@ -50,7 +58,7 @@ pub struct Worker {
     claimed: AtomicU64,
     claiming: AtomicUsize,
     arrivals: Notify,
-    open: Mutex<FxHashMap<RunKey, Open>>,
+    open: Mutex<FxHashMap<AttemptKey, Open>>,
     /// This process did not run for longer than its lease, the last time it lost contact.
     pub was_frozen: AtomicBool,
     early: Mutex<Early>,
@@ -117,7 +125,7 @@ impl Worker {
     ///
     /// If the lease ran out while the claim was on its way, somebody else may have it by now: then
     /// no body starts, and the reconciler gives the attempt back if it is still this node's.
-    pub fn start(self: &Arc<Self>, attempt: Attempt) {
+    pub fn start(self: &Arc<Self>, attempt: OpenAttempt) {
         let (key, fence) = (attempt.key, attempt.fence);
         let (handle, cancel) = cancellation();
         let wire = Wire::new(attempt.started_at, self.log_bytes);
@@ -180,7 +188,7 @@ impl Worker {
     }
 
     /// Passes on how a body ended, and frees its place.
-    fn body_ended(&self, key: RunKey, fence: Fence, report: Report) {
+    fn body_ended(&self, key: AttemptKey, fence: Fence, report: Report) {
         let mut all = lock(&self.open);
         self.slots.give(1);
         let Some(open) = all.get_mut(&key).filter(|open| open.fence == fence) else { return };
@@ -210,7 +218,7 @@ impl Worker {
     }
 
     /// An attempt has no body here, and somebody else has said how it goes on.
-    fn let_go(&self, tenant: TenantNo, key: RunKey) {
+    fn let_go(&self, tenant: TenantNo, key: AttemptKey) {
         self.tallies.settled(tenant, key);
         self.places.vacate([key]);
     }
@@ -242,7 +250,7 @@ impl Worker {
     }
 
     /// These lost attempts were given back, or never were this node's any more.
-    pub fn forget_lost(&self, lost: &[(RunKey, Fence)]) {
+    pub fn forget_lost(&self, lost: &[(AttemptKey, Fence)]) {
         let mut all = lock(&self.open);
         for (key, fence) in lost {
             let is_it = |open: &Open| open.fence == *fence && open.lost().is_some();
@@ -271,7 +279,7 @@ impl Worker {
     }
 
     /// Lets bodies go that run under a right that this node no longer has. Says how many.
-    pub fn let_go_of(&self, lost: impl Iterator<Item = (RunKey, Fence)>) -> usize {
+    pub fn let_go_of(&self, lost: impl Iterator<Item = (AttemptKey, Fence)>) -> usize {
         let all = lock(&self.open);
         let runs = |(key, fence)| {
             let open = all.get(&key)?;
@@ -282,7 +290,7 @@ impl Worker {
     }
 
     /// Asks a body to end; if it has not started yet, as soon as it does.
-    pub fn cancel(&self, key: RunKey, reason: CancelReason) {
+    pub fn cancel(&self, key: AttemptKey, reason: CancelReason) {
         match lock(&self.open).get(&key) {
             Some(open) => open.cancel.cancel(reason),
             None => lock(&self.early).cancel(key, reason),

@@ -60,7 +60,7 @@ impl Rig {
     /// As whoever claimed it does.
     fn start(&self, fence: u32) {
         assert_eq!(self.worker.take_places(1), 1);
-        self.worker.start(Attempt {
+        self.worker.start(OpenAttempt {
             key: key(),
             fence: Fence(fence),
             tenant: TenantNo(1),
@@ -85,8 +85,8 @@ impl Rig {
     }
 }
 
-fn key() -> RunKey {
-    RunKey::regular(JobNo(7), Timestamp::from_micros(1_000_000))
+fn key() -> AttemptKey {
+    AttemptKey::regular(JobNo(7), Timestamp::from_micros(1_000_000))
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn bodies_under_a_right_that_is_lost_are_let_go_and_others_are_not() {
 async fn early_words_are_bounded() {
     let rig = Rig::new();
     for second in 0..5_000 {
-        let key = RunKey::regular(JobNo(7), Timestamp::from_micros(second * 1_000_000));
+        let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(second * 1_000_000));
         rig.worker.deliver(Letter { key, fence: Fence(1), word: Word::Settled });
     }
     assert_eq!(lock(&rig.worker.early).settled_count(), 1024);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunId, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, RunId, Timestamp};
 use evenkeel_executors::{ConfigFault, Executor, Invocation, Report};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 #[derive(Copy, Clone, Debug)]
 pub struct Lived {
     /// Which attempt.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// With which fence.
     pub fence: u32,
     /// On which process.
@@ -33,7 +33,7 @@ pub struct Lived {
     /// How it ended, if it did by itself.
     pub outcome: Option<Outcome>,
     /// Whose checkpoint it was given: the attempt and its fence.
-    pub given: Option<(RunKey, u32)>,
+    pub given: Option<(AttemptKey, u32)>,
 }
 
 /// The book that all bodies of all nodes write in.
@@ -122,7 +122,7 @@ impl Executor for SimExecutor {
     }
 }
 
-fn read_checkpoint(data: &[u8]) -> (RunKey, u32) {
+fn read_checkpoint(data: &[u8]) -> (AttemptKey, u32) {
     let text = std::str::from_utf8(data).unwrap();
     let (id, fence) = text.split_once(' ').unwrap();
     (id.parse::<RunId>().unwrap().key(), fence.parse().unwrap())

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use evenkeel_core::{NodeNo, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{Fire, LongRun, Owned, Start};
 
 #[derive(Default)]
@@ -12,7 +12,7 @@ struct Bound {
     oldest_open: Timestamp,
     /// The oldest that was given to the node since its last ping.
     reached_back_to: Option<Timestamp>,
-    long_runs: BTreeSet<RunKey>,
+    long_runs: BTreeSet<AttemptKey>,
 }
 
 /// What each node announced.
@@ -44,8 +44,9 @@ impl Bounds {
     pub fn found(&self, node: NodeNo, owned: Vec<Owned>) -> Vec<Owned> {
         let all = self.0.lock().unwrap();
         let Some(bound) = all.get(&node) else { return owned };
-        let visible =
-            |key: RunKey| key.scheduled_at >= bound.oldest_open || bound.long_runs.contains(&key);
+        let visible = |key: AttemptKey| {
+            key.scheduled_at >= bound.oldest_open || bound.long_runs.contains(&key)
+        };
         owned.into_iter().filter(|owned| visible(owned.key)).collect()
     }
 }

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::job::{DEFAULT_POOL, ExecutorSpec};
 use evenkeel_core::lease::LeaseTimings;
-use evenkeel_core::{About, Attempt, Definition, JobId, JobNo, RunKey, Schedule, Span, Timestamp};
+use evenkeel_core::{
+    About, AttemptKey, AttemptNo, Definition, JobId, JobNo, Schedule, Span, Timestamp,
+};
 use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
 use evenkeel_executors::{ConfigFault, Executor, Invocation, Registry, Report};
 use evenkeel_store::{JobStore, NewJob, Now, Registered, Role, Roles, Scope, Signal, Store};
@@ -26,7 +28,7 @@ use crate::world::{NodeClock, SimTime};
 pub struct Seen {
     pub runs: u64,
     /// The scheduled and the true start of each, if they are to be remembered.
-    pub starts: Option<Vec<(RunKey, Timestamp)>>,
+    pub starts: Option<Vec<(AttemptKey, Timestamp)>>,
     /// Bodies of each job that run now.
     running: BTreeMap<JobNo, u32>,
     pub violations: Vec<String>,
@@ -41,7 +43,7 @@ struct CalmExecutor {
 struct Body<'a> {
     executor: &'a CalmExecutor,
     definition: &'a Definition,
-    key: RunKey,
+    key: AttemptKey,
     began: Timestamp,
 }
 
@@ -60,7 +62,7 @@ impl Drop for Body<'_> {
 }
 
 /// A number that is the same for the same attempt.
-fn drawn(key: RunKey, salt: u64) -> u64 {
+fn drawn(key: AttemptKey, salt: u64) -> u64 {
     let mixed = key.scheduled_at.as_micros() as u64 ^ (key.job_no.0 as u64) << 40;
     let mixed = (mixed ^ u64::from(key.attempt.0) << 32 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
@@ -83,7 +85,7 @@ impl Executor for CalmExecutor {
         let length = Duration::from_millis(mean / 2 + drawn(key, 1) % mean);
         let config = &definition.executor.config;
         let fails = drawn(key, 2) % 1000 < number("fails_permille")
-            || (config["fails_first"] == true && key.attempt == Attempt::FIRST);
+            || (config["fails_first"] == true && key.attempt == AttemptNo::FIRST);
         let began = self.time.db();
         {
             let mut seen = self.seen.lock().unwrap();

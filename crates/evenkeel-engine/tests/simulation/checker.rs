@@ -6,9 +6,9 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{Outcome as Ended, RunStatus};
-use evenkeel_core::{Attempt, JobNo, RunId, RunKey, Sequence, Span, Timestamp};
-use evenkeel_store::{PageRequest, Run, RunFilter, RunStore, Scope, Store};
+use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, RunId, Sequence, Span, Timestamp};
+use evenkeel_store::{Attempt, PageRequest, RunFilter, RunStore, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;
 
 use crate::body::Lived;
@@ -26,7 +26,7 @@ pub struct Evidence<'a> {
     pub model: &'a ModelStore,
     pub scope: Scope,
     pub plan: &'a [Planned],
-    pub triggered: &'a [RunKey],
+    pub triggered: &'a [AttemptKey],
     pub words: &'a [Word],
     pub book: &'a [Lived],
     pub until: Timestamp,
@@ -91,7 +91,7 @@ fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
     let punctual: BTreeSet<JobNo> =
         evidence.plan.iter().filter(|it| is_punctual(it)).map(|planned| planned.job).collect();
     let first = |lived: &&Lived| {
-        let regular = RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
+        let regular = AttemptKey::regular(lived.key.job_no, lived.key.scheduled_at);
         // At the end the nodes leave one after the other.
         let before_the_end = lived.began < Duration::from_secs(evidence.scenario.hours * 3600);
         before_the_end && lived.key == regular && punctual.contains(&lived.key.job_no)
@@ -100,7 +100,7 @@ fn latest_first_attempt(evidence: &Evidence<'_>) -> Span {
     evidence.book.iter().filter(first).map(late).max().unwrap_or(Span::ZERO)
 }
 
-async fn all_runs(evidence: &Evidence<'_>) -> Vec<Run> {
+async fn all_runs(evidence: &Evidence<'_>) -> Vec<Attempt> {
     let mut runs = Vec::new();
     let mut page = PageRequest::first(1000);
     loop {
@@ -115,10 +115,10 @@ async fn all_runs(evidence: &Evidence<'_>) -> Vec<Run> {
 }
 
 /// I1: one ended chain or one skip record for each time that has passed; I11: and no other times.
-fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<String>) {
-    let mut chains: BTreeMap<JobNo, BTreeMap<Timestamp, RunStatus>> = BTreeMap::new();
+fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Attempt], bad: &mut Vec<String>) {
+    let mut chains: BTreeMap<JobNo, BTreeMap<Timestamp, AttemptStatus>> = BTreeMap::new();
     let mut skips: BTreeMap<JobNo, Vec<(Timestamp, Timestamp, u64)>> = BTreeMap::new();
-    let mut sorted: Vec<&Run> = runs.iter().collect();
+    let mut sorted: Vec<&Attempt> = runs.iter().collect();
     sorted.sort_by_key(|run| run.key);
     for run in sorted {
         if run.key.sequence != Sequence::REGULAR {
@@ -146,7 +146,7 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
                     skips.iter().filter(|(from, to, _)| (*from..=*to).contains(&time)).count();
                 expected_in_skips += skipped as u64;
                 match (chains.remove(&time), skipped) {
-                    (Some(RunStatus::Pending | RunStatus::Running), _) if time < sure => {
+                    (Some(AttemptStatus::Pending | AttemptStatus::Running), _) if time < sure => {
                         bad.push(format!("I1: job {job} at {time} never ends"));
                     }
                     (Some(_), 0) | (None, 1) => {}
@@ -171,20 +171,20 @@ fn every_time_is_accounted_for(evidence: &Evidence<'_>, runs: &[Run], bad: &mut 
 /// I8: what was accepted runs; and nothing ends as cancelled that nobody has stopped.
 fn triggers_run_and_nothing_is_cancelled(
     evidence: &Evidence<'_>,
-    runs: &[Run],
+    runs: &[Attempt],
     bad: &mut Vec<String>,
 ) {
-    let of_job = |key: &RunKey| evidence.plan.iter().find(|planned| planned.job == key.job_no);
-    let stopped = |key: &RunKey| {
+    let of_job = |key: &AttemptKey| evidence.plan.iter().find(|planned| planned.job == key.job_no);
+    let stopped = |key: &AttemptKey| {
         of_job(key).is_some_and(|planned| may_be_cancelled(planned, key.scheduled_at))
     };
-    let mut last: BTreeMap<RunId, &Run> = BTreeMap::new();
+    let mut last: BTreeMap<RunId, &Attempt> = BTreeMap::new();
     for run in runs {
         let newest = last.entry(run.key.run_id()).or_insert(run);
         if run.key.attempt > newest.key.attempt {
             *newest = run;
         }
-        if run.status == RunStatus::Cancelled && !stopped(&run.key) {
+        if run.status == AttemptStatus::Cancelled && !stopped(&run.key) {
             bad.push(format!("I1: {:?} was cancelled by nobody", run.key));
         }
     }
@@ -193,8 +193,8 @@ fn triggers_run_and_nothing_is_cancelled(
             continue;
         }
         let ended = last.get(&key.run_id()).is_some_and(|run| {
-            let ends = [RunStatus::Completed, RunStatus::Failed, RunStatus::Superseded];
-            ends.contains(&run.status) || run.status == RunStatus::Cancelled && stopped(key)
+            let ends = [AttemptStatus::Completed, AttemptStatus::Failed, AttemptStatus::Superseded];
+            ends.contains(&run.status) || run.status == AttemptStatus::Cancelled && stopped(key)
         });
         if !ended {
             bad.push(format!("I8: the accepted trigger {key:?} never ends"));
@@ -232,8 +232,12 @@ fn no_job_overlaps_itself(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
 }
 
 /// I4: what the store says of an attempt's end is what the body with its last fence said.
-fn stored_ends_are_the_last_owners(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<String>) {
-    let mut ends: BTreeMap<(RunKey, u32), Ended> = BTreeMap::new();
+fn stored_ends_are_the_last_owners(
+    evidence: &Evidence<'_>,
+    runs: &[Attempt],
+    bad: &mut Vec<String>,
+) {
+    let mut ends: BTreeMap<(AttemptKey, u32), Ended> = BTreeMap::new();
     for lived in evidence.book {
         if let Some(outcome) = lived.outcome {
             ends.insert((lived.key, lived.fence), outcome);
@@ -242,8 +246,8 @@ fn stored_ends_are_the_last_owners(evidence: &Evidence<'_>, runs: &[Run], bad: &
     for run in runs {
         let said = ends.get(&(run.key, run.fence.0));
         let stored = match run.status {
-            RunStatus::Completed => Ended::Completed,
-            RunStatus::Failed if run.results.error.as_deref() == Some("as it was told to") => {
+            AttemptStatus::Completed => Ended::Completed,
+            AttemptStatus::Failed if run.results.error.as_deref() == Some("as it was told to") => {
                 Ended::Failed
             }
             _ => continue,
@@ -260,13 +264,13 @@ fn stored_ends_are_the_last_owners(evidence: &Evidence<'_>, runs: &[Run], bad: &
 /// Every body saves a checkpoint when it begins. A retry gets that of the attempt before it, or of
 /// an earlier life of itself; a first attempt at most the latter.
 fn checkpoints_reach_the_next_attempt(evidence: &Evidence<'_>, bad: &mut Vec<String>) {
-    let had_a_body: BTreeSet<RunKey> = evidence.book.iter().map(|lived| lived.key).collect();
+    let had_a_body: BTreeSet<AttemptKey> = evidence.book.iter().map(|lived| lived.key).collect();
     for lived in evidence.book {
         let attempt = lived.key.attempt.0;
         // An attempt that met a blackout at its start had no body that could have saved one.
         let before = (0..attempt)
             .rev()
-            .map(|earlier| lived.key.with_attempt(Attempt(earlier)))
+            .map(|earlier| lived.key.with_attempt(AttemptNo(earlier)))
             .find(|key| had_a_body.contains(key));
         let right = match lived.given {
             None => before.is_none(),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
-use evenkeel_store::Run;
+use evenkeel_store::Attempt;
 
 use crate::checker::Evidence;
 use crate::world::{Planned, Rhythm, Turn};
@@ -61,14 +61,14 @@ pub fn may_be_cancelled(planned: &Planned, scheduled_at: Timestamp) -> bool {
 /// I8: once a pause or cancel is acknowledged nothing starts, but what is asked for during a pause.
 pub fn nothing_starts_while_it_is_stopped(
     evidence: &Evidence<'_>,
-    runs: &[Run],
+    runs: &[Attempt],
     bad: &mut Vec<String>,
 ) {
     let mut stopped: BTreeMap<JobNo, Vec<(Timestamp, Option<Timestamp>, bool)>> = BTreeMap::new();
     for planned in evidence.plan {
         stopped.insert(planned.job, stops(planned));
     }
-    for run in runs.iter().filter(|run| run.status != RunStatus::Skipped) {
+    for run in runs.iter().filter(|run| run.status != AttemptStatus::Skipped) {
         let Some(started) = run.started_at else { continue };
         for (from, to, for_good) in stopped.get(&run.key.job_no).into_iter().flatten() {
             let inside = started > *from && to.is_none_or(|to| started < to);

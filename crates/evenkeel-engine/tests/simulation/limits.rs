@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_core::limit::Limits;
-use evenkeel_core::{JobNo, RunKey};
+use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store_testkit::model::ModelStore;
 
 use crate::checker::Evidence;
@@ -17,7 +17,7 @@ const LOOKS: u32 = 25;
 
 /// Writes down who waits for places that are there.
 pub async fn watch_places(model: ModelStore, limits: Limits, idle: Arc<Mutex<Vec<String>>>) {
-    let mut seen: BTreeMap<RunKey, u32> = BTreeMap::new();
+    let mut seen: BTreeMap<AttemptKey, u32> = BTreeMap::new();
     loop {
         tokio::time::sleep(LOOK).await;
         let waiting = model.held_up_by_nothing(&limits);

@@ -10,11 +10,11 @@ use evenkeel_core::advance::SkipReason;
 use evenkeel_core::job::OnLostWorker;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{Outcome as Ended, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::schedule::{Interval, Once};
-use evenkeel_core::{Definition, JobNo, RunId, RunKey, Schedule, Span, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, RunId, Schedule, Span, Timestamp};
 use evenkeel_engine::Engine;
-use evenkeel_store::{PageRequest, Run, RunFilter, RunStore};
+use evenkeel_store::{Attempt, PageRequest, RunFilter, RunStore};
 
 use crate::body::Lived;
 use crate::calm::{Calm, job, play};
@@ -28,7 +28,7 @@ const AT_ONCE: Span = Span::from_millis(1_200);
 /// run whose body was cut off is over. What operators send back is not judged.
 pub fn what_may_run_once_never_runs_again(
     evidence: &Evidence<'_>,
-    runs: &[Run],
+    runs: &[Attempt],
     bad: &mut Vec<String>,
 ) {
     let fails = |job: &JobNo| {
@@ -41,7 +41,7 @@ pub fn what_may_run_once_never_runs_again(
         lives.entry(lived.key.run_id()).or_default().push(lived);
     }
     lives.retain(|run, _| !said.contains(run));
-    let stored: BTreeMap<RunKey, RunStatus> =
+    let stored: BTreeMap<AttemptKey, AttemptStatus> =
         runs.iter().map(|run| (run.key, run.status)).collect();
     for mut lives in lives.into_values() {
         lives.sort_by_key(|lived| lived.began);
@@ -53,7 +53,7 @@ pub fn what_may_run_once_never_runs_again(
         }
         let cut_off = lives.last().filter(|lived| lived.outcome.is_none());
         let status = cut_off.and_then(|lived| stored.get(&lived.key));
-        if status.is_some_and(|status| *status == RunStatus::Pending) {
+        if status.is_some_and(|status| *status == AttemptStatus::Pending) {
             bad.push(format!("a run that may run once waits to run again: {lives:?}"));
         }
     }
@@ -63,7 +63,7 @@ pub fn what_may_run_once_never_runs_again(
 /// end may be stored between the decision to skip and its record: that case has a test of its own.
 pub fn skips_overlap_with_what_they_say(
     evidence: &Evidence<'_>,
-    runs: &[Run],
+    runs: &[Attempt],
     bad: &mut Vec<String>,
 ) {
     // Clocks that are set, and ends that others tell, say nothing about when a body ended.
@@ -81,7 +81,7 @@ pub fn skips_overlap_with_what_they_say(
 
 /// A skip record of these jobs that says `overlap` is about times between which and the decision a run
 /// was active, or ended a moment before.
-fn overlaps_are_true(runs: &[Run], judged: &BTreeSet<JobNo>, bad: &mut Vec<String>) {
+fn overlaps_are_true(runs: &[Attempt], judged: &BTreeSet<JobNo>, bad: &mut Vec<String>) {
     // For when each run was, and until when it was active, as far as the store says.
     let mut active: BTreeMap<JobNo, BTreeMap<RunId, (Timestamp, Timestamp)>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.skipped.is_none()) {
@@ -129,7 +129,7 @@ fn times_that_come_while_an_end_cannot_be_stored_do_not_overlap_with_it() {
 }
 
 /// One run that takes about an hour, may run once, and would be tried again if it failed by itself.
-async fn begin(calm: &Calm) -> (Engine, RunKey) {
+async fn begin(calm: &Calm) -> (Engine, AttemptKey) {
     let hour = job(Schedule::Once(Once::NOW), 3_600_000);
     calm.register(Definition { on_lost_worker: OnLostWorker::Fail, ..hour }).await;
     let engine = calm.start("one", 4).await;
@@ -143,12 +143,12 @@ async fn begin(calm: &Calm) -> (Engine, RunKey) {
 }
 
 /// Half a day later, the run has failed for this reason and did not start again.
-async fn failed(calm: &Calm, key: RunKey, error: &str, crashes: u16) {
+async fn failed(calm: &Calm, key: AttemptKey, error: &str, crashes: u16) {
     tokio::time::sleep(Duration::from_secs(12 * 3600)).await;
     let run = calm.model.get_run(&calm.scope().await, key).await.unwrap().unwrap();
-    assert_eq!((run.status, run.crashes), (RunStatus::Failed, crashes), "{run:?}");
+    assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, crashes), "{run:?}");
     assert_eq!(run.results.error.as_deref(), Some(error));
-    assert_eq!(run.key.attempt, evenkeel_core::Attempt::FIRST);
+    assert_eq!(run.key.attempt, evenkeel_core::AttemptNo::FIRST);
     assert_eq!(calm.seen.lock().unwrap().runs, 1);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::{Once, Schedule};
-use evenkeel_core::{Definition, JobNo, RunKey, Span, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Span, Timestamp};
 use evenkeel_store::{EventStore, JobStore, Now, Signal, Store, Trigger, Triggered};
 
 use crate::body::{Lived, Time as _};
@@ -55,7 +55,7 @@ pub fn higher_priorities_start_first(evidence: &Evidence<'_>, bad: &mut Vec<Stri
     let before_the_end = Duration::from_secs(evidence.scenario.hours * 3600);
     let priority = |lived: &Lived| {
         let planned = evidence.plan.iter().find(|planned| planned.job == lived.key.job_no)?;
-        let regular = lived.key == RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
+        let regular = lived.key == AttemptKey::regular(lived.key.job_no, lived.key.scheduled_at);
         let counts = regular && lived.began < before_the_end && is_punctual(planned);
         counts.then(|| planned.definition.priority.get())
     };

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobNo, RunKey, Sequence, Span, Timestamp};
-use evenkeel_store::Run;
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobNo, Sequence, Span, Timestamp};
+use evenkeel_store::Attempt;
 
 use crate::body::Lived;
 use crate::checker::Evidence;
@@ -20,12 +20,12 @@ const AT_ONCE: Span = Span::from_millis(100);
 const CLOCK_STEPS: Span = Span::from_secs(60);
 
 /// Tells every policy that was not kept.
-pub fn check(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<String>) {
+pub fn check(evidence: &Evidence<'_>, runs: &[Attempt], bad: &mut Vec<String>) {
     let mut lives: BTreeMap<JobNo, Vec<&Lived>> = BTreeMap::new();
     for lived in evidence.book {
         lives.entry(lived.key.job_no).or_default().push(lived);
     }
-    let mut stored: BTreeMap<JobNo, Vec<&Run>> = BTreeMap::new();
+    let mut stored: BTreeMap<JobNo, Vec<&Attempt>> = BTreeMap::new();
     for run in runs {
         stored.entry(run.key.job_no).or_default().push(run);
     }
@@ -95,11 +95,11 @@ fn nothing_runs_where_it_may_not(planned: &Planned, lives: &[&Lived], bad: &mut 
 fn only_newer_times_replace(
     evidence: &Evidence<'_>,
     planned: &Planned,
-    runs: &[&Run],
+    runs: &[&Attempt],
     bad: &mut Vec<String>,
 ) {
     let Rhythm::Even { first, every } = planned.rhythm else { return };
-    for run in runs.iter().filter(|run| run.status == RunStatus::Superseded) {
+    for run in runs.iter().filter(|run| run.status == AttemptStatus::Superseded) {
         let after = run.key.scheduled_at.max(first.saturating_sub(every)).saturating_add(every);
         // A lost answer may come true when the newer run has begun, and clocks may be set back.
         let late = evidence.scenario.faults.delay_changes() || evidence.scenario.faults.time;
@@ -116,7 +116,7 @@ fn pauses_are_kept(
     evidence: &Evidence<'_>,
     planned: &Planned,
     lives: &[&Lived],
-    runs: &[&Run],
+    runs: &[&Attempt],
     bad: &mut Vec<String>,
 ) {
     let Rhythm::AfterEnds(pause) = planned.rhythm else { return };
@@ -124,10 +124,10 @@ fn pauses_are_kept(
     let slack = if faults.time { CLOCK_STEPS } else { Span::ZERO };
     let healthy = !(faults.time || faults.delay_changes() || faults.crashes) && planned.is_sound;
     let first = |lived: &&&Lived| {
-        let regular = RunKey::regular(lived.key.job_no, lived.key.scheduled_at);
+        let regular = AttemptKey::regular(lived.key.job_no, lived.key.scheduled_at);
         lived.key == regular && lived.fence == 1
     };
-    let ends: BTreeMap<(RunKey, u32), Timestamp> =
+    let ends: BTreeMap<(AttemptKey, u32), Timestamp> =
         runs.iter().filter_map(|run| Some(((run.key, run.fence.0), run.finished_at?))).collect();
     for lived in lives.iter().filter(first) {
         // In true time: the database's clock may have been set back.
@@ -160,7 +160,7 @@ fn pauses_are_kept(
 fn no_more_runs_than_allowed(
     evidence: &Evidence<'_>,
     planned: &Planned,
-    runs: &[&Run],
+    runs: &[&Attempt],
     bad: &mut Vec<String>,
 ) {
     let (Some(max), Rhythm::Even { first, every }) =

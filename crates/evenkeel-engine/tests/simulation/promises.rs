@@ -6,7 +6,7 @@ use evenkeel_core::blackout::Blackout;
 use evenkeel_core::condition::Reason;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::retry::{Backoff, Jitter, RetryPolicy};
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 use evenkeel_store::{PageRequest, RiskFilter, RunFilter, RunStore, WatchStore};
@@ -38,7 +38,7 @@ async fn trouble(calm: &Calm, job: JobNo) -> Option<Reason> {
     listed.items.into_iter().find(|at_risk| at_risk.no == job).map(|at_risk| at_risk.reason)
 }
 
-async fn statuses(calm: &Calm, job: JobNo) -> Vec<RunStatus> {
+async fn statuses(calm: &Calm, job: JobNo) -> Vec<AttemptStatus> {
     let (scope, page) = (calm.scope().await, PageRequest::first(100));
     let runs = calm.model.list_runs(&scope, RunFilter::default(), page).await.unwrap();
     let mut runs = runs.items;
@@ -96,7 +96,7 @@ fn a_failure_is_a_warning_until_a_run_is_good() {
         assert_eq!(trouble(&calm, fails).await, Some(Reason::LastRunFailed));
         pass(60).await;
         assert_eq!(trouble(&calm, fails).await, None);
-        assert_eq!(statuses(&calm, fails).await, [RunStatus::Failed, RunStatus::Completed]);
+        assert_eq!(statuses(&calm, fails).await, [AttemptStatus::Failed, AttemptStatus::Completed]);
     });
 }
 
@@ -118,7 +118,7 @@ fn a_job_that_runs_once_and_failed_is_in_trouble_for_a_day() {
         assert_eq!(trouble(&calm, fails).await, Some(Reason::GivenUp));
         pass(3600 + 60).await;
         assert_eq!(trouble(&calm, fails).await, None);
-        assert_eq!(statuses(&calm, fails).await, [RunStatus::Failed]);
+        assert_eq!(statuses(&calm, fails).await, [AttemptStatus::Failed]);
     });
 }
 
@@ -133,7 +133,7 @@ fn a_run_that_goes_on_for_too_long_is_noticed_while_it_runs() {
         assert_eq!(trouble(&calm, long).await, None);
         pass(15).await;
         assert_eq!(trouble(&calm, long).await, Some(Reason::Violated));
-        assert_eq!(statuses(&calm, long).await, [RunStatus::Running]);
+        assert_eq!(statuses(&calm, long).await, [AttemptStatus::Running]);
     });
 }
 
@@ -154,7 +154,10 @@ fn a_promise_that_a_blackout_breaks_is_noticed_before_it_can_start() {
         assert_eq!(calm.seen.lock().unwrap().runs, 0);
         pass(3_600).await;
         // Of the times in the dark one runs.
-        assert_eq!(statuses(&calm, hidden).await, [RunStatus::Skipped, RunStatus::Completed]);
+        assert_eq!(
+            statuses(&calm, hidden).await,
+            [AttemptStatus::Skipped, AttemptStatus::Completed]
+        );
         assert_eq!(trouble(&calm, hidden).await, None);
     });
 }
@@ -170,10 +173,10 @@ fn a_blackout_ends_what_runs_and_a_retry_follows_it() {
         };
         let ended = calm.register(definition).await;
         pass(7_220).await;
-        assert_eq!(statuses(&calm, ended).await, [RunStatus::Failed]);
+        assert_eq!(statuses(&calm, ended).await, [AttemptStatus::Failed]);
         assert_eq!(trouble(&calm, ended).await, Some(Reason::LastRunFailed));
         pass(1_000).await;
-        assert_eq!(statuses(&calm, ended).await, [RunStatus::Failed, RunStatus::Completed]);
+        assert_eq!(statuses(&calm, ended).await, [AttemptStatus::Failed, AttemptStatus::Completed]);
         assert_eq!(calm.seen.lock().unwrap().violations, Vec::<String>::new());
     });
 }
@@ -195,7 +198,7 @@ fn what_waits_in_the_queue_stays_there_while_it_is_dark() {
         let light_again = calm.time.db().saturating_add(Span::from_secs(dark_from + 3_600));
         let waits = calm.register(definition).await;
         pass(60).await;
-        assert_eq!(statuses(&calm, waits).await, [RunStatus::Pending]);
+        assert_eq!(statuses(&calm, waits).await, [AttemptStatus::Pending]);
         pass(dark_from + 3_600).await;
         let seen = calm.seen.lock().unwrap();
         let starts = seen.starts.as_ref().unwrap();
@@ -216,10 +219,10 @@ fn a_newer_time_takes_the_place_of_what_runs() {
             Definition { overlap: OverlapPolicy::Replace, ..job(every(60, 60), 1_000_000) };
         let replaced = calm.register(definition).await;
         pass(4 * 60 + 5).await;
-        let superseded = RunStatus::Superseded;
+        let superseded = AttemptStatus::Superseded;
         assert_eq!(
             statuses(&calm, replaced).await,
-            [superseded, superseded, superseded, RunStatus::Running]
+            [superseded, superseded, superseded, AttemptStatus::Running]
         );
         let seen = calm.seen.lock().unwrap();
         for (key, began) in seen.starts.as_ref().unwrap() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use evenkeel_core::RunKey;
-use evenkeel_store::Run;
+use evenkeel_core::AttemptKey;
+use evenkeel_store::Attempt;
 
 use crate::body::Lived;
 use crate::checker::Evidence;
@@ -16,8 +16,8 @@ const LETTER: Duration = Duration::from_secs(1);
 const COMPARED: Duration = Duration::from_secs(15);
 
 /// What was said is what is stored, and nothing of a run that was said to be over starts again.
-pub fn what_was_said_holds(evidence: &Evidence<'_>, runs: &[Run], bad: &mut Vec<String>) {
-    let stored: BTreeMap<RunKey, &Run> = runs.iter().map(|run| (run.key, run)).collect();
+pub fn what_was_said_holds(evidence: &Evidence<'_>, runs: &[Attempt], bad: &mut Vec<String>) {
+    let stored: BTreeMap<AttemptKey, &Attempt> = runs.iter().map(|run| (run.key, run)).collect();
     let said = evidence.words.iter().filter_map(|word| Some((word, word.end?)));
     for (word, (status, fence)) in said {
         let is = stored.get(&word.key).map(|run| (run.status, run.fence.0));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::schedule::Once;
-use evenkeel_core::{Definition, JobNo, RunKey, Schedule, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Schedule, TenantNo, Timestamp};
 use evenkeel_executors::{
     Cancel, CgroupUse, Executor, Invocation, Lease, ShellExecutor, ShellSettings,
     SupervisorCommand, WallSettings, Wire, supervisor,
@@ -42,7 +42,7 @@ fn node(config: &str, lock: &str, cgroup: &str) -> Result<(), Box<dyn std::error
         ..ShellSettings::new(SupervisorCommand { program, args: Vec::new() })
     })?;
     let invocation = Invocation {
-        key: RunKey::regular(JobNo(7), Timestamp::MIN),
+        key: AttemptKey::regular(JobNo(7), Timestamp::MIN),
         fence: Fence(1),
         tenant: TenantNo(1),
         started_at: Timestamp::MIN,

@@ -1,7 +1,7 @@
 //! Templates in the places where a crawl starts.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{JobNo, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, Timestamp};
 use evenkeel_outbound::reqwest::Url;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn fill(invocation: &Invocation) -> Result<Value, ConfigFault> {
 
 /// The same as it could be for some run, to be checked.
 pub(super) fn rehearse(config: &Value, payload: &Value) -> Result<Value, ConfigFault> {
-    let key = RunKey::regular(JobNo(1), Timestamp::MIN);
+    let key = AttemptKey::regular(JobNo(1), Timestamp::MIN);
     fill_with(config, &Values { key, fence: Fence(1), payload })
 }
 

@@ -1,6 +1,6 @@
 //! The call a job's configuration describes.
 
-use evenkeel_core::{JobNo, RunKey, Timestamp, lease::Fence};
+use evenkeel_core::{AttemptKey, JobNo, Timestamp, lease::Fence};
 use evenkeel_outbound::reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use evenkeel_outbound::reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
@@ -103,7 +103,7 @@ impl<'a> Call<'a> {
     pub(super) fn check(&self, payload: &Value) -> Result<(), ConfigFault> {
         self.url.check(payload).map_err(|message| ConfigFault::new("url", message))?;
         // What a run brings is always legal, so any run will do to see the rest.
-        let key = RunKey::regular(JobNo(0), Timestamp::MIN);
+        let key = AttemptKey::regular(JobNo(0), Timestamp::MIN);
         self.fill(&Values { key, fence: Fence(0), payload }).map(drop)
     }
 

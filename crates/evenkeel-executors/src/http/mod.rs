@@ -247,7 +247,7 @@ mod tests {
     use std::sync::Arc;
 
     use evenkeel_core::schedule::Once;
-    use evenkeel_core::{JobNo, RunKey, Schedule, Span, TenantNo, Timestamp, lease::Fence};
+    use evenkeel_core::{AttemptKey, JobNo, Schedule, Span, TenantNo, Timestamp, lease::Fence};
 
     use super::*;
     use crate::{Cancel, Lease, Wire, cancellation};
@@ -258,7 +258,7 @@ mod tests {
             ..Definition::noop(Schedule::Once(Once::NOW))
         };
         Invocation {
-            key: RunKey::regular(JobNo(7), Timestamp::from_micros(1)),
+            key: AttemptKey::regular(JobNo(7), Timestamp::from_micros(1)),
             fence: Fence(5),
             tenant: TenantNo(1),
             started_at: Timestamp::from_micros(1),

@@ -80,14 +80,14 @@ fn parse(text: &str) -> Result<Url, String> {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_core::{JobNo, RunKey, Timestamp, lease::Fence};
+    use evenkeel_core::{AttemptKey, JobNo, Timestamp, lease::Fence};
     use serde_json::json;
 
     use super::*;
 
     fn fill(text: &str, x: &str) -> Result<String, String> {
         let payload = json!({"x": x});
-        let key = RunKey::regular(JobNo(1), Timestamp::from_micros(1));
+        let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
         let values = Values { key, fence: Fence(1), payload: &payload };
         Ok(UrlTemplate::parse(text)?.fill(&values)?.into())
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{Attempt, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, Timestamp};
 use evenkeel_executors::{
     CancelReason, Executor, Lease, NoopExecutor, Registry, Report, cancellation,
 };
@@ -69,9 +69,9 @@ async fn outcomes(rate: f64) -> Vec<Outcome> {
     for run in 0..5_000_i64 {
         given.key.job_no.0 = run % 10;
         for attempt in 0..4 {
-            given.key = RunKey {
+            given.key = AttemptKey {
                 scheduled_at: Timestamp::from_micros(run * 60_000_000),
-                ..given.key.with_attempt(Attempt(attempt))
+                ..given.key.with_attempt(AttemptNo(attempt))
             };
             outcomes.push(NoopExecutor.run(given.clone()).await.outcome);
         }
@@ -110,7 +110,7 @@ async fn jitter_makes_it_take_longer_by_a_share_of_its_own() {
     let mut taken = std::collections::BTreeSet::new();
     for attempt in 0..50 {
         let mut given = invocation("noop", json!({"sleep_ms": 100, "jitter_ms": 50}));
-        given.key = given.key.with_attempt(Attempt(attempt));
+        given.key = given.key.with_attempt(AttemptNo(attempt));
         let before = Lease::endless().until();
         NoopExecutor.run(given).await;
         let took = Lease::endless().until() - before;

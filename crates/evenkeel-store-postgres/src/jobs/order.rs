@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::dedup::DedupKey;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::{Command, Effect};
-use evenkeel_core::{JobId, JobNo, Origin, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Timestamp};
 use evenkeel_store::{
     Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError, Wanted,
 };
@@ -277,7 +277,7 @@ async fn begin(connection: &Connection, plans: &mut [Plan<'_>], now: i64) -> Tri
 }
 
 /// Attempts, by job.
-type OfJobs = HashMap<JobNo, Vec<RunKey>>;
+type OfJobs = HashMap<JobNo, Vec<AttemptKey>>;
 
 /// The attempts that orders are about.
 struct Attempts {
@@ -299,7 +299,7 @@ async fn end(
     let stopped: Vec<i64> = stopped.map(|plan| plan.job.no.0).collect();
     if !stopped.is_empty() {
         let withdrawn = withdraw(connection, &stopped).await?;
-        for key in close(connection, chains, withdrawn, RunStatus::Cancelled, now).await? {
+        for key in close(connection, chains, withdrawn, AttemptStatus::Cancelled, now).await? {
             taken.entry(key.job_no).or_default().push(key);
         }
     }

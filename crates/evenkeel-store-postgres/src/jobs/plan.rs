@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::status::Effect;
-use evenkeel_core::{Definition, JobNo, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Definition, JobNo, Timestamp};
 use evenkeel_store::{Action, Job, Order, Standing, StoreError};
 
 use super::definition_text;
@@ -20,7 +20,7 @@ pub(super) struct Plan<'a> {
     pub(super) job: &'a Job,
     pub(super) effect: Effect,
     /// The run it begins.
-    pub(super) run: Option<RunKey>,
+    pub(super) run: Option<AttemptKey>,
 }
 
 impl Plan<'_> {

@@ -1,8 +1,8 @@
 //! Jobs from their columns.
 
-use evenkeel_core::{About, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{About, AttemptKey, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Job, NamedJob, Standing, StoreError, outcome_from_code, run_key_from_columns,
+    Job, NamedJob, Standing, StoreError, attempt_key_from_columns, outcome_from_code,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -121,21 +121,21 @@ fn standing(row: &Row, id: JobId) -> Result<Standing, StoreError> {
 }
 
 /// What runs, and since when.
-fn running(row: &Row, no: JobNo) -> Result<Option<(RunKey, Timestamp)>, StoreError> {
+fn running(row: &Row, no: JobNo) -> Result<Option<(AttemptKey, Timestamp)>, StoreError> {
     let columns: Option<Vec<i64>> = get(row, 24)?;
     let Some([since, key @ ..]) = columns.as_deref() else { return Ok(None) };
     Ok(key_of(no, key)?.map(|key| (key, Timestamp::from_micros(*since))))
 }
 
-fn newest_waiting(row: &Row, no: JobNo) -> Result<Option<RunKey>, StoreError> {
+fn newest_waiting(row: &Row, no: JobNo) -> Result<Option<AttemptKey>, StoreError> {
     let columns: Option<Vec<i64>> = get(row, 25)?;
     columns.map_or(Ok(None), |columns| key_of(no, &columns))
 }
 
 /// Time, sequence and attempt of a run of the job.
-fn key_of(no: JobNo, columns: &[i64]) -> Result<Option<RunKey>, StoreError> {
+fn key_of(no: JobNo, columns: &[i64]) -> Result<Option<AttemptKey>, StoreError> {
     let [at, sequence, attempt] = columns else { return Ok(None) };
     let sequence = i32::try_from(*sequence).unwrap_or(i32::MAX);
     let attempt = i16::try_from(*attempt).unwrap_or(i16::MAX);
-    run_key_from_columns(*at, no.0, sequence, attempt).map(Some)
+    attempt_key_from_columns(*at, no.0, sequence, attempt).map(Some)
 }

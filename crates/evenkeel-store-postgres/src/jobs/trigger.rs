@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::status::Command;
-use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Sequence, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Sequence, Timestamp};
 use evenkeel_store::{Job, Now, Scope, StoreError, Trigger, Triggered, Wanted};
 use uuid::Uuid;
 
@@ -48,7 +48,7 @@ pub(super) async fn trigger(
 
 /// One round trip, and no more, on the way from a trigger to its start. `None` if the job is not
 /// there, not active or not idle, or has a key, or the number is taken: then it takes a closer look.
-async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<RunKey>> {
+async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let number = Sequence::new(Origin::Trigger, args.n);
     let sql = include_str!("../../queries/trigger.sql");
     let Args { tenant, id, priority, now, .. } = args;
@@ -56,12 +56,12 @@ async fn open_idle(connection: &Connection, args: &Args) -> Tried<Option<RunKey>
     row.map(|row| Ok(first_attempt(get(&row, 0)?, get(&row, 1)?, number))).transpose()
 }
 
-fn first_attempt(job_no: i64, now: i64, sequence: Sequence) -> RunKey {
-    RunKey {
+fn first_attempt(job_no: i64, now: i64, sequence: Sequence) -> AttemptKey {
+    AttemptKey {
         scheduled_at: Timestamp::from_micros(now),
         job_no: JobNo(job_no),
         sequence,
-        attempt: Attempt::FIRST,
+        attempt: AttemptNo::FIRST,
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn free_keys(
     origin: Origin,
     wanted: &[(&Job, u32)],
     now: i64,
-) -> Tried<Vec<RunKey>> {
+) -> Tried<Vec<AttemptKey>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
 use evenkeel_store::{ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked};
@@ -110,7 +110,7 @@ async fn look_around(
 }
 
 /// Who waits in a room, and all limits that it is under.
-type Limited = (RunKey, Vec<Limit>);
+type Limited = (AttemptKey, Vec<Limit>);
 
 /// Those leave these rooms who could start, and who would only be in the way. Says of each room whether
 /// there are places for those behind the ones that were looked at, and how many went home.
@@ -241,7 +241,7 @@ async fn counted(
 /// Who leaves which room for where.
 #[derive(Default)]
 struct Moves {
-    runs: Vec<RunKey>,
+    runs: Vec<AttemptKey>,
     from: Vec<String>,
     /// Home if there is none.
     to: Vec<Option<String>>,
@@ -249,7 +249,7 @@ struct Moves {
 }
 
 impl Moves {
-    fn push(&mut self, run: RunKey, from: LimitKey, to: Option<Limit>) {
+    fn push(&mut self, run: AttemptKey, from: LimitKey, to: Option<Limit>) {
         self.runs.push(run);
         self.from.push(from.room());
         self.to.push(to.map(|limit| limit.key.room()));

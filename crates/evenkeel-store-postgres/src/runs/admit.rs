@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Verdict};
 use evenkeel_core::order::Lane;
-use evenkeel_core::{RunKey, TenantNo};
+use evenkeel_core::{AttemptKey, TenantNo};
 
 use super::choose::Candidate;
 use crate::columns::{KeyColumns, count, get};
@@ -24,9 +24,9 @@ pub(super) struct Admission<'a> {
     /// Limits whose lock was got before anybody was counted.
     locked: BTreeSet<LimitKey>,
     /// Who starts under which limit. Written at the end: until then all that is stored is others'.
-    places: Vec<(LimitKey, RunKey)>,
+    places: Vec<(LimitKey, AttemptKey)>,
     /// What stays where it is.
-    pub(super) left: HashSet<RunKey>,
+    pub(super) left: HashSet<AttemptKey>,
     /// Somebody else has the lock of a tenant's or lane's limit.
     pub(super) contended: bool,
 }
@@ -111,7 +111,7 @@ impl<'a> Admission<'a> {
     /// Parks those of these that could not start as things are.
     pub(super) async fn clear(&self, front: &[Candidate]) -> Tried<()> {
         let is_full = |limit: &Limit| self.ledger.running(limit.key) >= Some(limit.most);
-        let parked: Vec<(RunKey, Limit)> = front
+        let parked: Vec<(AttemptKey, Limit)> = front
             .iter()
             .filter_map(|candidate| {
                 let full = self.limits_on(candidate).into_iter().find(is_full)?;
@@ -181,7 +181,7 @@ impl<'a> Admission<'a> {
         Ok(())
     }
 
-    async fn park(&self, parked: &[(RunKey, Limit)]) -> Tried<()> {
+    async fn park(&self, parked: &[(AttemptKey, Limit)]) -> Tried<()> {
         if parked.is_empty() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Ends one run: what waits of it is withdrawn, what runs is asked to end.
 
-use evenkeel_core::RunKey;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::AttemptKey;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{Now, RunCancelled, Scope, StoreError};
 
 use crate::PostgresStore;
@@ -25,7 +25,7 @@ const LOOKS: usize = 4;
 pub(super) async fn cancel_run(
     store: &PostgresStore,
     scope: &Scope,
-    key: RunKey,
+    key: AttemptKey,
     now: Now,
 ) -> Result<RunCancelled, StoreError> {
     let args = Args {
@@ -89,12 +89,12 @@ async fn close(
     if is_new {
         withdrawn.prev = (get(&row, 0)?, get(&row, 1)?);
     }
-    let (now, key): (i64, RunKey) = (get(&row, 2)?, withdrawn.key);
-    record(connection, RunStatus::Cancelled, now, &[withdrawn]).await?;
+    let (now, key): (i64, AttemptKey) = (get(&row, 2)?, withdrawn.key);
+    record(connection, AttemptStatus::Cancelled, now, &[withdrawn]).await?;
     Ok(RunCancelled::Withdrawn(key))
 }
 
-async fn ask(connection: &Connection, args: &Args) -> Tried<Option<RunKey>> {
+async fn ask(connection: &Connection, args: &Args) -> Tried<Option<AttemptKey>> {
     let Args { scheduled_at, job_no, sequence, tenant, .. } = args;
     let sql = include_str!("../../queries/cancel_run_ask.sql");
     let row = connection.maybe_row(sql, &[scheduled_at, job_no, sequence, tenant]).await?;

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use evenkeel_core::aging::{Aging, Rank, Rise};
 use evenkeel_core::limit::{KeyDigest, KeyLimit, LimitKey};
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{Claim, StoreError};
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -39,7 +39,7 @@ pub(crate) struct Candidate {
     should_start_by: i64,
     /// Since when it waits.
     pub(super) since: Timestamp,
-    pub(crate) key: RunKey,
+    pub(crate) key: AttemptKey,
     is_own_priority: bool,
     pub(super) tenant: i32,
     pub(super) fence: i32,
@@ -174,7 +174,8 @@ impl Look<'_> {
         let (_, first) = try_join(self.take(&taken), self.first(count)).await?;
         let mut first = self.with_aged(first, count).await?;
         if !limited.is_empty() || !self.admission.left.is_empty() {
-            let known: HashSet<RunKey> = limited.iter().map(|candidate| candidate.key).collect();
+            let known: HashSet<AttemptKey> =
+                limited.iter().map(|candidate| candidate.key).collect();
             first.retain(|candidate| {
                 !known.contains(&candidate.key) && !self.admission.left.contains(&candidate.key)
             });
@@ -217,7 +218,7 @@ impl Look<'_> {
         front.truncate(count);
         self.admission.prepare(&front[..front.len().min(self.room)]).await?;
         let is_for_others = |candidate: &&Candidate| self.admission.is_for_others(candidate);
-        let left: Vec<RunKey> =
+        let left: Vec<AttemptKey> =
             front.iter().filter(is_for_others).map(|candidate| candidate.key).collect();
         let all = !front.is_empty() && left.len() == front.len();
         // The first round looks past them.

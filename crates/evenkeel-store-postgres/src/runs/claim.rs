@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 use evenkeel_store::{Claim, Claimed, ClaimedAttempt, Now, StoreError};
 use tokio_postgres::Row;
 
@@ -61,7 +61,7 @@ async fn run(connection: &Connection, args: &Args, asked_at: Timestamp) -> Tried
     let mut bodies = rows
         .iter()
         .map(|row| Ok((key(row, 1)?, (get(row, 5)?, get(row, 6)?))))
-        .collect::<Tried<HashMap<RunKey, (String, Option<Vec<u8>>)>>>()?;
+        .collect::<Tried<HashMap<AttemptKey, (String, Option<Vec<u8>>)>>>()?;
     let attempts = taken.into_iter().filter_map(|taken| {
         let (definition, checkpoint) = bodies.remove(&taken.key)?;
         Some(ClaimedAttempt {

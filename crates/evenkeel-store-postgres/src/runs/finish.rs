@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::NodeNo;
 use evenkeel_core::advance::SkipReason;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
     Finish, FinishResult, Hook, Results, SETTLED_ALPHA, StoreError, Then, Traces, skip_reason_code,
 };
@@ -199,7 +199,7 @@ impl FinishColumns {
         Self {
             keys: all().map(|finish| finish.key).collect(),
             fence: all().map(|finish| fence(finish.fence)).collect(),
-            status: all().map(|finish| RunStatus::from(finish.outcome).code()).collect(),
+            status: all().map(|finish| AttemptStatus::from(finish.outcome).code()).collect(),
             started_at: all().map(|finish| finish.started_at.as_micros()).collect(),
             finished_at: all().map(|finish| finish.finished_at.as_micros()).collect(),
         }

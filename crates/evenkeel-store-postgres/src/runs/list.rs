@@ -1,7 +1,7 @@
 //! Lists of attempts.
 
-use evenkeel_core::{JobId, RunKey};
-use evenkeel_store::{Page, PageRequest, Run, RunFilter, Scope, StoreError};
+use evenkeel_core::{AttemptKey, JobId};
+use evenkeel_store::{Attempt, Page, PageRequest, RunFilter, Scope, StoreError};
 use futures::future::try_join;
 
 use super::read::read_run;
@@ -17,7 +17,7 @@ const TENANT_COUNT_MAX: i64 = 10_000;
 
 struct Args {
     tenant: i32,
-    page: PageRequest<RunKey>,
+    page: PageRequest<AttemptKey>,
 }
 
 impl Args {
@@ -31,8 +31,8 @@ pub(super) async fn list_runs(
     store: &PostgresStore,
     scope: &Scope,
     filter: RunFilter,
-    page: PageRequest<RunKey>,
-) -> Result<Page<Run, RunKey>, StoreError> {
+    page: PageRequest<AttemptKey>,
+) -> Result<Page<Attempt, AttemptKey>, StoreError> {
     let args = (Args { tenant: scope.tenant.0, page }, filter.job);
     store
         .api
@@ -45,7 +45,7 @@ pub(super) async fn list_runs(
         .await
 }
 
-async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Run, RunKey>> {
+async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Attempt, AttemptKey>> {
     // Behind every key there is.
     let (at, job, bits, nth) = args.page.after.map_or((i64::MAX, 0, 0, 0), |key| {
         (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
@@ -62,12 +62,16 @@ async fn of_tenant(connection: &Connection, args: &Args) -> Tried<Page<Run, RunK
         ),
     )
     .await?;
-    let found = rows.iter().map(read_run).collect::<Tried<Vec<Run>>>()?;
+    let found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
     let total = count(&total, 0)?;
     Ok(cut(found, args, total, total >= TENANT_COUNT_MAX.cast_unsigned()))
 }
 
-async fn of_job(connection: &Connection, args: &Args, job: JobId) -> Tried<Page<Run, RunKey>> {
+async fn of_job(
+    connection: &Connection,
+    args: &Args,
+    job: JobId,
+) -> Tried<Page<Attempt, AttemptKey>> {
     let sql = include_str!("../../queries/list_runs_job.sql");
     let Some(row) = connection.maybe_row(sql, &[&job.0, &args.tenant]).await? else {
         return Ok(cut(Vec::new(), args, 0, false));
@@ -92,16 +96,16 @@ async fn of_job(connection: &Connection, args: &Args, job: JobId) -> Tried<Page<
 async fn walk(
     connection: &Connection,
     job_no: i64,
-    after: Option<RunKey>,
+    after: Option<AttemptKey>,
     limit: i64,
-) -> Tried<Vec<Run>> {
+) -> Tried<Vec<Attempt>> {
     let from_at = after.map(|key| key.scheduled_at.as_micros());
     let from_sequence = after.map(|key| sequence(key.sequence));
     let before_attempt = after.map_or(i16::MAX, attempt);
     let sql = include_str!("../../queries/list_runs_of_job.sql");
     let rows =
         connection.rows(sql, &[&job_no, &from_at, &from_sequence, &before_attempt, &limit]).await?;
-    let mut found = rows.iter().map(read_run).collect::<Tried<Vec<Run>>>()?;
+    let mut found = rows.iter().map(read_run).collect::<Tried<Vec<Attempt>>>()?;
     if usize::try_from(limit).is_ok_and(|limit| found.len() < limit) {
         // The links end where history was forgotten, but for two attempts.
         let oldest = found.iter().map(|run| run.key.scheduled_at.as_micros()).chain(from_at).min();
@@ -114,9 +118,14 @@ async fn walk(
     Ok(found)
 }
 
-fn cut(found: Vec<Run>, args: &Args, total: u64, is_estimate: bool) -> Page<Run, RunKey> {
+fn cut(
+    found: Vec<Attempt>,
+    args: &Args,
+    total: u64,
+    is_estimate: bool,
+) -> Page<Attempt, AttemptKey> {
     let mut rest = found.into_iter().skip(args.page.offset as usize);
-    let items: Vec<Run> = rest.by_ref().take(args.page.limit as usize).collect();
+    let items: Vec<Attempt> = rest.by_ref().take(args.page.limit as usize).collect();
     let next = rest.next().and_then(|_| items.last().map(|run| run.key));
     Page { items, total, total_is_estimate: is_estimate, next }
 }

@@ -17,10 +17,10 @@ mod waiting;
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::{JobId, NodeNo, RunKey};
+use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
-    Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest, Prune,
-    Pruned, QueuePlace, Requeue, Run, RunCancelled, RunFilter, RunStore, Scope, StoreError,
+    Attempt, Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest,
+    Prune, Pruned, QueuePlace, Requeue, RunCancelled, RunFilter, RunStore, Scope, StoreError,
     WaitingAttempt,
 };
 
@@ -52,7 +52,11 @@ impl RunStore for PostgresStore {
         requeue::requeue(self, node, batch, now).await
     }
 
-    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
+    async fn find_owned(
+        &self,
+        node: NodeNo,
+        keys: &[AttemptKey],
+    ) -> Result<Vec<Owned>, StoreError> {
         owned::find_owned(self, node, keys).await
     }
 
@@ -67,7 +71,7 @@ impl RunStore for PostgresStore {
     async fn cancel_run(
         &self,
         scope: &Scope,
-        key: RunKey,
+        key: AttemptKey,
         now: Now,
     ) -> Result<RunCancelled, StoreError> {
         cancel::cancel_run(self, scope, key, now).await
@@ -97,7 +101,7 @@ impl RunStore for PostgresStore {
         waiting::waiting_ahead(self, pools, place, limit, now).await
     }
 
-    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
+    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
         read::get_run(self, scope, key).await
     }
 
@@ -105,8 +109,8 @@ impl RunStore for PostgresStore {
         &self,
         scope: &Scope,
         filter: RunFilter,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, StoreError> {
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
         list::list_runs(self, scope, filter, page).await
     }
 

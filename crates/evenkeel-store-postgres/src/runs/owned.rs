@@ -1,7 +1,7 @@
 //! What a node has, and what of it is to end.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{NodeNo, RunKey, TenantNo};
+use evenkeel_core::{AttemptKey, NodeNo, TenantNo};
 use evenkeel_store::{Cancellation, Owned, StoreError};
 use tokio_postgres::Row;
 
@@ -12,7 +12,7 @@ use crate::error::Tried;
 pub(super) async fn find_owned(
     store: &PostgresStore,
     node: NodeNo,
-    keys: &[RunKey],
+    keys: &[AttemptKey],
 ) -> Result<Vec<Owned>, StoreError> {
     let args = (node.0, keys.iter().copied().collect::<KeyColumns>());
     store

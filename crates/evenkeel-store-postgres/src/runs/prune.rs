@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned, StoreError};
 use tokio_postgres::Row;
 
@@ -50,7 +50,7 @@ async fn run(connection: &Connection, prune: &Prune) -> Tried<Pruned> {
     })
 }
 
-fn columns(key: RunKey) -> (i64, i64, i32, i16) {
+fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
     (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
 }
 

@@ -2,9 +2,9 @@
 
 use evenkeel_core::advance::SkippedTimes;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobId, NodeNo, Progress, RunKey};
-use evenkeel_store::{Results, Run, Scope, StoreError, skip_reason_from_code};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress};
+use evenkeel_store::{Attempt, Results, Scope, StoreError, skip_reason_from_code};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -14,8 +14,8 @@ use crate::error::Tried;
 pub(super) async fn get_run(
     store: &PostgresStore,
     scope: &Scope,
-    key: RunKey,
-) -> Result<Option<Run>, StoreError> {
+    key: AttemptKey,
+) -> Result<Option<Attempt>, StoreError> {
     store
         .api
         .run((scope.tenant.0, key), |connection, args| async move {
@@ -33,20 +33,24 @@ pub(super) async fn get_run(
                 )
                 .await?;
             let Some(row) = row else { return Ok(None) };
-            Ok(Some(Run { progress: read_progress(&row)?, log: get(&row, 23)?, ..read_run(&row)? }))
+            Ok(Some(Attempt {
+                progress: read_progress(&row)?,
+                log: get(&row, 23)?,
+                ..read_run(&row)?
+            }))
         })
         .await
 }
 
-pub(super) fn read_run(row: &Row) -> Tried<Run> {
+pub(super) fn read_run(row: &Row) -> Tried<Attempt> {
     let key = key(row, 0)?;
     let status: i16 = get(row, 5)?;
     let node: Option<i32> = get(row, 8)?;
     let node_name: Option<String> = get(row, 9)?;
-    Ok(Run {
+    Ok(Attempt {
         key,
         job: JobId(get(row, 4)?),
-        status: RunStatus::from_code(status).ok_or_else(|| {
+        status: AttemptStatus::from_code(status).ok_or_else(|| {
             StoreError::corrupt(key.execution_id(), "status", format!("{status} is unknown"))
         })?,
         fence: Fence(get::<i32>(row, 6)?.cast_unsigned()),
@@ -76,7 +80,7 @@ fn read_progress(row: &Row) -> Tried<Option<Progress>> {
     Ok(read.map_err(|cause| StoreError::corrupt(key.execution_id(), "progress", cause))?)
 }
 
-fn read_skipped(row: &Row, key: RunKey) -> Tried<Option<SkippedTimes>> {
+fn read_skipped(row: &Row, key: AttemptKey) -> Tried<Option<SkippedTimes>> {
     let to = maybe_time(row, 19)?;
     let count: Option<i64> = get(row, 20)?;
     let reason: Option<i16> = get(row, 21)?;

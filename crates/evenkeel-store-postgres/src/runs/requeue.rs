@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use evenkeel_core::{NodeNo, RunKey};
+use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{AfterLoss, FinishResult, Now, Requeue, StoreError, Ticket};
 
 use super::finish::{LostEnd, fail_lost};
@@ -93,6 +93,7 @@ pub(super) async fn run(
             ],
         )
         .await?;
-    let requeued = rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<RunKey>>>()?;
+    let requeued =
+        rows.iter().map(|row| Ok(key(row, 0)?)).collect::<Tried<HashSet<AttemptKey>>>()?;
     Ok(batch.iter().map(|requeue| requeued.contains(&requeue.key)).collect())
 }

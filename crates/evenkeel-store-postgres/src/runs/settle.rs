@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{JobId, RunKey, TenantNo};
+use evenkeel_core::{AttemptKey, JobId, TenantNo};
 use evenkeel_store::{
     FinishResult, LiveAttempt, Requeue, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
     Store as _, StoreError, Wanted, Word,
@@ -83,7 +83,7 @@ async fn run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Trie
 }
 
 /// A key as columns: when, of which job, which chain, which attempt.
-fn columns(key: RunKey) -> (i64, i64, i32, i16) {
+fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
     (key.scheduled_at.as_micros(), key.job_no.0, sequence(key.sequence), attempt(key))
 }
 
@@ -207,7 +207,11 @@ async fn settle_waiting(
 }
 
 /// Takes what waits of a run away.
-async fn take(connection: &Connection, tenant: TenantNo, key: RunKey) -> Tried<Option<Withdrawn>> {
+async fn take(
+    connection: &Connection,
+    tenant: TenantNo,
+    key: AttemptKey,
+) -> Tried<Option<Withdrawn>> {
     let (at, job, chain, _) = columns(key);
     let sql = include_str!("../../queries/cancel_run_ready.sql");
     let row = connection.maybe_row(sql, &[&at, &job, &chain, &tenant.0]).await?;

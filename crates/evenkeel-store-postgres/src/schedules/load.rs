@@ -1,7 +1,7 @@
 //! What the scheduler loads into memory.
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
-use evenkeel_store::{DueJob, DueWake, LookAhead, Now, StoreError, run_key_from_columns};
+use evenkeel_store::{DueJob, DueWake, LookAhead, Now, StoreError, attempt_key_from_columns};
 use futures::future::try_join3;
 use tokio_postgres::Row;
 
@@ -81,7 +81,8 @@ pub(super) async fn look_ahead(
 fn due_wake(row: &Row) -> Tried<DueWake> {
     let job = due_job(row)?;
     let at = |nth| DUE_JOB_COLUMNS + nth;
-    let key = run_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
+    let key =
+        attempt_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
     Ok(DueWake {
         due: time(row, at(0))?,
         key,

@@ -7,7 +7,7 @@ mod supersede;
 mod wakes;
 
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
     ClosedAttempt, DueJob, Fire, Fired, LookAhead, Now, Opening, Postpone, ScheduleStore,
     StoreError, Supersede, WakeFire,
@@ -71,7 +71,7 @@ impl ScheduleStore for PostgresStore {
         openings::closed(self, shards, limit, now).await
     }
 
-    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError> {
+    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError> {
         openings::reopen(self, batch).await
     }
 }

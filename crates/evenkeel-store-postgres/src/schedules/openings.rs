@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::{RunKey, Shard};
+use evenkeel_core::{AttemptKey, Shard};
 use evenkeel_store::{ClosedAttempt, Now, Opening, StoreError};
 use tokio_postgres::Row;
 
@@ -37,7 +37,7 @@ fn read_closed(row: &Row) -> Tried<ClosedAttempt> {
 
 pub(super) async fn reopen(
     store: &PostgresStore,
-    batch: &[(RunKey, Opening)],
+    batch: &[(AttemptKey, Opening)],
 ) -> Result<(), StoreError> {
     // In the order in which all lock rows; of two openings of one attempt the last counts.
     let sorted: BTreeMap<_, _> =

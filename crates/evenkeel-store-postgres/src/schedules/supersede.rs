@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use evenkeel_core::JobNo;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{Now, StoreError, Supersede};
 
 use crate::PostgresStore;
@@ -127,6 +127,6 @@ async fn end(connection: &Connection, withdrawn: Vec<Withdrawn>, now: Option<i64
         Ok(Chains { job_no: get(row, 1)?, live: get(row, 2)?, head: (get(row, 3)?, get(row, 4)?) })
     };
     let mut chains = rows.iter().map(read).collect::<Tried<Vec<Chains>>>()?;
-    close(connection, &mut chains, withdrawn, RunStatus::Superseded, now).await?;
+    close(connection, &mut chains, withdrawn, AttemptStatus::Superseded, now).await?;
     Ok(())
 }

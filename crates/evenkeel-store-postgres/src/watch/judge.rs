@@ -1,7 +1,7 @@
 //! The watch list, and what is written on it.
 
 use evenkeel_core::condition::Level;
-use evenkeel_core::{JobNo, RunKey, Shard, TenantNo};
+use evenkeel_core::{AttemptKey, JobNo, Shard, TenantNo};
 use evenkeel_store::{Judgement, Now, OverdueInQueue, StoreError, ToJudge, Watched};
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -111,7 +111,7 @@ async fn judge_round(
 pub(super) async fn overdue_in_queue(
     store: &PostgresStore,
     of: &[Shard],
-    after: Option<RunKey>,
+    after: Option<AttemptKey>,
     limit: u32,
     now: Now,
 ) -> Result<OverdueInQueue, StoreError> {

@@ -4,7 +4,7 @@ mod judge;
 mod list;
 
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, RunKey, Shard};
+use evenkeel_core::{AttemptKey, JobNo, Shard};
 use evenkeel_store::{
     AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
     RiskFilter, Scope, StoreError, ToJudge, WatchStore,
@@ -34,7 +34,7 @@ impl WatchStore for PostgresStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {

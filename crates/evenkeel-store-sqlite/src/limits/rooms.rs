@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -20,7 +20,7 @@ const BELIEVED_FROM: u32 = 10_000;
 
 /// One who leaves a waiting room.
 pub(super) struct Move {
-    run: RunKey,
+    run: AttemptKey,
     from: LimitKey,
     /// Home if there is none.
     to: Option<Limit>,
@@ -121,7 +121,7 @@ impl<'a> Doorway<'a> {
     pub(super) fn let_out(&mut self, room: LimitKey, look: u32, own: Own) -> Answer<LetOut> {
         let Self { connection, terms, to_wider, now, .. } = *self;
         let (first, is_cut) = first_of(connection, room, look as usize, terms.aging, now)?;
-        let first: Vec<(RunKey, Vec<Limit>)> =
+        let first: Vec<(AttemptKey, Vec<Limit>)> =
             first.iter().map(|one| (one.key, one.limits_under(&terms.limits))).collect();
         let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != room);
         let others = self.count_others(others)?;

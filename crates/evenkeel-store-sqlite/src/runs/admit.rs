@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Limits, Verdict};
 use rusqlite::{Connection, params};
 
@@ -86,7 +86,7 @@ impl<'a> Places<'a> {
 }
 
 /// Moves it into the waiting room.
-fn park(connection: &Connection, run: RunKey, full: Limit) -> Answer<()> {
+fn park(connection: &Connection, run: AttemptKey, full: Limit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(run);
     connection.prepare_cached(include_str!("../../queries/claim_park.sql"))?.execute(params![
         scheduled_at,

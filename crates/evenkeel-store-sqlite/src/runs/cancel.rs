@@ -1,7 +1,7 @@
 //! Ends one run: what waits of it is withdrawn, what runs is asked to end.
 
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, RunKey, TenantNo};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, TenantNo};
 use evenkeel_store::{Now, RunCancelled};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -15,7 +15,7 @@ use crate::watch;
 pub(crate) fn cancel_run(
     connection: &Connection,
     tenant: TenantNo,
-    key: RunKey,
+    key: AttemptKey,
     now: Now,
 ) -> Answer<RunCancelled> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
@@ -30,11 +30,11 @@ pub(crate) fn cancel_run(
         .optional()?;
     let withdrawn = match (wake, ready) {
         (Some(attempt), _) => {
-            let key = key.with_attempt(Attempt(attempt));
+            let key = key.with_attempt(AttemptNo(attempt));
             Some((key, link_in(connection, key)?))
         }
         (None, Some((attempt, prev_at, prev_sequence))) => {
-            let key = key.with_attempt(Attempt(attempt));
+            let key = key.with_attempt(AttemptNo(attempt));
             Some((key, link(prev_at, prev_sequence)))
         }
         (None, None) => None,
@@ -43,7 +43,7 @@ pub(crate) fn cancel_run(
         record_withdrawn(connection, key, tenant, prev, Outcome::Cancelled, resolve(now))?;
         connection
             .prepare_cached(include_str!("../../queries/order_close_chains.sql"))?
-            .query_row(params![job_no, 1, RunStatus::Cancelled.code()], |_| Ok(()))
+            .query_row(params![job_no, 1, AttemptStatus::Cancelled.code()], |_| Ok(()))
             .optional()?;
         watch::tell_of_end(connection, key.job_no)?;
         return Ok(RunCancelled::Withdrawn(key));
@@ -54,8 +54,8 @@ pub(crate) fn cancel_run(
         .optional()?;
     match last {
         None => Ok(RunCancelled::NotFound),
-        Some((attempt, status, Some(node))) if status == RunStatus::Running.code() => {
-            let key = key.with_attempt(Attempt(attempt));
+        Some((attempt, status, Some(node))) if status == AttemptStatus::Running.code() => {
+            let key = key.with_attempt(AttemptNo(attempt));
             ask_to_end(connection, node, key, false)?;
             Ok(RunCancelled::Asked(key))
         }
@@ -67,7 +67,7 @@ pub(crate) fn cancel_run(
 pub(super) fn is_asked_to_end(
     connection: &Connection,
     node: i32,
-    key: RunKey,
+    key: AttemptKey,
 ) -> Answer<Option<bool>> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     Ok(connection

@@ -12,7 +12,7 @@ use evenkeel_core::aging::{Aging, Rank, Rise};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{KeyDigest, KeyLimit, Limit, Limits};
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::{NodeNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{Claim, QueuePlace, RunLink, StoreError};
 use rusqlite::{Connection, Row, params};
 
@@ -28,7 +28,7 @@ pub(crate) struct Candidate {
     /// Since when it waits.
     pub(super) since: Timestamp,
     is_own_priority: bool,
-    pub(crate) key: RunKey,
+    pub(crate) key: AttemptKey,
     pub(super) tenant: TenantNo,
     pub(super) fence: Fence,
     pub(super) crashes: u16,

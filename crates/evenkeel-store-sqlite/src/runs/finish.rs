@@ -2,8 +2,8 @@
 
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::order::Priority;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, History, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, History, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
     CheckpointFate, Finish, FinishResult, Hook, Then, Traces, skip_reason_code, sql_time,
 };
@@ -66,7 +66,7 @@ fn finish_one(
     alpha: f64,
 ) -> Answer<FinishResult> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
-    let status = RunStatus::from(finish.outcome).code();
+    let status = AttemptStatus::from(finish.outcome).code();
     let results = &finish.results;
     let ended = statements.run.execute(params![
         scheduled_at,
@@ -185,7 +185,7 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
     let (scheduled_at, job_no, sequence, attempt) = key_params(finish.key);
     // What is stopped goes no further, nor does a run that is to end, and an attempt beyond the last
     // has no key.
-    if finish.key.attempt >= Attempt::MAX
+    if finish.key.attempt >= AttemptNo::MAX
         || is_stopped(connection, finish.key)?
         || is_asked_to_end(connection, node.0, finish.key)?.is_some()
     {
@@ -205,7 +205,7 @@ fn chain_is_over(connection: &Connection, node: NodeNo, finish: &Finish) -> Answ
 }
 
 /// Is its job over, or paused since after the time it is for?
-pub(super) fn is_stopped(connection: &Connection, key: RunKey) -> Answer<bool> {
+pub(super) fn is_stopped(connection: &Connection, key: AttemptKey) -> Answer<bool> {
     Ok(connection
         .prepare_cached(include_str!("../../queries/finish_is_stopped.sql"))?
         .exists(params![key.job_no.0, key.scheduled_at.as_micros()])?)

@@ -1,8 +1,8 @@
 //! Looks at runs: one, those of a job along its links, those of all jobs by time.
 
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo};
-use evenkeel_store::{Page, PageRequest, Run, RunLink};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo};
+use evenkeel_store::{Attempt, Page, PageRequest, RunLink};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
@@ -15,7 +15,7 @@ const COUNTED_MAX: i64 = 10_000;
 /// Where a link is cut, so many rows of all jobs are searched for what is before it.
 const SEARCHED_MAX: i64 = 10_000;
 
-type Linked = (Run, Option<RunLink>);
+type Linked = (Attempt, Option<RunLink>);
 
 fn linked_from(row: &Row<'_>) -> Answer<Linked> {
     Ok((run_from(row)?, link(row.get("prev_at")?, row.get("prev_sequence")?)))
@@ -29,19 +29,23 @@ fn collect(mut rows: rusqlite::Rows<'_>) -> Answer<Vec<Linked>> {
     Ok(found)
 }
 
-fn link_of(key: RunKey) -> RunLink {
+fn link_of(key: AttemptKey) -> RunLink {
     RunLink { scheduled_at: key.scheduled_at, sequence: key.sequence }
 }
 
-pub(crate) fn get(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option<Run>> {
+pub(crate) fn get(
+    connection: &Connection,
+    tenant: TenantNo,
+    key: AttemptKey,
+) -> Answer<Option<Attempt>> {
     let chain = Chains::open(connection, tenant, key.job_no)?.attempts(link_of(key))?;
     let found = chain
         .into_iter()
         .map(|(run, _)| run)
-        .find(|run| key.attempt == Attempt::FIRST || run.key.attempt == key.attempt);
+        .find(|run| key.attempt == AttemptNo::FIRST || run.key.attempt == key.attempt);
     match found {
         Some(mut run) => {
-            if run.status == RunStatus::Running {
+            if run.status == AttemptStatus::Running {
                 crate::notes::show(connection, &mut run)?;
             }
             Ok(Some(run))
@@ -50,7 +54,7 @@ pub(crate) fn get(connection: &Connection, tenant: TenantNo, key: RunKey) -> Ans
     }
 }
 
-fn get_wake(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option<Run>> {
+fn get_wake(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Option<Attempt>> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let mut statement =
         connection.prepare_cached(include_str!("../../queries/get_run_wake.sql"))?;
@@ -94,7 +98,12 @@ impl<'c> Chains<'c> {
 
     /// Walks from `start` (leaving out attempts of that chain from `below` up) until `enough`
     /// attempts were found, then adds what retention has kept of the time before the links end.
-    fn walk(&self, start: RunLink, below: Option<Attempt>, enough: usize) -> Answer<Vec<Run>> {
+    fn walk(
+        &self,
+        start: RunLink,
+        below: Option<AttemptNo>,
+        enough: usize,
+    ) -> Answer<Vec<Attempt>> {
         let (mut found, mut next, mut below) = (Vec::new(), Some(start), below);
         let mut oldest = start.scheduled_at;
         while let Some(chain) = next
@@ -102,13 +111,13 @@ impl<'c> Chains<'c> {
         {
             let attempts = self.attempts(chain)?;
             next = match attempts.last() {
-                Some((run, prev)) if run.key.attempt == Attempt::FIRST => *prev,
+                Some((run, prev)) if run.key.attempt == AttemptNo::FIRST => *prev,
                 _ => self.before_cut(chain)?,
             };
             if !attempts.is_empty() {
                 oldest = oldest.min(chain.scheduled_at);
             }
-            let wanted = |run: &Run| below.is_none_or(|below| run.key.attempt < below);
+            let wanted = |run: &Attempt| below.is_none_or(|below| run.key.attempt < below);
             found.extend(attempts.into_iter().map(|(run, _)| run.for_list()).filter(wanted));
             below = None;
         }
@@ -144,13 +153,13 @@ impl<'c> Chains<'c> {
             let mut rows = statement.query(params![at, self.job.0, sequence])?;
             while let Some(row) = rows.next()? {
                 count += 1;
-                if row.get::<_, u16>("attempt")? == Attempt::FIRST.0 {
+                if row.get::<_, u16>("attempt")? == AttemptNo::FIRST.0 {
                     (next, linked) = (link(row.get("prev_at")?, row.get("prev_sequence")?), true);
                 }
             }
             for (run, prev) in self.ready.iter().filter(|(run, _)| link_of(run.key) == chain) {
                 count += 1;
-                if run.key.attempt == Attempt::FIRST {
+                if run.key.attempt == AttemptNo::FIRST {
                     (next, linked) = (*prev, true);
                 }
             }
@@ -174,10 +183,10 @@ impl<'c> Chains<'c> {
 }
 
 fn page_of(
-    mut found: Vec<Run>,
-    page: PageRequest<RunKey>,
+    mut found: Vec<Attempt>,
+    page: PageRequest<AttemptKey>,
     total: (u64, bool),
-) -> Page<Run, RunKey> {
+) -> Page<Attempt, AttemptKey> {
     let mut items = found.split_off(found.len().min(page.offset as usize));
     let has_more = items.len() > page.limit as usize;
     items.truncate(page.limit as usize);
@@ -187,7 +196,7 @@ fn page_of(
 }
 
 /// How many to look for: what is left out, what is shown, and one to know whether there is more.
-fn enough(page: PageRequest<RunKey>) -> usize {
+fn enough(page: PageRequest<AttemptKey>) -> usize {
     page.offset as usize + page.limit as usize + 1
 }
 
@@ -195,8 +204,8 @@ pub(crate) fn of_job(
     connection: &Connection,
     tenant: TenantNo,
     job: JobId,
-    page: PageRequest<RunKey>,
-) -> Answer<Page<Run, RunKey>> {
+    page: PageRequest<AttemptKey>,
+) -> Answer<Page<Attempt, AttemptKey>> {
     let found = connection
         .prepare_cached(include_str!("../../queries/list_runs_job.sql"))?
         .query_row(params![tenant.0, job.0.as_bytes().as_slice()], |row| {
@@ -222,8 +231,8 @@ pub(crate) fn of_job(
 pub(crate) fn of_all(
     connection: &Connection,
     tenant: TenantNo,
-    page: PageRequest<RunKey>,
-) -> Answer<Page<Run, RunKey>> {
+    page: PageRequest<AttemptKey>,
+) -> Answer<Page<Attempt, AttemptKey>> {
     let (at, job_no, sequence, attempt) =
         page.after.map_or((i64::MAX, i64::MAX, u32::MAX, u16::MAX), key_params);
     let limit = enough(page) as i64;

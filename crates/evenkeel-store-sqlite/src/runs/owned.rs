@@ -1,7 +1,7 @@
 //! Which attempts a node has, and which of them are to end.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{NodeNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{Cancellation, Owned};
 use rusqlite::{Connection, Row, params};
 
@@ -21,7 +21,11 @@ pub(crate) fn owned_from(row: &Row<'_>) -> Answer<Owned> {
     })
 }
 
-pub(crate) fn find(connection: &Connection, node: NodeNo, keys: &[RunKey]) -> Answer<Vec<Owned>> {
+pub(crate) fn find(
+    connection: &Connection,
+    node: NodeNo,
+    keys: &[AttemptKey],
+) -> Answer<Vec<Owned>> {
     let mut statement = connection.prepare_cached(include_str!("../../queries/find_owned.sql"))?;
     let mut found = Vec::new();
     for key in keys {

@@ -4,7 +4,7 @@
 //! neither young nor among the newest never becomes so again, so the writer only has to delete. So
 //! it is with what attempts said: nobody adds to it once they have ended.
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_store::{Prune, Pruned};
 use rusqlite::{Connection, params};
 
@@ -15,12 +15,12 @@ use crate::rows::{key_from, key_params};
 /// What a step looked at, and which of it may go.
 pub(crate) struct Looked {
     seen: u64,
-    forget: Vec<RunKey>,
+    forget: Vec<AttemptKey>,
     /// Ended attempts that left notes.
-    noted: Vec<RunKey>,
+    noted: Vec<AttemptKey>,
     /// Runs that are over and left a checkpoint.
-    saved: Vec<RunKey>,
-    next: Option<RunKey>,
+    saved: Vec<AttemptKey>,
+    next: Option<AttemptKey>,
 }
 
 impl Looked {

@@ -1,6 +1,6 @@
 //! Takes attempts from their node: back into the queue under a higher fence, or as failed.
 
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{NodeNo, Timestamp};
 use evenkeel_store::{AfterLoss, FinishResult, Now, Requeue, SETTLED_ALPHA, Ticket};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -105,11 +105,11 @@ fn withdraw(
             requeue.fence.0,
             requeue.crashed,
             now.as_micros(),
-            RunStatus::from(outcome).code(),
+            AttemptStatus::from(outcome).code(),
         ])?;
     connection
         .prepare_cached(include_str!("../../queries/order_close_chains.sql"))?
-        .query_row(params![job_no, ended, RunStatus::from(outcome).code()], |_| Ok(()))
+        .query_row(params![job_no, ended, AttemptStatus::from(outcome).code()], |_| Ok(()))
         .optional()?;
     if ended == 1 {
         notes::forget(connection, requeue.key)?;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{Attempt, JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
     Finish, FinishResult, Letter, LiveAttempt, Now, Requeue, RunLink, SETTLED_ALPHA, Scope, Seen,
     Settle, SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
@@ -156,7 +156,7 @@ fn go_back(
 
 /// An attempt that waits.
 struct Taken {
-    key: RunKey,
+    key: AttemptKey,
     prev: Option<RunLink>,
     fence: Fence,
     crashes: u16,
@@ -205,7 +205,7 @@ fn settle_waiting(
 }
 
 /// Takes what waits of a run away.
-fn take(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option<Taken>> {
+fn take(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Option<Taken>> {
     let (scheduled_at, job_no, sequence, _) = key_params(key);
     let chain = params![scheduled_at, job_no, sequence, tenant.0];
     let wake: Option<u16> = connection
@@ -213,7 +213,7 @@ fn take(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option
         .query_row(chain, |row| row.get(0))
         .optional()?;
     if let Some(attempt) = wake {
-        let key = key.with_attempt(Attempt(attempt));
+        let key = key.with_attempt(AttemptNo(attempt));
         let prev = link_in(connection, key)?;
         return Ok(Some(Taken { key, prev, fence: Fence::NONE, crashes: 0 }));
     }
@@ -221,7 +221,7 @@ fn take(connection: &Connection, tenant: TenantNo, key: RunKey) -> Answer<Option
         .prepare_cached(include_str!("../../queries/settle_ready.sql"))?
         .query_row(chain, |row| {
             Ok(Taken {
-                key: key.with_attempt(Attempt(row.get(0)?)),
+                key: key.with_attempt(AttemptNo(row.get(0)?)),
                 prev: link(row.get(1)?, row.get(2)?),
                 fence: Fence(row.get(3)?),
                 crashes: row.get(4)?,

@@ -2,7 +2,7 @@
 
 use evenkeel_core::balance::ASSUMED_COST;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{JobNo, RunKey, Span};
+use evenkeel_core::{AttemptKey, JobNo, Span};
 use evenkeel_store::{Action, Finish, FireResult, JobChange, NewJob, Scope, Then};
 
 use crate::Opened;
@@ -217,7 +217,7 @@ impl Play {
         if let ([FireResult::Fired(fence)], Some(time)) =
             (&self.rig.fire(vec![fire], self.secs).await[..], time)
         {
-            let key = RunKey::regular(job.no, time);
+            let key = AttemptKey::regular(job.no, time);
             self.held.push((scope, Held { key, fence: *fence }));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{RunKey, Shard, Slot};
+use evenkeel_core::{AttemptKey, Shard, Slot};
 use evenkeel_store::{DueJob, FinishResult, FireResult};
 
 use crate::Opened;
@@ -48,7 +48,7 @@ pub async fn a_thousand_jobs_are_fired_and_ended_at_once(opened: Opened) {
     assert_eq!(rig.fire(batch, 60).await, [FireResult::Fired(Fence(1)); 1_000]);
     let held: Vec<_> = jobs
         .iter()
-        .map(|job| Held { key: RunKey::regular(job.no, at(60)), fence: Fence(1) })
+        .map(|job| Held { key: AttemptKey::regular(job.no, at(60)), fence: Fence(1) })
         .collect();
     let keys: Vec<_> = held.iter().map(|one| one.key).collect();
     assert_eq!(rig.store.find_owned(rig.node, &keys).await.unwrap().len(), 1_000);
@@ -96,7 +96,7 @@ pub async fn a_thousand_retries_wait_and_fire(opened: Opened) {
     rig.fire(batch, 60).await;
     let ends = jobs
         .iter()
-        .map(|job| Held { key: RunKey::regular(job.no, at(60)), fence: Fence(1) })
+        .map(|job| Held { key: AttemptKey::regular(job.no, at(60)), fence: Fence(1) })
         .map(|held| rig.retry(held, at(90)))
         .collect();
     rig.finish_all(ends).await;

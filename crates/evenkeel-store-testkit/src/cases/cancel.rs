@@ -1,14 +1,14 @@
 //! Single runs that somebody ends.
 
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobNo, RunKey};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{FinishResult, FireResult, RunCancelled, Then};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::rig::{OVER, Rig, cancelled, next_attempt};
 
-async fn cancel(rig: &Rig, key: RunKey, secs: i64) -> RunCancelled {
+async fn cancel(rig: &Rig, key: AttemptKey, secs: i64) -> RunCancelled {
     rig.store.cancel_run(&rig.scope, key, now(secs)).await.unwrap()
 }
 
@@ -50,7 +50,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let run = rig.run(key).await;
     assert_eq!(
         (run.status, run.started_at, run.finished_at),
-        (RunStatus::Cancelled, None, Some(at(70)))
+        (AttemptStatus::Cancelled, None, Some(at(70)))
     );
     assert_eq!(rig.claim(10, 71).await, []);
     let census = rig.census().await;
@@ -71,7 +71,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     assert_eq!(cancel(&rig, held.key, 70).await, RunCancelled::Withdrawn(second));
     assert_eq!(rig.wakes(1_000).await, []);
     let run = rig.run(second).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(70))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live), (0, 0));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
@@ -84,7 +84,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let told = rig.wakes(10).await;
     assert_eq!(cancel(&rig, key, 11).await, RunCancelled::Withdrawn(key));
     assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 12).await, [FireResult::Stale]);
-    assert_eq!(rig.run(key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.runs_of(job).await.len(), 1);
     rig.run_well(job, 60).await;
@@ -98,7 +98,7 @@ pub async fn an_attempt_back_in_the_queue_is_recorded_as_cancelled(opened: Opene
     let back = rig.requeue_of(held, job, true).await;
     assert!(rig.requeue(back, 65).await);
     assert_eq!(cancel(&rig, held.key, 70).await, RunCancelled::Withdrawn(held.key));
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.claim(10, 71).await, []);
     assert_eq!(rig.census().await.live, 0);
 }
@@ -109,7 +109,7 @@ pub async fn a_retry_after_it_was_asked_to_end_ends_the_chain_instead(opened: Op
     let held = rig.start(job, 60).await;
     cancel(&rig, held.key, 61).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.wakes(1_000).await, []);
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live), (0, 0));
@@ -133,7 +133,7 @@ pub async fn an_attempt_that_was_asked_to_end_does_not_go_back_into_the_queue(op
     cancel(&rig, held.key, 61).await;
     assert!(rig.requeue(back, 65).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(65))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(65))));
     assert_eq!(rig.claim(10, 66).await, []);
     let census = rig.census().await;
     assert_eq!((census.ready, census.live, census.running), (0, 0, 0));
@@ -145,10 +145,10 @@ pub async fn a_run_that_ended_never_was_or_is_anothers_is_not_cancelled(opened: 
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.run_well(job, 60).await;
     assert_eq!(cancel(&rig, key, 70).await, RunCancelled::Over);
-    assert_eq!(rig.run(key).await.status, RunStatus::Completed);
-    let never = RunKey::regular(job.no, at(61));
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
+    let never = AttemptKey::regular(job.no, at(61));
     assert_eq!(cancel(&rig, never, 70).await, RunCancelled::NotFound);
-    let nobodys = RunKey::regular(JobNo(987_654), at(60));
+    let nobodys = AttemptKey::regular(JobNo(987_654), at(60));
     assert_eq!(cancel(&rig, nobodys, 70).await, RunCancelled::NotFound);
     let stranger = rig.tenant("stranger").await;
     let held = rig.start(job, 120).await;

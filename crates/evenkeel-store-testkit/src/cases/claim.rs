@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{JobNo, NodeNo};
 use evenkeel_store::{Claim, FireResult, Start};
 
@@ -72,7 +72,7 @@ pub async fn a_claim_starts_the_attempt(opened: Opened) {
     assert_eq!(attempt.definition, rig.due(job).await.definition);
     assert_eq!(attempt.checkpoint, None);
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.fence, run.number), (RunStatus::Running, Fence(1), Some(1)));
+    assert_eq!((run.status, run.fence, run.number), (AttemptStatus::Running, Fence(1), Some(1)));
     assert_eq!((run.started_at, run.finished_at), (Some(at(63)), None));
     assert_eq!(run.node, Some((rig.node, "node-1".into())));
     let after = rig.job(job).await;

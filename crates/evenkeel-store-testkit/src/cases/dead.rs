@@ -2,8 +2,8 @@
 
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, Origin, RunKey, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, Origin, Timestamp};
 use evenkeel_store::{
     Action, DeadFilter, DeadLetter, Finish, FinishResult, FireResult, LETTER_ERROR_MAX,
     PageRequest, Prune, Redriven, Results, Scope, Then, keep_true_letters,
@@ -22,7 +22,7 @@ fn death(rig: &Rig, held: Held) -> Finish {
 }
 
 /// A run of a job that dies five seconds after it began.
-async fn die(rig: &Rig, job: Known, secs: i64) -> RunKey {
+async fn die(rig: &Rig, job: Known, secs: i64) -> AttemptKey {
     let held = rig.start(job, secs).await;
     assert_eq!(rig.finish(death(rig, held)).await, FinishResult::Done);
     held.key
@@ -33,15 +33,15 @@ async fn list(rig: &Rig, filter: DeadFilter) -> Vec<DeadLetter> {
     rig.store.list_dead(&rig.scope, filter, page).await.unwrap().items
 }
 
-async fn keys(rig: &Rig, filter: DeadFilter) -> Vec<RunKey> {
+async fn keys(rig: &Rig, filter: DeadFilter) -> Vec<AttemptKey> {
     list(rig, filter).await.into_iter().map(|letter| letter.key).collect()
 }
 
-async fn redrive(rig: &Rig, run: RunKey, secs: i64) -> Redriven {
+async fn redrive(rig: &Rig, run: AttemptKey, secs: i64) -> Redriven {
     rig.store.redrive(&rig.scope, &[run], now(secs)).await.unwrap().remove(0)
 }
 
-fn accepted(redriven: Redriven) -> RunKey {
+fn accepted(redriven: Redriven) -> AttemptKey {
     match redriven {
         Redriven::Accepted(key) => key,
         other => panic!("not accepted: {other:?}"),
@@ -79,9 +79,9 @@ pub async fn a_letter_is_of_the_last_attempt_and_found_by_any(opened: Opened) {
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
     let fired = rig.fire_wakes(&rig.wakes(70).await, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
-    let key = first.key.with_attempt(Attempt(1));
+    let key = first.key.with_attempt(AttemptNo(1));
     rig.finish(death(&rig, Held { key, fence })).await;
-    for asked in [first.key, key, key.with_attempt(Attempt(9))] {
+    for asked in [first.key, key, key.with_attempt(AttemptNo(9))] {
         let letter = rig.store.get_dead(&rig.scope, asked).await.unwrap().unwrap();
         assert_eq!(letter.key, key);
     }
@@ -192,7 +192,7 @@ pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let dead = die(&rig, job, 60).await;
     let key = accepted(redrive(&rig, dead, 70).await);
-    assert_eq!((key.job_no, key.scheduled_at, key.attempt), (job.no, at(70), Attempt::FIRST));
+    assert_eq!((key.job_no, key.scheduled_at, key.attempt), (job.no, at(70), AttemptNo::FIRST));
     assert_eq!(key.sequence.origin(), Origin::Redrive);
     let letter = rig.store.get_dead(&rig.scope, dead).await.unwrap().unwrap();
     assert_eq!(letter.redriven, Some((at(70), key)));
@@ -204,7 +204,7 @@ pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
     // It may die once more, and has a letter of its own.
     rig.finish(death(&rig, Held { key, fence })).await;
     assert_eq!(keys(&rig, DeadFilter::default()).await, [key, dead]);
-    assert_eq!(rig.run(key).await.status, RunStatus::Failed);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Failed);
 }
 
 pub async fn a_letter_is_taken_up_once(opened: Opened) {
@@ -251,7 +251,7 @@ pub async fn a_letter_of_a_job_that_is_over_is_not_taken_up(opened: Opened) {
     assert_eq!(redrive(&rig, dead[1], 80).await, Redriven::JobGone);
     let key = accepted(redrive(&rig, dead[2], 70).await);
     assert!(key.scheduled_at > at(70), "a run that is asked for is after the pause");
-    let never = RunKey::regular(jobs[0].no, at(9999));
+    let never = AttemptKey::regular(jobs[0].no, at(9999));
     assert_eq!(redrive(&rig, never, 80).await, Redriven::NotFound);
     assert_eq!(rig.census().await.wakes, 1);
 }
@@ -260,12 +260,12 @@ pub async fn letters_are_thrown_away_one_by_one(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let (first, second) = (die(&rig, job, 60).await, die(&rig, job, 120).await);
-    let never = RunKey::regular(job.no, at(9999));
+    let never = AttemptKey::regular(job.no, at(9999));
     let there = rig.store.delete_dead(&rig.scope, &[first, never]).await.unwrap();
     assert_eq!(there, [true, false]);
     assert_eq!(rig.store.delete_dead(&rig.scope, &[first]).await.unwrap(), [false]);
     assert_eq!(keys(&rig, DeadFilter::default()).await, [second]);
-    assert_eq!(rig.run(first).await.status, RunStatus::Failed, "its run stays");
+    assert_eq!(rig.run(first).await.status, AttemptStatus::Failed, "its run stays");
     assert_eq!(rig.store.delete_dead(&rig.scope, &[]).await.unwrap(), [] as [bool; 0]);
     assert_eq!(rig.store.redrive(&rig.scope, &[], now(130)).await.unwrap(), []);
 }

@@ -1,6 +1,6 @@
 //! Runs of jobs that are not to be there twice.
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
@@ -45,11 +45,11 @@ pub async fn a_recurring_job_may_be_triggered_between_its_times_once(opened: Ope
 pub async fn a_time_that_is_due_is_the_run_that_was_asked_for(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = made(&rig, recurring("a"), 0).await;
-    let due = RunKey::regular(job.no, at(60));
+    let due = AttemptKey::regular(job.no, at(60));
     let there = Triggered::Duplicate { job: job.id, run: Some(due) };
     assert_eq!(trigger(&rig, job, 60).await, there);
     let once = made(&rig, once("b"), 0).await;
-    let to_come = RunKey::regular(once.no, at(60));
+    let to_come = AttemptKey::regular(once.no, at(60));
     let there = Triggered::Duplicate { job: once.id, run: Some(to_come) };
     assert_eq!(trigger(&rig, once, 10).await, there);
 }
@@ -87,7 +87,7 @@ pub async fn another_holder_keeps_a_trigger_out(opened: Opened) {
     let first = made(&rig, once("a"), 0).await;
     rig.run_well(first, 60).await;
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 70).await;
-    let waits = RunKey::regular(second.no, at(90));
+    let waits = AttemptKey::regular(second.no, at(90));
     let there = Triggered::Duplicate { job: second.id, run: Some(waits) };
     assert_eq!(trigger(&rig, first, 71).await, there);
     rig.run_well(second, 90).await;

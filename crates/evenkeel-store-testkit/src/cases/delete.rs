@@ -1,6 +1,6 @@
 //! Deleted jobs.
 
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{FinishResult, JobFilter, JobSort, Obeyed, PageRequest};
 
@@ -55,7 +55,7 @@ pub async fn its_history_stays(opened: Opened) {
     rig.run_well(job, 120).await;
     delete(&rig, job, 130).await;
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.job), (RunStatus::Completed, job.id));
+    assert_eq!((run.status, run.job), (AttemptStatus::Completed, job.id));
     assert_eq!(rig.times_of(job).await, [(120, 0), (60, 0)]);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items.len(), 2);
 }
@@ -67,7 +67,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let deleted = done(delete(&rig, job, 70).await);
     assert_eq!((deleted.running, deleted.withdrawn), (vec![], vec![key]));
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.started_at), (RunStatus::Cancelled, None));
+    assert_eq!((run.status, run.started_at), (AttemptStatus::Cancelled, None));
     assert_eq!(run.finished_at, Some(at(70)));
     assert_eq!(rig.claim(10, 71).await, []);
     let census = rig.census().await;
@@ -83,7 +83,7 @@ pub async fn a_retry_that_waits_is_recorded_as_cancelled(opened: Opened) {
     delete(&rig, job, 70).await;
     assert_eq!(rig.wakes(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(70))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live, census.runs), (0, 0, 2));
     assert_eq!(rig.times_of(job).await, [(60, 1), (60, 0)]);
@@ -95,7 +95,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let key = rig.trigger(job, 0, 10).await;
     delete(&rig, job, 20).await;
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.started_at), (RunStatus::Cancelled, None));
+    assert_eq!((run.status, run.started_at), (AttemptStatus::Cancelled, None));
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live, census.runs), (0, 0, 1));
     assert_eq!(rig.runs_of(job).await.len(), 1);
@@ -108,7 +108,7 @@ pub async fn an_attempt_back_in_the_queue_is_recorded_as_cancelled(opened: Opene
     let back = rig.requeue_of(held, job, true).await;
     assert!(rig.requeue(back, 65).await);
     delete(&rig, job, 70).await;
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.claim(10, 71).await, []);
     assert_eq!(rig.census().await.live, 0);
 }
@@ -138,7 +138,7 @@ pub async fn what_runs_may_still_end(opened: Opened) {
     assert_eq!(rig.census().await.live, 1);
     let end = rig.end(held, Outcome::Cancelled, OVER);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.store.get(&rig.scope, job.id).await.unwrap(), None);
 }
@@ -149,7 +149,7 @@ pub async fn a_retry_of_it_ends_the_chain_instead(opened: Opened) {
     let held = rig.start(job, 60).await;
     delete(&rig, job, 61).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.wakes(1_000).await, []);
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live), (0, 0));
@@ -163,7 +163,7 @@ pub async fn an_attempt_of_it_that_goes_back_is_cancelled_instead(opened: Opened
     delete(&rig, job, 61).await;
     assert!(rig.requeue(back, 65).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(65))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(65))));
     assert_eq!(rig.claim(10, 66).await, []);
     assert_eq!(rig.owned(rig.node).await, []);
     let census = rig.census().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{JobNo, RunKey, TenantNo};
+use evenkeel_core::{AttemptKey, JobNo, TenantNo};
 use evenkeel_store::{
     EVENTS_KEPT, Event, EventJob, EventKind, EventNo, EventPage, JobTitle, NewEvent, Scope, Signal,
     Store,
@@ -52,7 +52,7 @@ pub async fn an_event_is_read_as_it_was_told(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("told").build()).await;
     let start = beginning(&rig).await;
-    let run = Some(RunKey::regular(job.no, at(60)));
+    let run = Some(AttemptKey::regular(job.no, at(60)));
     let tenant = rig.scope.tenant;
     let told: Vec<NewEvent> = (0..)
         .zip(EventKind::ALL)

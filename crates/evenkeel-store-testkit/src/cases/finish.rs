@@ -2,8 +2,8 @@
 
 use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{History, JobNo, LogChunk, LogStream, NodeNo, RunKey, RunLog, Span};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, History, JobNo, LogChunk, LogStream, NodeNo, RunLog, Span};
 use evenkeel_store::{
     Finish, FinishResult, Fire, FireResult, LISTED_OUTPUT_CHARS, PageRequest, Results, RunFilter,
     Then,
@@ -40,7 +40,7 @@ pub async fn an_end_is_recorded_with_its_results(opened: Opened) {
     let finish = Finish { results: results.clone(), ..rig.end(held, Outcome::TimedOut, OVER) };
     assert_eq!(rig.finish(finish).await, FinishResult::Done);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.fence), (RunStatus::TimedOut, held.fence));
+    assert_eq!((run.status, run.fence), (AttemptStatus::TimedOut, held.fence));
     assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(65))));
     assert_eq!(run.results, results);
     assert_eq!(run.node, Some((rig.node, "node-1".into())));
@@ -77,7 +77,7 @@ pub async fn every_outcome_is_recorded_as_its_status(opened: Opened) {
         let job = rig.add(new_job(&format!("{outcome:?}")).build()).await;
         let held = rig.start(job, 60).await;
         rig.finish(rig.end(held, outcome, OVER)).await;
-        assert_eq!(rig.run(held.key).await.status, RunStatus::from(outcome));
+        assert_eq!(rig.run(held.key).await.status, AttemptStatus::from(outcome));
         assert_eq!(rig.job(job).await.last_outcome, Some(outcome));
     }
 }
@@ -124,7 +124,7 @@ pub async fn an_attempt_that_waits_is_nobodys_to_end(opened: Opened) {
 
 pub async fn an_attempt_that_never_was_is_lease_lost(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let key = RunKey::regular(JobNo(12_345), at(60));
+    let key = AttemptKey::regular(JobNo(12_345), at(60));
     let finish = rig.good_end(Held { key, fence: Fence(1) });
     assert_eq!(rig.finish(finish).await, FinishResult::LeaseLost);
 }
@@ -233,7 +233,7 @@ pub async fn others_finish_for_a_dead_node(opened: Opened) {
     rig.join("node-1", 61).await;
     let lost = rig.end(held, Outcome::Failed, OVER);
     assert_eq!(rig.finish(lost).await, FinishResult::Done);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
 }
 
 pub async fn a_text_with_a_nul_ends_the_attempt_all_the_same(opened: Opened) {
@@ -247,7 +247,7 @@ pub async fn a_text_with_a_nul_ends_the_attempt_all_the_same(opened: Opened) {
     let finish = Finish { results, ..rig.end(held, Outcome::Failed, OVER) };
     let answer = rig.finish_all(vec![finish, rig.good_end(beside)]).await;
     assert_eq!(answer, [FinishResult::Done; 2]);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -286,7 +286,7 @@ pub async fn an_end_that_comes_late_corrects_the_skips_since_then(opened: Opened
     let ends = vec![late, rig.good_end(unrelated)];
     assert_eq!(rig.finish_all(ends).await, [FinishResult::Done; 2]);
     let reason = async |job: Known, secs| {
-        let run = rig.run(RunKey::regular(job.no, at(secs))).await;
+        let run = rig.run(AttemptKey::regular(job.no, at(secs))).await;
         run.skipped.map(|skip| skip.reason)
     };
     for (secs, expected) in [

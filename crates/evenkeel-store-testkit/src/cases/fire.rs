@@ -4,8 +4,8 @@ use evenkeel_core::advance::{SkipReason, SkippedTimes};
 use evenkeel_core::lease::Fence;
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{RunKey, Sequence};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, Sequence};
 use evenkeel_store::{Fire, FireResult, JobChange, Obeyed, RunLink};
 
 use crate::Opened;
@@ -39,7 +39,7 @@ pub async fn a_started_attempt_is_running_on_the_node_that_fired_it(opened: Open
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 61).await;
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.fence, run.crashes), (RunStatus::Running, Fence(1), 0));
+    assert_eq!((run.status, run.fence, run.crashes), (AttemptStatus::Running, Fence(1), 0));
     assert_eq!(run.job, job.id);
     assert_eq!(run.node, Some((rig.node, "node-1".into())));
     assert_eq!((run.number, run.started_at, run.finished_at), (Some(1), Some(at(61)), None));
@@ -51,7 +51,7 @@ pub async fn a_queued_attempt_is_pending_and_its_chain_is_live(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.queue(job, 60).await;
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.fence, run.node), (RunStatus::Pending, Fence::NONE, None));
+    assert_eq!((run.status, run.fence, run.node), (AttemptStatus::Pending, Fence::NONE, None));
     assert_eq!((run.number, run.started_at, run.finished_at), (None, None, None));
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 0));
@@ -278,9 +278,9 @@ pub async fn skipped_times_are_recorded_and_linked_before_the_run(opened: Opened
     let held = rig.start(job, 400).await;
     assert_eq!(held.key.scheduled_at, at(360));
     assert_eq!(rig.times_of(job).await, [(360, 0), (120, 0), (60, 0)]);
-    let skip = rig.run(RunKey::regular(job.no, at(120))).await;
+    let skip = rig.run(AttemptKey::regular(job.no, at(120))).await;
     let times = SkippedTimes { from: at(120), to: at(300), count: 4, reason: SkipReason::Misfire };
-    assert_eq!((skip.status, skip.skipped), (RunStatus::Skipped, Some(times)));
+    assert_eq!((skip.status, skip.skipped), (AttemptStatus::Skipped, Some(times)));
     assert_eq!((skip.started_at, skip.node), (None, None));
     let after = rig.job(job).await;
     assert_eq!((after.last_fired_at, after.next_at), (Some(at(360)), Some(at(420))));
@@ -292,7 +292,7 @@ pub async fn a_skip_record_has_the_number_of_the_attempt_before_it(opened: Opene
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_well(job, 60).await;
     let held = rig.start(job, 400).await;
-    assert_eq!(rig.run(RunKey::regular(job.no, at(120))).await.number, Some(1));
+    assert_eq!(rig.run(AttemptKey::regular(job.no, at(120))).await.number, Some(1));
     assert_eq!(rig.run(held.key).await.number, Some(2));
 }
 
@@ -323,7 +323,7 @@ pub async fn a_busy_job_may_still_skip(opened: Opened) {
     assert!(matches!(rig.fire(vec![fire], 120).await[..], [FireResult::Fired(_)]));
     let after = rig.job(job).await;
     assert_eq!((after.live, after.next_at), (1, Some(at(180))));
-    assert_eq!(rig.run(RunKey::regular(job.no, at(120))).await.skipped, Some(skip));
+    assert_eq!(rig.run(AttemptKey::regular(job.no, at(120))).await.skipped, Some(skip));
 }
 
 pub async fn a_job_whose_last_time_fired_has_no_next_time(opened: Opened) {

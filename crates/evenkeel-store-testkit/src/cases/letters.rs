@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::{JobNo, NodeNo, RunKey};
+use evenkeel_core::{AttemptKey, JobNo, NodeNo};
 use evenkeel_store::{Letter, Signal, Signals, Word};
 
 use super::races::at_once;
@@ -13,7 +13,7 @@ use crate::fixtures::at;
 use crate::rig::{Rig, next_attempt};
 
 fn letter(job: i64, word: Word) -> Letter {
-    Letter { key: RunKey::regular(JobNo(job), at(60)), fence: Fence(1), word }
+    Letter { key: AttemptKey::regular(JobNo(job), at(60)), fence: Fence(1), word }
 }
 
 async fn send(rig: &Rig, node: NodeNo, letter: Letter) {
@@ -43,7 +43,7 @@ pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
         letter(1, Word::Settled),
         Letter { fence: Fence(u32::MAX), ..one },
         Letter { key: next_attempt(one.key), ..one },
-        Letter { key: RunKey::regular(JobNo(1), at(61)), ..one },
+        Letter { key: AttemptKey::regular(JobNo(1), at(61)), ..one },
     ];
     for _ in 0..3 {
         for one in different {

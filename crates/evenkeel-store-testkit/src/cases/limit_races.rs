@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{LimitKey, Limits};
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{JobNo, RunKey};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{
     AfterLoss, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitPlace, PageRequest,
     Requeue, Rooms, RunCancelled, RunFilter, Scope, Store, Terms,
@@ -66,7 +66,7 @@ impl Race {
         let page = PageRequest::first(10_000);
         let runs = store.list_runs(&self.scope, RunFilter::default(), page).await.unwrap().items;
         let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
-        for run in runs.iter().filter(|run| run.status == RunStatus::Running) {
+        for run in runs.iter().filter(|run| run.status == AttemptStatus::Running) {
             let of_tenant = LimitKey::of_tenant(self.scope.tenant);
             for limit in self.jobs[&run.key.job_no].1.into_iter().chain([of_tenant]) {
                 *running.entry(limit).or_default() += 1;
@@ -138,7 +138,7 @@ impl Race {
     /// Meanwhile somebody thinks better of some of them.
     async fn cancel(self: Arc<Self>, store: Arc<dyn Store>) {
         for no in self.jobs.keys().step_by(17) {
-            let run = RunKey::regular(*no, at(60));
+            let run = AttemptKey::regular(*no, at(60));
             let cancelled = store.cancel_run(&self.scope, run, now(100)).await.unwrap();
             if matches!(cancelled, RunCancelled::Withdrawn(_)) {
                 self.watch.lock().unwrap().done += 1;
@@ -168,7 +168,7 @@ pub async fn workers_at_once_never_exceed_a_limit_and_all_runs_end(opened: Opene
     let keys: BTreeMap<JobNo, Option<usize>> =
         numbers.iter().enumerate().map(|(n, no)| (*no, key(n))).collect();
     let jobs = due.into_iter().map(|job| (job.no, (job.clone(), keys[&job.no].map(limit_of))));
-    let some = RunKey::regular(numbers[0], at(60));
+    let some = AttemptKey::regular(numbers[0], at(60));
     let of_tenant = Limits { tenant: Some(OF_TENANT), ..Limits::default() };
     let race = Arc::new(Race {
         scope: rig.scope,

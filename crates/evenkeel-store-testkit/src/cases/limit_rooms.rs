@@ -1,6 +1,6 @@
 //! Waiting rooms: nobody in them is in the way of others, and what holds there is today's limit.
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::order::Lane;
 use evenkeel_store::{ClaimedAttempt, Finish, LimitPlace, NewJob, Rooms, Unparked};
@@ -50,7 +50,7 @@ async fn step(rig: &Rig, rooms: Rooms, secs: i64) -> Unparked {
 }
 
 /// Two run and fill the tenant; in its room, many of a key are in front of one without.
-async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, RunKey) {
+async fn a_full_tenant(rig: &Rig, count: usize) -> (Vec<ClaimedAttempt>, AttemptKey) {
     queue_all(rig, [new_job("first"), new_job("second")], 60).await;
     let running = claim_within(rig, &tenant(2), 9, 61).await;
     assert_eq!(running.len(), 2);

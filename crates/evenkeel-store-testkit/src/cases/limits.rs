@@ -1,6 +1,6 @@
 //! How many run at once: of a key, of a tenant, in a lane.
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{KeyDigest, LimitKey, Limits};
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
@@ -28,13 +28,13 @@ pub(super) fn key_of(rig: &Rig, text: &str) -> LimitKey {
 }
 
 /// Adds a job, and queues a run of it.
-pub(super) async fn queue(rig: &Rig, job: JobBuilder, secs: i64) -> (Known, RunKey) {
+pub(super) async fn queue(rig: &Rig, job: JobBuilder, secs: i64) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     (job, rig.queue(job, secs).await)
 }
 
 /// So many of a key, one after the other.
-pub(super) async fn queue_many(rig: &Rig, key: &str, most: u32, count: i64) -> Vec<RunKey> {
+pub(super) async fn queue_many(rig: &Rig, key: &str, most: u32, count: i64) -> Vec<AttemptKey> {
     let mut keys = Vec::new();
     for n in 0..count {
         keys.push(queue(rig, new_job(&format!("{key} {n}")).limited(key, most), 60 + n).await.1);
@@ -42,7 +42,7 @@ pub(super) async fn queue_many(rig: &Rig, key: &str, most: u32, count: i64) -> V
     keys
 }
 
-pub(super) fn keys(claimed: &[ClaimedAttempt]) -> Vec<RunKey> {
+pub(super) fn keys(claimed: &[ClaimedAttempt]) -> Vec<AttemptKey> {
     claimed.iter().map(|attempt| attempt.key).collect()
 }
 

@@ -1,10 +1,10 @@
 //! What attempts say while they run, and who runs them.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{NodeNo, Progress, RunKey};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, FireResult, Note, PageRequest, Prune, Run, Traces,
+    Attempt, CheckpointFate, Finish, FinishResult, FireResult, Note, PageRequest, Prune, Traces,
 };
 
 use crate::Opened;
@@ -38,7 +38,7 @@ pub(super) async fn note(rig: &Rig, note: Note) -> bool {
     note_for(rig, rig.node, vec![note]).await[0]
 }
 
-fn said(run: &Run) -> (Option<Progress>, Option<&str>) {
+fn said(run: &Attempt) -> (Option<Progress>, Option<&str>) {
     (run.progress.clone(), run.log.as_deref())
 }
 
@@ -65,10 +65,10 @@ pub async fn a_note_is_shown_while_the_attempt_runs(opened: Opened) {
     assert!(note(&rig, spoken).await);
     let run = rig.run(held.key).await;
     assert_eq!(said(&run), (Some(whole), Some("line one\nline two")));
-    assert_eq!(Run { progress: None, log: None, ..run }, before, "nothing else has changed");
+    assert_eq!(Attempt { progress: None, log: None, ..run }, before, "nothing else has changed");
     assert_eq!(rig.finish(traceless(rig.good_end(held))).await, FinishResult::Done);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, said(&run)), (RunStatus::Completed, NOTHING));
+    assert_eq!((run.status, said(&run)), (AttemptStatus::Completed, NOTHING));
 }
 
 pub async fn a_note_is_not_shown_after_an_end_that_did_not_know_of_it(opened: Opened) {
@@ -118,7 +118,7 @@ pub async fn another_fence_or_node_says_nothing_and_is_told(opened: Opened) {
         assert!(!note(&rig, says(Held { fence, ..held }, 2, "stale")).await);
     }
     assert_eq!(note_for(&rig, other, vec![says(held, 3, "theirs")]).await, [false]);
-    let never = Held { key: RunKey::regular(held.key.job_no, at(7)), ..held };
+    let never = Held { key: AttemptKey::regular(held.key.job_no, at(7)), ..held };
     assert!(!note(&rig, says(never, 4, "never")).await);
     assert_eq!(said(&rig.run(held.key).await), (Some(progress(1)), Some("mine")));
 }
@@ -197,7 +197,7 @@ pub async fn a_thousand_attempts_say_something_at_once(opened: Opened) {
     let loaded = rig.store.load_jobs(&numbers).await.unwrap();
     let fires = loaded.iter().map(|job| fire_of(job, at(60), Begin::Claimed)).collect();
     assert_eq!(rig.fire(fires, 60).await, [FireResult::Fired(Fence(1)); 1_000]);
-    let held = |job: &Known| Held { key: RunKey::regular(job.no, at(60)), fence: Fence(1) };
+    let held = |job: &Known| Held { key: AttemptKey::regular(job.no, at(60)), fence: Fence(1) };
     for round in 1..=3 {
         let one = |job: &Known| Note {
             checkpoint: Some(vec![7; 100]),
@@ -270,7 +270,7 @@ pub async fn who_runs_an_attempt_is_found(opened: Opened) {
         assert_eq!((found.node, found.attempt.fence), (node, held.fence));
         assert_eq!(vec![found.attempt], rig.owned(node).await);
     }
-    for key in [waits, ended, RunKey::regular(jobs[0].no, at(7))] {
+    for key in [waits, ended, AttemptKey::regular(jobs[0].no, at(7))] {
         assert_eq!(find(key).await, None);
     }
     assert!(rig.requeue(rig.requeue_of(mine, jobs[0], false).await, 70).await);

@@ -2,7 +2,7 @@
 
 use evenkeel_core::blackout::Blackout;
 use evenkeel_core::order::Lane;
-use evenkeel_core::{JobNo, RunKey, Shard, Span};
+use evenkeel_core::{AttemptKey, JobNo, Shard, Span};
 use evenkeel_store::{
     Claim, ClosedAttempt, FireResult, JobChange, Opening, Start, WaitingAttempt, WaitsFor,
 };
@@ -20,12 +20,12 @@ fn opening(from: Option<i64>, until: Option<i64>) -> Opening {
 }
 
 /// Queues a job at 60 that may be claimed in `opening`.
-async fn queue(rig: &Rig, job: JobBuilder, opening: Opening) -> (Known, RunKey) {
+async fn queue(rig: &Rig, job: JobBuilder, opening: Opening) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
     open(&mut fire.start.as_mut().unwrap().1, opening);
     assert!(matches!(rig.fire(vec![fire], 60).await[..], [FireResult::Fired(_)]));
-    (job, RunKey::regular(job.no, at(60)))
+    (job, AttemptKey::regular(job.no, at(60)))
 }
 
 fn open(start: &mut Start, opening: Opening) {
@@ -41,9 +41,9 @@ async fn closed_of(rig: &Rig, shards: &[Shard], limit: u32, secs: i64) -> Vec<Cl
     rig.store.closed(shards, limit, now(secs)).await.unwrap()
 }
 
-async fn closed(rig: &Rig, secs: i64) -> Vec<RunKey> {
+async fn closed(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
     let shards: Vec<Shard> = Shard::all().collect();
-    let mut keys: Vec<RunKey> =
+    let mut keys: Vec<AttemptKey> =
         closed_of(rig, &shards, 1_000, secs).await.iter().map(|one| one.key).collect();
     keys.sort_unstable();
     keys
@@ -65,7 +65,7 @@ pub async fn nothing_is_claimed_once_it_is_closed(opened: Opened) {
         assert_eq!(claim(&rig, 10, secs).await, []);
     }
     assert_eq!(rig.census().await.ready, 1);
-    assert_eq!(rig.run(key).await.status, evenkeel_core::run::RunStatus::Pending);
+    assert_eq!(rig.run(key).await.status, evenkeel_core::run::AttemptStatus::Pending);
 }
 
 pub async fn what_is_not_open_does_not_count_as_waiting(opened: Opened) {
@@ -118,7 +118,7 @@ pub async fn what_has_closed_is_told_with_what_its_next_opening_depends_on(opene
     let shard = [Shard::of(job.no)];
     assert_eq!(closed_of(&rig, &shard, 10, 149).await, []);
     let expected = [ClosedAttempt {
-        key: RunKey::regular(job.no, at(120)),
+        key: AttemptKey::regular(job.no, at(120)),
         average_good_duration: Some(Span::from_secs(5)),
         definition: rig.due(job).await.definition,
     }];
@@ -178,7 +178,7 @@ pub async fn what_is_in_the_queue_no_more_is_not_reopened(opened: Opened) {
     let (claimed, key) = queue(&rig, new_job("claimed"), opening(None, Some(80))).await;
     rig.claim_one(70).await;
     let (other, shut) = queue(&rig, new_job("other"), opening(None, Some(80))).await;
-    let never = RunKey::regular(claimed.no, at(999));
+    let never = AttemptKey::regular(claimed.no, at(999));
     let batch = [key, never, shut].map(|key| (key, ALWAYS));
     rig.store.reopen(&batch).await.unwrap();
     rig.store.reopen(&[]).await.unwrap();
@@ -273,7 +273,7 @@ pub async fn of_a_claim_and_an_opening_at_once_no_attempt_is_lost_or_given_twice
         }
     })
     .await;
-    let mut given: Vec<RunKey> = claimed.into_iter().flatten().map(|one| one.key).collect();
+    let mut given: Vec<AttemptKey> = claimed.into_iter().flatten().map(|one| one.key).collect();
     given.extend(rig.claim(100, 70).await.iter().map(|one| one.key));
     given.sort_unstable();
     assert_eq!(given, keys.iter().map(|(key, _)| *key).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Orders against all else that happens to a job: whichever is acknowledged holds.
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::JobStatus;
 use evenkeel_store::{Action, FinishResult, FireResult, Obeyed, Order, Triggered};
 
@@ -65,7 +65,7 @@ pub async fn what_a_pause_withdraws_nobody_claims(opened: Opened) {
         })
         .await;
         assert_eq!(answers[0], answers[1], "what was claimed is what the pause says");
-        let is = if answers[0] == 1 { RunStatus::Running } else { RunStatus::Cancelled };
+        let is = if answers[0] == 1 { AttemptStatus::Running } else { AttemptStatus::Cancelled };
         assert_eq!(rig.run(key).await.status, is);
     }
     assert_nothing_waits(&rig).await;
@@ -94,7 +94,7 @@ async fn stopped_while_it_ends(rig: &Rig, action: &Action, gives_back: bool) {
         })
         .await;
         let first = rig.run(held.key).await.status;
-        let ended = [RunStatus::Failed, RunStatus::Cancelled];
+        let ended = [AttemptStatus::Failed, AttemptStatus::Cancelled];
         assert!(ended.contains(&first), "{first:?}");
     }
     assert_nothing_waits(rig).await;

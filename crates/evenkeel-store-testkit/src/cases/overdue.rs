@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use evenkeel_core::condition::Reason;
-use evenkeel_core::{JobNo, RunKey, Shard};
+use evenkeel_core::{AttemptKey, JobNo, Shard};
 use evenkeel_store::OverdueInQueue;
 
 use super::watch::{judgement, watch, watched};
@@ -78,7 +78,7 @@ pub async fn no_more_of_the_queue_is_looked_at_than_asked_for(opened: Opened) {
         rig.store.overdue_in_queue(&[Shard::of(last)], after, limit, now(900)).await.unwrap()
     };
     let first = look(None, 30).await;
-    let next = Some(RunKey::regular(jobs[29].no, at(60)));
+    let next = Some(AttemptKey::regular(jobs[29].no, at(60)));
     assert_eq!(first, OverdueInQueue { jobs: Vec::new(), next });
     assert_eq!(look(next, 30).await, OverdueInQueue { jobs: vec![last], next: None });
     assert_eq!(look(None, 0).await, OverdueInQueue::default());

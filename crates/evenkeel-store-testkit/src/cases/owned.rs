@@ -1,6 +1,6 @@
 //! Who has what: how lost work is found (I7).
 
-use evenkeel_core::{NodeNo, RunKey};
+use evenkeel_core::{AttemptKey, NodeNo};
 use evenkeel_store::{LongRun, Ping, Pinged};
 
 use crate::Opened;
@@ -13,14 +13,14 @@ async fn ping(rig: &Rig, oldest_open: Option<i64>, long_runs: Vec<LongRun>, secs
     assert!(matches!(answer, Pinged::Alive { .. }));
 }
 
-async fn owned_by(rig: &Rig, node: NodeNo) -> Vec<RunKey> {
-    let mut keys: Vec<RunKey> = rig.owned(node).await.iter().map(|owned| owned.key).collect();
+async fn owned_by(rig: &Rig, node: NodeNo) -> Vec<AttemptKey> {
+    let mut keys: Vec<AttemptKey> = rig.owned(node).await.iter().map(|owned| owned.key).collect();
     keys.sort_unstable();
     keys
 }
 
 /// The first node restarts; what does the store say its former self has?
-async fn lost(rig: &Rig, secs: i64) -> Vec<RunKey> {
+async fn lost(rig: &Rig, secs: i64) -> Vec<AttemptKey> {
     rig.join("node-1", secs).await;
     owned_by(rig, rig.node).await
 }
@@ -79,7 +79,7 @@ pub async fn of_given_attempts_those_that_run_on_the_node_are_found(opened: Open
     let theirs = rig.start_on(other, jobs[1], 60).await;
     let waits = rig.queue(jobs[2], 60).await;
     let ended = rig.run_well(jobs[3], 60).await;
-    let never = RunKey::regular(jobs[0].no, at(7));
+    let never = AttemptKey::regular(jobs[0].no, at(7));
     rig.start(jobs[3], 120).await;
     let asked = [never, ended, waits, theirs.key, mine.key];
     let found = rig.store.find_owned(rig.node, &asked).await.unwrap();

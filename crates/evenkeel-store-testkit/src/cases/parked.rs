@@ -1,7 +1,7 @@
 //! What waits for a place is seen by all who look at what waits.
 
 use evenkeel_core::limit::{Limit, Limits};
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
     Action, JobChange, LimitPlace, Opening, RunCancelled, Terms, WaitingAttempt, WaitsFor,
 };
@@ -13,7 +13,7 @@ use crate::orders::{Orders as _, done, resume};
 use crate::rig::{Known, Rig};
 
 /// One that runs, and one that waits for its place.
-async fn one_waits(rig: &Rig) -> (Known, evenkeel_core::RunKey) {
+async fn one_waits(rig: &Rig) -> (Known, evenkeel_core::AttemptKey) {
     queue_many(rig, "host", 1, 1).await;
     let waits = queue(rig, new_job("waits").limited("host", 1), 70).await;
     assert_eq!(rig.claim(9, 80).await.len(), 1);
@@ -47,7 +47,7 @@ async fn held_of(rig: &Rig) -> crate::rig::Held {
 pub async fn it_is_a_run_that_is_pending(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, key) = one_waits(&rig).await;
-    assert_eq!(rig.run(key).await.status, RunStatus::Pending);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Pending);
     let listed = rig.runs_of(job).await;
     assert_eq!((listed.len(), listed[0].key), (1, key));
     let job = rig.job(job).await;
@@ -72,7 +72,7 @@ pub async fn it_can_be_cancelled(opened: Opened) {
     let (job, key) = one_waits(&rig).await;
     let cancelled = rig.store.cancel_run(&rig.scope, key, now(81)).await.unwrap();
     assert_eq!(cancelled, RunCancelled::Withdrawn(key));
-    assert_eq!(rig.run(key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.job(job).await.live, 0);
 }
 

@@ -1,6 +1,6 @@
 //! Jobs that somebody pauses, and those that go on.
 
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{
@@ -57,7 +57,7 @@ pub async fn what_waits_in_the_queue_is_recorded_as_cancelled(opened: Opened) {
     let paused = pause(&rig, job, 70).await;
     assert_eq!((paused.running, paused.withdrawn), (vec![], vec![key]));
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.started_at), (RunStatus::Cancelled, None));
+    assert_eq!((run.status, run.started_at), (AttemptStatus::Cancelled, None));
     assert_eq!(run.finished_at, Some(at(70)));
     assert_eq!(rig.claim(10, 71).await, []);
     let shown = rig.job(job).await;
@@ -79,7 +79,7 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
     assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
     for key in [next_attempt(held.key), asked] {
         let run = rig.run(key).await;
-        assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(70))));
+        assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     }
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live), (0, 0));
@@ -105,7 +105,7 @@ pub async fn what_runs_is_not_tried_again(opened: Opened) {
     let held = rig.start(job, 60).await;
     pause(&rig, job, 61).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Failed);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Failed);
     assert_eq!(rig.wakes(1_000).await, []);
     assert_eq!(rig.job(job).await.live, 0);
 }
@@ -128,7 +128,7 @@ pub async fn an_attempt_that_goes_back_is_cancelled_instead(opened: Opened) {
     pause(&rig, job, 61).await;
     assert!(rig.requeue(back, 65).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(65))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(65))));
     assert_eq!(rig.claim(10, 66).await, []);
     let shown = rig.job(job).await;
     assert_eq!((shown.live, shown.last_outcome), (0, Some(Outcome::Cancelled)));

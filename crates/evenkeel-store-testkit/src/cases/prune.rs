@@ -2,7 +2,7 @@
 
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{PageRequest, Prune};
 
 use crate::Opened;
@@ -137,7 +137,7 @@ pub async fn a_step_goes_on_after_the_given_key(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     run(&rig, job, &[Outcome::Completed; 5]).await;
-    let after = Some(RunKey::regular(job.no, at(120)));
+    let after = Some(AttemptKey::regular(job.no, at(120)));
     let step = Prune { after, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
     assert_eq!(rig.store.prune(step).await.unwrap().forgotten, 2);
     assert_eq!(times(&rig, job).await, [300, 120, 60]);

@@ -1,6 +1,6 @@
 //! What deleted jobs leave, forgotten at once.
 
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{FireResult, PageRequest, Prune};
 
 use crate::Opened;
@@ -55,7 +55,7 @@ pub async fn what_still_runs_is_left(opened: Opened) {
     rig.store.delete(&rig.scope, job.id, now(200)).await.unwrap();
     assert_eq!(purge(&rig, job, 10).await, 1);
     let second = next_attempt(held.key);
-    assert_eq!(rig.run(second).await.status, RunStatus::Running);
+    assert_eq!(rig.run(second).await.status, AttemptStatus::Running);
     assert_eq!(rig.times_of(job).await, [(180, 1), (180, 0), (60, 0)]);
     rig.finish(rig.good_end(first)).await;
     assert_eq!(purge(&rig, job, 10).await, 1);

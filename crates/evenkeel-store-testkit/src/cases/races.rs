@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{RunKey, Shard};
+use evenkeel_core::{AttemptKey, Shard};
 use evenkeel_store::{FinishResult, FireResult, JobChange, Obeyed, Registered, Store, Triggered};
 use futures::future::join_all;
 
@@ -76,7 +76,7 @@ pub async fn no_attempt_is_given_to_two_workers(opened: Opened) {
     }
     rig.fire(batch, 60).await;
     let nodes = [rig.node, rig.join("node-2", 0).await];
-    let mut given: Vec<RunKey> = at_once(&rig, 4, |n, store| {
+    let mut given: Vec<AttemptKey> = at_once(&rig, 4, |n, store| {
         let claim = claim_of(nodes[n % 2], 7);
         async move {
             let mut got = Vec::new();

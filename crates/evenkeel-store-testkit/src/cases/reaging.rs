@@ -2,7 +2,7 @@
 
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{Lane, Priority};
-use evenkeel_core::{RunKey, Span};
+use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{Claim, JobChange, Reaged, Trigger, WaitsFor};
 
 use crate::Opened;
@@ -72,7 +72,7 @@ pub async fn a_step_goes_no_further_than_its_limit(opened: Opened) {
     let mut keys = Vec::new();
     for n in 0..3 {
         let job = wait(&rig, &format!("job {n}"), 0, 60 + n).await;
-        keys.push(RunKey::regular(job.no, crate::fixtures::at(60 + n)));
+        keys.push(AttemptKey::regular(job.no, crate::fixtures::at(60 + n)));
     }
     for (after, changed, next) in
         [(None, 2, Some(keys[1])), (Some(keys[1]), 1, None), (Some(keys[2]), 0, None)]
@@ -130,7 +130,7 @@ pub async fn who_is_ahead_is_claimed_before(opened: Opened) {
 
 async fn given_of_owned(rig: &Rig) -> Vec<Option<u8>> {
     let owned = rig.store.owned(rig.node, 10).await.unwrap();
-    let keys: Vec<RunKey> = owned.iter().map(|one| one.key).collect();
+    let keys: Vec<AttemptKey> = owned.iter().map(|one| one.key).collect();
     let mut found = rig.store.find_owned(rig.node, &keys).await.unwrap();
     found.sort_by_key(|one| one.key);
     let mut all = owned.clone();

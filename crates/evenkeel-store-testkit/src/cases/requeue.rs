@@ -1,7 +1,7 @@
 //! Attempts that go back into the queue.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{FinishResult, Hook, Requeue, Then};
 
 use crate::Opened;
@@ -14,7 +14,7 @@ pub async fn an_attempt_goes_back_with_a_higher_fence_and_the_same_number(opened
     let held = rig.start(job, 60).await;
     assert!(rig.requeue(rig.requeue_of(held, job, true).await, 70).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.key, run.status), (held.key, RunStatus::Pending));
+    assert_eq!((run.key, run.status), (held.key, AttemptStatus::Pending));
     assert!(run.fence > held.fence);
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
@@ -33,7 +33,7 @@ pub async fn the_next_owner_has_a_higher_fence_again(opened: Opened) {
     assert_eq!(again.key, held.key);
     assert!(held.fence < between && between < again.fence);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.started_at), (RunStatus::Running, Some(at(71))));
+    assert_eq!((run.status, run.started_at), (AttemptStatus::Running, Some(at(71))));
     assert_eq!((run.fence, run.number), (again.fence, Some(2)), "a start is counted");
     assert_eq!(rig.finish(rig.good_end(again)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.live, 0);
@@ -79,7 +79,7 @@ pub async fn another_node_or_fence_puts_nothing_back(opened: Opened) {
     for fence in [Fence::NONE, held.fence.next()] {
         assert!(!rig.requeue(Requeue { fence, ..back.clone() }, 70).await);
     }
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(rig.census().await.ready, 0);
 }
 
@@ -150,7 +150,7 @@ pub async fn an_attempt_that_went_back_shows_the_node_that_had_it(opened: Opened
     let held = rig.start(job, 60).await;
     assert!(rig.requeue(rig.requeue_of(held, job, false).await, 70).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.fence), (RunStatus::Pending, held.fence.next()));
+    assert_eq!((run.status, run.fence), (AttemptStatus::Pending, held.fence.next()));
     assert_eq!(run.node, Some((rig.node, "node-1".into())));
     assert_eq!((run.number, run.started_at), (Some(1), Some(at(60))));
 }
@@ -173,7 +173,7 @@ pub async fn an_attempt_that_fails_is_over_and_says_why(opened: Opened) {
     let held = rig.start(job, 60).await;
     assert!(rig.requeue(rig.lost_end(held, true, OVER, Hook::None), 70).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.fence, run.crashes), (RunStatus::Failed, held.fence, 1));
+    assert_eq!((run.status, run.fence, run.crashes), (AttemptStatus::Failed, held.fence, 1));
     assert_eq!(run.results.error.as_deref(), Some("its node died"));
     assert_eq!((run.started_at, run.finished_at), (Some(at(60)), Some(at(64))));
     let after = rig.job(job).await;
@@ -190,7 +190,7 @@ pub async fn a_loss_that_is_no_crash_fails_without_being_counted(opened: Opened)
     let retry = Then::Retry { due: at(90) };
     assert!(rig.requeue(rig.lost_end(held, false, retry, Hook::None), 70).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 0));
+    assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 0));
     assert_eq!(rig.wakes(9_999).await.len(), 0, "a lost run is not tried again");
     assert_eq!(rig.job(job).await.live, 0);
 }
@@ -203,11 +203,11 @@ pub async fn only_the_owner_fails_an_attempt_and_only_once(opened: Opened) {
     let lost = rig.lost_end(held, true, OVER, Hook::None);
     assert_eq!(rig.store.requeue(other, vec![lost.clone()], now(70)).await.unwrap(), [false]);
     assert!(!rig.requeue(Requeue { fence: held.fence.next(), ..lost.clone() }, 70).await);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     assert!(rig.requeue(lost.clone(), 70).await);
     assert!(!rig.requeue(lost, 71).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 1));
+    assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 1));
     assert_eq!(rig.job(job).await.history.consecutive_failures, 1);
     assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::AlreadyDone);
 }
@@ -232,7 +232,7 @@ pub async fn some_of_a_batch_go_back_and_others_fail(opened: Opened) {
         let run = rig.run(key).await;
         statuses.push((run.status, run.crashes));
     }
-    use RunStatus::{Failed, Pending, Running};
+    use AttemptStatus::{Failed, Pending, Running};
     assert_eq!(statuses, [(Pending, 1), (Failed, 1), (Pending, 1), (Running, 0)]);
     assert_eq!(rig.claim(9, 71).await.len(), 2);
 }

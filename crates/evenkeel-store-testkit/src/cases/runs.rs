@@ -1,19 +1,19 @@
 //! How people see runs.
 
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, RunKey};
-use evenkeel_store::{PageRequest, Run, Then};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo};
+use evenkeel_store::{Attempt, PageRequest, Then};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fresh_id, new_job};
 use crate::rig::{Held, Known, Rig, next_attempt};
 
-fn keys(runs: &[Run]) -> Vec<RunKey> {
+fn keys(runs: &[Attempt]) -> Vec<AttemptKey> {
     runs.iter().map(|run| run.key).collect()
 }
 
 /// Follows the pages of a list to its end.
-async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<RunKey> {
+async fn all_pages(rig: &Rig, job: Option<Known>, limit: u32) -> Vec<AttemptKey> {
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
         let page = rig.runs_page(job, PageRequest { limit, offset: 0, after }).await;
@@ -137,7 +137,7 @@ pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
     assert_eq!(all, one_job);
     for run in all {
         // Attempt 0 stands for the latest of its run.
-        if run.key.attempt > Attempt::FIRST || run.key.scheduled_at != at(360) {
+        if run.key.attempt > AttemptNo::FIRST || run.key.scheduled_at != at(360) {
             assert_eq!(rig.run(run.key).await, run);
         }
     }
@@ -146,12 +146,12 @@ pub async fn a_listed_run_is_the_same_as_one_asked_for(opened: Opened) {
 pub async fn attempt_0_stands_for_the_latest_attempt(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = eventful(&rig, "crawl").await;
-    let first = RunKey::regular(job.no, at(360));
-    assert_eq!(rig.run(first).await.key, first.with_attempt(Attempt(2)));
-    for attempt in [1, 2].map(Attempt) {
+    let first = AttemptKey::regular(job.no, at(360));
+    assert_eq!(rig.run(first).await.key, first.with_attempt(AttemptNo(2)));
+    for attempt in [1, 2].map(AttemptNo) {
         assert_eq!(rig.run(first.with_attempt(attempt)).await.key.attempt, attempt);
     }
-    assert_eq!(rig.find_run(first.with_attempt(Attempt(3))).await, None);
+    assert_eq!(rig.find_run(first.with_attempt(AttemptNo(3))).await, None);
 }
 
 pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
@@ -162,13 +162,13 @@ pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
     assert_eq!(rig.run(held.key).await.key, held.key, "what waits for its time is not the latest");
     rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
     let latest = rig.run(held.key).await;
-    assert_eq!((latest.key, latest.status), (next_attempt(held.key), RunStatus::Pending));
+    assert_eq!((latest.key, latest.status), (next_attempt(held.key), AttemptStatus::Pending));
 }
 
 pub async fn a_run_that_never_was_is_not_there(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    assert_eq!(rig.find_run(RunKey::regular(job.no, at(60))).await, None);
+    assert_eq!(rig.find_run(AttemptKey::regular(job.no, at(60))).await, None);
     let nobody = Known { id: fresh_id(), ..job };
     let page = rig.runs_page(Some(nobody), PageRequest::first(9)).await;
     assert_eq!((page.items, page.total, page.next), (Vec::new(), 0, None));

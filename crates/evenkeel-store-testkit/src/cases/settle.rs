@@ -1,7 +1,7 @@
 //! Runs that somebody says the end of.
 
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{RunKey, Span};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
     DeadFilter, FinishResult, FireResult, Letter, Note, PageRequest, Seen, Settle, SettleResult,
     Then, Verdict, Word,
@@ -11,7 +11,7 @@ use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now, ticket_of};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
-pub(super) fn ended(key: RunKey, seen: Seen, outcome: Outcome, secs: i64) -> Settle {
+pub(super) fn ended(key: AttemptKey, seen: Seen, outcome: Outcome, secs: i64) -> Settle {
     let error = outcome.is_failure().then(|| "somebody says so".to_owned());
     Settle { key, seen, at: at(secs), verdict: Verdict::Ended { outcome, error, then: OVER } }
 }
@@ -86,7 +86,7 @@ pub async fn what_waits_in_the_queue_ends_as_said(opened: Opened) {
     let key = rig.queue(job, 60).await;
     assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 70)).await);
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.node.clone()), (RunStatus::Completed, None));
+    assert_eq!((run.status, run.node.clone()), (AttemptStatus::Completed, None));
     assert_eq!((run.started_at, run.finished_at), (None, Some(at(70))));
     assert_eq!(rig.claim(10, 71).await, []);
     let census = rig.census().await;
@@ -110,7 +110,7 @@ pub async fn a_retry_that_waits_ends_as_said(opened: Opened) {
     assert!(settle(&rig, ended(held.key, Seen::Waiting, Outcome::Failed, 70)).await);
     assert_eq!(rig.wakes(1_000).await, []);
     let run = rig.run(next_attempt(held.key)).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Failed, Some(at(70))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Failed, Some(at(70))));
     assert_eq!(run.results.error.as_deref(), Some("somebody says so"));
     let census = rig.census().await;
     assert_eq!((census.wakes, census.live), (0, 0));
@@ -126,7 +126,7 @@ pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
     let told = rig.wakes(70).await;
     assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 71)).await);
     assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
-    assert_eq!(rig.run(key).await.status, RunStatus::Completed);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
     rig.run_well(job, 120).await;
@@ -141,7 +141,7 @@ pub async fn an_attempt_back_in_the_queue_ends_as_said(opened: Opened) {
     assert!(rig.requeue(requeue, 65).await);
     assert!(settle(&rig, ended(held.key, Seen::Waiting, Outcome::Failed, 70)).await);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 1));
+    assert_eq!((run.status, run.crashes), (AttemptStatus::Failed, 1));
     assert_eq!(run.fence, held.fence.next().next());
     assert_eq!(run.node.map(|(node, _)| node), Some(rig.node));
     assert_eq!(rig.claim(10, 71).await, []);
@@ -163,13 +163,13 @@ pub async fn what_is_no_longer_where_it_was_seen_is_left_alone(opened: Opened) {
         assert!(!settle(&rig, wrong.clone()).await, "{wrong:?}");
     }
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+    assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
     assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
     for late in [ended(key, runs(held), Outcome::Failed, 80), back(&rig, held, job, 80).await] {
         assert!(!settle(&rig, late).await);
     }
-    assert_eq!(rig.run(key).await.status, RunStatus::Completed);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
 }
 
 pub async fn what_goes_back_is_claimed_anew(opened: Opened) {
@@ -181,7 +181,7 @@ pub async fn what_goes_back_is_claimed_anew(opened: Opened) {
     assert!(!settle(&rig, again).await);
     assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::LeaseLost);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.crashes), (RunStatus::Pending, 0));
+    assert_eq!((run.status, run.crashes), (AttemptStatus::Pending, 0));
     let second = rig.claim_one(71).await;
     assert_eq!((second.key, second.fence), (held.key, held.fence.next().next()));
     assert_eq!(rig.finish(rig.good_end(second)).await, FinishResult::Done);
@@ -298,6 +298,6 @@ pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
         let became = rig.store.settle(&other, wrong).await.unwrap();
         assert_eq!(became, SettleResult::Elsewhere);
     }
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(rig.claim_one(71).await.key, key);
 }

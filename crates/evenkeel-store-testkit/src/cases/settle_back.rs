@@ -2,7 +2,7 @@
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
     Action, FinishResult, LiveAttempt, LongRun, Ping, Prune, RunCancelled, Seen, SettleResult,
     Trigger, Triggered,
@@ -19,7 +19,7 @@ async fn going_on(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
     rig.store.going_on(&rig.scope, job.id, 1_000).await.expect("one can ask what goes on")
 }
 
-fn waits(key: evenkeel_core::RunKey) -> LiveAttempt {
+fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {
     LiveAttempt { key, seen: Seen::Waiting, priority: None }
 }
 
@@ -97,7 +97,7 @@ pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
         let again = back(&rig, held, job, 70).await;
         done(act(&rig, job, action, 65).await);
         assert_eq!(said(&rig, again).await, SettleResult::Stopped);
-        assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+        assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
         assert_eq!(rig.claim(10, 71).await, []);
         // It is asked to end, and may say that it has.
         let end = rig.end(held, Outcome::Cancelled, OVER);
@@ -114,7 +114,7 @@ pub async fn a_run_from_before_a_pause_does_not_go_back(opened: Opened) {
     done(act(&rig, job, Action::Pause, 65).await);
     assert_eq!(said(&rig, again.clone()).await, SettleResult::Stopped);
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+    assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
     // What was asked for during the pause does,
     rig.trigger(job, 0, 66).await;
@@ -137,7 +137,7 @@ pub async fn a_run_that_is_asked_to_end_does_not_go_back(opened: Opened) {
     assert_eq!(asked, RunCancelled::Asked(held.key));
     let again = back(&rig, held, job, 70).await;
     assert_eq!(said(&rig, again).await, SettleResult::Stopped);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Running);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     // That it is over can be said.
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
     assert_eq!(rig.store.cancellations(rig.node).await.unwrap(), []);
@@ -151,7 +151,7 @@ pub async fn a_run_whose_key_another_job_has_does_not_go_back(opened: Opened) {
     let again = back(&rig, held, first, 70).await;
     assert_eq!(said(&rig, again.clone()).await, SettleResult::Duplicate(second.id));
     let run = rig.run(held.key).await;
-    assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+    assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
     // Once the other keeps nobody out, it goes back, and has the key again.
     rig.run_well(second, 600).await;

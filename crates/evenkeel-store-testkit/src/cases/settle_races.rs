@@ -1,7 +1,7 @@
 //! What is said about runs while others have something to do with them.
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
     Action, FinishResult, Obeyed, RunCancelled, Seen, SettleResult, Trigger, Triggered,
 };
@@ -88,7 +88,7 @@ pub async fn of_a_hand_back_and_a_word_about_it_one_counts(opened: Opened) {
         let is_over = counted[0] || counted[4];
         let run = rig.run(held.key).await;
         assert_eq!(run.fence, held.fence.next());
-        assert_eq!(run.status == RunStatus::Completed, is_over, "{:?}", run.status);
+        assert_eq!(run.status == AttemptStatus::Completed, is_over, "{:?}", run.status);
         assert_eq!(rig.job(job).await.live, u32::from(!is_over));
         assert_eq!(rig.claim(10, 71).await.len(), usize::from(!is_over));
     }
@@ -123,7 +123,7 @@ pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
         let run = rig.run(key).await;
         let by_word = done[0] || done[2];
         assert!(by_word || waits);
-        let status = if by_word { RunStatus::Completed } else { RunStatus::Cancelled };
+        let status = if by_word { AttemptStatus::Completed } else { AttemptStatus::Cancelled };
         assert_eq!(run.status, status);
         assert_eq!(rig.job(job).await.live, 0);
         assert_eq!(rig.claim(10, 71).await, []);
@@ -154,9 +154,9 @@ pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opene
         let run = rig.run(held.key).await;
         match became {
             // Then it waited when the pause came, and was withdrawn.
-            Some(SettleResult::Done) => assert_eq!(run.status, RunStatus::Cancelled),
+            Some(SettleResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
             Some(SettleResult::Stopped) => {
-                assert_eq!((run.status, run.fence), (RunStatus::Running, held.fence));
+                assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
                 assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
             }
             other => panic!("{other:?}"),

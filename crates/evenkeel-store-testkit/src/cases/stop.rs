@@ -1,6 +1,6 @@
 //! Jobs that somebody cancels: over, but still there.
 
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
@@ -57,7 +57,7 @@ pub async fn what_waits_is_recorded_as_cancelled(opened: Opened) {
     for (job, key) in jobs.iter().zip(keys) {
         cancel(&rig, *job, 70).await;
         let run = rig.run(key).await;
-        assert_eq!((run.status, run.finished_at), (RunStatus::Cancelled, Some(at(70))));
+        assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
     }
     let census = rig.census().await;
     assert_eq!((census.ready, census.wakes, census.live, census.watched), (0, 0, 0, 0));
@@ -86,7 +86,7 @@ pub async fn nothing_of_it_is_tried_again(opened: Opened) {
     cancel(&rig, jobs[1], 61).await;
     assert_eq!(rig.finish(rig.retry(failed, at(90))).await, FinishResult::Done);
     assert!(rig.requeue(back, 65).await);
-    assert_eq!(rig.run(lost.key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(lost.key).await.status, AttemptStatus::Cancelled);
     let census = rig.census().await;
     assert_eq!((census.ready, census.wakes, census.live), (0, 0, 0));
 }
@@ -123,7 +123,7 @@ pub async fn a_paused_job_can_be_cancelled(opened: Opened) {
     let key = rig.trigger(job, 0, 20).await;
     let after = cancel(&rig, job, 30).await.job.unwrap();
     assert_eq!((after.status(at(0)), after.stopped_at), (JobStatus::Cancelled, Some(at(30))));
-    assert_eq!(rig.run(key).await.status, RunStatus::Cancelled);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
 }
 
 pub async fn it_leaves_the_watch_list_and_stays_away(opened: Opened) {

@@ -1,8 +1,8 @@
 //! What goes on of a job, when a newer time takes its place.
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{JobNo, RunKey};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{
     Cancellation, FinishResult, FireResult, JobChange, RunCancelled, Supersede, Then,
 };
@@ -37,9 +37,9 @@ fn superseded(held: Held) -> Cancellation {
 }
 
 /// It is over, never ran, and nobody will run it.
-async fn is_recorded(rig: &Rig, job: Known, key: RunKey, secs: i64) {
+async fn is_recorded(rig: &Rig, job: Known, key: AttemptKey, secs: i64) {
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.finished_at), (RunStatus::Superseded, Some(at(secs))));
+    assert_eq!((run.status, run.finished_at), (AttemptStatus::Superseded, Some(at(secs))));
     assert_eq!(rig.wakes(10_000).await, []);
     assert_eq!(rig.claim(10, secs).await, []);
     let after = rig.job(job).await;
@@ -106,7 +106,7 @@ pub async fn what_runs_is_told_as_superseded_until_it_has_ended(opened: Opened) 
     assert_eq!(rig.finish(end.clone()).await, FinishResult::Done);
     assert_eq!(rig.finish(end).await, FinishResult::AlreadyDone);
     assert_eq!(rig.cancellations().await, []);
-    assert_eq!(rig.run(held.key).await.status, RunStatus::Superseded);
+    assert_eq!(rig.run(held.key).await.status, AttemptStatus::Superseded);
     assert_eq!(rig.job(job).await.last_outcome, Some(Outcome::Superseded));
 }
 
@@ -128,7 +128,7 @@ pub async fn all_that_goes_on_of_a_job_is_superseded(opened: Opened) {
     let waits = rig.queue(job, 180).await;
     supersede(&rig, &[job], 240).await;
     assert_eq!(rig.cancellations().await, [superseded(first), superseded(second)]);
-    assert_eq!(rig.run(waits).await.status, RunStatus::Superseded);
+    assert_eq!(rig.run(waits).await.status, AttemptStatus::Superseded);
     assert_eq!(rig.job(job).await.live, 2);
 }
 
@@ -210,7 +210,7 @@ pub async fn jobs_that_are_idle_deleted_or_unknown_are_left_alone(opened: Opened
     supersede(&rig, &[], 120).await;
     assert_eq!(rig.job(idle).await, before);
     assert_eq!(rig.cancellations().await, [cancelled(held)]);
-    assert_eq!(rig.run(key).await.status, RunStatus::Superseded);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Superseded);
 }
 
 pub async fn what_took_its_place_is_not_superseded_by_one_who_comes_late(opened: Opened) {
@@ -227,8 +227,8 @@ pub async fn what_took_its_place_is_not_superseded_by_one_who_comes_late(opened:
     let waiting = rig.queue(waits, 120).await;
     rig.store.supersede(&late, now(121)).await.unwrap();
     assert_eq!(rig.cancellations().await, []);
-    assert_eq!(rig.run(running.key).await.status, RunStatus::Running);
-    assert_eq!(rig.run(waiting).await.status, RunStatus::Pending);
+    assert_eq!(rig.run(running.key).await.status, AttemptStatus::Running);
+    assert_eq!(rig.run(waiting).await.status, AttemptStatus::Pending);
     assert_eq!((rig.job(runs).await.live, rig.job(waits).await.live), (1, 1));
 }
 
@@ -239,9 +239,9 @@ pub async fn what_was_decided_before_a_change_supersedes_nothing(opened: Opened)
     let decided = decide(&rig, job).await;
     rig.store.update(&rig.scope, job.id, JobChange::default(), now(61)).await.unwrap();
     rig.store.supersede(&[decided], now(120)).await.unwrap();
-    assert_eq!(rig.run(key).await.status, RunStatus::Pending);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Pending);
     supersede(&rig, &[job], 120).await;
-    assert_eq!(rig.run(key).await.status, RunStatus::Superseded);
+    assert_eq!(rig.run(key).await.status, AttemptStatus::Superseded);
 }
 
 pub async fn one_that_is_superseded_and_claimed_at_once_ends_either_way(opened: Opened) {
@@ -264,7 +264,7 @@ pub async fn one_that_is_superseded_and_claimed_at_once_ends_either_way(opened: 
         .await;
         let run = rig.run(key).await;
         if claimed[1] == 0 {
-            assert_eq!((run.status, rig.job(job).await.live), (RunStatus::Superseded, 0));
+            assert_eq!((run.status, rig.job(job).await.live), (AttemptStatus::Superseded, 0));
         } else {
             // What was claimed a moment later than it was looked for is found the next time.
             supersede(&rig, &[job], 121).await;

@@ -1,7 +1,7 @@
 //! Sums over runs, and failures by what they have in common.
 
 use evenkeel_core::fingerprint::Fingerprint;
-use evenkeel_core::{RunKey, Span, TenantNo};
+use evenkeel_core::{AttemptKey, Span, TenantNo};
 use evenkeel_store::{FailureGroup, Failures, PageRequest, Scope, Tallied, Tally};
 
 use crate::Opened;
@@ -28,7 +28,7 @@ fn failures(scope: &Scope, error: &str, count: u64, job: Known, secs: i64) -> Fa
         tenant: scope.tenant,
         fingerprint: Fingerprint::of(error),
         count,
-        newest: RunKey::regular(job.no, at(secs)),
+        newest: AttemptKey::regular(job.no, at(secs)),
         at: at(secs + 5),
         error: error.into(),
     }
@@ -117,7 +117,7 @@ pub async fn failures_are_grouped_by_what_they_have_in_common(opened: Opened) {
         first_at: at(100),
         last_at: at(125),
         error: "no route to 10.0.0.2".into(),
-        newest: RunKey::regular(jobs[1].no, at(120)),
+        newest: AttemptKey::regular(jobs[1].no, at(120)),
         job: Some(jobs[1].id),
         job_name: Some("b".into()),
     };

@@ -1,6 +1,6 @@
 //! One tenant cannot see or touch another's (I10).
 
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
     JobChange, JobFilter, JobSort, Obeyed, PageRequest, Registered, RunFilter, Triggered,
 };
@@ -75,7 +75,7 @@ pub async fn a_run_of_another_tenant_is_not_there(opened: Opened) {
     for key in [ended, waits, triggered] {
         assert_eq!(rig.store.get_run(&other, key).await.unwrap(), None);
     }
-    assert_eq!(rig.run(waits).await.status, RunStatus::Pending);
+    assert_eq!(rig.run(waits).await.status, AttemptStatus::Pending);
 }
 
 pub async fn lists_of_runs_hold_ones_own(opened: Opened) {

@@ -1,8 +1,8 @@
 //! Runs that somebody asks for.
 
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, Origin, RunKey, Sequence};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, Origin, Sequence};
 use evenkeel_store::{FinishResult, RunLink, Triggered};
 
 use crate::Opened;
@@ -17,11 +17,11 @@ async fn ask(rig: &Rig, job: Known, n: u32, secs: i64) -> Triggered {
 pub async fn the_key_is_made_of_now_and_the_number(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
-    let key = RunKey {
+    let key = AttemptKey {
         scheduled_at: at(10),
         job_no: job.no,
         sequence: Sequence::new(Origin::Trigger, 7),
-        attempt: Attempt::FIRST,
+        attempt: AttemptNo::FIRST,
     };
     assert_eq!(ask(&rig, job, 7, 10).await, Triggered::Accepted(key));
 }
@@ -84,7 +84,7 @@ pub async fn a_fired_trigger_is_the_newest_chain(opened: Opened) {
     let link = RunLink { scheduled_at: at(70), sequence: key.sequence };
     assert_eq!(rig.due(job).await.head, Some(link));
     let run = rig.run(key).await;
-    assert_eq!((run.status, run.number), (RunStatus::Running, Some(2)));
+    assert_eq!((run.status, run.number), (AttemptStatus::Running, Some(2)));
     let held = Held { key, fence: run.fence };
     assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
     assert_eq!(rig.job(job).await.live, 0);

@@ -2,7 +2,7 @@
 
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
-use evenkeel_core::{JobNo, RunKey, Slot};
+use evenkeel_core::{AttemptKey, JobNo, Slot};
 use evenkeel_store::{
     Fire, JobChange, Opening, Registered, Scope, SlotLoad, Start, WaitingAttempt, WaitsFor,
 };
@@ -24,7 +24,7 @@ async fn ahead(rig: &Rig, job: Known) -> u32 {
 }
 
 /// One that has its job's priority.
-fn attempt(key: RunKey, waits_for: WaitsFor) -> WaitingAttempt {
+fn attempt(key: AttemptKey, waits_for: WaitsFor) -> WaitingAttempt {
     WaitingAttempt { key, priority: None, waits_for }
 }
 
@@ -45,7 +45,7 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
         (ticket.open_from, ticket.open_until) = (Some(at(80)), Some(at(90)));
     }
     rig.fire(vec![fire], 63).await;
-    let key = RunKey::regular(job.no, at(60));
+    let key = AttemptKey::regular(job.no, at(60));
     let opening = Opening { from: Some(at(80)), until: Some(at(90)) };
     let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
@@ -76,7 +76,7 @@ pub async fn the_oldest_time_comes_first_and_no_more_than_a_hundred(opened: Open
         keys.push(rig.queue(job, 60 + n * 60).await);
         keys.push(rig.trigger(job, 0, 61 + n * 60).await);
     }
-    let told: Vec<RunKey> = waiting(&rig, job).await.iter().map(|one| one.key).collect();
+    let told: Vec<AttemptKey> = waiting(&rig, job).await.iter().map(|one| one.key).collect();
     assert_eq!(told, keys[..100]);
 }
 

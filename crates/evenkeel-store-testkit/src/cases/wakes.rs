@@ -1,9 +1,9 @@
 //! Retries and triggers that wait for their time.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{NodeNo, RunKey};
-use evenkeel_store::{FinishResult, FireResult, PageRequest, Results, Run, RunLink, WakeFire};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, NodeNo};
+use evenkeel_store::{Attempt, FinishResult, FireResult, PageRequest, Results, RunLink, WakeFire};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -12,7 +12,7 @@ use crate::rig::{Held, Known, Rig, next_attempt, wake_fire_of};
 const FIRED: FireResult = FireResult::Fired(Fence(1));
 
 /// A job whose first attempt failed at 60 and is tried again at 90.
-async fn failed(rig: &Rig, name: &str) -> (Known, RunKey) {
+async fn failed(rig: &Rig, name: &str) -> (Known, AttemptKey) {
     let job = rig.add(new_job(name).build()).await;
     let held = rig.start(job, 60).await;
     assert_eq!(rig.finish(rig.retry(held, at(90))).await, FinishResult::Done);
@@ -61,7 +61,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
     let head = rig.due(job).await.head;
     rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 92).await;
     let run = rig.run(retry).await;
-    assert_eq!((run.status, run.fence), (RunStatus::Running, Fence(1)));
+    assert_eq!((run.status, run.fence), (AttemptStatus::Running, Fence(1)));
     assert_eq!((run.number, run.started_at), (Some(2), Some(at(92))));
     assert_eq!(rig.due(job).await.head, head, "the chain is the same");
     let after = rig.job(job).await;
@@ -76,7 +76,7 @@ pub async fn a_queued_retry_waits_for_a_worker(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
     rig.fire_wakes(&rig.wakes(90).await, Begin::Queued, 92).await;
-    assert_eq!(rig.run(retry).await.status, RunStatus::Pending);
+    assert_eq!(rig.run(retry).await.status, AttemptStatus::Pending);
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
     let census = rig.census().await;
@@ -162,8 +162,8 @@ pub async fn wakes_come_oldest_first_up_to_the_limit(opened: Opened) {
 }
 
 /// An attempt that nobody has had yet.
-fn assert_untouched(run: &Run, key: RunKey, job: Known) {
-    assert_eq!((run.key, run.job, run.status), (key, job.id, RunStatus::Pending));
+fn assert_untouched(run: &Attempt, key: AttemptKey, job: Known) {
+    assert_eq!((run.key, run.job, run.status), (key, job.id, AttemptStatus::Pending));
     assert_eq!((run.fence, run.crashes, &run.node), (Fence::NONE, 0, &None));
     assert_eq!((run.number, run.started_at, run.finished_at), (None, None, None));
     assert_eq!((&run.results, run.skipped), (&Results::default(), None));
@@ -187,7 +187,7 @@ pub async fn a_waiting_retry_is_shown_as_pending_to_those_who_ask_for_its_key(op
     let (job, retry) = failed(&rig, "crawl").await;
     assert_untouched(&rig.run(retry).await, retry, job);
     assert_eq!(rig.find_run(next_attempt(retry)).await, None);
-    let first = RunKey::regular(job.no, at(60));
+    let first = AttemptKey::regular(job.no, at(60));
     assert_eq!(rig.run(first).await.key, first, "what has started comes before what waits");
     assert_eq!(rig.times_of(job).await, [(60, 0)]);
 }

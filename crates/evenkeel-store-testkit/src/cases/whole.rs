@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{NodeNo, Span, Timestamp};
 use evenkeel_store::{Census, FireResult, Now, Ping, Pinged, Signal};
 
@@ -143,7 +143,7 @@ pub async fn everything_is_there_after_a_restart(opened: Opened) {
     assert_eq!(rig.job(jobs[3]).await, before);
     assert_eq!(rig.store.setting("colour", "red").await.unwrap(), "blue");
     assert_eq!(rig.tenant("main").await.tenant, tenant);
-    assert_eq!(rig.run(ended).await.status, RunStatus::Completed);
+    assert_eq!(rig.run(ended).await.status, AttemptStatus::Completed);
     assert_eq!(rig.look(80, 9).await.changed.len(), 4, "nobody has been told yet");
     let joined = rig.store.join(&crate::fixtures::new_node("node-1"), now(80)).await.unwrap();
     assert_eq!(joined.former, [node]);

@@ -1,17 +1,17 @@
 //! Ends one run, or what goes on of jobs.
 
 use evenkeel_core::run::Outcome;
-use evenkeel_core::{JobNo, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, JobNo, Timestamp};
 use evenkeel_store::{RunCancelled, Scope, Supersede};
 
 use super::data::{Data, JobRow};
 
 impl Data {
-    pub fn cancel_run(&mut self, scope: &Scope, key: RunKey, now: Timestamp) -> RunCancelled {
+    pub fn cancel_run(&mut self, scope: &Scope, key: AttemptKey, now: Timestamp) -> RunCancelled {
         if self.find(key.job_no).is_none_or(|job| job.tenant != scope.tenant) {
             return RunCancelled::NotFound;
         }
-        let of_run = |other: &RunKey| other.run_id() == key.run_id();
+        let of_run = |other: &AttemptKey| other.run_id() == key.run_id();
         let waiting = self.waiting_of(key.job_no).map(|(key, _)| key).find(of_run);
         if let Some(waiting) = waiting {
             self.withdraw(waiting, Outcome::Cancelled, now);
@@ -35,14 +35,14 @@ impl Data {
             if !self.find(*no).is_some_and(as_decided) {
                 continue;
             }
-            let waiting: Vec<RunKey> = self.waiting_of(*no).map(|(key, _)| key).collect();
+            let waiting: Vec<AttemptKey> = self.waiting_of(*no).map(|(key, _)| key).collect();
             for key in &waiting {
                 self.withdraw(*key, Outcome::Superseded, now);
             }
             if !waiting.is_empty() {
                 self.tell_of_end(*no);
             }
-            let of_job = |(_, key): &&(_, RunKey)| key.job_no == *no;
+            let of_job = |(_, key): &&(_, AttemptKey)| key.job_no == *no;
             for running in self.running.iter().filter(of_job) {
                 self.cancellations.entry(*running).or_insert(true);
             }

@@ -7,9 +7,9 @@ use evenkeel_core::aging::Rise;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::limit::{KeyLimit, Limit, LimitKey};
 use evenkeel_core::order::{DispatchKey, Priority};
-use evenkeel_core::run::{Outcome, RunStatus};
+use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{
-    About, Attempt, Definition, History, JobId, JobNo, NodeNo, RunKey, Shard, Slot, TenantNo,
+    About, AttemptKey, AttemptNo, Definition, History, JobId, JobNo, NodeNo, Shard, Slot, TenantNo,
     Timestamp,
 };
 use evenkeel_store::{
@@ -35,18 +35,18 @@ pub(super) struct Data {
     /// Active jobs by the slot of their next time.
     pub due: BTreeSet<(Shard, Slot, JobNo)>,
     pub changed: BTreeSet<(Shard, JobNo)>,
-    pub wakes: BTreeSet<(Shard, Timestamp, RunKey)>,
+    pub wakes: BTreeSet<(Shard, Timestamp, AttemptKey)>,
     /// Of each job, what waits: in the queue, or for its time.
-    pub waiting: BTreeMap<(JobNo, RunKey), Waiting>,
+    pub waiting: BTreeMap<(JobNo, AttemptKey), Waiting>,
     /// Of each pool, its lanes in the order of dispatch.
     pub queue: BTreeMap<String, [BTreeSet<Place>; 3]>,
-    pub runs: BTreeMap<RunKey, RunRow>,
-    pub running: BTreeSet<(NodeNo, RunKey)>,
+    pub runs: BTreeMap<AttemptKey, RunRow>,
+    pub running: BTreeSet<(NodeNo, AttemptKey)>,
     /// What is to end, and whether it is because a newer time takes its place.
-    pub cancellations: BTreeMap<(NodeNo, RunKey), bool>,
-    pub notes: BTreeMap<RunKey, NoteRow>,
+    pub cancellations: BTreeMap<(NodeNo, AttemptKey), bool>,
+    pub notes: BTreeMap<AttemptKey, NoteRow>,
     /// By the first attempt of the run.
-    pub checkpoints: BTreeMap<RunKey, Vec<u8>>,
+    pub checkpoints: BTreeMap<AttemptKey, Vec<u8>>,
     /// Of each node, oldest first.
     pub letters: BTreeMap<NodeNo, Vec<Letter>>,
     /// Node number `n` is at `n - 1`.
@@ -66,12 +66,12 @@ pub(super) struct Data {
     pub letters_of_dead: super::dead::Letters,
     pub failing: BTreeMap<JobNo, super::dead::Failing>,
     /// Who runs under a limit.
-    pub places: BTreeSet<(LimitKey, RunKey)>,
+    pub places: BTreeSet<(LimitKey, AttemptKey)>,
     pub keys: super::dedup::Keys,
 }
 
 /// A place in the queue. The job's number settles what the order of dispatch leaves open.
-pub(super) type Place = (DispatchKey, JobNo, RunKey);
+pub(super) type Place = (DispatchKey, JobNo, AttemptKey);
 
 pub(super) enum Waiting {
     Wake { due: Timestamp, priority: Option<Priority> },
@@ -133,8 +133,8 @@ pub(super) struct JobRow {
     /// Its chains, oldest first. The databases keep the last one and a link from each to the one
     /// before it.
     pub chains: Vec<RunLink>,
-    pub newest_good: Option<RunKey>,
-    pub newest_failed: Option<RunKey>,
+    pub newest_good: Option<AttemptKey>,
+    pub newest_failed: Option<AttemptKey>,
     /// What it counts for, while it has a next time.
     pub counted: Option<super::rhythms::Counted>,
     /// Since when it names its target, if it did not from the start.
@@ -145,7 +145,7 @@ pub(super) struct RunRow {
     /// The priority that the run was given, if it was.
     pub priority: Option<Priority>,
     pub tenant: TenantNo,
-    pub status: RunStatus,
+    pub status: AttemptStatus,
     pub fence: Fence,
     pub crashes: u16,
     pub node: Option<NodeNo>,
@@ -237,13 +237,13 @@ impl Data {
     }
 
     /// Makes a chain the newest of its job.
-    pub fn link(&mut self, key: RunKey) {
+    pub fn link(&mut self, key: AttemptKey) {
         let link = RunLink { scheduled_at: key.scheduled_at, sequence: key.sequence };
         self.job(key.job_no).chains.push(link);
     }
 
     /// Takes away what waits under a key.
-    pub fn stop_waiting(&mut self, key: RunKey) -> Option<Waiting> {
+    pub fn stop_waiting(&mut self, key: AttemptKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&(key.job_no, key))?;
         match &waiting {
             Waiting::Wake { due, .. } => {
@@ -260,13 +260,13 @@ impl Data {
     }
 
     /// Makes an attempt wait for its time, with a priority of its own if it was given one.
-    pub fn add_wake(&mut self, key: RunKey, due: Timestamp, priority: Option<Priority>) {
+    pub fn add_wake(&mut self, key: AttemptKey, due: Timestamp, priority: Option<Priority>) {
         self.wakes.insert((Shard::of(key.job_no), due, key));
         self.waiting.insert((key.job_no, key), Waiting::Wake { due, priority });
     }
 
     /// The priority that what waits for its time was given, if it was.
-    pub fn wake_priority(&self, key: RunKey) -> Option<Priority> {
+    pub fn wake_priority(&self, key: AttemptKey) -> Option<Priority> {
         match self.waiting.get(&(key.job_no, key))? {
             Waiting::Wake { priority, .. } => *priority,
             Waiting::Ready(_) => None,
@@ -274,8 +274,8 @@ impl Data {
     }
 
     /// What waits of a job.
-    pub fn waiting_of(&self, job: JobNo) -> impl Iterator<Item = (RunKey, &Waiting)> {
-        let first = RunKey::regular(job, Timestamp::from_micros(i64::MIN));
+    pub fn waiting_of(&self, job: JobNo) -> impl Iterator<Item = (AttemptKey, &Waiting)> {
+        let first = AttemptKey::regular(job, Timestamp::from_micros(i64::MIN));
         self.waiting
             .range((job, first)..)
             .take_while(move |((of, _), _)| *of == job)
@@ -288,7 +288,7 @@ impl Data {
     }
 
     /// What runs of a job, and where.
-    pub fn running_of(&self, job: JobNo) -> Vec<(NodeNo, RunKey)> {
+    pub fn running_of(&self, job: JobNo) -> Vec<(NodeNo, AttemptKey)> {
         self.running.iter().filter(|(_, key)| key.job_no == job).copied().collect()
     }
 
@@ -309,8 +309,8 @@ impl Data {
 }
 
 /// The keys of all attempts of a run.
-pub(super) fn attempts_of(key: RunKey) -> std::ops::RangeInclusive<RunKey> {
-    key.with_attempt(Attempt::FIRST)..=key.with_attempt(Attempt(u16::MAX))
+pub(super) fn attempts_of(key: AttemptKey) -> std::ops::RangeInclusive<AttemptKey> {
+    key.with_attempt(AttemptNo::FIRST)..=key.with_attempt(AttemptNo(u16::MAX))
 }
 
 pub(super) fn count(length: usize) -> u64 {

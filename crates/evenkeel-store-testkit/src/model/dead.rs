@@ -7,7 +7,7 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::on_failure::{DeathReason, Hook};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
-use evenkeel_core::{Attempt, JobNo, Origin, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Origin, TenantNo, Timestamp};
 use evenkeel_store::{
     COUNTED_MAX, DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, Finish,
     LETTER_ERROR_MAX, Now, Page, PageRequest, Redriven, Scope, StoreError, Trigger, Wanted,
@@ -18,16 +18,16 @@ use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
 /// Letters, by the first attempt of their run.
-pub(super) type Letters = BTreeMap<RunKey, LetterRow>;
+pub(super) type Letters = BTreeMap<AttemptKey, LetterRow>;
 
 pub(super) struct LetterRow {
     tenant: TenantNo,
-    attempt: Attempt,
+    attempt: AttemptNo,
     died_at: Timestamp,
     reason: DeathReason,
     outcome: Outcome,
     error: Option<String>,
-    redriven: Option<(Timestamp, RunKey)>,
+    redriven: Option<(Timestamp, AttemptKey)>,
 }
 
 /// How many runs of a job failed in a row, and how many attempts had ended well by then.
@@ -41,7 +41,7 @@ pub(super) struct Failing {
 impl Data {
     /// What goes with an end that was recorded.
     pub fn obey_hook(&mut self, finish: &Finish) {
-        let key = finish.key.with_attempt(Attempt::FIRST);
+        let key = finish.key.with_attempt(AttemptNo::FIRST);
         match finish.hook {
             Hook::None => {}
             Hook::CountFailure { pause_after } => {
@@ -78,13 +78,13 @@ impl Data {
     /// Of a job that is purged, at most `limit`.
     pub fn purge_dead(&mut self, job: JobNo, limit: u32) -> u64 {
         let of_job = self.letters_of_dead.keys().filter(|key| key.job_no == job);
-        let gone: Vec<RunKey> = of_job.take(limit as usize).copied().collect();
+        let gone: Vec<AttemptKey> = of_job.take(limit as usize).copied().collect();
         gone.iter().for_each(|key| drop(self.letters_of_dead.remove(key)));
         count(gone.len())
     }
 
-    fn letter(&self, scope: &Scope, run: RunKey) -> Option<DeadLetter> {
-        let run = run.with_attempt(Attempt::FIRST);
+    fn letter(&self, scope: &Scope, run: AttemptKey) -> Option<DeadLetter> {
+        let run = run.with_attempt(AttemptNo::FIRST);
         let row = self.letters_of_dead.get(&run).filter(|row| row.tenant == scope.tenant)?;
         let job = self.find(run.job_no)?;
         Some(DeadLetter {
@@ -120,7 +120,7 @@ impl Data {
         page
     }
 
-    fn redrive(&mut self, scope: &Scope, run: RunKey, now: Timestamp) -> Redriven {
+    fn redrive(&mut self, scope: &Scope, run: AttemptKey, now: Timestamp) -> Redriven {
         let Some(letter) = self.letter(scope, run) else { return Redriven::NotFound };
         if let Some((_, before)) = letter.redriven {
             return Redriven::Before(before);
@@ -148,7 +148,7 @@ impl Data {
             now,
         );
         self.touch(no);
-        let letter = self.letters_of_dead.get_mut(&run.with_attempt(Attempt::FIRST));
+        let letter = self.letters_of_dead.get_mut(&run.with_attempt(AttemptNo::FIRST));
         if let Some(letter) = letter {
             letter.redriven = Some((now, key));
         }
@@ -163,7 +163,8 @@ impl Data {
             .collect();
         places.sort_unstable();
         let old = places.iter().filter(|(place, _)| place.died_at < before);
-        let mut gone: Vec<RunKey> = old.map(|(place, _)| place.key).take(limit as usize).collect();
+        let mut gone: Vec<AttemptKey> =
+            old.map(|(place, _)| place.key).take(limit as usize).collect();
         let tenants: BTreeSet<TenantNo> = places.iter().map(|(_, tenant)| *tenant).collect();
         let mut beyond = Vec::new();
         for tenant in tenants {
@@ -205,33 +206,42 @@ impl DeadStore for ModelStore {
         Ok(self.lock().list_dead(scope, filter, page))
     }
 
-    async fn get_dead(&self, scope: &Scope, run: RunKey) -> Result<Option<DeadLetter>, StoreError> {
+    async fn get_dead(
+        &self,
+        scope: &Scope,
+        run: AttemptKey,
+    ) -> Result<Option<DeadLetter>, StoreError> {
         Ok(self.lock().letter(scope, run))
     }
 
-    async fn are_dead(&self, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+    async fn are_dead(&self, runs: &[AttemptKey]) -> Result<Vec<bool>, StoreError> {
         let data = self.lock();
-        let is_dead =
-            |run: &RunKey| data.letters_of_dead.contains_key(&run.with_attempt(Attempt::FIRST));
+        let is_dead = |run: &AttemptKey| {
+            data.letters_of_dead.contains_key(&run.with_attempt(AttemptNo::FIRST))
+        };
         Ok(runs.iter().map(is_dead).collect())
     }
 
     async fn redrive(
         &self,
         scope: &Scope,
-        runs: &[RunKey],
+        runs: &[AttemptKey],
         now: Now,
     ) -> Result<Vec<Redriven>, StoreError> {
         let (mut data, now) = (self.lock(), self.resolve(now));
         Ok(runs.iter().map(|run| data.redrive(scope, *run, now)).collect())
     }
 
-    async fn delete_dead(&self, scope: &Scope, runs: &[RunKey]) -> Result<Vec<bool>, StoreError> {
+    async fn delete_dead(
+        &self,
+        scope: &Scope,
+        runs: &[AttemptKey],
+    ) -> Result<Vec<bool>, StoreError> {
         let mut data = self.lock();
-        let mut delete = |run: &RunKey| {
+        let mut delete = |run: &AttemptKey| {
             let is_there = data.letter(scope, *run).is_some();
             if is_there {
-                data.letters_of_dead.remove(&run.with_attempt(Attempt::FIRST));
+                data.letters_of_dead.remove(&run.with_attempt(AttemptNo::FIRST));
             }
             is_there
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
-use evenkeel_core::{Attempt, JobId, JobNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{DedupStore, ForgottenDedup, Standing, StoreError, Wanted};
 
 use super::ModelStore;
@@ -61,17 +61,17 @@ impl Data {
 
     /// What there is of a job in place of a run that is not to be: what waits, what runs, its next
     /// time, or its last run.
-    pub fn run_instead(&self, no: JobNo) -> Option<RunKey> {
+    pub fn run_instead(&self, no: JobNo) -> Option<AttemptKey> {
         let job = self.find(no)?;
         let waiting = self.waiting_of(no).map(|(key, _)| key).max();
         let running = self.newest_running(job).map(|(key, _)| key);
-        let next = job.next_at.map(|next_at| RunKey::regular(no, next_at));
-        let last = job.chains.last().map(|link| RunKey {
+        let next = job.next_at.map(|next_at| AttemptKey::regular(no, next_at));
+        let last = job.chains.last().map(|link| AttemptKey {
             sequence: link.sequence,
-            ..RunKey::regular(no, link.scheduled_at)
+            ..AttemptKey::regular(no, link.scheduled_at)
         });
         let run = waiting.or(running).or(next).or(last)?;
-        Some(run.with_attempt(Attempt::FIRST))
+        Some(run.with_attempt(AttemptNo::FIRST))
     }
 
     fn forget_dedup(

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Lane;
-use evenkeel_core::{RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, Reaged, StoreError,
     Waiter,
@@ -81,7 +81,7 @@ impl Data {
         fronts.collect()
     }
 
-    fn reage(&mut self, aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged {
+    fn reage(&mut self, aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reaged {
         let ready = self.waiting.iter_mut().filter_map(|((_, key), waiting)| match waiting {
             Waiting::Ready(ready) if Some(*key) > after => Some((*key, ready)),
             Waiting::Ready(_) | Waiting::Wake { .. } => None,
@@ -117,7 +117,7 @@ impl QueueStore for ModelStore {
     async fn reage(
         &self,
         aging: Aging,
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
     ) -> Result<Reaged, StoreError> {
         Ok(self.lock().reage(aging, after, limit))

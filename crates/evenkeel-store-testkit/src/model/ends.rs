@@ -1,8 +1,8 @@
 //! The end of attempts.
 
 use evenkeel_core::advance::SkipReason::{EndNotStored, Overlap};
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobNo, NodeNo, RunKey, Timestamp};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, NodeNo, Timestamp};
 use evenkeel_store::{Finish, FinishResult, Then};
 
 use super::data::Data;
@@ -20,14 +20,14 @@ impl Data {
             return FinishResult::LeaseLost;
         };
         match run.status {
-            RunStatus::Running => {}
-            RunStatus::Pending | RunStatus::Skipped => return FinishResult::LeaseLost,
-            RunStatus::Completed
-            | RunStatus::Failed
-            | RunStatus::Cancelled
-            | RunStatus::TimedOut
-            | RunStatus::PartlyFailed
-            | RunStatus::Superseded => {
+            AttemptStatus::Running => {}
+            AttemptStatus::Pending | AttemptStatus::Skipped => return FinishResult::LeaseLost,
+            AttemptStatus::Completed
+            | AttemptStatus::Failed
+            | AttemptStatus::Cancelled
+            | AttemptStatus::TimedOut
+            | AttemptStatus::PartlyFailed
+            | AttemptStatus::Superseded => {
                 if let Some(since) = finish.unstored_since {
                     self.correct_skips(key.job_no, since);
                 }
@@ -55,7 +55,7 @@ impl Data {
         let (stops, since) = (job.stops(key.scheduled_at), job.since);
         let over = match finish.then {
             Then::Retry { due } if !stops && !asked_to_end => {
-                let next = key.with_attempt(Attempt(key.attempt.0 + 1));
+                let next = key.with_attempt(AttemptNo(key.attempt.0 + 1));
                 self.add_wake(next, due, finish.priority);
                 false
             }
@@ -92,7 +92,7 @@ impl Data {
     /// Times of the job from `since` on were skipped because the store did not know that a run of it
     /// was over.
     fn correct_skips(&mut self, job: JobNo, since: Timestamp) {
-        let later = self.runs.range_mut(RunKey::regular(JobNo(i64::MIN), since)..);
+        let later = self.runs.range_mut(AttemptKey::regular(JobNo(i64::MIN), since)..);
         for (_, run) in later.filter(|(key, _)| key.job_no == job) {
             if let Some(skip) = run.skipped.as_mut().filter(|skip| skip.reason == Overlap) {
                 skip.reason = EndNotStored;

@@ -1,8 +1,8 @@
 //! What the scheduler does.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobNo, NodeNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
     DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Postpone, Results, Standing, Start,
     WakeFire,
@@ -64,8 +64,8 @@ impl Data {
         let (earliest, latest) =
             (Timestamp::from_micros(i64::MIN), Timestamp::from_micros(i64::MAX));
         let of_shard = |shard: &Shard| {
-            let first = (*shard, earliest, RunKey::regular(JobNo(i64::MIN), earliest));
-            let last = (*shard, until, RunKey::regular(JobNo(i64::MAX), latest));
+            let first = (*shard, earliest, AttemptKey::regular(JobNo(i64::MIN), earliest));
+            let last = (*shard, until, AttemptKey::regular(JobNo(i64::MAX), latest));
             self.wakes.range(first..=last).take(limit).map(|(_, due, key)| (*due, *key))
         };
         let mut wakes: Vec<_> = shards.iter().flat_map(of_shard).collect();
@@ -108,12 +108,12 @@ impl Data {
         }
         let (tenant, executions) = (job.tenant, job.executions);
         if let Some(skip) = fire.skip {
-            let key = RunKey::regular(fire.job, skip.from);
+            let key = AttemptKey::regular(fire.job, skip.from);
             self.link(key);
             let record = RunRow {
                 priority: None,
                 tenant,
-                status: RunStatus::Skipped,
+                status: AttemptStatus::Skipped,
                 fence: Fence::NONE,
                 crashes: 0,
                 node: None,
@@ -128,7 +128,7 @@ impl Data {
         let fired_at = fire.start.as_ref().map(|(time, _)| *time);
         let fence = match fire.start {
             Some((time, start)) => {
-                let key = RunKey::regular(fire.job, time);
+                let key = AttemptKey::regular(fire.job, time);
                 self.link(key);
                 self.job(fire.job).live += 1;
                 self.begin(node, key, start, now)
@@ -149,7 +149,7 @@ impl Data {
 
     fn retry_pending(&self, job: JobNo) -> bool {
         self.waiting_of(job).any(|(key, waiting)| {
-            key.attempt > Attempt::FIRST && matches!(waiting, Waiting::Wake { .. })
+            key.attempt > AttemptNo::FIRST && matches!(waiting, Waiting::Wake { .. })
         })
     }
 
@@ -170,7 +170,7 @@ impl Data {
         }
         let priority = self.wake_priority(key);
         self.stop_waiting(key);
-        if key.attempt == Attempt::FIRST {
+        if key.attempt == AttemptNo::FIRST {
             self.link(key);
         }
         let fence = self.begin(node, key, wake.start, now);
@@ -192,7 +192,7 @@ impl Data {
         }
     }
 
-    fn begin(&mut self, node: NodeNo, key: RunKey, start: Start, now: Timestamp) -> Fence {
+    fn begin(&mut self, node: NodeNo, key: AttemptKey, start: Start, now: Timestamp) -> Fence {
         match start {
             Start::Claimed => self.start(node, key, Fence::NONE.next(), 0, now),
             Start::Queued(ticket) => {

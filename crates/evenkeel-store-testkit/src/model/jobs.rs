@@ -7,7 +7,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Command;
 use evenkeel_core::{
-    Attempt, History, JobId, JobNo, Origin, RunKey, Sequence, Shard, Slot, Span, TenantNo,
+    AttemptKey, AttemptNo, History, JobId, JobNo, Origin, Sequence, Shard, Slot, Span, TenantNo,
     Timestamp,
 };
 use evenkeel_store::{
@@ -183,10 +183,10 @@ impl Data {
     }
 
     /// Ends an attempt that waits, and with it its chain.
-    pub fn withdraw(&mut self, key: RunKey, outcome: Outcome, now: Timestamp) {
+    pub fn withdraw(&mut self, key: AttemptKey, outcome: Outcome, now: Timestamp) {
         let Some(waiting) = self.stop_waiting(key) else { return };
         let is_wake = matches!(waiting, Waiting::Wake { .. });
-        if is_wake && key.attempt == Attempt::FIRST {
+        if is_wake && key.attempt == AttemptNo::FIRST {
             self.link(key);
         }
         let tenant = self.job(key.job_no).tenant;
@@ -234,20 +234,27 @@ impl Data {
     }
 
     /// A chain that somebody asked for waits from here on.
-    pub fn begin_run(&mut self, no: JobNo, origin: Origin, ask: Trigger, now: Timestamp) -> RunKey {
+    pub fn begin_run(
+        &mut self,
+        no: JobNo,
+        origin: Origin,
+        ask: Trigger,
+        now: Timestamp,
+    ) -> AttemptKey {
         let Trigger { n, priority, .. } = ask;
         let job = self.job(no);
         job.live += 1;
         let tick = Span::from_micros(1);
         let at = job.stopped_at.map_or(now, |stopped_at| now.max(stopped_at.saturating_add(tick)));
-        let key_of = |n| RunKey { sequence: Sequence::new(origin, n), ..RunKey::regular(no, at) };
+        let key_of =
+            |n| AttemptKey { sequence: Sequence::new(origin, n), ..AttemptKey::regular(no, at) };
         let free = (0..Sequence::NUMBERS).map(|more| key_of(n.wrapping_add(more)));
         let key = free.into_iter().find(|key| !self.has_chain(*key)).unwrap_or(key_of(n));
         self.add_wake(key, at, priority);
         key
     }
 
-    fn has_chain(&self, key: RunKey) -> bool {
+    fn has_chain(&self, key: AttemptKey) -> bool {
         let (first, last) = attempts_of(key).into_inner();
         let waits = self.waiting.range((key.job_no, first)..=(key.job_no, last)).next().is_some();
         waits || self.runs.range(first..=last).next().is_some()

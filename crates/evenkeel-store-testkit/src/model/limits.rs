@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Own, Usher, Verdict};
-use evenkeel_core::{NodeNo, RunKey, Timestamp};
+use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
     Claim, LimitPlace, LimitStore, Now, ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms,
     UNPARKED_MAX, Unparked,
@@ -24,7 +24,7 @@ struct Look {
 
 impl Data {
     /// The limits of which it has places if it starts, or `None`: then it is parked.
-    pub fn admit(&mut self, claim: &Claim, key: RunKey) -> Option<Vec<LimitKey>> {
+    pub fn admit(&mut self, claim: &Claim, key: AttemptKey) -> Option<Vec<LimitKey>> {
         let Some(Waiting::Ready(ready)) = self.waiting.get(&(key.job_no, key)) else { return None };
         let (lane, limit) = (ready.order.lane, ready.limit);
         let tenant = self.job(key.job_no).tenant;
@@ -50,7 +50,7 @@ impl Data {
     }
 
     /// Moves what waits into a waiting room, or home.
-    fn move_to(&mut self, key: RunKey, pool: String, parked: Option<Limit>) {
+    fn move_to(&mut self, key: AttemptKey, pool: String, parked: Option<Limit>) {
         let Some(Waiting::Ready(mut ready)) = self.stop_waiting(key) else { return };
         let home = std::mem::replace(&mut ready.pool, pool);
         ready.parked = parked.map(|limit| (home, limit));
@@ -60,7 +60,7 @@ impl Data {
     }
 
     /// Moves it back into its pool, if it is in a waiting room.
-    pub fn send_home(&mut self, key: RunKey) -> bool {
+    pub fn send_home(&mut self, key: AttemptKey) -> bool {
         let home = match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => ready.parked.as_ref().map(|(home, _)| home.clone()),
             Some(Waiting::Wake { .. }) | None => None,
@@ -73,7 +73,7 @@ impl Data {
     }
 
     /// All in a waiting room that may be claimed now, in the order of dispatch.
-    fn in_room(&self, limit: LimitKey, aging: Aging, now: Timestamp) -> Vec<RunKey> {
+    fn in_room(&self, limit: LimitKey, aging: Aging, now: Timestamp) -> Vec<AttemptKey> {
         let all = Claim {
             node: NodeNo(0),
             node_name: String::new(),
@@ -87,7 +87,7 @@ impl Data {
     }
 
     /// The limits that it is under.
-    fn limits_on(&self, key: RunKey, limits: &Limits) -> Vec<Limit> {
+    fn limits_on(&self, key: AttemptKey, limits: &Limits) -> Vec<Limit> {
         match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Ready(ready)) => {
                 limits.on(self.jobs[index(key.job_no)].tenant, ready.order.lane, ready.limit)
@@ -217,11 +217,11 @@ impl Data {
 
 impl ModelStore {
     /// What waits for places although there are some of each limit that it is under, if these hold.
-    pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<RunKey> {
+    pub fn held_up_by_nothing(&self, limits: &Limits) -> Vec<AttemptKey> {
         let (data, now) = (self.lock(), self.resolve(Now::Database));
         let rooms = data.queue.keys().filter_map(|pool| LimitKey::of_room(pool));
         let waiting = rooms.flat_map(|room| data.in_room(room, Aging::default(), now));
-        let has_places = |key: &RunKey| {
+        let has_places = |key: &AttemptKey| {
             let limits = data.limits_on(*key, limits);
             limits.iter().all(|limit| data.running_under(limit.key) < limit.most)
         };

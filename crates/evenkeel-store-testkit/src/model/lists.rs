@@ -1,9 +1,9 @@
 //! What onlookers see. None of it is quick: a model is not asked often.
 
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobNo, RunKey, TenantNo, Timestamp};
-use evenkeel_store::{Page, PageRequest, Results, Run, RunFilter, Scope};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
+use evenkeel_store::{Attempt, Page, PageRequest, Results, RunFilter, Scope};
 
 use super::data::{Data, Waiting, attempts_of, count};
 
@@ -12,25 +12,25 @@ impl Data {
         &self,
         scope: &Scope,
         filter: RunFilter,
-        page: PageRequest<RunKey>,
-    ) -> Page<Run, RunKey> {
+        page: PageRequest<AttemptKey>,
+    ) -> Page<Attempt, AttemptKey> {
         let page = match filter.job {
             None => cut(self.runs_of_tenant(scope.tenant), page, |key, after| key < after),
             Some(id) => {
                 let no = self.ids.get(&id).copied();
                 let keys = no.map(|no| self.runs_of_job(scope.tenant, no)).unwrap_or_default();
-                let place = |key: RunKey| keys.iter().position(|one| *one == key);
-                let is_after = |key: &RunKey, after: &RunKey| place(*key) > place(*after);
+                let place = |key: AttemptKey| keys.iter().position(|one| *one == key);
+                let is_after = |key: &AttemptKey, after: &AttemptKey| place(*key) > place(*after);
                 cut(keys.clone(), page, is_after)
             }
         };
-        with_items(page, |key| self.run(*key).map(Run::for_list))
+        with_items(page, |key| self.run(*key).map(Attempt::for_list))
     }
 
     /// Newest scheduled time first.
-    fn runs_of_tenant(&self, tenant: TenantNo) -> Vec<RunKey> {
+    fn runs_of_tenant(&self, tenant: TenantNo) -> Vec<AttemptKey> {
         let of_tenant = self.runs.iter().filter(|(_, run)| run.tenant == tenant);
-        let mut keys: Vec<RunKey> = of_tenant.map(|(key, _)| *key).collect();
+        let mut keys: Vec<AttemptKey> = of_tenant.map(|(key, _)| *key).collect();
         let queued = self.waiting.iter().filter(|(_, one)| matches!(one, Waiting::Ready(_)));
         let queued = queued.map(|((_, key), _)| *key);
         keys.extend(queued.filter(|key| self.tenant_of(key.job_no) == Some(tenant)));
@@ -40,17 +40,17 @@ impl Data {
     }
 
     /// Newest chain first, and of each its newest attempt first.
-    fn runs_of_job(&self, tenant: TenantNo, no: JobNo) -> Vec<RunKey> {
+    fn runs_of_job(&self, tenant: TenantNo, no: JobNo) -> Vec<AttemptKey> {
         let Some(job) = self.find(no).filter(|job| job.tenant == tenant) else {
             return Vec::new();
         };
         let mut keys = Vec::new();
         for link in job.chains.iter().rev() {
-            let first = RunKey {
+            let first = AttemptKey {
                 scheduled_at: link.scheduled_at,
                 job_no: no,
                 sequence: link.sequence,
-                attempt: Attempt::FIRST,
+                attempt: AttemptNo::FIRST,
             };
             keys.extend(self.attempts_seen(first).into_iter().rev());
         }
@@ -58,9 +58,10 @@ impl Data {
     }
 
     /// All attempts of a run that are recorded or in the queue, oldest first.
-    fn attempts_seen(&self, key: RunKey) -> Vec<RunKey> {
+    fn attempts_seen(&self, key: AttemptKey) -> Vec<AttemptKey> {
         let (first, last) = attempts_of(key).into_inner();
-        let mut keys: Vec<RunKey> = self.runs.range(first..=last).map(|(key, _)| *key).collect();
+        let mut keys: Vec<AttemptKey> =
+            self.runs.range(first..=last).map(|(key, _)| *key).collect();
         let waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));
         let queued = waiting.filter(|(_, one)| matches!(one, Waiting::Ready(_)));
         keys.extend(queued.map(|((_, key), _)| *key));
@@ -73,12 +74,12 @@ impl Data {
         self.find(no).map(|job| job.tenant)
     }
 
-    pub fn get_run(&self, scope: &Scope, key: RunKey) -> Option<Run> {
+    pub fn get_run(&self, scope: &Scope, key: AttemptKey) -> Option<Attempt> {
         if self.tenant_of(key.job_no) != Some(scope.tenant) {
             return None;
         }
         let key = match key.attempt {
-            Attempt::FIRST => self.latest_attempt(key)?,
+            AttemptNo::FIRST => self.latest_attempt(key)?,
             _ => key,
         };
         let mut run = self.run(key)?;
@@ -90,17 +91,17 @@ impl Data {
     }
 
     /// What attempt 0 stands for: what has started or is in the queue, else what waits for its time.
-    fn latest_attempt(&self, key: RunKey) -> Option<RunKey> {
+    fn latest_attempt(&self, key: AttemptKey) -> Option<AttemptKey> {
         let (first, last) = attempts_of(key).into_inner();
         let mut waiting = self.waiting.range((key.job_no, first)..=(key.job_no, last));
         let latest = self.attempts_seen(key).last().copied();
         latest.or_else(|| waiting.next_back().map(|((_, key), _)| *key))
     }
 
-    fn run(&self, key: RunKey) -> Option<Run> {
+    fn run(&self, key: AttemptKey) -> Option<Attempt> {
         let job = self.find(key.job_no)?.id;
         if let Some(run) = self.runs.get(&key) {
-            return Some(Run {
+            return Some(Attempt {
                 key,
                 job,
                 status: run.status,
@@ -126,12 +127,12 @@ impl Data {
     }
 }
 
-fn pending(key: RunKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -> Run {
+fn pending(key: AttemptKey, job: evenkeel_core::JobId, fence: Fence, crashes: u16) -> Attempt {
     let never: Option<Timestamp> = None;
-    Run {
+    Attempt {
         key,
         job,
-        status: RunStatus::Pending,
+        status: AttemptStatus::Pending,
         fence,
         crashes,
         node: None,

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, NodeNo, Progress, RunKey};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Progress};
 use evenkeel_store::{
     CheckpointFate, Letter, Note, NoteStore, Now, Owned, Running, Signal, StoreError, Traces, Word,
 };
@@ -45,18 +45,18 @@ impl Data {
     }
 
     /// What an attempt has said, if it still runs.
-    pub fn note_of(&self, key: RunKey) -> Option<&NoteRow> {
-        let run = self.runs.get(&key).filter(|run| run.status == RunStatus::Running)?;
+    pub fn note_of(&self, key: AttemptKey) -> Option<&NoteRow> {
+        let run = self.runs.get(&key).filter(|run| run.status == AttemptStatus::Running)?;
         self.notes.get(&key).filter(|note| note.fence == run.fence)
     }
 
     /// What an earlier attempt of the run has saved.
-    pub fn checkpoint_of(&self, key: RunKey) -> Option<&Vec<u8>> {
+    pub fn checkpoint_of(&self, key: AttemptKey) -> Option<&Vec<u8>> {
         self.checkpoints.get(&run_of(key))
     }
 
     /// An attempt has ended.
-    pub fn settle(&mut self, key: RunKey, traces: Traces) {
+    pub fn settle(&mut self, key: AttemptKey, traces: Traces) {
         if traces.noted {
             self.notes.remove(&key);
         }
@@ -73,8 +73,8 @@ impl Data {
 
     /// Forgets what nobody will ask for: notes of an ended attempt, the checkpoint of a run that
     /// is over.
-    pub fn forget_leftovers(&mut self, key: RunKey) {
-        let goes_on = |status| matches!(status, RunStatus::Pending | RunStatus::Running);
+    pub fn forget_leftovers(&mut self, key: AttemptKey) {
+        let goes_on = |status| matches!(status, AttemptStatus::Pending | AttemptStatus::Running);
         if !self.runs.get(&key).is_some_and(|run| goes_on(run.status)) {
             self.notes.remove(&key);
         }
@@ -85,8 +85,8 @@ impl Data {
         }
     }
 
-    fn find_running(&self, key: RunKey) -> Option<Running> {
-        let run = self.runs.get(&key).filter(|run| run.status == RunStatus::Running)?;
+    fn find_running(&self, key: AttemptKey) -> Option<Running> {
+        let run = self.runs.get(&key).filter(|run| run.status == AttemptStatus::Running)?;
         let attempt: Owned = self.owned_one(key)?;
         Some(Running { node: run.node?, attempt })
     }
@@ -109,8 +109,8 @@ impl Data {
 }
 
 /// All attempts of a run share its checkpoint.
-fn run_of(key: RunKey) -> RunKey {
-    key.with_attempt(Attempt::FIRST)
+fn run_of(key: AttemptKey) -> AttemptKey {
+    key.with_attempt(AttemptNo::FIRST)
 }
 
 #[async_trait]
@@ -119,7 +119,7 @@ impl NoteStore for ModelStore {
         Ok(self.lock().note(node, batch))
     }
 
-    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+    async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
         Ok(self.lock().find_running(key))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::limit::LimitScope;
-use evenkeel_core::{JobId, JobNo, RunKey, Shard, Slot, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, Shard, Slot, Timestamp};
 use evenkeel_store::{ClosedAttempt, Opening, Scope, SlotLoad, WaitingAttempt, WaitsFor};
 
 use super::data::{Data, Place, Ready, Waiting};
@@ -36,7 +36,7 @@ impl Data {
             .collect()
     }
 
-    pub fn reopen(&mut self, batch: &[(RunKey, Opening)]) {
+    pub fn reopen(&mut self, batch: &[(AttemptKey, Opening)]) {
         for (key, opening) in batch {
             if let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(key.job_no, *key)) {
                 ready.opening = *opening;
@@ -53,7 +53,7 @@ impl Data {
         let forbidden = job.definition.dont_run_on_nodes.clone();
         let priority = job.definition.priority;
         let limit = job.definition.key_limit();
-        let keys: Vec<RunKey> = self.waiting_of(no).map(|(key, _)| key).collect();
+        let keys: Vec<AttemptKey> = self.waiting_of(no).map(|(key, _)| key).collect();
         for key in keys {
             self.send_home(key);
             let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(no, key)) else { continue };
@@ -122,11 +122,11 @@ impl Data {
     fn ahead_of(
         &self,
         scope: &Scope,
-        key: RunKey,
+        key: AttemptKey,
         ready: &Ready,
         rank: impl Fn(&Ready) -> Rank,
     ) -> u32 {
-        let place = |no: JobNo, key: RunKey, ready: &Ready| {
+        let place = |no: JobNo, key: AttemptKey, ready: &Ready| {
             let order = ready.order;
             (order.lane, Reverse(rank(ready)), order.should_start_by, order.ready_at, no, key)
         };

@@ -1,7 +1,7 @@
 //! What people ask of jobs that exist.
 
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{Attempt, JobId, JobNo, Origin, RunKey, Shard, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Shard, Timestamp};
 use evenkeel_store::{
     Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError, Trigger, Wanted,
 };
@@ -85,7 +85,7 @@ impl Data {
         self.place(no);
         self.recount(no);
         self.tell_if_soon(no, now);
-        let mut withdrawn: Vec<RunKey> = Vec::new();
+        let mut withdrawn: Vec<AttemptKey> = Vec::new();
         if effect.withdraws {
             withdrawn.extend(self.waiting_of(no).map(|(key, _)| key));
             withdrawn.sort_unstable();
@@ -169,12 +169,12 @@ impl Data {
             if forgotten >= u64::from(limit) {
                 break;
             }
-            let attempt = Attempt::FIRST;
+            let attempt = AttemptNo::FIRST;
             let (scheduled_at, sequence) = (chain.scheduled_at, chain.sequence);
-            let first = RunKey { scheduled_at, job_no: no, sequence, attempt };
-            let attempts: Vec<RunKey> =
+            let first = AttemptKey { scheduled_at, job_no: no, sequence, attempt };
+            let attempts: Vec<AttemptKey> =
                 self.runs.range(attempts_of(first)).map(|(key, _)| *key).collect();
-            let goes_on = |key: &RunKey| self.runs[key].status == RunStatus::Running;
+            let goes_on = |key: &AttemptKey| self.runs[key].status == AttemptStatus::Running;
             if attempts.iter().any(goes_on) {
                 continue;
             }

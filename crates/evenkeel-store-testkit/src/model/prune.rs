@@ -2,8 +2,8 @@
 
 use std::ops::Bound;
 
-use evenkeel_core::RunKey;
-use evenkeel_core::run::RunStatus;
+use evenkeel_core::AttemptKey;
+use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{Prune, Pruned};
 
 use super::data::{Data, RunRow, count};
@@ -12,7 +12,7 @@ impl Data {
     pub fn prune(&mut self, prune: Prune) -> Pruned {
         let after = prune.after.map_or(Bound::Unbounded, Bound::Excluded);
         let limit = prune.limit as usize;
-        let looked_at: Vec<RunKey> =
+        let looked_at: Vec<AttemptKey> =
             self.runs.range((after, Bound::Unbounded)).take(limit).map(|(key, _)| *key).collect();
         let mut forgotten = 0;
         for key in &looked_at {
@@ -27,8 +27,8 @@ impl Data {
         Pruned { seen: count(looked_at.len()), forgotten, next }
     }
 
-    fn is_forgettable(&self, key: RunKey, run: &RunRow, prune: &Prune) -> bool {
-        let ended = !matches!(run.status, RunStatus::Pending | RunStatus::Running);
+    fn is_forgettable(&self, key: AttemptKey, run: &RunRow, prune: &Prune) -> bool {
+        let ended = !matches!(run.status, AttemptStatus::Pending | AttemptStatus::Running);
         let Some(job) = self.find(key.job_no).filter(|_| ended) else { return false };
         if job.newest_good == Some(key) || job.newest_failed == Some(key) {
             return false;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Lane};
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{NodeNo, RunKey, Timestamp};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
     AfterLoss, Cancellation, Claim, Claimed, ClaimedAttempt, FinishResult, Opening, Owned,
     QueuePlace, Requeue, Results, SETTLED_ALPHA, Ticket,
@@ -15,7 +15,7 @@ use evenkeel_store::{
 use super::data::{Data, Place, Ready, RunRow, Waiting};
 
 impl Data {
-    pub fn enqueue(&mut self, key: RunKey, ticket: Ticket, fence: Fence, crashes: u16) {
+    pub fn enqueue(&mut self, key: AttemptKey, ticket: Ticket, fence: Fence, crashes: u16) {
         let order = DispatchKey {
             lane: ticket.lane,
             priority: Reverse(ticket.priority),
@@ -43,7 +43,7 @@ impl Data {
     pub fn start(
         &mut self,
         node: NodeNo,
-        key: RunKey,
+        key: AttemptKey,
         fence: Fence,
         crashes: u16,
         now: Timestamp,
@@ -53,7 +53,7 @@ impl Data {
         let run = RunRow {
             priority: None,
             tenant: job.tenant,
-            status: RunStatus::Running,
+            status: AttemptStatus::Running,
             fence,
             crashes,
             node: Some(node),
@@ -192,7 +192,7 @@ impl Data {
             self.end_chain(key.job_no);
             self.tell_of_end(key.job_no);
         } else {
-            run.status = RunStatus::Pending;
+            run.status = AttemptStatus::Pending;
             self.enqueue(key, ticket, fence, crashes);
         }
         self.notes.remove(&key);
@@ -201,13 +201,13 @@ impl Data {
     }
 
     /// The attempt no longer runs on the node.
-    pub fn release(&mut self, node: NodeNo, key: RunKey) {
+    pub fn release(&mut self, node: NodeNo, key: AttemptKey) {
         self.running.remove(&(node, key));
         self.places.retain(|(_, holder)| *holder != key);
         self.cancellations.remove(&(node, key));
     }
 
-    pub fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Vec<Owned> {
+    pub fn find_owned(&self, node: NodeNo, keys: &[AttemptKey]) -> Vec<Owned> {
         let held = keys.iter().filter(|key| self.running.contains(&(node, **key)));
         held.filter_map(|key| self.owned_one(*key)).collect()
     }
@@ -217,14 +217,14 @@ impl Data {
         held.filter_map(|key| self.owned_one(key)).collect()
     }
 
-    pub fn running_on(&self, node: NodeNo) -> impl Iterator<Item = RunKey> {
+    pub fn running_on(&self, node: NodeNo) -> impl Iterator<Item = AttemptKey> {
         let no_job = evenkeel_core::JobNo(i64::MIN);
-        let first = RunKey::regular(no_job, Timestamp::from_micros(i64::MIN));
+        let first = AttemptKey::regular(no_job, Timestamp::from_micros(i64::MIN));
         let held = self.running.range((node, first)..);
         held.take_while(move |(of, _)| *of == node).map(|(_, key)| *key)
     }
 
-    pub fn owned_one(&self, key: RunKey) -> Option<Owned> {
+    pub fn owned_one(&self, key: AttemptKey) -> Option<Owned> {
         let (run, job) = (self.runs.get(&key)?, self.find(key.job_no)?);
         Some(Owned {
             key,

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobId, NodeNo, RunKey};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobId, NodeNo};
 use evenkeel_store::{
     FinishResult, Letter, LiveAttempt, Requeue, Results, SETTLED_ALPHA, Scope, Seen, Settle,
     SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
@@ -54,7 +54,7 @@ impl Data {
 
     fn settle_running(&mut self, scope: &Scope, settle: &Settle, fence: Fence) -> SettleResult {
         let key = settle.key;
-        let runs = |run: &&mut RunRow| run.status == RunStatus::Running && run.fence == fence;
+        let runs = |run: &&mut RunRow| run.status == AttemptStatus::Running && run.fence == fence;
         let run = self.runs.get_mut(&key).filter(runs);
         let Some((run, node)) = run.and_then(|run| run.node.map(|node| (run, node))) else {
             return SettleResult::Elsewhere;
@@ -87,7 +87,7 @@ impl Data {
     }
 
     fn settle_waiting(&mut self, scope: &Scope, settle: &Settle) -> SettleResult {
-        let of_run = |(key, _): &(RunKey, _)| key.run_id() == settle.key.run_id();
+        let of_run = |(key, _): &(AttemptKey, _)| key.run_id() == settle.key.run_id();
         let found = self.waiting_of(settle.key.job_no).find(of_run);
         let Some((key, waiting)) = found else { return SettleResult::Elsewhere };
         let (fence, crashes, is_wake) = match waiting {
@@ -98,12 +98,12 @@ impl Data {
             return SettleResult::Elsewhere;
         };
         self.stop_waiting(key);
-        if is_wake && key.attempt == Attempt::FIRST {
+        if is_wake && key.attempt == AttemptNo::FIRST {
             self.link(key);
         }
         let run = self.runs.entry(key).or_insert_with(|| RunRow {
             tenant: scope.tenant,
-            status: RunStatus::Running,
+            status: AttemptStatus::Running,
             fence,
             crashes,
             node: None,
@@ -116,7 +116,7 @@ impl Data {
         });
         let before = run.node;
         let node = before.unwrap_or(NOBODY);
-        (run.status, run.fence, run.node) = (RunStatus::Running, fence.next(), Some(node));
+        (run.status, run.fence, run.node) = (AttemptStatus::Running, fence.next(), Some(node));
         self.finish(node, vec![finish], SETTLED_ALPHA);
         if let Some(run) = self.runs.get_mut(&key) {
             run.node = before;

@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, Shard, Slot, Span, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire, Fired, Job,
-    JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob,
-    NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest, Ping,
-    Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, Run, RunCancelled, RunFilter,
-    RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
+    Attempt, Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire,
+    Fired, Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member,
+    NamedJob, NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest,
+    Ping, Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, RunCancelled,
+    RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
     WaitingAttempt, WakeFire,
 };
 
@@ -141,7 +141,7 @@ impl ScheduleStore for ModelStore {
         Ok(self.lock().closed(shards, limit, self.resolve(now)))
     }
 
-    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Answer<()> {
+    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Answer<()> {
         self.lock().reopen(batch);
         Ok(())
     }
@@ -166,7 +166,7 @@ impl RunStore for ModelStore {
         Ok(self.lock().requeue(node, batch, self.resolve(now)))
     }
 
-    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Answer<Vec<Owned>> {
+    async fn find_owned(&self, node: NodeNo, keys: &[AttemptKey]) -> Answer<Vec<Owned>> {
         Ok(self.lock().find_owned(node, keys))
     }
 
@@ -178,7 +178,7 @@ impl RunStore for ModelStore {
         Ok(self.lock().cancellations(node))
     }
 
-    async fn cancel_run(&self, scope: &Scope, key: RunKey, now: Now) -> Answer<RunCancelled> {
+    async fn cancel_run(&self, scope: &Scope, key: AttemptKey, now: Now) -> Answer<RunCancelled> {
         Ok(self.lock().cancel_run(scope, key, self.resolve(now)))
     }
 
@@ -206,7 +206,7 @@ impl RunStore for ModelStore {
         Ok(self.lock().waiting_ahead(pools, place, limit, self.resolve(now)))
     }
 
-    async fn get_run(&self, scope: &Scope, key: RunKey) -> Answer<Option<Run>> {
+    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Answer<Option<Attempt>> {
         Ok(self.lock().get_run(scope, key))
     }
 
@@ -214,8 +214,8 @@ impl RunStore for ModelStore {
         &self,
         scope: &Scope,
         filter: RunFilter,
-        page: PageRequest<RunKey>,
-    ) -> Answer<Page<Run, RunKey>> {
+        page: PageRequest<AttemptKey>,
+    ) -> Answer<Page<Attempt, AttemptKey>> {
         Ok(self.lock().list_runs(scope, filter, page))
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::condition::{Level, Reason};
-use evenkeel_core::run::RunStatus;
-use evenkeel_core::{Attempt, JobNo, RunKey, Shard, Timestamp};
+use evenkeel_core::run::AttemptStatus;
+use evenkeel_core::{AttemptKey, AttemptNo, JobNo, Shard, Timestamp};
 use evenkeel_store::{
     AtRisk, ConditionCounts, Judgement, Now, OverdueInQueue, Page, PageRequest, RiskCursor,
     RiskFilter, Scope, Standing, StoreError, ToJudge, WatchStore, Watched,
@@ -116,15 +116,16 @@ impl Data {
 
     /// The newest attempt of the newest chain, and since when it runs, if it does. A record of
     /// skipped times is none.
-    pub fn newest_running(&self, job: &JobRow) -> Option<(RunKey, Timestamp)> {
+    pub fn newest_running(&self, job: &JobRow) -> Option<(AttemptKey, Timestamp)> {
         let attempts = job.chains.iter().rev().filter_map(|link| {
             let (scheduled_at, sequence) = (link.scheduled_at, link.sequence);
-            let attempt = Attempt::FIRST;
-            let first = RunKey { scheduled_at, job_no: job.no, sequence, attempt };
+            let attempt = AttemptNo::FIRST;
+            let first = AttemptKey { scheduled_at, job_no: job.no, sequence, attempt };
             self.runs.range(attempts_of(first)).next_back()
         });
-        let (key, newest) = attempts.into_iter().find(|(_, it)| it.status != RunStatus::Skipped)?;
-        let since = newest.started_at.filter(|_| newest.status == RunStatus::Running)?;
+        let (key, newest) =
+            attempts.into_iter().find(|(_, it)| it.status != AttemptStatus::Skipped)?;
+        let since = newest.started_at.filter(|_| newest.status == AttemptStatus::Running)?;
         Some((*key, since))
     }
 
@@ -150,7 +151,7 @@ impl Data {
     fn overdue_in_queue(
         &self,
         shards: &[Shard],
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
         now: Timestamp,
     ) -> OverdueInQueue {
@@ -158,7 +159,7 @@ impl Data {
             Waiting::Ready(ready) => Some((*key, ready.order.should_start_by)),
             Waiting::Wake { .. } => None,
         });
-        let mut looked_at: Vec<(RunKey, Timestamp)> =
+        let mut looked_at: Vec<(AttemptKey, Timestamp)> =
             queued.filter(|(key, _)| after.is_none_or(|after| *key > after)).collect();
         looked_at.sort_unstable();
         looked_at.truncate(limit as usize);
@@ -247,7 +248,7 @@ impl WatchStore for ModelStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_commands::ExecutorCheck;
 use evenkeel_core::TenantNo;
 use evenkeel_core::chance::Chance;
-use evenkeel_engine::{Clock, StoreLibrary};
+use evenkeel_engine::{Clock, StorePages};
 use evenkeel_executors::{
     CrawlExecutor, CrawlerSettings, HttpExecutor, HttpSettings, Identities, NoExecutor,
     NoopExecutor, Registry, ShellExecutor, SigningKeys, SupervisorCommand, WallClock,
@@ -72,7 +72,7 @@ impl Sources<'_> {
         }))
     }
 
-    fn crawl(&self) -> Result<CrawlExecutor<StoreLibrary>, Failure> {
+    fn crawl(&self) -> Result<CrawlExecutor<StorePages>, Failure> {
         let unpacking = OutboundSettings { unpack: true, ..OutboundSettings::default() };
         let outbound = outbound(unpacking, self.config)?;
         let config = &self.config.executors;
@@ -83,7 +83,7 @@ impl Sources<'_> {
             export_dir: config.crawl_export_dir.clone(),
             ..CrawlerSettings::default()
         };
-        Ok(CrawlExecutor::new(outbound, settings, StoreLibrary::new(Arc::clone(self.store))))
+        Ok(CrawlExecutor::new(outbound, settings, StorePages::new(Arc::clone(self.store))))
     }
 
     async fn identities(&self) -> Result<Identities, Failure> {

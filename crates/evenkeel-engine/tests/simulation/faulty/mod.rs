@@ -158,7 +158,7 @@ mod watch;
 
 by_ref!(
     Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
-    Vec<RunKey> => [RunKey], Vec<(RunKey, Opening)> => [(RunKey, Opening)],
+    Vec<AttemptKey> => [AttemptKey], Vec<(AttemptKey, Opening)> => [(AttemptKey, Opening)],
     Vec<Supersede> => [Supersede], Vec<Postpone> => [Postpone],
     NewNode => NewNode, String => str,
 );
@@ -349,7 +349,7 @@ impl ScheduleStore for FaultyStore {
         through!(self, closed(shards = Ref(shards.to_vec()), limit = Own(limit), now = Own(now)))
     }
 
-    async fn reopen(&self, batch: &[(RunKey, Opening)]) -> Result<(), StoreError> {
+    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError> {
         through!(self, reopen(batch = Ref(batch.to_vec())))
     }
 }
@@ -387,7 +387,11 @@ impl RunStore for FaultyStore {
         through!(self, requeue(node = Own(node), batch = Own(batch), now = Own(now)))
     }
 
-    async fn find_owned(&self, node: NodeNo, keys: &[RunKey]) -> Result<Vec<Owned>, StoreError> {
+    async fn find_owned(
+        &self,
+        node: NodeNo,
+        keys: &[AttemptKey],
+    ) -> Result<Vec<Owned>, StoreError> {
         through!(self, find_owned(node = Own(node), keys = Ref(keys.to_vec())))
     }
 
@@ -403,7 +407,7 @@ impl RunStore for FaultyStore {
     async fn cancel_run(
         &self,
         scope: &Scope,
-        key: RunKey,
+        key: AttemptKey,
         now: Now,
     ) -> Result<RunCancelled, StoreError> {
         through!(self, cancel_run(scope = Ref(*scope), key = Own(key), now = Own(now)))
@@ -441,7 +445,7 @@ impl RunStore for FaultyStore {
         )
     }
 
-    async fn get_run(&self, scope: &Scope, key: RunKey) -> Result<Option<Run>, StoreError> {
+    async fn get_run(&self, scope: &Scope, key: AttemptKey) -> Result<Option<Attempt>, StoreError> {
         through!(self, get_run(scope = Ref(*scope), key = Own(key)))
     }
 
@@ -449,8 +453,8 @@ impl RunStore for FaultyStore {
         &self,
         scope: &Scope,
         filter: RunFilter,
-        page: PageRequest<RunKey>,
-    ) -> Result<Page<Run, RunKey>, StoreError> {
+        page: PageRequest<AttemptKey>,
+    ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
         through!(self, list_runs(scope = Ref(*scope), filter = Own(filter), page = Own(page)))
     }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
-use evenkeel_core::{JobNo, NodeNo, PageId, RunKey};
+use evenkeel_core::{AttemptKey, JobNo, NodeNo, PageId};
 use evenkeel_store::*;
 
 use super::{FaultyStore, Own};
@@ -18,7 +18,7 @@ impl NoteStore for FaultyStore {
         through!(self, note(node = Own(node), batch = Own(batch), now = Own(now)))
     }
 
-    async fn find_running(&self, key: RunKey) -> Result<Option<Running>, StoreError> {
+    async fn find_running(&self, key: AttemptKey) -> Result<Option<Running>, StoreError> {
         through!(self, find_running(key = Own(key)))
     }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::balance::{Placement, RhythmKey};
 use evenkeel_core::dedup::DedupKey;
-use evenkeel_core::{JobId, JobNo, NodeNo, RunKey, TenantNo, Timestamp};
+use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::*;
 use uuid::Uuid;
 
@@ -73,7 +73,7 @@ straight!(BalanceStore {
 straight!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
     queue_front(pools: &[String], rows: u32) -> QueueFront;
-    reage(aging: Aging, after: Option<RunKey>, limit: u32) -> Reaged;
+    reage(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reaged;
 });
 
 straight!(LimitStore {
@@ -84,10 +84,10 @@ straight!(LimitStore {
 
 straight!(DeadStore {
     list_dead(scope: &Scope, filter: DeadFilter, page: PageRequest<DeadPlace>) -> Page<DeadLetter, DeadPlace>;
-    get_dead(scope: &Scope, run: RunKey) -> Option<DeadLetter>;
-    are_dead(runs: &[RunKey]) -> Vec<bool>;
-    redrive(scope: &Scope, runs: &[RunKey], now: Now) -> Vec<Redriven>;
-    delete_dead(scope: &Scope, runs: &[RunKey]) -> Vec<bool>;
+    get_dead(scope: &Scope, run: AttemptKey) -> Option<DeadLetter>;
+    are_dead(runs: &[AttemptKey]) -> Vec<bool>;
+    redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
+    delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
     forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
     list_failing(limit: u32) -> Vec<FailingJob>;
     forget_failing(jobs: &[JobNo]) -> ();

@@ -1,7 +1,7 @@
 //! The watch list, on the way to the model.
 
 use async_trait::async_trait;
-use evenkeel_core::{JobNo, RunKey, Shard};
+use evenkeel_core::{AttemptKey, JobNo, Shard};
 use evenkeel_store::*;
 
 use super::{FaultyStore, Own, Ref};
@@ -28,7 +28,7 @@ impl WatchStore for FaultyStore {
     async fn overdue_in_queue(
         &self,
         shards: &[Shard],
-        after: Option<RunKey>,
+        after: Option<AttemptKey>,
         limit: u32,
         now: Now,
     ) -> Result<OverdueInQueue, StoreError> {

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use evenkeel_core::RunKey;
+use evenkeel_core::AttemptKey;
 use evenkeel_core::chance::Chance;
 use evenkeel_engine::{Engine, Parts, RandomChance, Retention, Settings};
 use evenkeel_executors::Registry;
@@ -48,7 +48,7 @@ struct World {
     book: Book,
     bounds: Arc<Bounds>,
     plan: Vec<Planned>,
-    triggered: Vec<RunKey>,
+    triggered: Vec<AttemptKey>,
     words: Vec<Word>,
     nodes: Vec<SimNode>,
     faults: u64,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::chain::{Again, Ended, after_end};
 use evenkeel_core::chance::Chance;
-use evenkeel_core::run::{Outcome, RunStatus};
-use evenkeel_core::{RunKey, Span};
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
     Job, JobStore, LiveAttempt, RunStore, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
     Store, Ticket, Verdict, Waited,
@@ -19,13 +19,13 @@ use crate::body::Time as _;
 #[derive(Copy, Clone, Debug)]
 pub struct Word {
     /// About this attempt.
-    pub key: RunKey,
+    pub key: AttemptKey,
     /// True time of the answer.
     pub at: Duration,
     /// The right that its worker has no more, if it had one.
     pub lost: Option<u32>,
     /// How it ended by that word, and under which fence; it went back into the queue if it did not.
-    pub end: Option<(RunStatus, u32)>,
+    pub end: Option<(AttemptStatus, u32)>,
 }
 
 /// The body of an attempt that goes back has so long to end before another begins.

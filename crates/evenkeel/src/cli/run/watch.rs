@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{Attempt, RunId};
+use evenkeel_core::{AttemptNo, RunId};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ async fn next_attempt(client: &Client, run: &Value) -> Result<Option<String>, Fa
     else {
         return Ok(None);
     };
-    let next = key.with_attempt(Attempt(key.attempt.0 + 1)).execution_id().to_string();
+    let next = key.with_attempt(AttemptNo(key.attempt.0 + 1)).execution_id().to_string();
     match client.get(&["executions", &next], &[]).await {
         Ok(_) => Ok(Some(next)),
         Err(failure) if failure.exit == Exit::NotFound => Ok(None),

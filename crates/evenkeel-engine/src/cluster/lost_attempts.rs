@@ -1,0 +1,267 @@
+//! What becomes of attempts that a node lost. Every path on which the engine gives an attempt back
+//! without a result goes through here, so that none forgets what the job says about lost workers.
+
+use evenkeel_core::aging::Aging;
+use evenkeel_core::chain::end_of_failed;
+use evenkeel_core::lease::Fence;
+use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
+use evenkeel_core::run::{AttemptState, Event, Loss, step};
+use evenkeel_core::{Definition, NodeNo, Span, Timestamp};
+use evenkeel_store::{
+    AfterLoss, Finish, FinishResult, LostEnd, NewEvent, Owned, Requeue, StoreError, Then, Ticket,
+    Waited,
+};
+
+use crate::cluster::node_context::NodeContext;
+use crate::insight::metrics::could_start;
+use crate::upkeep::auto_pauser;
+use crate::worker::open_attempt::{Lost, deadline_by_itself};
+
+/// The node that attempts are taken from.
+#[derive(Copy, Clone, Debug)]
+pub struct FormerOwner<'a> {
+    /// Its number.
+    pub node: NodeNo,
+    /// Its name.
+    pub name: &'a str,
+    /// What is known of its attempts from here on is not known from the node itself.
+    pub heard_until: Timestamp,
+}
+
+/// What was taken from a node.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Went back into the queue.
+    pub queued: Vec<Requeue>,
+    /// Failed.
+    pub failed: Vec<Finish>,
+}
+
+impl Taken {
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.queued.len() + self.failed.len()
+    }
+}
+
+impl FormerOwner<'_> {
+    /// This node, which gives back attempts of its own.
+    pub fn own(life: &NodeContext) -> FormerOwner<'_> {
+        let name = &life.settings.node_name;
+        FormerOwner { node: life.node, name, heard_until: Timestamp::MAX }
+    }
+
+    /// An attempt that died with its node.
+    pub fn died(&self, life: &NodeContext, owned: &Owned) -> Requeue {
+        self.requeue(life, owned, Loss::NodeDied, None)
+    }
+
+    /// An attempt of this node, without a body. What the node does not know it never started.
+    pub fn lost(&self, life: &NodeContext, owned: &Owned, known: Option<Lost>) -> Requeue {
+        self.requeue(life, owned, known.map_or(Loss::NeverStarted, |lost| lost.loss), known)
+    }
+
+    fn requeue(
+        &self,
+        life: &NodeContext,
+        owned: &Owned,
+        loss: Loss,
+        known: Option<Lost>,
+    ) -> Requeue {
+        let now = life.db_now();
+        let then = match life.definitions.read(owned.key.job_no, &owned.definition) {
+            Ok(definition) => {
+                let aging = &life.settings.aging;
+                decide(self, owned, &definition, loss, known, now, aging)
+            }
+            Err(fault) => AfterLoss::Fail(LostEnd {
+                started_at: owned.started_at,
+                finished_at: now.max(owned.started_at),
+                error: fault.to_string(),
+                then: Then::EndChain { stop_job: false, next_at: None },
+                hook: Hook::None,
+                unstored_since: now,
+            }),
+        };
+        let crashed = loss.is_crash();
+        Requeue { key: owned.key, fence: owned.fence, tenant: owned.tenant, crashed, then }
+    }
+
+    /// Takes the attempts from the node, in the store, and tells everybody what became of them.
+    pub async fn give_back(
+        &self,
+        life: &NodeContext,
+        batch: Vec<Requeue>,
+    ) -> Result<Taken, StoreError> {
+        let mut taken = Taken::default();
+        let answers = life.store.requeue(self.node, batch.clone(), NodeContext::NOW).await?;
+        for (requeue, _) in batch.into_iter().zip(answers).filter(|(_, is_taken)| *is_taken) {
+            match requeue.finish() {
+                Some(end) => taken.failed.push(end),
+                None => taken.queued.push(requeue),
+            }
+        }
+        let failed = &taken.failed[..];
+        if !failed.is_empty() {
+            life.worker.tallies.ended(failed, &vec![FinishResult::Done; failed.len()]);
+            life.awaited.ended(failed.iter().map(|end| end.key.job_no));
+            life.meters.ended(failed);
+            life.notices.ended(failed);
+            life.events.tell(failed.iter().flat_map(NewEvent::of_end));
+            if auto_pauser::counts(failed) {
+                life.failing.notify_one();
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// Lets [`step`] decide, and says what the store is to do about it.
+fn decide(
+    from: &FormerOwner<'_>,
+    owned: &Owned,
+    definition: &Definition,
+    loss: Loss,
+    known: Option<Lost>,
+    now: Timestamp,
+    aging: &Aging,
+) -> AfterLoss {
+    let (by, fence, crashes) = (from.node, owned.fence, owned.crashes);
+    let (then, max_crashes) = (definition.on_lost_worker, definition.max_crashes);
+    let state = AttemptState::Running { owner: by, fence, crashes };
+    let lost = Event::Lost { by, fence, loss, then, max_crashes };
+    if let Ok(AttemptState::Ready { .. }) = step(state, lost) {
+        let waited = known.map_or_else(|| waited_before(owned, definition), |lost| lost.waited);
+        return AfterLoss::Queue(ticket_of(owned, definition, waited, now, aging));
+    }
+    let lost_at = known.map_or(now, |lost| lost.at);
+    let finished_at = lost_at.max(owned.started_at);
+    let pause = definition.retry.pause_after(owned.key.attempt);
+    AfterLoss::Fail(LostEnd {
+        started_at: owned.started_at,
+        finished_at,
+        error: loss.describe(from.name, crashes.saturating_add(u16::from(loss.is_crash()))),
+        then: end_of_failed(definition, finished_at, pause),
+        hook: hook_of_dead(&definition.on_failure, DeathReason::WorkerLost),
+        unstored_since: finished_at.min(from.heard_until),
+    })
+}
+
+/// What an attempt had waited when it started, as far as the store tells: of one that began as a
+/// retry, or that ran before, it is not known how much of the time since then it waited.
+fn waited_before(owned: &Owned, definition: &Definition) -> Span {
+    if owned.key.attempt != evenkeel_core::AttemptNo::FIRST || owned.fence != Fence::NONE.next() {
+        return Span::ZERO;
+    }
+    let average = definition.average(None);
+    owned.started_at.since(could_start(definition, owned.key.scheduled_at, average))
+}
+
+/// The place of an attempt that comes back into the queue at `now`. What it had waited before it
+/// started is not lost; while it ran, it did not wait.
+fn ticket_of(
+    owned: &Owned,
+    definition: &Definition,
+    waited: Span,
+    now: Timestamp,
+    aging: &Aging,
+) -> Ticket {
+    let waited = Waited { since: now.saturating_sub(waited), priority: owned.priority, aging };
+    let should_start_by = deadline_by_itself(definition, owned.key.scheduled_at);
+    Ticket::new(definition, should_start_by, definition.average(None), now, waited)
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::job::{OnExhausted, OnLostWorker};
+    use evenkeel_core::on_failure::OnFailure;
+    use evenkeel_core::schedule::{Interval, Schedule};
+    use evenkeel_core::{AttemptKey, TenantNo};
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_micros(secs * 1_000_000)
+    }
+
+    fn owned(attempt: u16, fence: u32) -> Owned {
+        let key = AttemptKey::regular(evenkeel_core::JobNo(1), at(3_600));
+        Owned {
+            key: key.with_attempt(evenkeel_core::AttemptNo(attempt)),
+            fence: Fence(fence),
+            tenant: TenantNo(1),
+            started_at: at(3_700),
+            crashes: 0,
+            definition: String::new(),
+            priority: None,
+        }
+    }
+
+    fn job() -> Definition {
+        let every = Interval::new(Span::from_secs(60), None).unwrap();
+        Definition::noop(Schedule::Interval(every))
+    }
+
+    const LATER: i64 = 3_700 + 36_000;
+
+    fn after(
+        owned: &Owned,
+        definition: &Definition,
+        loss: Loss,
+        known: Option<Lost>,
+        heard_until: i64,
+    ) -> AfterLoss {
+        let from = FormerOwner { node: NodeNo(1), name: "a", heard_until: at(heard_until) };
+        decide(&from, owned, definition, loss, known, at(LATER), &Aging::default())
+    }
+
+    #[test]
+    fn the_time_in_which_an_attempt_ran_does_not_count_as_waiting() {
+        let known = |secs| {
+            let (loss, at) = (Loss::NodeDrained, at(LATER));
+            Some(Lost { loss, at, waited: Span::from_secs(secs) })
+        };
+        // A retry waited for less, and one that ran before does not know for how long. One that
+        // this node claimed knows it.
+        for (attempt, fence, known, waited) in
+            [(0, 1, None, 100), (1, 1, None, 0), (0, 3, None, 0), (1, 5, known(30), 30)]
+        {
+            let back = after(&owned(attempt, fence), &job(), Loss::NodeDied, known, LATER);
+            let AfterLoss::Queue(ticket) = back else { panic!("{back:?}") };
+            assert_eq!(ticket.since, at(LATER - waited), "{attempt} {fence}");
+            assert_eq!(ticket.should_start_by, deadline_by_itself(&job(), at(3_600)));
+        }
+    }
+
+    #[test]
+    fn a_job_that_fails_with_its_worker_goes_back_only_if_no_body_started() {
+        let job = Definition {
+            on_lost_worker: OnLostWorker::Fail,
+            on_exhausted: OnExhausted::Stop,
+            on_failure: OnFailure::DeadLetter,
+            ..job()
+        };
+        for loss in Loss::ALL {
+            let known = Some(Lost { loss, at: at(3_800), waited: Span::ZERO });
+            let back = after(&owned(0, 1), &job, loss, known, LATER);
+            if loss == Loss::NeverStarted {
+                assert!(matches!(back, AfterLoss::Queue(_)), "{back:?}");
+                continue;
+            }
+            let AfterLoss::Fail(end) = back else { panic!("{loss:?} starts it again") };
+            assert_eq!((end.started_at, end.finished_at), (at(3_700), at(3_800)));
+            assert_eq!(end.error, loss.describe("a", 1));
+            assert_eq!(end.then, Then::EndChain { stop_job: true, next_at: None });
+            assert_eq!(end.hook, Hook::DeadLetter(DeathReason::WorkerLost));
+            assert_eq!(end.unstored_since, at(3_800));
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_attempt_that_died_is_unknown_since_its_node_was_last_heard() {
+        let job = Definition { max_crashes: 0, ..job() };
+        let back = after(&owned(0, 1), &job, Loss::NodeDied, None, 3_750);
+        let AfterLoss::Fail(end) = back else { panic!("{back:?}") };
+        assert_eq!((end.finished_at, end.unstored_since), (at(LATER), at(3_750)));
+    }
+}

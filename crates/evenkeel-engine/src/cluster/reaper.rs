@@ -1,0 +1,151 @@
+//! Takes over the work of nodes that are gone.
+
+use std::sync::Arc;
+
+use evenkeel_core::lease::{LeaseVerdict, StealWatch};
+use evenkeel_core::{NodeNo, Timestamp};
+use evenkeel_store::{Member, NodeState, Signal, StoreError};
+use tracing::{error, info, warn};
+
+use crate::cluster::lost_attempts::FormerOwner;
+use crate::cluster::node_context::NodeContext;
+use crate::cluster::store_health::log_trouble;
+
+/// Attempts taken over in one step.
+const STEP: u32 = 500;
+
+/// Challenges silent nodes, declares them dead, and gives their attempts to others.
+pub struct Reaper {
+    life: Arc<NodeContext>,
+    watch: StealWatch,
+}
+
+impl Reaper {
+    /// A reaper of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life, watch: StealWatch::default() }
+    }
+
+    /// Looks at all other nodes once.
+    pub async fn run_once(&mut self) -> Result<(), StoreError> {
+        let (now, members) = self.life.store.members().await?;
+        self.life.db_clock.observe(now);
+        let nodes: Vec<NodeNo> = members.iter().map(|member| member.node).collect();
+        self.watch.retain(&nodes);
+        let me = self.life.node;
+        let mut trouble = Ok(());
+        for member in members.iter().filter(|member| member.node != me) {
+            let done = match member.state {
+                NodeState::Live | NodeState::Draining => self.judge(member, now).await,
+                NodeState::Dead => self.take_over(member).await,
+                NodeState::Gone => Ok(()),
+            };
+            // One node's trouble is not the others'; an outage is everybody's.
+            match done {
+                Err(error) if error.is_outage() => return Err(error),
+                Err(error) => trouble = Err(error),
+                Ok(()) => {}
+            }
+        }
+        trouble
+    }
+
+    async fn judge(&mut self, member: &Member, now: Timestamp) -> Result<(), StoreError> {
+        let leases = self.life.settings.leases;
+        let own_now = self.life.clock.monotonic();
+        let store = &self.life.store;
+        match self.watch.judge(leases, member.lease(), now, own_now) {
+            LeaseVerdict::Leave => Ok(()),
+            LeaseVerdict::BeginSteal => {
+                let silent_after = leases.silent_after;
+                if store.begin_steal(member.node, silent_after, NodeContext::NOW).await? {
+                    warn!(
+                        node.no = member.node.0,
+                        node.name = member.name,
+                        "node {} is silent; its work is taken over unless it answers",
+                        member.name
+                    );
+                }
+                Ok(())
+            }
+            LeaseVerdict::Steal => {
+                let Some(challenged_at) = member.steal_start_at else { return Ok(()) };
+                let stolen =
+                    store.steal(member.node, challenged_at, leases.grace, NodeContext::NOW).await?;
+                if stolen {
+                    metrics::counter!("evenkeel_nodes_lost_total").increment(1);
+                    error!(
+                        node.no = member.node.0,
+                        node.name = member.name,
+                        "node {} is lost",
+                        member.name
+                    );
+                    let _ = store.announce(Signal::Nodes).await;
+                    self.take_over(member).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes all attempts from a dead node, then lets it go.
+    async fn take_over(&self, dead: &Member) -> Result<(), StoreError> {
+        let store = &self.life.store;
+        let (node, heard_until) = (dead.node, dead.last_ping_at);
+        let from = FormerOwner { node, name: &dead.name, heard_until };
+        let mut taken = 0;
+        loop {
+            let owned = store.owned(dead.node, STEP).await?;
+            if owned.is_empty() {
+                break;
+            }
+            let batch = owned.iter().map(|owned| from.died(&self.life, owned)).collect();
+            let lock_age = self.life.db_now().since(dead.last_ping_at);
+            let given = from.give_back(&self.life, batch).await?;
+            for requeue in &given.queued {
+                self.life.notices.taken_over(requeue.key, lock_age);
+                self.life.worker.tallies.stolen(requeue.tenant);
+            }
+            for end in &given.failed {
+                self.life.worker.tallies.stolen(end.tenant);
+            }
+            let done = given.count();
+            if done == 0 {
+                // Another node is at it; the next pass sees how far it got.
+                break;
+            }
+            taken += done;
+        }
+        if store.retire(dead.node).await? {
+            info!(
+                node.no = dead.node.0,
+                runs.count = taken,
+                "took over {taken} runs of lost node {}",
+                dead.name
+            );
+        }
+        if taken > 0 {
+            metrics::counter!("evenkeel_runs_taken_over_total").increment(taken as u64);
+            let _ = store.announce(Signal::Ready).await;
+        }
+        Ok(())
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        // Twice per ping, so that a silence is noticed soon after it is one.
+        let every = std::time::Duration::from(life.settings.leases.ping) / 2;
+        loop {
+            if let Err(error) = self.run_once().await {
+                if error.is_outage() {
+                    self.watch.store_trouble();
+                }
+                log_trouble(&error, "looking for lost nodes failed; will retry");
+            }
+            if !life.pause(every).await {
+                return;
+            }
+        }
+    }
+}

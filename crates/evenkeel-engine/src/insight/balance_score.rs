@@ -1,0 +1,170 @@
+//! Says how evenly load is spread: shows it, keeps it by the hour, and raises an alert when it falls.
+
+use std::sync::Arc;
+
+use evenkeel_core::balance::{BalanceSettings, Grain, Horizon, Loads, Measure, Spread};
+use evenkeel_core::{Span, TenantNo, Timestamp};
+use evenkeel_store::{
+    EventJob, EventKind, NewEvent, Rhythms, Role, Scope, ScoreKept, Store, StoreError,
+};
+use serde_json::json;
+use tracing::warn;
+
+use crate::cluster::node_context::NodeContext;
+use crate::cluster::store_health::log_trouble;
+
+const HOUR: Span = Span::from_secs(3600);
+/// So many rhythms are looked at where others would wait for it; more are looked at apart.
+const FEW: usize = 500;
+
+/// Looks at load again and again. Every node shows it; one of all keeps it.
+pub struct BalanceScore {
+    store: Arc<dyn Store>,
+    settings: BalanceSettings,
+    /// The last hour that was kept.
+    kept: Option<Timestamp>,
+}
+
+impl BalanceScore {
+    /// Of the load of a store.
+    pub fn new(store: Arc<dyn Store>, settings: BalanceSettings) -> Self {
+        Self { store, settings, kept: None }
+    }
+
+    /// Looks at load at `now`, shows it, and if it `keeps` scores, those of an hour that has none.
+    /// Says of how many tenants.
+    pub async fn run_once(&mut self, now: Timestamp, keeps: bool) -> Result<usize, StoreError> {
+        let rhythms = Arc::new(Rhythms::read(&*self.store).await?);
+        let horizon = Horizon::new(&self.settings, now);
+        show(&apart(&rhythms, move |rhythms| Shown::of(&rhythms.loads(horizon))).await?);
+        let hour = beginning(now);
+        if !keeps || self.kept == Some(hour) {
+            return Ok(0);
+        }
+        let tenants: Vec<TenantNo> = rhythms.tenants().collect();
+        for tenant in &tenants {
+            let tenant = *tenant;
+            let look = move |rhythms: &Rhythms| score(&rhythms.loads_of(tenant, horizon), hour);
+            let score = apart(&rhythms, look).await?;
+            let is_low = score.score < self.settings.alert_below;
+            // Read first: once the score is kept, nothing may fail that would lose the alert.
+            let before = if is_low { self.score_before(tenant, hour).await? } else { None };
+            let was_low = before.is_some_and(|before| before < self.settings.alert_below);
+            if self.store.keep_score(tenant, score).await? && is_low && !was_low {
+                self.alert(tenant, score, before, now);
+            }
+        }
+        self.kept = Some(hour);
+        Ok(tenants.len())
+    }
+
+    /// The score of the hour before, if it is known.
+    async fn score_before(
+        &self,
+        tenant: TenantNo,
+        hour: Timestamp,
+    ) -> Result<Option<f64>, StoreError> {
+        let scope = Scope { tenant, role: Role::Viewer };
+        let before = self.store.scores(&scope, hour.saturating_sub(HOUR), hour, 1).await?;
+        Ok(before.first().map(|before| before.score))
+    }
+
+    /// Tells of a score that has fallen: it was good an hour before, or nobody knows.
+    fn alert(&self, tenant: TenantNo, kept: ScoreKept, before: Option<f64>, now: Timestamp) {
+        let threshold = self.settings.alert_below;
+        metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
+        warn!(
+            tenant.no = tenant.0,
+            distribution_score = kept.score,
+            alert_below = threshold,
+            "distribution degraded, consider rebalancing"
+        );
+        if self.store.events().are_listened() {
+            let data = json!({
+                "distribution_score": kept.score,
+                "before": before,
+                "alert_below": threshold,
+                "peak": kept.peak,
+                "mean": kept.mean,
+                "jobs": kept.jobs,
+            });
+            self.store.events().tell([NewEvent {
+                kind: EventKind::DistributionDegraded,
+                tenant,
+                job: EventJob::None,
+                run: None,
+                at: now,
+                data: data.to_string(),
+            }]);
+        }
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self, life: Arc<NodeContext>) {
+        let mut wait = life.settings.poll;
+        while life.pause(wait).await {
+            if let Err(error) = self.run_once(life.db_now(), life.keeps_house()).await {
+                log_trouble(&error, "the balance score was not computed; will retry");
+            }
+            wait = life.settings.score_every;
+        }
+    }
+}
+
+/// Looks at load, apart from all else if it is much.
+async fn apart<T: Send + 'static>(
+    rhythms: &Arc<Rhythms>,
+    look: impl FnOnce(&Rhythms) -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    if rhythms.count() <= FEW {
+        return Ok(look(rhythms));
+    }
+    let rhythms = Arc::clone(rhythms);
+    let looked = tokio::task::spawn_blocking(move || look(&rhythms)).await;
+    looked.map_err(|error| StoreError::Refused(error.into()))
+}
+
+fn score(loads: &Loads, hour: Timestamp) -> ScoreKept {
+    let spread = |measure| loads.spread(measure, Grain::Slot);
+    let Spread { score, peak, mean, .. } = spread(Measure::Runs);
+    ScoreKept {
+        hour,
+        score,
+        next_score: spread(Measure::Next).score,
+        cost_score: spread(Measure::Cost).score,
+        peak,
+        mean,
+        jobs: loads.jobs(),
+    }
+}
+
+/// When the hour of a moment began.
+fn beginning(now: Timestamp) -> Timestamp {
+    let hour = HOUR.as_micros().cast_signed();
+    Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(hour))
+}
+
+/// What is shown of everybody's load.
+struct Shown {
+    score: f64,
+    hours: [f64; 24],
+}
+
+impl Shown {
+    fn of(all: &Loads) -> Self {
+        let score = all.spread(Measure::Runs, Grain::Slot).score;
+        Self { score, hours: all.by_hour(Measure::Runs) }
+    }
+}
+
+fn show(Shown { score, hours }: &Shown) {
+    metrics::gauge!("scheduler_distribution_score").set(*score);
+    for (hour, runs) in hours.iter().enumerate() {
+        metrics::gauge!("scheduler_slot_job_count", "hour" => hour.to_string()).set(*runs);
+    }
+    let peak = hours.iter().copied().fold(0.0, f64::max);
+    metrics::gauge!("scheduler_peak_hour_job_count").set(peak);
+}
+
+#[cfg(test)]
+mod tests;

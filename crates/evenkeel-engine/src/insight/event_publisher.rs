@@ -1,0 +1,94 @@
+//! Passes on what this node has to tell, while somebody listens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_store::{Signal, StoreError};
+use tracing::debug;
+
+use crate::cluster::node_context::{Backoff, NodeContext, signalled};
+
+/// Events written down at once.
+const BATCH: usize = 1000;
+/// Between two batches, so that what happens together is told together.
+const GAP: Duration = Duration::from_millis(20);
+/// What is left at the end has this long.
+const LAST: Duration = Duration::from_secs(1);
+
+/// Brings events to the store, and keeps an eye on whether anybody wants them.
+pub struct EventPublisher {
+    life: Arc<NodeContext>,
+    looked_at: Option<Duration>,
+}
+
+impl EventPublisher {
+    /// A relay of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life, looked_at: None }
+    }
+
+    /// Looks whether anybody listens, if it is time to, and passes on one batch. Says whether more
+    /// waits.
+    pub async fn run_once(&mut self) -> Result<bool, StoreError> {
+        let now = self.life.clock.monotonic();
+        let poll = self.life.settings.poll;
+        // While nobody listens, whatever wakes it is worth a look.
+        let is_time = self.looked_at.is_none_or(|then| now.saturating_sub(then) >= poll);
+        if is_time || !self.life.events.are_listened() {
+            let until = self.life.store.listened_until().await?;
+            self.looked_at = Some(now);
+            self.life.events.set_listened(until.is_some_and(|until| until > self.life.db_now()));
+        }
+        pass_on(&self.life).await
+    }
+
+    /// Runs until its task is ended: a draining node still has something to tell.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        let mut signals = life.store.signals().subscribe();
+        let mut backoff = Backoff::default();
+        loop {
+            let wait = match self.run_once().await {
+                Ok(more) => {
+                    backoff.reset();
+                    if more { Duration::ZERO } else { life.settings.poll }
+                }
+                Err(error) => {
+                    debug!(error = &error as &dyn std::error::Error, "events wait for the store");
+                    tokio::time::sleep(backoff.next()).await;
+                    continue;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = life.events.told() => tokio::time::sleep(GAP).await,
+                () = signalled(&mut signals, Signal::Events) => tokio::time::sleep(GAP).await,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+}
+
+/// Passes on one batch. Says whether more waits.
+async fn pass_on(life: &NodeContext) -> Result<bool, StoreError> {
+    if !life.events.are_listened() {
+        return Ok(false);
+    }
+    let (batch, dropped) = life.events.take(BATCH);
+    if batch.is_empty() && !dropped {
+        return Ok(false);
+    }
+    let is_full = batch.len() == BATCH;
+    if let Err(error) = life.store.publish(batch, dropped).await {
+        // It may be there or not. Told twice would be worse than told to be missing.
+        life.events.lose();
+        return Err(error);
+    }
+    Ok(is_full)
+}
+
+/// Passes on what is left when the node leaves.
+pub async fn pass_on_last(life: &NodeContext) {
+    let all = async { while let Ok(true) = pass_on(life).await {} };
+    let _ = tokio::time::timeout(LAST, all).await;
+}

@@ -1,0 +1,287 @@
+//! Judges jobs that something happened to: do they keep their promise?
+//!
+//! What is judged is on the store's watch list. The end of an attempt puts its job there by itself;
+//! what only a node can notice (a time that should have started, a run that goes on for long) is put
+//! there here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::condition::{Condition, Facts, Level, Reason, condition};
+use evenkeel_core::shard::shards_of;
+use evenkeel_core::{AttemptKey, NodeNo, Shard, Timestamp};
+use evenkeel_store::{
+    ConditionCounts, EventJob, EventKind, Judgement, NewEvent, StoreError, Watched,
+};
+use serde_json::json;
+use tracing::{info, warn};
+
+use crate::cluster::node_context::{Backoff, NodeContext};
+use crate::cluster::store_health::log_trouble;
+
+/// Between two passes, however much is noticed.
+const GAP: Duration = Duration::from_millis(100);
+/// The counts are looked at every so many polls.
+const POLLS_A_COUNT: u32 = 5;
+/// Batches judged in one pass: what is noticed meanwhile must not wait for ever.
+const BATCHES_A_PASS: usize = 100;
+/// Attempts in the queue that one pass looks at.
+const QUEUE_LOOKED_AT: u32 = 5000;
+/// Changes told in the log after each batch.
+const TOLD_MAX: usize = 5;
+
+/// Keeps the watch list of this node's shards.
+pub struct Judge {
+    life: Arc<NodeContext>,
+    /// Long runs that are on the list already.
+    long_runs: BTreeSet<AttemptKey>,
+    /// How far the queue has been looked through in this round.
+    queue_seen_to: Option<AttemptKey>,
+    counted_at: Option<Duration>,
+    /// Who shares the shards, and which of them are this node's.
+    schedulers: Vec<NodeNo>,
+    shards: Vec<Shard>,
+}
+
+impl Judge {
+    /// A judge of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self {
+            life,
+            long_runs: BTreeSet::new(),
+            queue_seen_to: None,
+            counted_at: None,
+            schedulers: Vec::new(),
+            shards: Vec::new(),
+        }
+    }
+
+    /// Puts on the list what belongs there, and judges what is due. Says how many were judged.
+    pub async fn run_once(&mut self) -> Result<usize, StoreError> {
+        let schedulers = self.life.schedulers(&self.life.members.borrow());
+        if schedulers != self.schedulers {
+            self.shards = shards_of(self.life.node, &schedulers);
+            self.schedulers = schedulers;
+        }
+        self.watch().await?;
+        if self.shards.is_empty() {
+            return Ok(0);
+        }
+        let judged = self.judge_due().await?;
+        self.count().await?;
+        Ok(judged)
+    }
+
+    async fn watch(&mut self) -> Result<(), StoreError> {
+        let life = Arc::clone(&self.life);
+        let batch = life.store.appetite().batch;
+        let mut jobs = life.suspects.take();
+        let long_runs: BTreeSet<AttemptKey> = life
+            .worker
+            .long_runs(life.settings.long_run_after)
+            .into_iter()
+            .map(|run| run.key)
+            .collect();
+        jobs.extend(long_runs.difference(&self.long_runs).map(|key| key.job_no));
+        self.long_runs = long_runs;
+        if !self.shards.is_empty() {
+            let (after, limit) = (self.queue_seen_to, QUEUE_LOOKED_AT);
+            let store = &life.store;
+            match store.overdue_in_queue(&self.shards, after, limit, NodeContext::NOW).await {
+                Ok(found) => {
+                    jobs.extend(found.jobs);
+                    self.queue_seen_to = found.next;
+                }
+                Err(error) => {
+                    life.suspects.add(&mut jobs);
+                    return Err(error);
+                }
+            }
+        }
+        jobs.sort_unstable();
+        jobs.dedup();
+        while !jobs.is_empty() {
+            let first = jobs.len().saturating_sub(batch);
+            if let Err(error) = life.store.watch(&jobs[first..]).await {
+                life.suspects.add(&mut jobs);
+                return Err(error);
+            }
+            jobs.truncate(first);
+        }
+        Ok(())
+    }
+
+    async fn judge_due(&self) -> Result<usize, StoreError> {
+        let life = &self.life;
+        let batch = life.store.appetite().batch;
+        let mut judged = 0;
+        for _ in 0..BATCHES_A_PASS {
+            let due = life.store.to_judge(&self.shards, batch as u32, NodeContext::NOW).await?;
+            life.db_clock.observe(due.now);
+            let count = due.jobs.len();
+            if count == 0 {
+                break;
+            }
+            let judgements: Vec<Judgement> =
+                due.jobs.iter().map(|job| self.judgement(job, due.now)).collect();
+            let stored = life.store.judge(judgements.clone(), NodeContext::NOW).await;
+            // What surely was not stored is found again by the next pass, and told then.
+            if stored.as_ref().err().and_then(StoreError::unwritable).is_none() {
+                tell_changes(&due.jobs, &judgements);
+                if life.events.are_listened() {
+                    life.events.tell(changes(&due.jobs, &judgements, due.now));
+                }
+            }
+            stored?;
+            judged += count;
+            if count < batch {
+                break;
+            }
+        }
+        Ok(judged)
+    }
+
+    fn judgement(&self, job: &Watched, now: Timestamp) -> Judgement {
+        let Ok(definition) = self.life.definitions.read(job.no, &job.definition) else {
+            // Nobody can run it until somebody changes it, which brings it back here.
+            let (reason, again_at) = (Reason::GivenUp, Some(Timestamp::MAX));
+            return Judgement {
+                job: job.no,
+                touched: job.touched,
+                reason,
+                error_at: now,
+                again_at,
+            };
+        };
+        let facts = Facts {
+            definition: &definition,
+            history: &job.history,
+            since: job.since,
+            active: job.active,
+            next_at: job.next_at,
+            last_fired_at: job.last_fired_at,
+            live: job.live,
+            running_since: job.running_since,
+        };
+        let found = condition(&facts, now);
+        Judgement {
+            job: job.no,
+            touched: job.touched,
+            reason: found.reason,
+            error_at: error_at(&found, job, now),
+            again_at: found.look_again_at(&facts, now),
+        }
+    }
+
+    /// Shows how many jobs are in each condition.
+    async fn count(&mut self) -> Result<(), StoreError> {
+        let now = self.life.clock.monotonic();
+        let every = self.life.settings.poll * POLLS_A_COUNT;
+        if self.counted_at.is_some_and(|then| now.saturating_sub(then) < every) {
+            return Ok(());
+        }
+        let ConditionCounts { jobs, warning, error, held } =
+            self.life.store.all_condition_counts().await?;
+        let ok = jobs.saturating_sub(warning).saturating_sub(error);
+        for (condition, count) in [("ok", ok), ("warning", warning), ("error", error)] {
+            metrics::gauge!("evenkeel_jobs", "condition" => condition).set(count as f64);
+        }
+        metrics::gauge!("evenkeel_jobs_held_by_blackout").set(held as f64);
+        let slots = &self.life.worker.slots;
+        metrics::gauge!("evenkeel_bodies").set(slots.busy() as f64);
+        metrics::gauge!("evenkeel_workers").set(slots.total() as f64);
+        self.counted_at = Some(now);
+        Ok(())
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        let mut stopping = life.stopping.subscribe();
+        let mut backoff = Backoff::default();
+        while !*stopping.borrow_and_update() {
+            let wait = match self.run_once().await {
+                Ok(_) => {
+                    backoff.reset();
+                    life.settings.poll
+                }
+                Err(error) => {
+                    log_trouble(&error, "judging conditions failed; will retry");
+                    // What it could not judge is noticed again at once: the store comes first.
+                    life.pause(backoff.next()).await;
+                    continue;
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = stopping.changed() => {}
+                () = noticed(&life) => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+}
+
+/// Waits until something is noticed, and a little longer: more may follow.
+async fn noticed(life: &NodeContext) {
+    tokio::time::sleep(GAP).await;
+    life.suspects.news().await;
+}
+
+/// When a job turns, or turned, to ERROR, as far as can be told.
+fn error_at(found: &Condition, job: &Watched, now: Timestamp) -> Timestamp {
+    match (found.level(), found.deadline) {
+        (_, Some(deadline)) => deadline,
+        (Level::Error, None) => job.history.last_end_at.unwrap_or(now),
+        (Level::Ok | Level::Warning, None) => Timestamp::MAX,
+    }
+}
+
+/// Whose condition is another one now, for those who listen.
+fn changes(
+    jobs: &[Watched],
+    judgements: &[Judgement],
+    now: Timestamp,
+) -> impl Iterator<Item = NewEvent> {
+    jobs.iter().zip(judgements).filter_map(move |(job, judgement)| {
+        let (before, after) = (job.before.unwrap_or(Level::Ok), judgement.reason.level());
+        let data = json!({
+            "condition": after.as_str(),
+            "before": before.as_str(),
+            "reason": judgement.reason.as_str(),
+        });
+        (before != after).then(|| NewEvent {
+            kind: EventKind::JobCondition,
+            tenant: job.tenant,
+            job: EventJob::No(job.no),
+            run: None,
+            at: now,
+            data: data.to_string(),
+        })
+    })
+}
+
+/// Says in the log whose promise is broken and who is well again, but not for ever: a thousand jobs
+/// that wait for the same node are one piece of news.
+fn tell_changes(jobs: &[Watched], judgements: &[Judgement]) {
+    let (mut worse, mut better) = (0, 0);
+    for (job, judgement) in jobs.iter().zip(judgements) {
+        let (before, after) = (job.before.unwrap_or(Level::Ok), judgement.reason.level());
+        if after == Level::Error && before < after {
+            worse += 1;
+            if worse <= TOLD_MAX {
+                let reason = judgement.reason.as_str();
+                warn!(job.no = job.no.0, "job {} does not keep its promise: {reason}", job.no);
+            }
+        }
+        better += usize::from(before == Level::Error && after < before);
+    }
+    if worse > TOLD_MAX {
+        let more = worse - TOLD_MAX;
+        warn!(jobs.count = more, "and {more} more jobs do not keep their promise");
+    }
+    if better > 0 {
+        info!(jobs.count = better, "{better} jobs keep their promise again");
+    }
+}

@@ -1,0 +1,202 @@
+//! Shows how much waits and where nobody takes it, for those who look at metrics.
+//!
+//! The queue is the same for all nodes, so the one that keeps house looks at it; what a node has in
+//! memory it shows itself. Nothing is decided by these figures, and no claim pays for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::Timestamp;
+use evenkeel_core::limit::LimitScope;
+use evenkeel_core::order::Lane;
+use evenkeel_store::{Member, NodeState, QueueDepths, StoreError, TENS};
+use tracing::warn;
+
+use crate::cluster::node_context::NodeContext;
+
+/// Rows of the queue that one look counts, about; at worst it walks twice as many.
+const ROWS_MAX: u32 = 200_000;
+/// Pools that have figures of their own: each is a label, which metrics keep for ever.
+const POOLS_MAX: usize = 100;
+/// Where those beyond are added up. No pool can be called that.
+const OTHER_POOLS: &str = "(others)";
+
+const DEPTH: &str = "evenkeel_queue_depth";
+const OLDEST: &str = "evenkeel_queue_oldest_seconds";
+const PRIORITY: &str = "evenkeel_queue_priority";
+const LOWER_BOUND: &str = "evenkeel_queue_depth_is_lower_bound";
+const POOL_WORKERS: &str = "evenkeel_pool_workers";
+const UNSERVED: &str = "evenkeel_pool_unserved";
+const PARKED: &str = "evenkeel_parked";
+
+/// Pools in which runs wait that no live worker takes, and how many.
+pub fn unserved_pools(queue: &QueueDepths, members: &[Member]) -> BTreeMap<String, u64> {
+    let mut unserved = BTreeMap::new();
+    for depth in &queue.depths {
+        if !members.iter().any(|member| member.serves(&depth.pool)) {
+            *unserved.entry(depth.pool.clone()).or_default() += depth.waiting;
+        }
+    }
+    unserved
+}
+
+/// A figure's name and labels.
+type Figure = (&'static str, Vec<(&'static str, String)>);
+
+/// Looks at the queue now and then.
+pub struct QueueMetrics {
+    life: Arc<NodeContext>,
+    house: House,
+}
+
+/// What the node that keeps house has shown.
+#[derive(Debug, Default)]
+struct House {
+    shown: BTreeSet<Figure>,
+    /// Pools that have figures of their own.
+    pools: BTreeSet<String>,
+}
+
+impl QueueMetrics {
+    /// A surveyor of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life, house: House::default() }
+    }
+
+    /// Shows what waits and runs on this node, and what waits for all if it keeps house.
+    pub async fn run_once(&mut self) -> Result<(), StoreError> {
+        let life = Arc::clone(&self.life);
+        self.show_own();
+        let members = life.members.borrow().clone();
+        let figures = if life.keeps_house() {
+            let queue = life.store.queue_depths(ROWS_MAX).await?;
+            self.house.figures(&queue, &members, life.db_now())
+        } else {
+            BTreeMap::new()
+        };
+        self.house.show(figures);
+        Ok(())
+    }
+
+    fn show_own(&self) {
+        let life = &self.life;
+        let waiting = life.due.lock().future.waiting();
+        for (lane, waiting) in Lane::ALL.into_iter().zip(waiting) {
+            metrics::gauge!("evenkeel_due_waiting", "lane" => lane.as_str()).set(waiting as f64);
+        }
+        let oldest = life.worker.oldest_running().unwrap_or_default();
+        metrics::gauge!("evenkeel_running_oldest_seconds").set(oldest.as_secs_f64());
+        let members = life.members.borrow();
+        let schedulers = members
+            .iter()
+            .filter(|member| member.roles.scheduler && member.state == NodeState::Live);
+        if let Some(at) = schedulers.map(|member| member.last_ping_at).max() {
+            let at = at.as_micros() as f64 / 1e6;
+            metrics::gauge!("evenkeel_last_check_timestamp_seconds").set(at);
+        }
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        // A first look as soon as it knows who takes part.
+        let mut wait = life.settings.poll;
+        let mut was_seen = true;
+        while life.pause(wait).await {
+            wait = life.settings.survey_every;
+            let looked = self.run_once().await;
+            // Once: the figures stay what they were until it can be seen again.
+            if let Some(error) = looked.as_ref().err().filter(|_| was_seen) {
+                let error = error as &dyn std::error::Error;
+                warn!(error, "how much waits cannot be seen: its metrics are old from here on");
+            }
+            was_seen = looked.is_ok();
+        }
+        // Whoever keeps house now shows them.
+        self.house.show(BTreeMap::new());
+    }
+}
+
+impl House {
+    /// All figures about the queue.
+    fn figures(
+        &mut self,
+        queue: &QueueDepths,
+        members: &[Member],
+        now: Timestamp,
+    ) -> BTreeMap<Figure, f64> {
+        let mut figures = BTreeMap::new();
+        for member in members.iter().filter(|member| member.is_live_worker()) {
+            for pool in &member.pools {
+                let pool = self.label(pool);
+                *figures.entry((POOL_WORKERS, pool.clone())).or_default() += 1.0;
+                figures.entry((UNSERVED, pool.clone())).or_default();
+                for lane in Lane::ALL {
+                    figures.entry((DEPTH, in_lane(pool.clone(), lane))).or_default();
+                    figures.entry((OLDEST, in_lane(pool.clone(), lane))).or_default();
+                }
+            }
+        }
+        let mut by_tens = [0; TENS];
+        let others = vec![("pool", OTHER_POOLS.to_owned())];
+        let known = queue.depths.iter().map(|depth| (depth, self.label(&depth.pool)));
+        let known: Vec<_> = known.collect();
+        let beyond = queue.others.iter().map(|depth| (depth, others.clone()));
+        for (depth, pool) in known.into_iter().chain(beyond) {
+            let labels = in_lane(pool, depth.lane);
+            let age = Duration::from(now.since(depth.oldest)).as_secs_f64();
+            let oldest: &mut f64 = figures.entry((OLDEST, labels.clone())).or_default();
+            *oldest = oldest.max(age);
+            *figures.entry((DEPTH, labels)).or_default() += depth.waiting as f64;
+            by_tens.iter_mut().zip(depth.by_tens).for_each(|(sum, count)| *sum += count);
+        }
+        for (pool, waiting) in unserved_pools(queue, members) {
+            let pool = self.label(&pool);
+            figures.entry((POOL_WORKERS, pool.clone())).or_default();
+            *figures.entry((UNSERVED, pool)).or_default() += waiting as f64;
+        }
+        for (ten, count) in by_tens.into_iter().enumerate() {
+            figures.insert((PRIORITY, vec![("priority", ten_words(ten))]), count as f64);
+        }
+        for (scope, parked) in LimitScope::ALL.into_iter().zip(queue.parked) {
+            let labels = vec![("scope", scope.as_str().to_owned())];
+            figures.insert((PARKED, labels), parked as f64);
+        }
+        let is_lower_bound = f64::from(u8::from(queue.is_lower_bound));
+        figures.insert((LOWER_BOUND, Vec::new()), is_lower_bound);
+        figures
+    }
+
+    /// Shows these; what was shown before and is not among them is nothing now.
+    fn show(&mut self, figures: BTreeMap<Figure, f64>) {
+        for (name, labels) in self.shown.iter().filter(|figure| !figures.contains_key(*figure)) {
+            metrics::gauge!(*name, labels).set(0.0);
+        }
+        for ((name, labels), value) in &figures {
+            metrics::gauge!(*name, labels).set(*value);
+        }
+        self.shown.extend(figures.into_keys());
+    }
+
+    fn label(&mut self, pool: &str) -> Vec<(&'static str, String)> {
+        if !self.pools.contains(pool) && self.pools.len() < POOLS_MAX {
+            self.pools.insert(pool.to_owned());
+        }
+        let known = self.pools.contains(pool);
+        vec![("pool", if known { pool } else { OTHER_POOLS }.to_owned())]
+    }
+}
+
+fn in_lane(pool: Vec<(&'static str, String)>, lane: Lane) -> Vec<(&'static str, String)> {
+    [pool, vec![("lane", lane.as_str().to_owned())]].concat()
+}
+
+/// The priorities that are counted together.
+fn ten_words(ten: usize) -> String {
+    let first = ten * 10;
+    if first >= 100 { first.to_string() } else { format!("{first}-{}", first + 9) }
+}
+
+#[cfg(test)]
+mod tests;

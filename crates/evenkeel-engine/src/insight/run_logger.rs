@@ -1,0 +1,202 @@
+//! Says in the log what happens to runs, with their jobs' ids, but not for ever: of thousands in a
+//! second a few are told and the others counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use evenkeel_core::chain::Then;
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, Span};
+use evenkeel_store::{Finish, JobTitle, Results};
+use tokio::sync::{Mutex, mpsc};
+use tracing::{Level, error, info, warn};
+
+use crate::cluster::node_context::NodeContext;
+
+/// Lines in a second.
+const LINES: usize = 20;
+/// Of them, so many are left for what went wrong.
+const KEPT_FOR_TROUBLE: usize = 10;
+/// So much of an error is in the log.
+const ERROR_CHARS: usize = 200;
+/// Lines that came together are written together, and what jobs are known by is asked for once.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Something about a run that is worth a line.
+#[derive(Debug)]
+enum Notice {
+    Started(AttemptKey),
+    Ended { key: AttemptKey, outcome: Outcome, took: Span, items: Option<i64> },
+    Failed { key: AttemptKey, error: String, retry_in: Option<Span> },
+    TakenOver { key: AttemptKey, lock_age: Span },
+}
+
+impl Notice {
+    const fn key(&self) -> AttemptKey {
+        match self {
+            Self::Started(key)
+            | Self::Ended { key, .. }
+            | Self::Failed { key, .. }
+            | Self::TakenOver { key, .. } => *key,
+        }
+    }
+}
+
+/// Takes note of what happens to runs. It never keeps anybody waiting.
+pub struct Notices {
+    sender: mpsc::Sender<Notice>,
+    receiver: Mutex<mpsc::Receiver<Notice>>,
+    left_out: AtomicU64,
+    failures_left_out: AtomicU64,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(LINES);
+        let receiver = Mutex::new(receiver);
+        Self { sender, receiver, left_out: AtomicU64::new(0), failures_left_out: AtomicU64::new(0) }
+    }
+}
+
+impl Notices {
+    /// An attempt is about to start.
+    pub fn started(&self, key: AttemptKey) {
+        self.note_if_calm(|| Notice::Started(key));
+    }
+
+    /// Attempts have ended.
+    pub fn ended(&self, ends: &[Finish]) {
+        for end in ends {
+            let key = end.key;
+            if end.outcome.is_failure() {
+                self.note_trouble(|| Notice::Failed {
+                    key,
+                    error: first_line(&end.results),
+                    retry_in: match end.then {
+                        Then::Retry { due } => Some(due.since(end.finished_at)),
+                        Then::EndChain { .. } => None,
+                    },
+                });
+            } else {
+                self.note_if_calm(|| Notice::Ended {
+                    key,
+                    outcome: end.outcome,
+                    took: end.finished_at.since(end.started_at),
+                    items: end.results.items_crawled,
+                });
+            }
+        }
+    }
+
+    /// An attempt of a lost node goes back into the queue; its lease is this old.
+    pub fn taken_over(&self, key: AttemptKey, lock_age: Span) {
+        self.note_trouble(|| Notice::TakenOver { key, lock_age });
+    }
+
+    fn note_if_calm(&self, notice: impl FnOnce() -> Notice) {
+        if !tracing::enabled!(Level::INFO) {
+            return;
+        }
+        let room = self.sender.capacity() > KEPT_FOR_TROUBLE;
+        if !room || self.sender.try_send(notice()).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn note_trouble(&self, notice: impl FnOnce() -> Notice) {
+        if !tracing::enabled!(Level::ERROR) {
+            return;
+        }
+        if self.sender.capacity() == 0 || self.sender.try_send(notice()).is_err() {
+            self.failures_left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn first_line(results: &Results) -> String {
+    let error = results.error.as_deref().unwrap_or_default();
+    error.lines().next().unwrap_or_default().chars().take(ERROR_CHARS).collect()
+}
+
+/// Writes what was noted into the log.
+pub struct RunLogger {
+    life: Arc<NodeContext>,
+}
+
+impl RunLogger {
+    /// A reporter of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life }
+    }
+
+    /// Waits for something to report and writes it down.
+    pub async fn run_once(&self) {
+        let notices = &self.life.notices;
+        let mut batch = Vec::with_capacity(LINES);
+        notices.receiver.lock().await.recv_many(&mut batch, LINES).await;
+        let jobs: Vec<_> = batch.iter().map(|notice| notice.key().job_no).collect();
+        // The log must say something also while the store is silent.
+        let titles = self.life.store.job_titles(&jobs).await.unwrap_or_default();
+        let titles = titles.into_iter().chain(std::iter::repeat(None));
+        for (notice, title) in batch.iter().zip(titles) {
+            write(notice, title);
+        }
+        let more = notices.left_out.swap(0, Ordering::Relaxed);
+        if more > 0 {
+            info!(notices.count = more, "and {more} more starts and ends of runs");
+        }
+        let more = notices.failures_left_out.swap(0, Ordering::Relaxed);
+        if more > 0 {
+            warn!(notices.count = more, "and {more} more runs failed or were taken over");
+        }
+    }
+
+    /// Runs until its task is ended.
+    pub async fn run(self) {
+        loop {
+            self.run_once().await;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+fn write(notice: &Notice, title: Option<JobTitle>) {
+    let key = notice.key();
+    let (run, attempt) = (key.execution_id(), key.attempt.0);
+    let (id, source_name) = title.map(|title| (title.id, title.source_name)).unzip();
+    // By number if its id can't be had.
+    let job = id.map_or_else(|| key.job_no.to_string(), |id| id.to_string());
+    let source_name = source_name.flatten();
+    match notice {
+        Notice::Started(_) => {
+            info!(job_id = job, source_name, run.id = %run, retry_attempt = attempt, "executing job");
+        }
+        Notice::Ended { outcome, took, items, .. } => info!(
+            job_id = job,
+            source_name,
+            run.id = %run,
+            run.status = AttemptStatus::from(*outcome).as_str(),
+            duration_ms = took.as_millis(),
+            items_crawled = items,
+            "{}",
+            if outcome.is_good() { "job completed" } else { "a run was ended" }
+        ),
+        Notice::Failed { error, retry_in, .. } => error!(
+            job_id = job,
+            source_name,
+            run.id = %run,
+            retry_attempt = attempt,
+            error,
+            retry_in_ms = retry_in.map(Span::as_millis),
+            "job execution failed"
+        ),
+        Notice::TakenOver { lock_age, .. } => warn!(
+            job_id = job,
+            source_name,
+            run.id = %run,
+            lock_age_ms = lock_age.as_millis(),
+            "cleared stale lock: the node that had it is lost"
+        ),
+    }
+}

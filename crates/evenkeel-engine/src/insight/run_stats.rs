@@ -1,0 +1,399 @@
+//! Adds up how runs end, for figures that people look at.
+//!
+//! Ends are added up in memory where they happen and written down now and then, so that firing and
+//! finishing pay nothing for it. What a crash loses is a few seconds of sums.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evenkeel_core::fingerprint::Fingerprint;
+use evenkeel_core::run::{AttemptStatus, Outcome};
+use evenkeel_core::{AttemptKey, AttemptNo, Span, TenantNo, Timestamp};
+use evenkeel_store::{Failures, Finish, FinishResult, Role, Scope, StoreError, Tally};
+use tracing::debug;
+
+use crate::cluster::node_context::NodeContext;
+
+/// Kinds of failures that one write may bring; further ones are left out until the next.
+const GROUPS_MAX: usize = 1_000;
+/// Of an error, so many characters are kept with its group.
+const ERROR_CHARS_MAX: usize = 1_000;
+/// Attempts ended from afar that wait to be looked up, at most: about a megabyte. Further ones are
+/// left out of the sums.
+const SETTLED_MAX: usize = 20_000;
+/// With nothing to say, a node still shows that it is there.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// What has been added up and not yet written.
+#[derive(Debug, Default)]
+pub struct Tallies(Mutex<Sums>);
+
+#[derive(Debug, Default)]
+struct Sums {
+    tenants: BTreeMap<TenantNo, Tally>,
+    failures: BTreeMap<(TenantNo, Fingerprint), Failures>,
+    /// How these ended was told to the store by somebody else.
+    settled: Vec<(TenantNo, AttemptKey)>,
+}
+
+/// How an attempt ended.
+struct End<'a> {
+    tenant: TenantNo,
+    key: AttemptKey,
+    outcome: Outcome,
+    took: Span,
+    at: Timestamp,
+    error: Option<&'a str>,
+}
+
+impl Tallies {
+    /// Attempts have ended; only what the store took counts, and once.
+    pub fn ended(&self, batch: &[Finish], results: &[FinishResult]) {
+        let mut sums = self.lock();
+        let taken = batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
+        for (finish, _) in taken {
+            sums.add(&End {
+                tenant: finish.tenant,
+                key: finish.key,
+                outcome: finish.outcome,
+                took: finish.finished_at.since(finish.started_at),
+                at: finish.finished_at,
+                error: finish.results.error.as_deref(),
+            });
+        }
+    }
+
+    /// An attempt has ended, and whoever was called has told the store how.
+    pub fn settled(&self, tenant: TenantNo, key: AttemptKey) {
+        let mut sums = self.lock();
+        if sums.settled.len() < SETTLED_MAX {
+            sums.settled.push((tenant, key));
+        }
+    }
+
+    /// An attempt was taken over from a lost node.
+    pub fn stolen(&self, tenant: TenantNo) {
+        self.lock().of(tenant).stolen += 1;
+    }
+
+    fn take(&self) -> Sums {
+        std::mem::take(&mut self.lock())
+    }
+
+    /// What could not be written waits for the next time.
+    fn put_back(&self, earlier: Sums) {
+        let mut sums = self.lock();
+        for (tenant, tally) in earlier.tenants {
+            sums.of(tenant).merge(&tally);
+        }
+        let room = SETTLED_MAX.saturating_sub(sums.settled.len());
+        sums.settled.extend(earlier.settled.into_iter().take(room));
+        for (key, group) in earlier.failures {
+            if sums.failures.len() >= GROUPS_MAX && !sums.failures.contains_key(&key) {
+                continue;
+            }
+            let (count, newer) = (group.count, sums.failures.remove(&key));
+            let mut kept = newer.unwrap_or(Failures { count: 0, ..group });
+            kept.count += count;
+            sums.failures.insert(key, kept);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sums> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sums {
+    fn of(&mut self, tenant: TenantNo) -> &mut Tally {
+        self.tenants.entry(tenant).or_insert(none_of(tenant))
+    }
+
+    fn add(&mut self, end: &End<'_>) {
+        let tally = self.of(end.tenant);
+        match end.outcome {
+            Outcome::Completed | Outcome::PartlyFailed => {
+                tally.completed += 1;
+                tally.good_duration = tally.good_duration.saturating_add(end.took);
+            }
+            Outcome::Failed => tally.failed += 1,
+            Outcome::TimedOut => tally.timed_out += 1,
+            Outcome::Cancelled | Outcome::Superseded => tally.cancelled += 1,
+        }
+        tally.retries += u64::from(end.key.attempt > AttemptNo::FIRST);
+        if end.outcome.is_failure() {
+            self.add_failure(end);
+        }
+    }
+
+    fn add_failure(&mut self, end: &End<'_>) {
+        let error = end.error.unwrap_or(match end.outcome {
+            Outcome::TimedOut => "it took too long",
+            _ => "it failed without a word",
+        });
+        let fingerprint = Fingerprint::of(error);
+        let key = (end.tenant, fingerprint);
+        if self.failures.len() >= GROUPS_MAX && !self.failures.contains_key(&key) {
+            return;
+        }
+        let error = || error.chars().take(ERROR_CHARS_MAX).collect();
+        let group = self.failures.entry(key).or_insert_with(|| Failures {
+            tenant: end.tenant,
+            fingerprint,
+            count: 0,
+            newest: end.key,
+            at: end.at,
+            error: error(),
+        });
+        group.count += 1;
+        if end.at > group.at {
+            (group.newest, group.at, group.error) = (end.key, end.at, error());
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tenants.is_empty() && self.failures.is_empty()
+    }
+}
+
+fn none_of(tenant: TenantNo) -> Tally {
+    Tally {
+        tenant,
+        completed: 0,
+        failed: 0,
+        timed_out: 0,
+        cancelled: 0,
+        retries: 0,
+        stolen: 0,
+        good_duration: Span::ZERO,
+        running: 0,
+    }
+}
+
+/// Writes the sums down.
+pub struct RunStats {
+    life: Arc<NodeContext>,
+    /// When it last wrote, and what ran then.
+    said: Option<(Duration, BTreeMap<TenantNo, u32>)>,
+}
+
+impl RunStats {
+    /// A tallier of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life, said: None }
+    }
+
+    /// Writes down what was added up since the last time. Says whether there was anything.
+    pub async fn run_once(&mut self) -> Result<bool, StoreError> {
+        let life = Arc::clone(&self.life);
+        let mut sums = life.worker.tallies.take();
+        if let Err(error) = look_up(&life, &mut sums).await {
+            life.worker.tallies.put_back(sums);
+            return Err(error);
+        }
+        let running = life.worker.running_by_tenant();
+        let now = life.clock.monotonic();
+        let is_news = !sums.is_empty()
+            || self.said.as_ref().is_none_or(|(then, said)| {
+                *said != running || now.saturating_sub(*then) >= SILENCE_MAX
+            });
+        if !is_news {
+            return Ok(false);
+        }
+        for (tenant, count) in &running {
+            sums.of(*tenant).running = *count;
+        }
+        let tallies = sums.tenants.values().copied().collect();
+        let failures = sums.failures.values().cloned().collect();
+        if let Err(error) = life.store.tally(life.node, tallies, failures, life.db_now()).await {
+            life.worker.tallies.put_back(sums);
+            return Err(error);
+        }
+        self.said = Some((now, running));
+        Ok(true)
+    }
+
+    /// Runs until its task is ended: bodies of a draining node end, too.
+    pub async fn run(mut self) {
+        loop {
+            tokio::time::sleep(self.life.settings.metrics_interval).await;
+            self.try_once().await;
+        }
+    }
+
+    /// The last words of a node.
+    pub async fn run_last(mut self, within: Duration) {
+        let _ = tokio::time::timeout(within, self.try_once()).await;
+    }
+
+    async fn try_once(&mut self) {
+        if let Err(error) = self.run_once().await {
+            // The sums wait; a store that is away is told of by those who need it.
+            debug!(error = &error as &dyn std::error::Error, "sums over runs wait for the store");
+        }
+    }
+}
+
+/// Adds what ended from afar. The node that ran it only knows that it is over.
+async fn look_up(life: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> {
+    while let Some((tenant, key)) = sums.settled.last().copied() {
+        let scope = Scope { tenant, role: Role::Viewer };
+        let run = life.store.get_run(&scope, key).await?;
+        // Only now: what could not be looked up is looked up the next time.
+        sums.settled.pop();
+        let Some(run) = run else { continue };
+        let outcome = match run.status {
+            AttemptStatus::Completed => Outcome::Completed,
+            AttemptStatus::PartlyFailed => Outcome::PartlyFailed,
+            AttemptStatus::Failed => Outcome::Failed,
+            AttemptStatus::TimedOut => Outcome::TimedOut,
+            AttemptStatus::Cancelled => Outcome::Cancelled,
+            AttemptStatus::Superseded => Outcome::Superseded,
+            AttemptStatus::Pending | AttemptStatus::Running | AttemptStatus::Skipped => continue,
+        };
+        let (Some(began), Some(at)) = (run.started_at, run.finished_at) else { continue };
+        let (took, error) = (at.since(began), run.results.error.as_deref());
+        sums.add(&End { tenant, key: run.key, outcome, took, at, error });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::JobNo;
+    use evenkeel_core::lease::Fence;
+    use evenkeel_store::{Results, Then, Traces};
+
+    use super::*;
+
+    fn end(secs: i64, attempt: u16, outcome: Outcome, error: Option<&str>) -> Finish {
+        let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
+        let key = AttemptKey::regular(JobNo(1), at(secs)).with_attempt(AttemptNo(attempt));
+        Finish {
+            key,
+            fence: Fence(1),
+            tenant: TenantNo(1),
+            outcome,
+            started_at: at(secs),
+            finished_at: at(secs + 2),
+            results: Results { error: error.map(Into::into), ..Results::default() },
+            then: Then::EndChain { stop_job: false, next_at: None },
+            priority: None,
+            traces: Traces::default(),
+            watch: false,
+            unstored_since: None,
+            hook: evenkeel_store::Hook::None,
+        }
+    }
+
+    #[test]
+    fn only_what_the_store_took_counts() {
+        let tallies = Tallies::default();
+        let batch = [
+            end(1, 0, Outcome::Completed, None),
+            end(2, 1, Outcome::Completed, None),
+            end(3, 0, Outcome::Completed, None),
+            end(4, 0, Outcome::Superseded, None),
+            end(5, 2, Outcome::TimedOut, None),
+        ];
+        use FinishResult::{AlreadyDone, Done, LeaseLost};
+        tallies.ended(&batch, &[Done, Done, AlreadyDone, Done, LeaseLost]);
+        let sums = tallies.take();
+        let tally = sums.tenants[&TenantNo(1)];
+        assert_eq!((tally.completed, tally.cancelled, tally.retries), (2, 1, 1));
+        assert_eq!((tally.timed_out, tally.good_duration), (0, Span::from_secs(4)));
+        assert!(tallies.take().is_empty());
+    }
+
+    #[test]
+    fn equal_failures_are_one_group_with_the_newest_of_them() {
+        let tallies = Tallies::default();
+        let batch = [
+            end(1, 0, Outcome::Failed, Some("no route to 10.0.0.1")),
+            end(9, 0, Outcome::Failed, Some("no route to 10.0.0.2")),
+            end(5, 0, Outcome::Failed, Some("no route to 10.0.0.3")),
+            end(6, 0, Outcome::TimedOut, None),
+        ];
+        tallies.ended(&batch, &[FinishResult::Done; 4]);
+        let sums = tallies.take();
+        let groups: Vec<(u64, &str)> =
+            sums.failures.values().map(|group| (group.count, group.error.as_str())).collect();
+        assert_eq!(groups.len(), 2);
+        assert!(groups.contains(&(3, "no route to 10.0.0.2")));
+        assert!(groups.contains(&(1, "it took too long")));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_not_lost() {
+        let tallies = Tallies::default();
+        let failed = end(1, 0, Outcome::Failed, Some("oh"));
+        tallies.ended(std::slice::from_ref(&failed), &[FinishResult::Done]);
+        let unwritten = tallies.take();
+        tallies.ended(&[end(2, 0, Outcome::Failed, Some("oh"))], &[FinishResult::Done]);
+        tallies.put_back(unwritten);
+        let sums = tallies.take();
+        assert_eq!(sums.tenants[&TenantNo(1)].failed, 2);
+        let group = sums.failures.values().next().unwrap();
+        assert_eq!((group.count, group.at), (2, Timestamp::from_micros(4_000_000)));
+    }
+
+    #[test]
+    fn no_flood_of_errors_fills_the_memory() {
+        let tallies = Tallies::default();
+        fill(&tallies, GROUPS_MAX + 100, 'x');
+        let sums = tallies.take();
+        assert_eq!(sums.failures.len(), GROUPS_MAX);
+        assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
+    }
+
+    /// So many different errors, none of which looks like another.
+    fn fill(tallies: &Tallies, count: usize, prefix: char) {
+        for n in 0..count {
+            let letter = |digit: u8| char::from(digit + b'a' - b'0');
+            let error: String =
+                std::iter::once(prefix).chain(n.to_string().bytes().map(letter)).collect();
+            let failed = end(1, 0, Outcome::Failed, Some(&error));
+            tallies.ended(&[failed], &[FinishResult::Done]);
+        }
+    }
+
+    #[test]
+    fn what_is_put_back_keeps_within_the_bounds() {
+        let tallies = Tallies::default();
+        let key = AttemptKey::regular(JobNo(1), Timestamp::from_micros(1));
+        fill(&tallies, GROUPS_MAX, 'x');
+        for _ in 0..SETTLED_MAX + 5 {
+            tallies.settled(TenantNo(1), key);
+        }
+        let unwritten = tallies.take();
+        assert_eq!(unwritten.settled.len(), SETTLED_MAX);
+        fill(&tallies, 100, 'y');
+        for _ in 0..5 {
+            tallies.settled(TenantNo(1), key);
+        }
+        tallies.put_back(unwritten);
+        let sums = tallies.take();
+        assert_eq!((sums.failures.len(), sums.settled.len()), (GROUPS_MAX, SETTLED_MAX));
+        assert_eq!(sums.tenants[&TenantNo(1)].failed, GROUPS_MAX as u64 + 100);
+    }
+
+    #[test]
+    fn of_a_long_error_the_beginning_is_kept() {
+        let tallies = Tallies::default();
+        let error = "é".repeat(ERROR_CHARS_MAX + 1);
+        tallies.ended(&[end(1, 0, Outcome::Failed, Some(&error))], &[FinishResult::Done]);
+        let sums = tallies.take();
+        let kept = &sums.failures.values().next().unwrap().error;
+        assert_eq!(kept.chars().count(), ERROR_CHARS_MAX);
+    }
+
+    #[test]
+    fn thousands_that_end_from_afar_between_two_writes_are_all_looked_up() {
+        let tallies = Tallies::default();
+        for n in 0..5_000 {
+            tallies.settled(TenantNo(1), AttemptKey::regular(JobNo(n), Timestamp::from_micros(1)));
+        }
+        assert_eq!(tallies.take().settled.len(), 5_000);
+    }
+}

@@ -1,0 +1,115 @@
+//! Moves what may not go on out of the way of what may: attempts in the queue whose time to be
+//! claimed has passed, and runs that a newer time of their job replaces.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::{AttemptKey, JobNo, Shard, Span, Timestamp};
+use evenkeel_store::{ClosedAttempt, Opening, Signal, StoreError, Supersede};
+
+use super::Scheduler;
+use crate::cluster::node_context::NodeContext;
+
+/// Between two looks at what has closed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// What others have put into the queue is looked for every so many polls.
+const POLLS_A_LOOK: u32 = 60;
+/// Attempts in one answer of the store.
+const PAGE: u32 = 1000;
+/// Answers of the store in one look.
+const PAGES_A_LOOK: usize = 10;
+
+impl Scheduler {
+    /// An attempt was put into the queue, or stays there, that may not be claimed from then on.
+    pub(super) fn note_closing(&mut self, closing: Timestamp) {
+        const SECOND: i64 = 1_000_000;
+        let whole = closing.as_micros().div_euclid(SECOND) + 1;
+        self.closings.insert(Timestamp::from_micros(whole * SECOND));
+    }
+
+    /// How long until an attempt in the queue closes, or one that has is looked for again.
+    pub(super) fn until_closing(&self) -> Duration {
+        let Some(closing) = self.closings.first() else { return Duration::MAX };
+        let own_now = self.life.clock.monotonic();
+        let looked = self.closed_seen.map_or(Duration::ZERO, |seen| seen + LOOK_AGAIN);
+        self.life.db_clock.until(*closing).max(looked.saturating_sub(own_now))
+    }
+
+    /// Gives attempts in the queue whose time to be claimed has passed their next one.
+    pub(super) async fn reopen_closed(&mut self) -> Result<(), StoreError> {
+        let (now, own_now) = (self.life.db_now(), self.life.clock.monotonic());
+        let since = self.closed_seen.map(|seen| own_now.saturating_sub(seen));
+        let known = self.closings.first().is_some_and(|closing| *closing <= now);
+        let poll = self.life.settings.poll;
+        let is_time = since
+            .is_none_or(|since| (known && since >= LOOK_AGAIN) || since >= poll * POLLS_A_LOOK);
+        if !is_time {
+            return Ok(());
+        }
+        self.closed_seen = Some(own_now);
+        let shards: Vec<Shard> = self.shards.iter().copied().collect();
+        for _ in 0..PAGES_A_LOOK {
+            let closed = self.life.store.closed(&shards, PAGE, NodeContext::NOW).await?;
+            let count = closed.len();
+            let batch: Vec<_> = closed.iter().map(|closed| self.reopening(closed, now)).collect();
+            if !batch.is_empty() {
+                self.life.store.reopen(&batch).await?;
+            }
+            for until in batch.iter().filter_map(|(_, opening)| opening.until) {
+                self.note_closing(until);
+            }
+            if count < PAGE as usize {
+                // Only now: after a failure they are looked for again.
+                self.closings = self.closings.split_off(&now.saturating_add(Span::from_micros(1)));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, Opening) {
+        // What nobody can read must be claimed to fail, or its chain would never end.
+        let opening = match self.life.definitions.read(closed.key.job_no, &closed.definition) {
+            Ok(definition) => {
+                let average = definition.average(closed.average_good_duration);
+                Opening::of(&definition, average, now)
+            }
+            Err(_) => Opening::default(),
+        };
+        (closed.key, opening)
+    }
+
+    /// Ends what newer times replace, if those still wait.
+    pub(super) async fn end_replaced(&mut self) -> Result<(), StoreError> {
+        if self.replacing.is_empty() {
+            return Ok(());
+        }
+        let still_waits = |(job, due): &(JobNo, Timestamp)| {
+            let board = self.life.due.lock();
+            let entry = board.future.get(*job).filter(|it| it.replaces && it.next_at == *due)?;
+            Some(Supersede { job: *job, generation: entry.generation, due: *due })
+        };
+        let batch: Vec<Supersede> = self.replacing.iter().filter_map(still_waits).collect();
+        if batch.is_empty() {
+            self.replacing.clear();
+            return Ok(());
+        }
+        self.life.store.supersede(&batch, NodeContext::NOW).await?;
+        self.replacing.clear();
+        let store = Arc::clone(&self.life.store);
+        tokio::spawn(async move {
+            // A lost wake-up costs one poll.
+            let _ = store.announce(Signal::Cancel).await;
+        });
+        Ok(())
+    }
+
+    /// Tells the judge which jobs do not keep their promise.
+    pub(super) fn tell_judge(&mut self) {
+        let future = &mut self.life.due.lock().future;
+        if future.waiting().iter().any(|count| *count > 0) {
+            future.sweep(self.life.db_now());
+        }
+        self.life.suspects.add(future.late());
+    }
+}

@@ -1,0 +1,117 @@
+//! Runs whose end a due time of their job waits for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use evenkeel_core::JobNo;
+use rustc_hash::FxHashMap;
+use tokio::sync::watch;
+
+/// More are found by looking again now and then, as are ends on other nodes.
+const COUNT_MAX: usize = 100_000;
+
+/// Filled by schedulers, marked by whoever stores ends. Costs one load while nobody waits.
+#[derive(Debug)]
+pub struct OverlapWaits {
+    /// With whether it has ended since.
+    jobs: Mutex<FxHashMap<JobNo, bool>>,
+    any: AtomicBool,
+    ends: watch::Sender<u64>,
+}
+
+impl Default for OverlapWaits {
+    fn default() -> Self {
+        Self { jobs: Mutex::default(), any: AtomicBool::new(false), ends: watch::Sender::new(0) }
+    }
+}
+
+impl OverlapWaits {
+    /// A due time of the job waits for the end of a run.
+    pub fn await_end(&self, job: JobNo) {
+        let mut jobs = self.lock();
+        if jobs.len() < COUNT_MAX {
+            jobs.insert(job, false);
+            self.any.store(true, Ordering::Release);
+        }
+    }
+
+    /// It waits no more.
+    pub fn forget(&self, job: JobNo) {
+        let mut jobs = self.lock();
+        jobs.remove(&job);
+        self.any.store(!jobs.is_empty(), Ordering::Release);
+    }
+
+    /// Attempts of these jobs have ended, and the store knows.
+    pub fn ended(&self, ended: impl Iterator<Item = JobNo>) {
+        if !self.any.load(Ordering::Acquire) {
+            return;
+        }
+        let mut found = false;
+        {
+            let mut jobs = self.lock();
+            for job in ended {
+                if let Some(over) = jobs.get_mut(&job) {
+                    (*over, found) = (true, true);
+                }
+            }
+        }
+        if found {
+            self.ends.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Those of `mine` whose run has ended. They are awaited no more.
+    pub fn take_ended(&self, mine: impl Fn(JobNo) -> bool) -> Vec<JobNo> {
+        if !self.any.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut jobs = self.lock();
+        let ended: Vec<JobNo> =
+            jobs.iter().filter(|(job, over)| **over && mine(**job)).map(|(job, _)| *job).collect();
+        for job in &ended {
+            jobs.remove(job);
+        }
+        self.any.store(!jobs.is_empty(), Ordering::Release);
+        ended
+    }
+
+    /// Changes whenever a run has ended that somebody waits for.
+    pub fn ends(&self) -> watch::Receiver<u64> {
+        self.ends.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<JobNo, bool>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_is_told_once_and_nobody_else() {
+        let awaited = OverlapWaits::default();
+        let mut ends = awaited.ends();
+        awaited.ended([JobNo(1)].into_iter());
+        awaited.await_end(JobNo(1));
+        awaited.await_end(JobNo(2));
+        assert!(awaited.take_ended(|_| true).is_empty());
+        awaited.ended([JobNo(1), JobNo(2), JobNo(3)].into_iter());
+        assert!(ends.has_changed().unwrap());
+        ends.mark_unchanged();
+        assert_eq!(awaited.take_ended(|job| job == JobNo(2)), [JobNo(2)]);
+        assert_eq!(awaited.take_ended(|_| true), [JobNo(1)]);
+        assert!(awaited.take_ended(|_| true).is_empty());
+    }
+
+    #[test]
+    fn who_waits_no_more_is_not_told() {
+        let awaited = OverlapWaits::default();
+        awaited.await_end(JobNo(1));
+        awaited.forget(JobNo(1));
+        awaited.ended([JobNo(1)].into_iter());
+        assert!(awaited.take_ended(|_| true).is_empty());
+    }
+}

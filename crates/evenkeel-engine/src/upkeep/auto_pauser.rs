@@ -1,0 +1,173 @@
+//! Pauses jobs of which too many runs have failed one after the other.
+//!
+//! An end that counts is counted by the store together with the end; the job is then one to be
+//! paused, and stays so until somebody has. So it does not matter who does it, nor when the node
+//! dies that noticed: the one that stored the end looks at once, and the one that keeps house looks
+//! now and then. Each pause holds only for the generation that was looked at, so that whoever
+//! resumed the job meanwhile has the last word.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use evenkeel_core::on_failure::{Hook, pause_note};
+use evenkeel_core::{JobNo, TenantNo, Timestamp};
+use evenkeel_store::{
+    Action, AuditEntry, Done, EventJob, EventKind, FailingJob, Finish, NewEvent, Obeyed, Order,
+    Role, Scope, StoreError,
+};
+use serde_json::json;
+use tracing::warn;
+
+use crate::cluster::node_context::NodeContext;
+use crate::cluster::store_health::log_trouble;
+
+/// Jobs looked at in one pass.
+const BATCH: u32 = 100;
+/// The one that keeps house looks every so many polls.
+const POLLS_A_LOOK: u32 = 5;
+/// Who paused them, as the audit log calls it.
+const SUBJECT: &str = "evenkeel";
+
+/// Pauses what the store says is to be paused.
+pub struct AutoPauser {
+    life: Arc<NodeContext>,
+}
+
+/// Does one of these ends count towards a pause?
+pub fn counts(ends: &[Finish]) -> bool {
+    ends.iter().any(|end| matches!(end.hook, Hook::CountFailure { .. }))
+}
+
+impl AutoPauser {
+    /// A pauser of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life }
+    }
+
+    /// Pauses the jobs that are due for it, a bounded number. Says whether there may be more.
+    pub async fn run_once(&self) -> Result<bool, StoreError> {
+        let failing = self.life.store.list_failing(BATCH).await?;
+        let may_be_more = failing.len() == BATCH as usize;
+        let mut of_tenants: BTreeMap<TenantNo, Vec<(FailingJob, String)>> = BTreeMap::new();
+        // Neither paused nor to be asked about again.
+        let mut spared = Vec::new();
+        for job in failing {
+            match self.note_of(&job) {
+                Some(note) => of_tenants.entry(job.tenant).or_default().push((job, note)),
+                None => spared.push(job.no),
+            }
+        }
+        let mut changed = false;
+        for (tenant, jobs) in of_tenants {
+            let before = spared.len();
+            changed |= self.pause(tenant, &jobs, &mut spared).await?;
+            changed |= spared.len() > before;
+        }
+        if !spared.is_empty() {
+            self.life.store.forget_failing(&spared).await?;
+        }
+        Ok(may_be_more && changed)
+    }
+
+    /// With what note a job is paused; `None` if it does not want to be, as it is now.
+    fn note_of(&self, job: &FailingJob) -> Option<String> {
+        let definition = self.life.definitions.read(job.no, &job.definition).ok()?;
+        pause_note(&definition.on_failure, job.failures)
+    }
+
+    /// Says whether any was paused; those that can't be are added to `spared`.
+    async fn pause(
+        &self,
+        tenant: TenantNo,
+        jobs: &[(FailingJob, String)],
+        spared: &mut Vec<JobNo>,
+    ) -> Result<bool, StoreError> {
+        let scope = Scope { tenant, role: Role::Operator };
+        let order = |(job, note): &(FailingJob, String)| Order {
+            id: job.id,
+            if_generation: Some(job.generation),
+            if_fired: None,
+            action: Action::Suspend { note: note.clone() },
+        };
+        let orders = jobs.iter().map(order).collect();
+        let answers = self.life.store.order(&scope, orders, NodeContext::NOW).await?;
+        let mut entries = Vec::new();
+        for ((job, note), answer) in jobs.iter().zip(answers) {
+            match answer {
+                Obeyed::Done(done) => {
+                    let at = self.life.db_now();
+                    self.tell(job, note, &done, at);
+                    entries.push(audit_entry(job, note, at));
+                }
+                // It is paused or over already, or no time of it is left.
+                Obeyed::NotFound | Obeyed::NotAllowed(_) => spared.push(job.no),
+                // Somebody was quicker: the next pass sees what became of it.
+                Obeyed::Stale(_) | Obeyed::NameTaken(_) | Obeyed::Duplicate(_) => {}
+            }
+        }
+        let paused = !entries.is_empty();
+        if paused {
+            self.life.store.record(entries).await?;
+        }
+        Ok(paused)
+    }
+
+    fn tell(&self, job: &FailingJob, note: &str, done: &Done, at: Timestamp) {
+        metrics::counter!("evenkeel_jobs_paused_by_failures_total").increment(1);
+        warn!(job.id = %job.id, job.failures = job.failures, "job {} is {note}", job.id);
+        if self.life.events.are_listened() {
+            let data = json!({"note": note, "consecutive_failed_runs": job.failures});
+            let paused = NewEvent {
+                kind: EventKind::JobPaused,
+                tenant: job.tenant,
+                job: EventJob::Id(job.id),
+                run: None,
+                at,
+                data: data.to_string(),
+            };
+            let withdrawn =
+                done.withdrawn.iter().map(|run| NewEvent::run_withdrawn(job.tenant, *run, at));
+            self.life.events.tell([paused].into_iter().chain(withdrawn));
+        }
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(self) {
+        let life = Arc::clone(&self.life);
+        let mut stopping = life.stopping.subscribe();
+        while !*stopping.borrow_and_update() {
+            let looks = tokio::select! {
+                biased;
+                _ = stopping.changed() => false,
+                () = life.failing.notified() => true,
+                () = tokio::time::sleep(life.settings.poll * POLLS_A_LOOK) => life.keeps_house(),
+            };
+            let mut may_be_more = looks;
+            while may_be_more && !*stopping.borrow() {
+                may_be_more = match self.run_once().await {
+                    Ok(may_be_more) => may_be_more,
+                    Err(error) => {
+                        log_trouble(&error, "pausing failing jobs failed; will retry");
+                        false
+                    }
+                };
+            }
+        }
+    }
+}
+
+fn audit_entry(job: &FailingJob, note: &str, at: Timestamp) -> AuditEntry {
+    AuditEntry {
+        at,
+        tenant: Some(job.tenant),
+        subject: SUBJECT.into(),
+        role: None,
+        action: "pause_job".into(),
+        target: Some(job.id.to_string()),
+        status: 200,
+        denied: false,
+        detail: Some(note.into()),
+        remote: None,
+        request_id: String::new(),
+    }
+}

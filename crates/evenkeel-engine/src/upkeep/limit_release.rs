@@ -1,0 +1,242 @@
+//! Brings runs back into the queue that waited for a place under a limit.
+//!
+//! The node on which a limited run ended does that at once. The one that keeps house looks into all
+//! waiting rooms every second, so that nothing is lost with a node, a signal or an answer. Neither
+//! waits for the other.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use evenkeel_core::AttemptKey;
+use evenkeel_core::limit::LimitKey;
+use evenkeel_store::{LimitPlace, Rooms, Signal, StoreError, Terms, Unparked};
+use tokio::sync::Notify;
+use tracing::debug;
+
+use crate::cluster::node_context::NodeContext;
+
+/// Waiting rooms that are looked into in one step,
+const ROOMS: u32 = 500;
+/// and so many steps are made in one pass: the next one goes on from there.
+const STEPS: usize = 40;
+/// In one of so many walks those of a key go where their tenant or lane lets them wait. Whoever ends
+/// sees to that already, so only those are left that somebody forgot.
+const TO_WIDER: u64 = 30;
+/// Places of ended runs that are looked for in one pass.
+const PLACES: u32 = 1_000;
+
+/// The places of this node's runs under limits. Runs without one cost a look at a flag.
+#[derive(Debug, Default)]
+pub struct Places {
+    is_used: AtomicBool,
+    known: Mutex<Known>,
+    vacated: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    held: BTreeMap<AttemptKey, Vec<LimitKey>>,
+    ended: Vec<LimitPlace>,
+}
+
+impl Places {
+    /// An attempt has these.
+    pub fn take(&self, run: AttemptKey, limits: Vec<LimitKey>) {
+        if !limits.is_empty() {
+            self.is_used.store(true, Ordering::Release);
+            self.lock().held.insert(run, limits);
+        }
+    }
+
+    /// These attempts do not run here any more.
+    pub fn vacate(&self, runs: impl IntoIterator<Item = AttemptKey>) {
+        if !self.is_used.load(Ordering::Acquire) {
+            return;
+        }
+        let mut known = self.lock();
+        let before = known.ended.len();
+        for run in runs {
+            let limits = known.held.remove(&run).unwrap_or_default();
+            known.ended.extend(limits.into_iter().map(|limit| LimitPlace { limit, run }));
+        }
+        if known.ended.len() > before {
+            self.vacated.notify_one();
+        }
+    }
+
+    fn take_ended(&self) -> Vec<LimitPlace> {
+        std::mem::take(&mut self.lock().ended)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// By what those in waiting rooms are judged.
+fn terms(life: &NodeContext) -> Terms {
+    Terms { aging: life.settings.aging, limits: life.settings.limits.clone() }
+}
+
+/// Tells workers, here and elsewhere, if some are back in the queue.
+fn tell(life: &NodeContext, moved: u64) {
+    if moved == 0 {
+        return;
+    }
+    if life.settings.roles.worker {
+        life.worker.note_queued();
+    }
+    let store = Arc::clone(&life.store);
+    tokio::spawn(async move {
+        // A lost wake-up costs one poll.
+        let _ = store.announce(Signal::Ready).await;
+    });
+}
+
+fn note(passed: Result<u64, StoreError>) {
+    if let Err(error) = passed {
+        // Others say it louder; the next look finds what this one did not bring back.
+        debug!(error = &error as &dyn std::error::Error, "waiting rooms wait for the store");
+    }
+}
+
+/// Brings others back for those that have ended on this node.
+pub struct LimitRelease {
+    life: Arc<NodeContext>,
+}
+
+impl LimitRelease {
+    /// An unparker of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life }
+    }
+
+    /// Sends back as many as have ended on this node since the last time. Says how many.
+    pub async fn run_once(&self) -> Result<u64, StoreError> {
+        let life = &self.life;
+        let ended = life.worker.places.take_ended();
+        let mut moved = 0;
+        for ended in ended.chunks(life.store.appetite().batch) {
+            moved += life.store.unpark(ended, &terms(life), NodeContext::NOW).await?;
+        }
+        tell(life, moved);
+        Ok(moved)
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(self) {
+        let life = Arc::clone(&self.life);
+        let mut stopping = life.stopping.subscribe();
+        while !*stopping.borrow_and_update() {
+            tokio::select! {
+                biased;
+                _ = stopping.changed() => {}
+                () = life.worker.places.vacated.notified() => note(self.run_once().await),
+            }
+        }
+    }
+}
+
+/// Looks into all waiting rooms, if this node keeps house.
+pub struct RoomKeeper {
+    life: Arc<NodeContext>,
+    walk: Walk,
+    walks: u64,
+    /// Where the search for places of ended runs goes on.
+    at: Option<LimitPlace>,
+}
+
+/// How far one has come on the way through all rooms.
+#[derive(Debug, Default)]
+struct Walk {
+    /// The last one that was looked into; `None` at the beginning.
+    after: Option<LimitKey>,
+    /// In some of the rooms since the beginning there is more to do.
+    again: bool,
+}
+
+impl Walk {
+    /// A step was made. Is that enough?
+    fn stops_after(&mut self, step: Unparked) -> bool {
+        self.again |= step.again;
+        self.after = step.next;
+        self.after.is_none() && !std::mem::take(&mut self.again)
+    }
+}
+
+impl RoomKeeper {
+    /// One of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life, walk: Walk::default(), walks: 0, at: None }
+    }
+
+    /// Sends back from all rooms whatever could start, and forgets places that nobody has. If there
+    /// is very much to do, the next pass goes on with it. Says how many were sent.
+    pub async fn run_once(&mut self) -> Result<u64, StoreError> {
+        let (life, terms) = (Arc::clone(&self.life), terms(&self.life));
+        let (mut moved, mut begins) = (0, false);
+        for _ in 0..STEPS {
+            let (after, terms) = (self.walk.after, terms.clone());
+            if after.is_none() && !std::mem::replace(&mut begins, true) {
+                self.walks += 1;
+            }
+            // All of a walk, however many passes it takes, so that every room has its turn.
+            let to_wider = self.walks % TO_WIDER == 1;
+            let rooms = Rooms { after, limit: ROOMS, terms, to_wider };
+            let step = life.store.unpark_all(rooms, NodeContext::NOW).await?;
+            tell(&life, step.moved);
+            moved += step.moved;
+            if self.walk.stops_after(step) {
+                break;
+            }
+        }
+        self.at = life.store.forget_places(self.at, PLACES).await?;
+        Ok(moved)
+    }
+
+    /// Runs until the node stops.
+    pub async fn run(mut self) {
+        let life = Arc::clone(&self.life);
+        while life.pause(life.settings.poll).await {
+            if life.keeps_house() {
+                note(self.run_once().await);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::{JobNo, TenantNo, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_vacated_once() {
+        let run = |n| AttemptKey::regular(JobNo(n), Timestamp::from_micros(1));
+        let limit = LimitKey::of_tenant(TenantNo(1));
+        let places = Places::default();
+        places.vacate([run(1)]);
+        places.take(run(1), vec![limit]);
+        places.take(run(2), vec![]);
+        places.vacate([run(1), run(2)]);
+        places.vacate([run(1)]);
+        assert_eq!(places.take_ended(), [LimitPlace { limit, run: run(1) }]);
+        assert_eq!(places.take_ended(), []);
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_it_stopped_and_round_again_while_there_is_more() {
+        let (first, second) = (LimitKey::of_tenant(TenantNo(1)), LimitKey::of_tenant(TenantNo(2)));
+        let step = |next, again| Unparked { moved: 0, next, again };
+        let mut walk = Walk::default();
+        assert!(!walk.stops_after(step(Some(first), true)));
+        assert_eq!(walk.after, Some(first));
+        assert!(!walk.stops_after(step(Some(second), false)));
+        // One of the rooms wants another look: all have their turn again.
+        assert!(!walk.stops_after(step(None, false)));
+        assert_eq!(walk.after, None);
+        assert!(walk.stops_after(step(None, false)));
+    }
+}

@@ -1,0 +1,235 @@
+//! Stores how bodies ended, many at a time.
+
+use std::sync::Arc;
+
+use evenkeel_core::{Span, Timestamp};
+use evenkeel_store::{
+    CheckpointFate, Finish, FinishResult, NewEvent, Results, Signal, StoreError, Then, Traces,
+    keep_true_letters,
+};
+use tokio::sync::{Mutex, mpsc};
+use tracing::{error, warn};
+
+use crate::cluster::node_context::{Backoff, NodeContext};
+use crate::cluster::store_health::log_trouble;
+use crate::upkeep::auto_pauser;
+use crate::worker::recorder::BATCH_BYTES_MAX;
+
+/// Writes ends in batches: what has come while the last batch was written is the next one.
+pub struct Finisher {
+    life: Arc<NodeContext>,
+    ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>,
+    last_batch: usize,
+}
+
+impl Finisher {
+    /// Takes ends from `ended`, which several finishers may share.
+    pub fn new(life: Arc<NodeContext>, ended: Arc<Mutex<mpsc::UnboundedReceiver<Finish>>>) -> Self {
+        Self { life, ended, last_batch: 0 }
+    }
+
+    /// Waits for ends and stores one batch of them. `None` when no more can come.
+    pub async fn run_once(&mut self) -> Option<usize> {
+        let batch_max = self.life.store.appetite().batch;
+        let mut batch = Vec::new();
+        {
+            let mut ended = self.ended.lock().await;
+            if self.last_batch > 16 && ended.len() < batch_max {
+                tokio::time::sleep(self.life.settings.linger).await;
+            }
+            if ended.recv_many(&mut batch, batch_max).await == 0 {
+                return None;
+            }
+        }
+        self.last_batch = batch.len();
+        for part in by_bytes(batch) {
+            self.store(part).await;
+        }
+        Some(self.last_batch)
+    }
+
+    /// Stores a batch, waiting out the store for as long as it takes.
+    async fn store(&self, mut batch: Vec<Finish>) {
+        let results = match self.try_store(&batch).await {
+            Ok(results) => results,
+            Err(_) => {
+                // One end that the store will never take must not keep the others waiting.
+                let mut results = Vec::with_capacity(batch.len());
+                for end in &batch {
+                    results.push(self.store_alone(end).await);
+                }
+                results
+            }
+        };
+        self.life.worker.tallies.ended(&batch, &results);
+        self.life.worker.stored(&batch);
+        self.life.worker.places.vacate(batch.iter().map(|finish| finish.key));
+        self.life.awaited.ended(batch.iter().map(|finish| finish.key.job_no));
+        for (finish, result) in batch.iter().zip(&results) {
+            if *result == FinishResult::LeaseLost {
+                metrics::counter!("evenkeel_stale_reports_total").increment(1);
+                warn!(
+                    run.id = %finish.key.execution_id(),
+                    run.fence = finish.fence.0,
+                    "the end of a run was refused: another node has taken it over"
+                );
+            }
+        }
+        if batch.iter().any(moves_its_job) {
+            self.announce_moved();
+        }
+        keep_true_letters(&*self.life.store, &mut batch, &results).await;
+        self.tell(&batch, &results);
+    }
+
+    /// Passes on what was stored to all who count, listen or read the log.
+    fn tell(&self, batch: &[Finish], results: &[FinishResult]) {
+        self.life.meters.ended(batch);
+        self.life.notices.ended(batch);
+        if self.life.events.are_listened() {
+            let stored =
+                batch.iter().zip(results).filter(|(_, result)| **result == FinishResult::Done);
+            self.life.events.tell(stored.flat_map(|(end, _)| NewEvent::of_end(end)));
+        }
+        if auto_pauser::counts(batch) {
+            self.life.failing.notify_one();
+        }
+    }
+
+    /// Tells schedulers that jobs have new times, without making other ends wait for it.
+    fn announce_moved(&self) {
+        let store = Arc::clone(&self.life.store);
+        tokio::spawn(async move {
+            // A lost wake-up costs one poll.
+            let _ = store.announce(Signal::Jobs).await;
+        });
+    }
+
+    /// Tries until the store answers. An error is its refusal.
+    async fn try_store(&self, batch: &[Finish]) -> Result<Vec<FinishResult>, StoreError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let (node, alpha) = (self.life.node, self.life.settings.alpha);
+            let mut batch = batch.to_vec();
+            mark_late(&mut batch, self.life.db_now());
+            match self.life.store.finish(node, batch, alpha).await {
+                Err(error) if error.is_outage() => {
+                    log_trouble(&error, "finished attempts are kept in memory; will retry");
+                    tokio::time::sleep(backoff.next()).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Stores one end; without its results if the store refuses them.
+    async fn store_alone(&self, end: &Finish) -> FinishResult {
+        let refusal = match self.try_store(std::slice::from_ref(end)).await {
+            Ok(results) => return results.first().copied().unwrap_or(FinishResult::LeaseLost),
+            Err(refusal) => refusal,
+        };
+        error!(
+            run.id = %end.key.execution_id(),
+            error = &refusal as &dyn std::error::Error,
+            "the store refuses the results of a run; it is stored without them"
+        );
+        let error = Some(format!("its results could not be stored: {refusal}"));
+        let bare = Finish {
+            results: Results { error, ..Results::default() },
+            traces: Traces { checkpoint: CheckpointFate::AsIs, ..end.traces },
+            ..end.clone()
+        };
+        match self.try_store(std::slice::from_ref(&bare)).await {
+            Ok(results) => results.first().copied().unwrap_or(FinishResult::LeaseLost),
+            Err(_) => {
+                self.life.worker.end_refused(end);
+                FinishResult::LeaseLost
+            }
+        }
+    }
+
+    /// Runs until no more ends can come.
+    pub async fn run(mut self) {
+        while self.run_once().await.is_some() {}
+    }
+}
+
+/// An end that is stored this long after it came: meanwhile, others counted the run as active.
+const LATE: Span = Span::from_secs(1);
+
+/// Lets the store correct what was recorded while these ends could not be stored.
+fn mark_late(batch: &mut [Finish], now: Timestamp) {
+    for end in batch {
+        let is_late = end.finished_at.saturating_add(LATE) < now;
+        end.unstored_since = is_late.then_some(end.finished_at);
+    }
+}
+
+/// Does its job's next time follow from this end?
+fn moves_its_job(end: &Finish) -> bool {
+    matches!(end.then, Then::EndChain { next_at: Some(_), .. })
+}
+
+/// The batch in parts that no statement chokes on. Mostly that is one.
+fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
+    let size = |finish: &Finish| {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let checkpoint = match &finish.traces.checkpoint {
+            CheckpointFate::Save(data) => data.len(),
+            CheckpointFate::AsIs | CheckpointFate::Forget => 0,
+        };
+        checkpoint + text(&finish.results.output) + text(&finish.results.error)
+    };
+    let mut parts = vec![Vec::new()];
+    let mut bytes = 0;
+    for finish in batch {
+        bytes += size(&finish);
+        if bytes > BATCH_BYTES_MAX && parts.last().is_some_and(|part: &Vec<_>| !part.is_empty()) {
+            bytes = size(&finish);
+            parts.push(Vec::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(finish);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::lease::Fence;
+    use evenkeel_core::on_failure::Hook;
+    use evenkeel_core::run::Outcome;
+    use evenkeel_core::{AttemptKey, JobNo, TenantNo};
+
+    use super::*;
+
+    fn end(job: i64, checkpoint: usize) -> Finish {
+        let at = Timestamp::from_micros(1);
+        Finish {
+            key: AttemptKey::regular(JobNo(job), at),
+            fence: Fence(1),
+            tenant: TenantNo(1),
+            outcome: Outcome::Failed,
+            started_at: at,
+            finished_at: at,
+            results: Results::default(),
+            then: Then::Retry { due: at },
+            priority: None,
+            traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
+            watch: false,
+            unstored_since: None,
+            hook: Hook::None,
+        }
+    }
+
+    #[test]
+    fn a_batch_of_large_ends_is_stored_in_parts_and_none_is_lost() {
+        let large = BATCH_BYTES_MAX / 2;
+        let sizes =
+            |ends: Vec<Finish>| -> Vec<usize> { by_bytes(ends).iter().map(Vec::len).collect() };
+        assert_eq!(sizes((0..1000).map(|n| end(n, 0)).collect()), [1000]);
+        assert_eq!(sizes((0..5).map(|n| end(n, large)).collect()), [2, 2, 1]);
+        assert_eq!(sizes((0..3).map(|n| end(n, 3 * large)).collect()), [1, 1, 1]);
+    }
+}

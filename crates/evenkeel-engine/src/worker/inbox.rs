@@ -1,0 +1,51 @@
+//! Passes on to running bodies what is said to them from afar.
+
+use std::sync::Arc;
+
+use evenkeel_store::{Signal, StoreError};
+
+use crate::cluster::node_context::{NodeContext, signalled};
+use crate::cluster::store_health::log_trouble;
+
+/// Letters taken at once.
+const LIMIT: u32 = 1000;
+
+/// Fetches the letters for this node's bodies.
+pub struct Inbox {
+    life: Arc<NodeContext>,
+}
+
+impl Inbox {
+    /// A postman of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life }
+    }
+
+    /// Delivers what has come. Says whether there may be more.
+    pub async fn run_once(&self) -> Result<bool, StoreError> {
+        let taken = self.life.store.take_letters(self.life.node, LIMIT).await;
+        // They may be gone from the store all the same: whose bodies they were about is looked up.
+        let letters = taken.inspect_err(|_| self.life.raise_doubt())?;
+        letters.iter().for_each(|letter| self.life.worker.deliver(*letter));
+        Ok(letters.len() >= LIMIT as usize)
+    }
+
+    /// Runs until its task is ended: bodies of a draining node still want to hear.
+    pub async fn run(self) {
+        let mut signals = self.life.store.signals().subscribe();
+        loop {
+            match self.run_once().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    log_trouble(&error, "node messages were not read; will retry");
+                }
+            }
+            tokio::select! {
+                biased;
+                () = signalled(&mut signals, Signal::Letters) => {}
+                () = tokio::time::sleep(self.life.settings.poll) => {}
+            }
+        }
+    }
+}

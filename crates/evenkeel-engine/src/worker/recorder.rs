@@ -1,0 +1,188 @@
+//! Writes down what running bodies say, now and then and many at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::AttemptKey;
+use evenkeel_store::{Note, StoreError};
+use tokio::sync::Mutex;
+use tracing::{error, warn};
+
+use crate::cluster::node_context::{Backoff, NodeContext};
+use crate::cluster::store_health::log_trouble;
+
+/// Checkpoints and logs of one batch together, so that no statement grows beyond reason.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A note and how many checkpoints its body had made by then.
+pub type Noted = (Note, u64);
+
+/// What the store has not taken yet, by attempt. The bodies will not say it again. Whoever holds the
+/// lock is the only one who writes, so that nothing older comes after it.
+pub type Unsaved = Mutex<BTreeMap<AttemptKey, Noted>>;
+
+/// Stores progress, output and checkpoints of bodies that run.
+pub struct Recorder {
+    life: Arc<NodeContext>,
+}
+
+impl Recorder {
+    /// A recorder of this incarnation.
+    pub fn new(life: Arc<NodeContext>) -> Self {
+        Self { life }
+    }
+
+    /// Stores what is new. Says of how many bodies.
+    pub async fn run_once(&self) -> Result<usize, StoreError> {
+        let mut unsaved = self.life.unsaved.lock().await;
+        for (note, version) in self.life.worker.notes() {
+            add(&mut unsaved, note, version);
+        }
+        // Those that have ended said all of it in their report.
+        unsaved.retain(|key, _| self.life.worker.has(*key));
+        let count = unsaved.len();
+        flush(&self.life, &mut unsaved).await?;
+        Ok(count)
+    }
+
+    /// Runs until its task is ended: bodies of a draining node go on speaking.
+    pub async fn run(self) {
+        let mut backoff = Backoff::default();
+        let mut wait = self.life.settings.note_every;
+        loop {
+            tokio::time::sleep(wait).await;
+            wait = match self.run_once().await {
+                Ok(_) => {
+                    backoff.reset();
+                    self.life.settings.note_every
+                }
+                Err(error) => {
+                    log_trouble(&error, "progress of attempts was not stored; will retry");
+                    self.life.settings.note_every.max(backoff.next())
+                }
+            };
+        }
+    }
+}
+
+/// Stores the last checkpoints of attempts that are about to go back into the queue, before they
+/// do: whoever takes them goes on from there. If it can't be done they go back all the same.
+pub async fn store_last(life: &NodeContext, notes: Vec<Note>, patience: Duration) {
+    if notes.is_empty() {
+        return;
+    }
+    let count = notes.len();
+    let storing = async {
+        let mut unsaved = life.unsaved.lock().await;
+        notes.into_iter().for_each(|note| add(&mut unsaved, note, 0));
+        flush(life, &mut unsaved).await
+    };
+    match tokio::time::timeout(patience, storing).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            let error = &error as &dyn std::error::Error;
+            warn!(error, runs.count = count, "last checkpoints of runs could not be stored");
+        }
+        Err(_) => warn!(runs.count = count, "last checkpoints of runs were not stored in time"),
+    }
+}
+
+async fn flush(
+    life: &NodeContext,
+    unsaved: &mut BTreeMap<AttemptKey, Noted>,
+) -> Result<(), StoreError> {
+    while !unsaved.is_empty() {
+        let batch = first_batch(unsaved, life.store.appetite().batch);
+        let notes = batch.iter().map(|(note, _)| note.clone()).collect();
+        // A note that is told to be refused is one of an attempt that has ended or is another's.
+        let stored = match life.store.note(life.node, notes, NodeContext::NOW).await {
+            Err(refusal) if !refusal.is_outage() => {
+                error!(error = &refusal as &dyn std::error::Error, "the store refuses notes");
+                vec![false; batch.len()]
+            }
+            answer => answer?,
+        };
+        for ((note, version), stored) in batch.iter().zip(stored) {
+            unsaved.remove(&note.key);
+            if stored {
+                life.worker.noted(note.key, note.fence, *version);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts a newer note in the place of an older one, which still says what the newer leaves out.
+fn add(unsaved: &mut BTreeMap<AttemptKey, Noted>, newer: Note, version: u64) {
+    let older = unsaved.remove(&newer.key).map(|(older, _)| older);
+    let Note { progress, log, checkpoint, .. } = match older {
+        Some(older) if older.fence == newer.fence => older,
+        _ => Note { progress: None, log: None, checkpoint: None, ..newer.clone() },
+    };
+    let key = newer.key;
+    let merged = Note {
+        progress: newer.progress.or(progress),
+        log: newer.log.or(log),
+        checkpoint: newer.checkpoint.or(checkpoint),
+        ..newer
+    };
+    unsaved.insert(key, (merged, version));
+}
+
+/// As many as fit into a batch, one at least.
+fn first_batch(unsaved: &BTreeMap<AttemptKey, Noted>, rows_max: usize) -> Vec<Noted> {
+    let mut bytes = 0;
+    let size = |note: &Note| {
+        note.log.as_ref().map_or(0, String::len) + note.checkpoint.as_ref().map_or(0, Vec::len)
+    };
+    unsaved
+        .values()
+        .take(rows_max)
+        .enumerate()
+        .take_while(|(at, (note, _))| {
+            bytes += size(note);
+            *at == 0 || bytes <= BATCH_BYTES_MAX
+        })
+        .map(|(_, noted)| noted.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::lease::Fence;
+    use evenkeel_core::{JobNo, Progress, Timestamp};
+
+    use super::*;
+
+    fn note(job: i64, fence: u32) -> Note {
+        let key = AttemptKey::regular(JobNo(job), Timestamp::from_micros(1));
+        Note { key, fence: Fence(fence), progress: None, log: None, checkpoint: None }
+    }
+
+    #[test]
+    fn a_newer_note_keeps_what_it_leaves_out() {
+        let mut unsaved = BTreeMap::new();
+        let log = Some("one".to_string());
+        add(&mut unsaved, Note { log: log.clone(), checkpoint: Some(vec![1]), ..note(1, 1) }, 1);
+        let progress = Some(Progress { done: Some(1), ..Progress::default() });
+        let newer = Note { checkpoint: Some(vec![2]), progress: progress.clone(), ..note(1, 1) };
+        add(&mut unsaved, newer, 2);
+        let (merged, version) = &unsaved[&note(1, 1).key];
+        assert_eq!((&merged.log, &merged.progress), (&log, &progress));
+        assert_eq!((merged.checkpoint.as_deref(), *version), (Some(&[2_u8][..]), 2));
+        add(&mut unsaved, note(1, 2), 0);
+        assert_eq!(unsaved[&note(1, 1).key].0, note(1, 2));
+    }
+
+    #[test]
+    fn a_batch_is_bounded_in_rows_and_bytes_and_never_empty() {
+        let large = |job| Note { checkpoint: Some(vec![0; BATCH_BYTES_MAX]), ..note(job, 1) };
+        let mut unsaved = BTreeMap::new();
+        (1..=3).for_each(|job| add(&mut unsaved, large(job), 1));
+        assert_eq!(first_batch(&unsaved, 100).len(), 1);
+        let mut unsaved = BTreeMap::new();
+        (1..=30).for_each(|job| add(&mut unsaved, note(job, 1), 0));
+        assert_eq!(first_batch(&unsaved, 20).len(), 20);
+    }
+}
