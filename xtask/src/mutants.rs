@@ -20,7 +20,7 @@ const TEST_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// What became of a mutant.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum Disposition {
     /// A test failed, as one should.
     Caught,
     /// Every test passed: nobody would have noticed.
@@ -29,7 +29,7 @@ enum Fate {
     Void(String),
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for Disposition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caught => write!(f, "caught"),
@@ -67,7 +67,7 @@ pub fn run(names: &[String]) -> Result<()> {
     for (name, fate) in &fates {
         println!("{name:width$}  {fate}");
     }
-    let uncaught = fates.iter().filter(|(_, fate)| *fate != Fate::Caught).count();
+    let uncaught = fates.iter().filter(|(_, fate)| *fate != Disposition::Caught).count();
     if uncaught > 0 {
         bail!("{uncaught} of {} mutants were not caught", fates.len());
     }
@@ -82,8 +82,8 @@ struct Bench {
 
 impl Bench {
     /// `sound` remembers which checks pass on the unbroken tree.
-    fn fate(&self, patch: &Patch, sound: &mut BTreeMap<String, bool>) -> Result<Fate> {
-        let void = |reason: &str| Ok(Fate::Void(reason.to_owned()));
+    fn fate(&self, patch: &Patch, sound: &mut BTreeMap<String, bool>) -> Result<Disposition> {
+        let void = |reason: &str| Ok(Disposition::Void(reason.to_owned()));
         let Some(check) = &patch.check else {
             return void("has no line `# check: cargo nextest run …`");
         };
@@ -123,13 +123,13 @@ impl Bench {
 }
 
 /// What nextest's exit code says about a mutant that compiles.
-fn judge(code: Option<i32>) -> Fate {
+fn judge(code: Option<i32>) -> Disposition {
     match code {
-        Some(0) => Fate::Survived,
-        Some(100) => Fate::Caught,
-        Some(4) => Fate::Void("its check selects no test".to_owned()),
-        Some(code) => Fate::Void(format!("nextest ended with code {code}")),
-        None => Fate::Void("nextest was killed".to_owned()),
+        Some(0) => Disposition::Survived,
+        Some(100) => Disposition::Caught,
+        Some(4) => Disposition::Void("its check selects no test".to_owned()),
+        Some(code) => Disposition::Void(format!("nextest ended with code {code}")),
+        None => Disposition::Void("nextest was killed".to_owned()),
     }
 }
 
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn only_failed_tests_catch_a_mutant() {
-        assert_eq!(judge(Some(100)), Fate::Caught);
-        assert_eq!(judge(Some(0)), Fate::Survived);
+        assert_eq!(judge(Some(100)), Disposition::Caught);
+        assert_eq!(judge(Some(0)), Disposition::Survived);
         for code in [Some(4), Some(101), Some(1), None] {
-            assert!(matches!(judge(code), Fate::Void(_)), "{code:?}");
+            assert!(matches!(judge(code), Disposition::Void(_)), "{code:?}");
         }
     }
 

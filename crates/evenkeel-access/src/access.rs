@@ -50,7 +50,7 @@ impl Access {
 
     /// Makes an API key: its id and itself, which nobody will ever see again; none if the name is
     /// taken.
-    pub async fn make_key(
+    pub async fn create_key(
         &self,
         scope: &Scope,
         name: String,
@@ -63,7 +63,7 @@ impl Access {
         let id = JobId::new(now, self.chance.ten_bytes()).0;
         let created_by = created_by.to_owned();
         let key = NewApiKey { id, name, role, hash: secret.hash(), created_by, expires_at };
-        let made = self.store.make_key(scope, key, Now::At(now)).await?;
+        let made = self.store.create_key(scope, key, Now::At(now)).await?;
         Ok(made.then_some((id, secret)))
     }
 }
@@ -92,7 +92,7 @@ impl Upkeep {
             store.use_keys(&used, now).await?;
         }
         let before = now.saturating_sub(self.kept_for);
-        Ok(store.forget_audit(before, FORGOTTEN_AT_ONCE).await? == u64::from(FORGOTTEN_AT_ONCE))
+        Ok(store.prune_audit(before, FORGOTTEN_AT_ONCE).await? == u64::from(FORGOTTEN_AT_ONCE))
     }
 
     /// Does it again and again, by `clock`.

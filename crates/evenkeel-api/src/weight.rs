@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn weight_tells_dense_texts_from_plain_ones() {
-        let weigh = |text: &str| Weight::of(text.as_bytes()).bytes;
-        assert_eq!(weigh("\"{[,:\\\"{[\""), 10 + TEXT, "what is quoted is text");
-        assert_eq!(weigh("[ ]"), 3, "empty lists allocate nothing");
-        assert_eq!(weigh("{\"a\":{}}"), 8 + TEXT + OBJECT + ENTRY);
+        let recount_load = |text: &str| Weight::of(text.as_bytes()).bytes;
+        assert_eq!(recount_load("\"{[,:\\\"{[\""), 10 + TEXT, "what is quoted is text");
+        assert_eq!(recount_load("[ ]"), 3, "empty lists allocate nothing");
+        assert_eq!(recount_load("{\"a\":{}}"), 8 + TEXT + OBJECT + ENTRY);
         let plain = format!("\"{}\"", "x".repeat(1_000_000));
-        assert!(weigh(&plain) < 1_100_000);
+        assert!(recount_load(&plain) < 1_100_000);
         let dense = format!("[{}0]", "{\"\":0},".repeat(100_000));
-        assert!(weigh(&dense) > 64_000_000);
+        assert!(recount_load(&dense) > 64_000_000);
     }
 
     #[test]

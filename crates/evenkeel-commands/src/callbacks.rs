@@ -10,8 +10,8 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::secret::{self, Masks, SecretSource};
 use evenkeel_core::{AttemptKey, AttemptNo, AttemptTokens, Definition, Progress, RunId, TenantNo};
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, Letter, NewEvent, Note, Now, Results, Role, Running,
-    Scope, Signal, Store, StoreError, Traces, Word, keep_true_letters,
+    Attachments, CheckpointDisposition, Finish, FinishResult, NewEvent, NodeMessage, Note, Now,
+    Results, Role, Running, Scope, Signal, Store, StoreError, Word, keep_true_letters,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -104,8 +104,8 @@ impl Callbacks {
         let ended = Ended { attempt: key.attempt, outcome, again, started_at, finished_at };
         let then = after_end(&definition, ended, draw);
         let checkpoint = match then {
-            Then::Retry { .. } => CheckpointFate::AsIs,
-            Then::EndChain { .. } => CheckpointFate::Forget,
+            Then::Retry { .. } => CheckpointDisposition::AsIs,
+            Then::EndChain { .. } => CheckpointDisposition::Forget,
         };
         let finish = Finish {
             key,
@@ -117,7 +117,7 @@ impl Callbacks {
             results,
             then,
             priority: attempt.priority,
-            traces: Traces { noted: true, checkpoint },
+            traces: Attachments { noted: true, checkpoint },
             // Nobody here knows whether it was in time.
             watch: true,
             unstored_since: None,
@@ -132,8 +132,8 @@ impl Callbacks {
         keep_true_letters(&*self.store, &mut told, &results).await;
         told.iter().for_each(|told| self.tell(told));
         // If it gets lost, the node lets the body go when it has been silent for too long.
-        let letter = Letter { key, fence, word: Word::Settled };
-        if let Err(error) = self.store.send_letter(running.node, letter).await {
+        let letter = NodeMessage { key, fence, word: Word::Settled };
+        if let Err(error) = self.store.send_message(running.node, letter).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "a node was not told");
         }
         if matches!(then, Then::Retry { .. } | Then::EndChain { next_at: Some(_), .. }) {
@@ -166,8 +166,8 @@ impl Callbacks {
     /// Says that the work goes on: the job's time-out begins anew.
     pub async fn heartbeat(&self, id: RunId, token: &str) -> Result<(), CommandError> {
         let (key, fence, running, _turn) = self.find(id, token).await?;
-        let letter = Letter { key, fence, word: Word::Heartbeat };
-        Ok(self.store.send_letter(running.node, letter).await?)
+        let letter = NodeMessage { key, fence, word: Word::Heartbeat };
+        Ok(self.store.send_message(running.node, letter).await?)
     }
 
     /// Says how far the work has come (what is left out stays as said before), and leaves a checkpoint for the next attempt if there is
@@ -194,8 +194,8 @@ impl Callbacks {
         if noted != [true] {
             return Err(CommandError::Conflict(Conflict::NotRunning));
         }
-        let letter = Letter { key, fence, word: Word::Heartbeat };
-        let sent = self.store.send_letter(running.node, letter).await;
+        let letter = NodeMessage { key, fence, word: Word::Heartbeat };
+        let sent = self.store.send_message(running.node, letter).await;
         sent.map_err(|error| CommandError::from(error).after(true))
     }
 

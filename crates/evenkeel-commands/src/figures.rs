@@ -7,8 +7,8 @@ use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
-    Attempt, FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page, PageRequest,
-    RunFilter, Scope, Tallied,
+    Attempt, AttemptFilter, FailureCursor, FailureGroup, JobCounts, Member, NodeState, Page,
+    PageRequest, RunTotals, Scope,
 };
 
 use crate::{CommandError, Jobs, Runs};
@@ -28,7 +28,7 @@ pub struct Figures {
     /// Jobs by state.
     pub jobs: JobCounts,
     /// Sums over runs.
-    pub runs: Tallied,
+    pub runs: RunTotals,
     /// When a scheduler last said that it is at work.
     pub last_check_at: Option<Timestamp>,
 }
@@ -42,7 +42,7 @@ impl Jobs {
     /// How it all goes.
     pub async fn figures(&self, scope: &Scope) -> Result<Figures, CommandError> {
         let jobs = self.store.job_counts(scope).await?;
-        let runs = self.store.tallied(scope).await?;
+        let runs = self.store.run_totals(scope).await?;
         let (_, members) = self.store.members().await?;
         let schedulers = members
             .iter()
@@ -101,7 +101,7 @@ impl Runs {
         let mut after = page.after.or_else(|| search.start());
         loop {
             let step = PageRequest { limit: RUNS_STEP, offset: 0, after };
-            let filter = RunFilter { job: search.job };
+            let filter = AttemptFilter { job: search.job };
             let found = self.store.list_runs(scope, filter, step).await?;
             let is_last = found.next.is_none();
             for run in found.items {

@@ -164,7 +164,7 @@ mod tests {
             next_before: Some(nine),
             metadata: vec![("a.b".into(), "1".into())],
             target: Some(40),
-            going_on: None,
+            active_attempts: None,
         };
         assert_eq!(filter, Ok(expected));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_core::{AttemptKey, JobId, RunId};
 use evenkeel_store::{
-    Attempt, NewEvent, Now, Page, PageRequest, RunCancelled, RunFilter, Scope, Signal, Store,
+    Attempt, AttemptFilter, NewEvent, Now, Page, PageRequest, RunCancelled, Scope, Signal, Store,
 };
 
 use crate::{CommandError, Conflict};
@@ -54,7 +54,7 @@ impl Runs {
         scope: &Scope,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, CommandError> {
-        Ok(self.store.list_runs(scope, RunFilter::default(), page).await?)
+        Ok(self.store.list_runs(scope, AttemptFilter::default(), page).await?)
     }
 
     /// Those of one job, which must exist.
@@ -67,7 +67,7 @@ impl Runs {
         if self.store.get(scope, job).await?.is_none() {
             return Err(CommandError::NotFound);
         }
-        let filter = RunFilter { job: Some(job) };
+        let filter = AttemptFilter { job: Some(job) };
         Ok(self.store.list_runs(scope, filter, page).await?)
     }
 }

@@ -10,7 +10,7 @@ use evenkeel_commands::{
 use evenkeel_core::balance::BalanceSettings;
 use evenkeel_core::chance::Chance;
 use evenkeel_core::{JobId, Origin, Schedule, Span, TenantNo, Timestamp};
-use evenkeel_store::{JobFilter, JobSort, Obeyed, PageRequest, Role, Scope, Store};
+use evenkeel_store::{Applied, JobFilter, JobSort, PageRequest, Role, Scope, Store};
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
 use serde_json::{Value, json};
@@ -188,14 +188,14 @@ async fn many_jobs_are_asked_at_once_and_answer_in_their_order() {
     let nobody = JobId::new(at(7), [7; 10]);
     let asked = [ids[2], nobody, ids[1], ids[0], ids[2]];
     let answers = jobs.ask(&scope, &asked, Ask::Pause, None).await.unwrap();
-    assert!(matches!(answers[0], Obeyed::Done(_)));
-    assert_eq!(answers[1], Obeyed::NotFound);
-    assert!(matches!(answers[2], Obeyed::NotAllowed(_)));
-    assert!(matches!(answers[3], Obeyed::Done(_)));
+    assert!(matches!(answers[0], Applied::Done(_)));
+    assert_eq!(answers[1], Applied::NotFound);
+    assert!(matches!(answers[2], Applied::NotAllowed(_)));
+    assert!(matches!(answers[3], Applied::Done(_)));
     assert_eq!(answers[4], answers[0], "asked twice, it obeys once");
     let resumed = jobs.ask(&scope, &ids, Ask::Resume, None).await.unwrap();
     for answer in resumed {
-        let Obeyed::Done(done) = answer else { panic!("{answer:?}") };
+        let Applied::Done(done) = answer else { panic!("{answer:?}") };
         assert!(within_an_interval(done.job.unwrap().next_at));
     }
 }

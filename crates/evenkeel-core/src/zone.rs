@@ -64,7 +64,7 @@ pub struct ZoneError;
 
 /// A stretch of time in which local time is `offset` ahead of UTC.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct OffsetPeriod {
     /// Seconds that local time is ahead of UTC.
     pub offset: i32,
     /// Its first moment, if that is not long before any run's.
@@ -92,7 +92,7 @@ pub enum Local {
     },
 }
 
-impl Stretch {
+impl OffsetPeriod {
     /// What local clocks show at `moment`, as if it were UTC.
     pub fn local(self, moment: Timestamp) -> i64 {
         moment.as_micros() + i64::from(self.offset) * 1_000_000
@@ -136,12 +136,12 @@ impl Zone {
     }
 
     /// The stretch that `moment` lies in.
-    pub fn stretch_at(&self, moment: Timestamp) -> Stretch {
+    pub fn stretch_at(&self, moment: Timestamp) -> OffsetPeriod {
         let stretches = self.stretches();
         let index = self.stretch_index(moment.as_micros().div_euclid(1_000_000));
         let moment = |even: &Even| Timestamp::from_micros(even.start.saturating_mul(1_000_000));
         let end = stretches.get(index + 1).map_or(Timestamp::MAX, moment);
-        Stretch { offset: stretches[index].offset, start: moment(&stretches[index]), end }
+        OffsetPeriod { offset: stretches[index].offset, start: moment(&stretches[index]), end }
     }
 
     /// All its stretches, in order; never none.
@@ -250,10 +250,10 @@ mod tests {
         assert_eq!(berlin.name(), "Europe/Berlin");
         let winter = berlin.stretch_at(at("2026-01-15T12:00:00Z"));
         let start = at("2025-10-26T01:00:00Z");
-        assert_eq!(winter, Stretch { offset: 3600, start, end: at("2026-03-29T01:00:00Z") });
+        assert_eq!(winter, OffsetPeriod { offset: 3600, start, end: at("2026-03-29T01:00:00Z") });
         let summer = berlin.stretch_at(winter.end);
         let start = winter.end;
-        assert_eq!(summer, Stretch { offset: 7200, start, end: at("2026-10-25T01:00:00Z") });
+        assert_eq!(summer, OffsetPeriod { offset: 7200, start, end: at("2026-10-25T01:00:00Z") });
     }
 
     #[test]

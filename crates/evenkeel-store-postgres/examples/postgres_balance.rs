@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evenkeel_core::balance::{Move, Placement, Rhythm, RhythmKey};
+use evenkeel_core::balance::{LoadProfile, LoadProfileKey, Move, Placement};
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, Definition, JobId, Span, Timestamp};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
@@ -77,7 +77,7 @@ async fn measure(url: String) {
     move_all(&store, scope, &placements).await;
     read_placements(&store, scope).await;
     let from = Instant::now();
-    let weighed = store.weigh(None, 5000).await.unwrap();
+    let weighed = store.recount_load(None, 5000).await.unwrap();
     println!("5000 jobs weighed in {:.1} ms, {} changed", millis(from), weighed.changed);
 }
 
@@ -160,7 +160,7 @@ async fn move_all(store: &PostgresStore, scope: Scope, placements: &[Placement])
     let from = Instant::now();
     for (part, moves) in (0..).zip(batches) {
         let begun = Instant::now();
-        let mut rhythms: Vec<RhythmKey> = moves.iter().map(|one| one.rhythm).collect();
+        let mut rhythms: Vec<LoadProfileKey> = moves.iter().map(|one| one.rhythm).collect();
         rhythms.sort_unstable();
         rhythms.dedup();
         let rhythms = rhythms.into_iter().map(|key| (key, texts[&key].clone())).collect();
@@ -173,12 +173,12 @@ async fn move_all(store: &PostgresStore, scope: Scope, placements: &[Placement])
     println!("{moves} jobs moved: {rate:.0}/s, the slowest batch took {slowest:.1?}");
 }
 
-fn move_of(job: &Placement, texts: &mut HashMap<RhythmKey, String>) -> Move {
+fn move_of(job: &Placement, texts: &mut HashMap<LoadProfileKey, String>) -> Move {
     let every = every((job.job.0 - 1).unsigned_abs() as usize);
     let shift = Span::from_secs(900 * (1 + job.job.0.unsigned_abs() % 40));
     let new_at = job.next_at.saturating_add(shift);
-    let rhythm = Rhythm::of(&definition(every), new_at).unwrap().text();
-    let key = RhythmKey::of(&rhythm);
+    let rhythm = LoadProfile::of(&definition(every), new_at).unwrap().text();
+    let key = LoadProfileKey::of(&rhythm);
     texts.entry(key).or_insert(rhythm);
     Move { job: job.job, generation: job.generation, old_at: job.next_at, new_at, rhythm: key }
 }

@@ -30,8 +30,9 @@ use evenkeel_core::{
 };
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
-    Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered,
-    Results, Role, Roles, RunLink, RunStore, ScheduleStore, Scope, Start, Store, Then, Traces,
+    Attachments, AttemptStore, Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode,
+    NodeStore, Now, Registered, Results, Role, Roles, RunLink, ScheduleStore, Scope, Start, Store,
+    Then,
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use tokio_postgres::NoTls;
@@ -234,7 +235,7 @@ async fn work(
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Traces::default(),
+            traces: Attachments::default(),
             watch: false,
             unstored_since: None,
             hook: evenkeel_store::Hook::None,

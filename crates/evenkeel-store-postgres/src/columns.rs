@@ -4,7 +4,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, History, JobNo, Sequence, Shard, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    Cause, DueJob, RunLink, Start, StoreError, Ticket, attempt_key_from_columns, sql_time,
+    Cause, DueJob, QueueEntry, RunLink, Start, StoreError, attempt_key_from_columns, sql_time,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -121,7 +121,7 @@ pub(crate) struct TicketColumns {
 }
 
 impl TicketColumns {
-    pub(crate) fn push(&mut self, ticket: Option<&Ticket>) {
+    pub(crate) fn push(&mut self, ticket: Option<&QueueEntry>) {
         self.pool.push(ticket.map(|ticket| ticket.pool.clone()));
         self.lane.push(ticket.map(|ticket| ticket.lane as i16));
         self.priority.push(ticket.map(|ticket| i16::from(ticket.priority.get())));
@@ -159,7 +159,7 @@ pub(crate) fn name_list(names: &[String]) -> Option<String> {
     (!possible.is_empty()).then(|| serde_json::json!(possible).to_string())
 }
 
-pub(crate) fn ticket_of(start: &Start) -> Option<&Ticket> {
+pub(crate) fn ticket_of(start: &Start) -> Option<&QueueEntry> {
     match start {
         Start::Claimed => None,
         Start::Queued(ticket) => Some(ticket),

@@ -308,7 +308,7 @@ impl DeadStore for PostgresStore {
             .await
     }
 
-    async fn forget_dead(
+    async fn prune_dead(
         &self,
         before: Timestamp,
         keep: u32,
@@ -335,13 +335,13 @@ impl DeadStore for PostgresStore {
             .await
     }
 
-    async fn forget_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+    async fn prune_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         if jobs.is_empty() {
             return Ok(());
         }
         self.api
             .run(job_numbers(jobs), |connection, jobs| async move {
-                let sql = include_str!("../queries/forget_failing.sql");
+                let sql = include_str!("../queries/prune_failing.sql");
                 connection.change(sql, &[&*jobs]).await?;
                 Ok(())
             })

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, attempt_key_from_columns,
+    DedupStore, PrunedDedup, Standing, StoreError, Wanted, attempt_key_from_columns,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -186,12 +186,12 @@ pub(crate) async fn run_instead(
 
 #[async_trait]
 impl DedupStore for PostgresStore {
-    async fn forget_dedup(
+    async fn prune_dedup(
         &self,
         before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
-    ) -> Result<ForgottenDedup, StoreError> {
+    ) -> Result<PrunedDedup, StoreError> {
         let (tenant, key) =
             after.map_or((i32::MIN, Uuid::nil()), |(tenant, key)| (tenant.0, column(key)));
         self.api
@@ -199,7 +199,7 @@ impl DedupStore for PostgresStore {
                 (tenant, key, i64::from(limit), before.as_micros()),
                 |connection, args| async move {
                     let (tenant, key, limit, before) = &*args;
-                    let sql = include_str!("../queries/forget_dedup.sql");
+                    let sql = include_str!("../queries/prune_dedup.sql");
                     let row = connection.row(sql, &[tenant, key, limit, before]).await?;
                     let is_last = get::<i64>(&row, 1)? < *limit;
                     let last = match (get::<Option<i32>>(&row, 2)?, get::<Option<Uuid>>(&row, 3)?) {
@@ -208,7 +208,7 @@ impl DedupStore for PostgresStore {
                         }
                         _ => None,
                     };
-                    Ok(ForgottenDedup { forgotten: count(&row, 0)?, next: last })
+                    Ok(PrunedDedup { forgotten: count(&row, 0)?, next: last })
                 },
             )
             .await

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use evenkeel_core::limit::{LimitKey, LimitScope, Own};
-use evenkeel_store::{
-    LimitPlace, LimitStore, Now, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked,
-};
+use evenkeel_store::{LimitStore, Now, Permit, RELEASED_MAX, Released, Rooms, StoreError, Terms};
 
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, attempt, count, get, key, micros, sequence};
@@ -25,9 +23,9 @@ const LOOKED_AGAIN_MAX: usize = 10;
 
 #[async_trait]
 impl LimitStore for PostgresStore {
-    async fn unpark(
+    async fn release_limited(
         &self,
-        ended: &[LimitPlace],
+        ended: &[Permit],
         terms: &Terms,
         now: Now,
     ) -> Result<u64, StoreError> {
@@ -37,38 +35,38 @@ impl LimitStore for PostgresStore {
             .run(args, |connection, args| async move {
                 let (ended, terms, now) = &*args;
                 vacate(&connection, ended).await?;
-                unpark(&connection, ended, terms, *now).await
+                release_limited(&connection, ended, terms, *now).await
             })
             .await
     }
 
-    async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError> {
+    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError> {
         let args = (rooms, micros(now.literal()));
         self.hot
             .run(args, |connection, args| async move {
                 let (rooms, now) = &*args;
-                rooms::unpark_all(&connection, rooms, *now).await
+                rooms::release_all_limited(&connection, rooms, *now).await
             })
             .await
     }
 
-    async fn forget_places(
+    async fn prune_permits(
         &self,
-        after: Option<LimitPlace>,
+        after: Option<Permit>,
         limit: u32,
-    ) -> Result<Option<LimitPlace>, StoreError> {
+    ) -> Result<Option<Permit>, StoreError> {
         self.hot
             .run((after, limit), |connection, args| async move {
-                forget_places(&connection, args.0, args.1).await
+                prune_permits(&connection, args.0, args.1).await
             })
             .await
     }
 }
 
 /// As many leave the rooms of these limits as have ended.
-async fn unpark(
+async fn release_limited(
     connection: &Connection,
-    ended: &[LimitPlace],
+    ended: &[Permit],
     terms: &Terms,
     now: Option<i64>,
 ) -> Tried<u64> {
@@ -80,8 +78,8 @@ async fn unpark(
     for round in 0..LOOKS {
         let look = |(key, free): (&LimitKey, &u32)| {
             let past = if key.scope() == LimitScope::Key { 0 } else { HELD_UP };
-            let look = if round == 0 { free.saturating_add(past) } else { UNPARKED_MAX };
-            Look { key: *key, look: look.min(UNPARKED_MAX), own: Own::Free(*free) }
+            let look = if round == 0 { free.saturating_add(past) } else { RELEASED_MAX };
+            Look { key: *key, look: look.min(RELEASED_MAX), own: Own::Free(*free) }
         };
         let looks = free.iter().map(look).collect();
         let (again, home) = rooms::let_out(connection, looks, terms, true, now).await?;
@@ -97,7 +95,7 @@ async fn unpark(
 }
 
 /// Forgets the places of attempts, if those have ended.
-async fn vacate(connection: &Connection, ended: &[LimitPlace]) -> Tried<()> {
+async fn vacate(connection: &Connection, ended: &[Permit]) -> Tried<()> {
     let limits: Vec<&[u8]> = ended.iter().map(|place| place.limit.as_bytes()).collect();
     let keys: KeyColumns = ended.iter().map(|place| place.run).collect();
     let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
@@ -106,18 +104,18 @@ async fn vacate(connection: &Connection, ended: &[LimitPlace]) -> Tried<()> {
     Ok(())
 }
 
-async fn forget_places(
+async fn prune_permits(
     connection: &Connection,
-    after: Option<LimitPlace>,
+    after: Option<Permit>,
     limit: u32,
-) -> Tried<Option<LimitPlace>> {
+) -> Tried<Option<Permit>> {
     // Nothing comes before an empty key.
     let from = after.map_or_else(Vec::new, |place| place.limit.as_bytes().to_vec());
     let run = after.map(|place| place.run);
     let at = run.map_or(0, |run| run.scheduled_at.as_micros());
     let job_no = run.map_or(0, |run| run.job_no.0);
     let (nth, of) = (run.map_or(0, |run| sequence(run.sequence)), run.map_or(0, attempt));
-    let sql = include_str!("../queries/forget_places.sql");
+    let sql = include_str!("../queries/prune_permits.sql");
     let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
         [&from, &at, &job_no, &nth, &of, &i64::from(limit)];
     let Some(row) = connection.maybe_row(sql, &params).await? else { return Ok(None) };
@@ -126,5 +124,5 @@ async fn forget_places(
     }
     let limit = LimitKey::from_bytes(get(&row, 1)?)
         .ok_or_else(|| StoreError::corrupt("place", "key", "not a limit"))?;
-    Ok(Some(LimitPlace { limit, run: key(&row, 2)? }))
+    Ok(Some(Permit { limit, run: key(&row, 2)? }))
 }

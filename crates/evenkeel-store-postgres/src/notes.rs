@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo};
-use evenkeel_store::{Letter, Note, NoteStore, Now, Running, Signal, Store as _, StoreError, Word};
+use evenkeel_store::{
+    NodeMessage, Note, NoteStore, Now, Running, Signal, Store as _, StoreError, Word,
+};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -44,11 +46,11 @@ impl NoteStore for PostgresStore {
             .await
     }
 
-    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
+    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
         self.api
             .run((node.0, letter), |connection, args| async move {
-                let (node, Letter { key, fence: under, word }) = &*args;
-                let sql = include_str!("../queries/send_letter.sql");
+                let (node, NodeMessage { key, fence: under, word }) = &*args;
+                let sql = include_str!("../queries/send_message.sql");
                 let (at, job) = (key.scheduled_at.as_micros(), key.job_no.0);
                 let (nth, bits) = (attempt(*key), sequence(key.sequence));
                 let (under, word) = (fence(*under), *word as i16);
@@ -64,10 +66,14 @@ impl NoteStore for PostgresStore {
         Ok(())
     }
 
-    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
+    async fn take_messages(
+        &self,
+        node: NodeNo,
+        limit: u32,
+    ) -> Result<Vec<NodeMessage>, StoreError> {
         self.hot
             .run((node.0, i64::from(limit)), |connection, args| async move {
-                let sql = include_str!("../queries/take_letters.sql");
+                let sql = include_str!("../queries/take_messages.sql");
                 let rows = connection.rows(sql, &[&args.0, &args.1]).await?;
                 rows.iter().map(read_letter).collect()
             })
@@ -116,10 +122,10 @@ async fn note(
     Ok(batch.iter().map(|note| running.contains(&note.key)).collect())
 }
 
-fn read_letter(row: &Row) -> Tried<Letter> {
+fn read_letter(row: &Row) -> Tried<NodeMessage> {
     let code: i16 = get(row, 5)?;
     let word = usize::try_from(code).ok().and_then(|code| Word::ALL.get(code)).copied();
-    Ok(Letter {
+    Ok(NodeMessage {
         key: key(row, 0)?,
         fence: Fence(get::<i32>(row, 4)?.cast_unsigned()),
         word: word

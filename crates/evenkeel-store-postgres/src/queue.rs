@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
-    Reaged, StoreError, Waiter,
+    Reprioritized, StoreError, Waiter,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -36,16 +36,16 @@ impl QueueStore for PostgresStore {
             .await
     }
 
-    async fn reage(
+    async fn reprioritize(
         &self,
         aging: Aging,
         after: Option<AttemptKey>,
         limit: u32,
-    ) -> Result<Reaged, StoreError> {
+    ) -> Result<Reprioritized, StoreError> {
         self.api
             .run((aging, after, limit), |connection, args| async move {
                 let (aging, after, limit) = &*args;
-                reage(&connection, aging, *after, *limit).await
+                reprioritize(&connection, aging, *after, *limit).await
             })
             .await
     }
@@ -53,12 +53,12 @@ impl QueueStore for PostgresStore {
 
 /// Mostly all are where they should be, and nothing is locked to see that. Whom somebody else has
 /// locked is left alone: he may be about to leave.
-async fn reage(
+async fn reprioritize(
     connection: &Connection,
     aging: &Aging,
     after: Option<AttemptKey>,
     limit: u32,
-) -> Tried<Reaged> {
+) -> Tried<Reprioritized> {
     // Before all keys, if there is none.
     let after: KeyColumns = after.into_iter().collect();
     let from = (
@@ -78,16 +78,16 @@ async fn reage(
         .filter_map(|waiter| Some((waiter, waiter.other_rise(aging)?.0)))
         .collect();
     if others.is_empty() {
-        return Ok(Reaged { next, ..Reaged::default() });
+        return Ok(Reprioritized { next, ..Reprioritized::default() });
     }
     let keys: KeyColumns = others.iter().map(|(waiter, _)| waiter.key).collect();
     let rises: Vec<i64> = others.iter().map(|(_, rise)| *rise).collect();
     let before: Vec<i64> = others.iter().map(|(waiter, _)| waiter.rise.0).collect();
-    let sql = include_str!("../queries/reage.sql");
+    let sql = include_str!("../queries/reprioritize.sql");
     let asked: [&(dyn ToSql + Sync); 6] =
         [&keys.job_no, &keys.scheduled_at, &keys.sequence, &keys.attempt, &before, &rises];
     let changed = connection.change(sql, &asked).await?;
-    Ok(Reaged { changed, missed: (others.len() as u64).saturating_sub(changed), next })
+    Ok(Reprioritized { changed, missed: (others.len() as u64).saturating_sub(changed), next })
 }
 
 fn read_waiter(row: &Row) -> Tried<Waiter> {

@@ -56,11 +56,11 @@ impl RequestStore for PostgresStore {
             .await
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.hot
             .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
                 let (before, limit) = &*args;
-                let sql = include_str!("../queries/forget_requests.sql");
+                let sql = include_str!("../queries/prune_requests.sql");
                 connection.change(sql, &[before, limit]).await
             })
             .await

@@ -5,8 +5,8 @@ use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, Definition, JobId, Span, Timestamp};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
-    Action, EVENTS_KEPT, EventJob, EventKind, EventStore as _, Job, JobChange, JobStore, NewEvent,
-    NewJob, Now, Obeyed, Order, Role, Scope, Store,
+    Action, Applied, EVENTS_KEPT, EventJob, EventKind, EventStore as _, Job, JobChange, JobStore,
+    NewEvent, NewJob, Now, Order, Role, Scope, Store,
 };
 
 use crate::PostgresStore;
@@ -75,7 +75,7 @@ impl Rig {
         let before = self.executed("%").await;
         let answers = self.store.order(&self.scope, orders, Now::At(NOW)).await.unwrap();
         assert_eq!(answers.len(), jobs.len());
-        assert!(answers.iter().all(|answer| matches!(answer, Obeyed::Done(_))), "{answers:?}");
+        assert!(answers.iter().all(|answer| matches!(answer, Applied::Done(_))), "{answers:?}");
         self.executed("%").await - before
     }
 

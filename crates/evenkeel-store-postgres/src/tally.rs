@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{JobId, NodeNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, Scope, StoreError,
-    Tallied, Tally, TallyStore,
+    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, RunStatsStore,
+    RunTotals, Scope, StoreError, Tally,
 };
 use futures::future::try_join;
 use tokio_postgres::Row;
@@ -160,7 +160,7 @@ fn read_group(row: &Row) -> Tried<FailureGroup> {
 }
 
 #[async_trait]
-impl TallyStore for PostgresStore {
+impl RunStatsStore for PostgresStore {
     async fn tally(
         &self,
         node: NodeNo,
@@ -176,12 +176,12 @@ impl TallyStore for PostgresStore {
             .await
     }
 
-    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError> {
+    async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError> {
         self.api
             .run(scope.tenant.0, |connection, tenant| async move {
-                let sql = include_str!("../queries/tallied.sql");
+                let sql = include_str!("../queries/run_totals.sql");
                 let row = connection.row(sql, &[&*tenant]).await?;
-                Ok(Tallied {
+                Ok(RunTotals {
                     completed: count(&row, 0)?,
                     failed: count(&row, 1)?,
                     timed_out: count(&row, 2)?,
@@ -210,11 +210,11 @@ impl TallyStore for PostgresStore {
             .await
     }
 
-    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let args = (before.as_micros(), i64::from(limit));
         self.api
             .run(args, |connection, args| async move {
-                let sql = include_str!("../queries/forget_failures.sql");
+                let sql = include_str!("../queries/prune_failures.sql");
                 connection.change(sql, &[&args.0, &args.1]).await
             })
             .await

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, Now, Page, PageRequest, Scope,
     StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale,
 };
 use tokio_postgres::Row;
@@ -18,12 +18,12 @@ use crate::pool::Connection;
 
 #[async_trait]
 impl TargetStore for PostgresStore {
-    async fn make_target(
+    async fn create_target(
         &self,
         scope: &Scope,
         target: NewTarget,
         now: Now,
-    ) -> Result<MadeTarget, StoreError> {
+    ) -> Result<CreatedTarget, StoreError> {
         self.api
             .run((scope.tenant.0, target, micros(now.literal())), |connection, args| async move {
                 let (tenant, new, now) = &*args;
@@ -157,7 +157,7 @@ async fn make(
     tenant: i32,
     new: &NewTarget,
     now: Option<i64>,
-) -> Tried<MadeTarget> {
+) -> Tried<CreatedTarget> {
     let TargetFields { source_id, name, url } = &new.fields;
     let sql = include_str!("../queries/make_target_number.sql");
     let next: i64 = get(&connection.row(sql, &[&tenant]).await?, 0)?;
@@ -169,15 +169,15 @@ async fn make(
             (free, Some(free + 1))
         }
     };
-    let sql = include_str!("../queries/make_target.sql");
+    let sql = include_str!("../queries/create_target.sql");
     let made =
         connection.change(sql, &[&now, &tenant, &number, source_id, name, url, &after]).await?;
     if made > 0 {
-        return Ok(MadeTarget::Created(known(connection, tenant, number).await?));
+        return Ok(CreatedTarget::Created(known(connection, tenant, number).await?));
     }
     let sql = include_str!("../queries/make_target_find.sql");
     match connection.maybe_row(sql, &[&tenant, &number, source_id]).await? {
-        Some(row) => Ok(MadeTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
+        Some(row) => Ok(CreatedTarget::Exists(known(connection, tenant, get(&row, 0)?).await?)),
         // Whoever was in the way is gone.
         None => Err(Failure::Again),
     }

@@ -8,12 +8,12 @@ mod rings;
 
 use std::sync::Arc;
 
-use evenkeel_core::balance::{COST_MAX, Load, Move, Placement, Rhythm, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, LoadProfile, LoadProfileKey, Move, Placement};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobNo, Span};
 use evenkeel_store::{
-    Action, Finish, Fire, FireResult, JobChange, MoveBatch, Moved, NewJob, Owned, Rebalance,
-    RebalanceState, RhythmCount, Store, Then,
+    Action, Finish, Fire, FireResult, JobChange, LoadProfileCount, MoveBatch, Moved, NewJob, Owned,
+    Rebalance, RebalanceState, Store, Then,
 };
 use evenkeel_store_postgres::{PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::Opened;
@@ -78,8 +78,8 @@ async fn moves_by(
     for job in jobs {
         let Some(loaded) = definitions.iter().find(|loaded| loaded.no == job.job) else { continue };
         let new_at = job.next_at.saturating_add(Span::from_secs(secs));
-        let rhythm = Rhythm::of(&definition_of(loaded), new_at).unwrap().text();
-        let key = RhythmKey::of(&rhythm);
+        let rhythm = LoadProfile::of(&definition_of(loaded), new_at).unwrap().text();
+        let key = LoadProfileKey::of(&rhythm);
         let (job, generation, old_at) = (job.job, job.generation, job.next_at);
         moves.push(Move { job, generation, old_at, new_at, rhythm: key });
         rhythms.push((key, rhythm));
@@ -247,7 +247,7 @@ async fn counts_stay_true_in_a_crowd_that_does_not_deadlock() {
     });
     let weigher = async {
         for _ in 0..20 {
-            rig.store.weigh(None, 10_000).await.unwrap();
+            rig.store.recount_load(None, 10_000).await.unwrap();
             rig.store.count_uncounted(100).await.unwrap();
         }
     };
@@ -324,7 +324,7 @@ async fn jobs_from_before_there_were_counts_are_counted_in_pages() {
     jobs.push(unnamed_job().never().build());
     let jobs = rig.add_all(jobs).await;
     let known = |store: Arc<dyn Store>| async move { store.rhythms(None, 1000).await.unwrap() };
-    let counted: Vec<RhythmCount> = known(Arc::clone(&rig.store)).await;
+    let counted: Vec<LoadProfileCount> = known(Arc::clone(&rig.store)).await;
     let schema = options.schema.as_deref().unwrap();
     let forget = format!(
         "UPDATE {schema}.job_state SET rhythm = NULL, cost_us = 0, counted = false;
@@ -392,7 +392,7 @@ async fn no_run_counts_for_more_than_sums_can_hold() {
         rig.store.delete(&rig.scope, job.id, now(0)).await.unwrap();
     }
     assert_eq!(cost().await, COST_MAX);
-    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 0);
+    assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,12 +409,12 @@ async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
         jobs[0].no.0, jobs[2].no.0
     );
     onlooker.batch_execute(&spoil).await.unwrap();
-    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 2);
+    assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 2);
     assert_counted(&*rig.store, &[rig.scope]).await;
     let sql = format!("SELECT count(*), sum(jobs)::int8 FROM {schema}.rhythm");
     let left = onlooker.query_one(&sql, &[]).await.unwrap();
     assert_eq!((left.get::<_, i64>(0), left.get::<_, i64>(1)), (1, 1));
-    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 0);
+    assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -427,6 +427,6 @@ async fn rhythms_that_no_job_has_leave_no_rows() {
     let sql = format!("SELECT count(*) FROM {}.rhythm", options.schema.as_deref().unwrap());
     let rows = async || onlooker.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0);
     assert_eq!((rows().await, rig.store.rhythms(None, 10).await.unwrap()), (1, Vec::new()));
-    rig.store.weigh(None, 10).await.unwrap();
+    rig.store.recount_load(None, 10).await.unwrap();
     assert_eq!(rows().await, 0);
 }

@@ -63,7 +63,7 @@ async fn the_key_of_a_job_that_is_just_given_a_time_stays() {
     job.about.dedup = Some(Dedup { key: "a".into(), by_target: false, scope: DedupScope::Pending });
     let job = rig.add(job).await;
     rig.run_well(job, 60).await;
-    let forget = async || rig.store.forget_dedup(at(1_000), None, 10).await.unwrap().forgotten;
+    let forget = async || rig.store.prune_dedup(at(1_000), None, 10).await.unwrap().forgotten;
     let schema = options.schema.as_deref().unwrap();
     let changer = common::onlooker(&options.url).await;
     let change = async |next_at: &str| {

@@ -14,8 +14,8 @@ use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{About, AttemptKey, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
 use evenkeel_private_postgres::{Options, PrivatePostgres};
 use evenkeel_store::{
-    Finish, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered, Results, Role,
-    Roles, RunStore, ScheduleStore, Scope, Signal, Start, Store, Then, Traces, Triggered,
+    Attachments, AttemptStore, Finish, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now,
+    Registered, Results, Role, Roles, ScheduleStore, Scope, Signal, Start, Store, Then, Triggered,
 };
 use evenkeel_store_postgres::{OpenError, PostgresOptions, PostgresStore};
 use evenkeel_store_testkit::fixtures::plain_trigger;
@@ -90,7 +90,7 @@ fn finish(fire: &Fire) -> Finish {
         results: Results::default(),
         then: Then::EndChain { stop_job: false, next_at: None },
         priority: None,
-        traces: Traces::default(),
+        traces: Attachments::default(),
         watch: false,
         unstored_since: None,
         hook: evenkeel_store::Hook::None,

@@ -135,7 +135,7 @@ async fn fire_and_finish(rig: &Rig, worker: usize, jobs: Vec<JobNo>) {
         rig.fire_for(node, batch, 100_000).await;
         let wakes = rig.wakes(100_000).await;
         let batch = wakes.iter().map(|wake| wake_fire_of(wake, begin(wake.job.no))).collect();
-        rig.store.fire_wakes(node, batch, now(100_000)).await.unwrap();
+        rig.store.fire_delayed(node, batch, now(100_000)).await.unwrap();
         rig.claim_for(node, 10, 100_000).await;
         let owned = rig.owned(node).await;
         let ends = owned.iter().map(|owned| end_of(rig, owned, round)).collect();

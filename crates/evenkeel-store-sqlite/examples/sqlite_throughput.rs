@@ -26,8 +26,9 @@ use evenkeel_core::{
     AttemptKey, Definition, JobId, JobNo, NodeNo, Sequence, Span, TenantNo, Timestamp,
 };
 use evenkeel_store::{
-    Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode, NodeStore, Now, Registered,
-    Results, Role, Roles, RunLink, RunStore, ScheduleStore, Scope, Start, Store, Then, Traces,
+    Attachments, AttemptStore, Finish, FinishResult, Fire, FireResult, JobStore, NewJob, NewNode,
+    NodeStore, Now, Registered, Results, Role, Roles, RunLink, ScheduleStore, Scope, Start, Store,
+    Then,
 };
 use evenkeel_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -182,7 +183,7 @@ impl Flow {
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Traces::default(),
+            traces: Attachments::default(),
             watch: false,
             unstored_since: None,
             hook: evenkeel_store::Hook::None,

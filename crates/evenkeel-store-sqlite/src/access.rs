@@ -24,13 +24,18 @@ const CHUNK: u32 = 500;
 
 #[async_trait]
 impl AccessStore for SqliteStore {
-    async fn make_key(&self, scope: &Scope, key: NewApiKey, now: Now) -> Result<bool, StoreError> {
+    async fn create_key(
+        &self,
+        scope: &Scope,
+        key: NewApiKey,
+        now: Now,
+    ) -> Result<bool, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 1, move |session| {
                 let made = session
                     .connection()
-                    .prepare_cached(include_str!("../queries/make_key.sql"))?
+                    .prepare_cached(include_str!("../queries/create_key.sql"))?
                     .execute(params![
                         key.id.as_bytes(),
                         tenant.0,
@@ -107,10 +112,10 @@ impl AccessStore for SqliteStore {
         self.readers.read(move |db| list_audit(db, tenant, &filter, page)).await
     }
 
-    async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.writer
             .write(Batch, limit as usize, move |session| {
-                let sql = include_str!("../queries/forget_audit.sql");
+                let sql = include_str!("../queries/prune_audit.sql");
                 let mut forget = session.connection().prepare_cached(sql)?;
                 Ok(forget.execute(params![before.as_micros(), limit])? as u64)
             })

@@ -61,8 +61,8 @@ pub(crate) fn purge(connection: &Connection, job: JobNo, limit: u32) -> Answer<u
 }
 
 /// How many of a job's runs failed in a row.
-pub(crate) fn forget_failing(connection: &Connection, job: JobNo) -> Answer<()> {
-    connection.prepare_cached(include_str!("../queries/forget_failing.sql"))?.execute([job.0])?;
+pub(crate) fn prune_failing(connection: &Connection, job: JobNo) -> Answer<()> {
+    connection.prepare_cached(include_str!("../queries/prune_failing.sql"))?.execute([job.0])?;
     Ok(())
 }
 
@@ -292,7 +292,7 @@ impl DeadStore for SqliteStore {
             .await
     }
 
-    async fn forget_dead(
+    async fn prune_dead(
         &self,
         before: Timestamp,
         keep: u32,
@@ -313,14 +313,14 @@ impl DeadStore for SqliteStore {
         self.engine_readers.read(move |db| list_failing(db, limit)).await
     }
 
-    async fn forget_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+    async fn prune_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         if jobs.is_empty() {
             return Ok(());
         }
         let jobs = jobs.to_vec();
         self.writer
             .write(Batch, jobs.len(), move |session| {
-                jobs.iter().try_for_each(|job| forget_failing(session.connection(), *job))
+                jobs.iter().try_for_each(|job| prune_failing(session.connection(), *job))
             })
             .await
     }

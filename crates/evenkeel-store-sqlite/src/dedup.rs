@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    DedupStore, ForgottenDedup, Standing, StoreError, Wanted, attempt_key_from_columns, sql_time,
+    DedupStore, PrunedDedup, Standing, StoreError, Wanted, attempt_key_from_columns, sql_time,
 };
 use rusqlite::{Connection, params};
 
@@ -144,7 +144,7 @@ fn look(
 }
 
 fn forget(connection: &Connection, before: Timestamp, gone: &[(i32, Vec<u8>)]) -> Answer<u64> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/forget_dedup.sql"))?;
+    let mut statement = connection.prepare_cached(include_str!("../queries/prune_dedup.sql"))?;
     let mut forgotten = 0;
     for (tenant, key) in gone {
         forgotten += statement.execute(params![tenant, key, before.as_micros()])? as u64;
@@ -154,21 +154,21 @@ fn forget(connection: &Connection, before: Timestamp, gone: &[(i32, Vec<u8>)]) -
 
 #[async_trait]
 impl DedupStore for SqliteStore {
-    async fn forget_dedup(
+    async fn prune_dedup(
         &self,
         before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
-    ) -> Result<ForgottenDedup, StoreError> {
+    ) -> Result<PrunedDedup, StoreError> {
         let (gone, next) =
             self.engine_readers.read(move |db| look(db, before, after, limit)).await?;
         if gone.is_empty() {
-            return Ok(ForgottenDedup { forgotten: 0, next });
+            return Ok(PrunedDedup { forgotten: 0, next });
         }
         let forgotten = self
             .writer
             .write(Batch, gone.len(), move |session| forget(session.connection(), before, &gone))
             .await?;
-        Ok(ForgottenDedup { forgotten, next })
+        Ok(PrunedDedup { forgotten, next })
     }
 }

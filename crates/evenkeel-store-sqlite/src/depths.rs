@@ -7,7 +7,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore,
-    Reaged, StoreError, Waiter,
+    Reprioritized, StoreError, Waiter,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -29,20 +29,20 @@ impl QueueStore for SqliteStore {
         self.engine_readers.read(move |db| front(db, &pools, rows)).await
     }
 
-    async fn reage(
+    async fn reprioritize(
         &self,
         aging: Aging,
         after: Option<AttemptKey>,
         limit: u32,
-    ) -> Result<Reaged, StoreError> {
+    ) -> Result<Reprioritized, StoreError> {
         let step = move |db: &Connection| to_reage(db, aging, after, limit);
         let (others, next) = self.engine_readers.read(step).await?;
         if others.is_empty() {
-            return Ok(Reaged { next, ..Reaged::default() });
+            return Ok(Reprioritized { next, ..Reprioritized::default() });
         }
-        let write = move |session: &mut Session| reage(session.connection(), aging, &others);
+        let write = move |session: &mut Session| reprioritize(session.connection(), aging, &others);
         let (changed, missed) = self.writer.write(Batch, limit as usize, write).await?;
-        Ok(Reaged { changed, missed, next })
+        Ok(Reprioritized { changed, missed, next })
     }
 }
 
@@ -91,9 +91,9 @@ fn waiter_from(row: &Row<'_>) -> Answer<Waiter> {
     Ok(Waiter { key, priority, since, rise: Rise(row.get("rise")?) })
 }
 
-fn reage(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> Answer<(u64, u64)> {
+fn reprioritize(connection: &Connection, aging: Aging, keys: &[AttemptKey]) -> Answer<(u64, u64)> {
     let mut find = connection.prepare_cached(include_str!("../queries/reage_find.sql"))?;
-    let mut change = connection.prepare_cached(include_str!("../queries/reage.sql"))?;
+    let mut change = connection.prepare_cached(include_str!("../queries/reprioritize.sql"))?;
     let (mut changed, mut missed) = (0, 0);
     for key in keys {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);

@@ -5,7 +5,7 @@
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Sequence, Shard, Slot, Timestamp};
-use evenkeel_store::{Fire, FireResult, Fired, Now, RunLink, Start, WakeFire, skip_reason_code};
+use evenkeel_store::{Fire, FireDelayed, FireResult, Fired, Now, RunLink, Start, skip_reason_code};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::balance::Counts;
@@ -196,10 +196,10 @@ fn record_skip(connection: &Connection, fire: &Fire, claimed: bool, now: Timesta
     Ok(())
 }
 
-pub(crate) fn fire_wakes(
+pub(crate) fn fire_delayed(
     session: &mut Session,
     node: NodeNo,
-    batch: &[WakeFire],
+    batch: &[FireDelayed],
     now: Now,
 ) -> Answer<Fired> {
     let now = resolve(now);
@@ -225,7 +225,7 @@ pub(crate) fn fire_wakes(
 fn fire_wake(
     connection: &Connection,
     node: NodeNo,
-    wake: &WakeFire,
+    wake: &FireDelayed,
     now: Timestamp,
 ) -> Answer<FireResult> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(wake.key);

@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::Timestamp;
 use evenkeel_core::limit::{LimitKey, LimitScope, Own};
-use evenkeel_store::{
-    LimitPlace, LimitStore, Now, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked,
-};
+use evenkeel_store::{LimitStore, Now, Permit, RELEASED_MAX, Released, Rooms, StoreError, Terms};
 use rusqlite::{Connection, params};
 
 use crate::SqliteStore;
@@ -27,22 +25,22 @@ const LOOKS: usize = 3;
 
 #[async_trait]
 impl LimitStore for SqliteStore {
-    async fn unpark(
+    async fn release_limited(
         &self,
-        ended: &[LimitPlace],
+        ended: &[Permit],
         terms: &Terms,
         now: Now,
     ) -> Result<u64, StoreError> {
         let (ended, terms) = (ended.to_vec(), terms.clone());
         self.writer
             .write(Batch, ended.len(), move |session| {
-                unpark(session.connection(), &ended, &terms, resolve(now))
+                release_limited(session.connection(), &ended, &terms, resolve(now))
             })
             .await
     }
 
     /// Mostly nobody leaves, and the writer has nothing to do with it.
-    async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError> {
+    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError> {
         let look = move |db: &Connection| rooms::look_around(db, &rooms, resolve(now));
         let (moves, unparked) = self.engine_readers.read(look).await?;
         if moves.is_empty() {
@@ -52,15 +50,15 @@ impl LimitStore for SqliteStore {
             .writer
             .write(Batch, moves.len(), move |session| rooms::make(session.connection(), &moves))
             .await?;
-        Ok(Unparked { moved, ..unparked })
+        Ok(Released { moved, ..unparked })
     }
 
     /// Mostly there are none.
-    async fn forget_places(
+    async fn prune_permits(
         &self,
-        after: Option<LimitPlace>,
+        after: Option<Permit>,
         limit: u32,
-    ) -> Result<Option<LimitPlace>, StoreError> {
+    ) -> Result<Option<Permit>, StoreError> {
         let look = move |db: &Connection| ended_places(db, after, limit);
         let (ended, next) = self.engine_readers.read(look).await?;
         if !ended.is_empty() {
@@ -75,9 +73,9 @@ impl LimitStore for SqliteStore {
 }
 
 /// As many leave the rooms of these limits as have ended.
-fn unpark(
+fn release_limited(
     connection: &Connection,
-    ended: &[LimitPlace],
+    ended: &[Permit],
     terms: &Terms,
     now: Timestamp,
 ) -> Answer<u64> {
@@ -90,7 +88,7 @@ fn unpark(
     let mut moved = 0;
     for (room, free) in free {
         let past = if room.scope() == LimitScope::Key { 0 } else { HELD_UP };
-        let mut look = free.saturating_add(past).min(UNPARKED_MAX);
+        let mut look = free.saturating_add(past).min(RELEASED_MAX);
         for _ in 0..LOOKS {
             let let_out = doorway.let_out(room, look, Own::Free(free))?;
             moved += rooms::make(connection, &let_out.moves)?;
@@ -98,14 +96,14 @@ fn unpark(
                 break;
             }
             // Who went home may not start for another limit, so the next look is for as many again.
-            look = UNPARKED_MAX;
+            look = RELEASED_MAX;
         }
     }
     Ok(moved)
 }
 
 /// Forgets the place of an attempt, if that has ended.
-fn vacate(connection: &Connection, place: LimitPlace) -> Answer<()> {
+fn vacate(connection: &Connection, place: Permit) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(place.run);
     connection.prepare_cached(include_str!("../queries/unpark_vacate.sql"))?.execute(params![
         place.limit.as_bytes(),
@@ -120,9 +118,9 @@ fn vacate(connection: &Connection, place: LimitPlace) -> Answer<()> {
 /// Of the next places, those of attempts that have ended, and where to go on.
 fn ended_places(
     connection: &Connection,
-    after: Option<LimitPlace>,
+    after: Option<Permit>,
     limit: u32,
-) -> Answer<(Vec<LimitPlace>, Option<LimitPlace>)> {
+) -> Answer<(Vec<Permit>, Option<Permit>)> {
     // Nothing comes before an empty key.
     let from = after.map_or_else(Vec::new, |place| place.limit.as_bytes().to_vec());
     let (scheduled_at, job_no, sequence, attempt) =
@@ -136,7 +134,7 @@ fn ended_places(
         let bytes: Vec<u8> = row.get("key")?;
         let limit = LimitKey::from_bytes(&bytes)
             .ok_or_else(|| StoreError::corrupt("place", "key", "not a limit"))?;
-        let place = LimitPlace { limit, run: key_from(row)? };
+        let place = Permit { limit, run: key_from(row)? };
         (last, seen) = (Some(place), seen + 1);
         let has_ended: bool = row.get("has_ended")?;
         ended.extend(has_ended.then_some(place));

@@ -93,7 +93,7 @@ fn filter_params(tenant: TenantNo, filter: &JobFilter, sort: JobSort) -> Answer<
         number(micros(filter.next_before)),
         Value::Integer(sort.by as i64),
         number(filter.target),
-        number(filter.going_on.map(|going_on| going_on as i64)),
+        number(filter.active_attempts.map(|active_attempts| active_attempts as i64)),
     ])
 }
 

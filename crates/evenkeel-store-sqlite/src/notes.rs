@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
-    Attempt, CheckpointFate, Finish, Letter, Note, NoteStore, Now, Running, Signal, StoreError,
-    Word,
+    Attempt, CheckpointDisposition, Finish, NodeMessage, Note, NoteStore, Now, Running, Signal,
+    StoreError, Word,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -36,9 +36,9 @@ impl NoteStore for SqliteStore {
         self.engine_readers.read(move |db| find_running(db, key)).await
     }
 
-    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
+    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
         self.writer
-            .write(Batch, 1, move |session| send_letter(session.connection(), node, letter))
+            .write(Batch, 1, move |session| send_message(session.connection(), node, letter))
             .await?;
         if letter.word == Word::Settled {
             self.signals.send(Signal::Letters);
@@ -46,13 +46,17 @@ impl NoteStore for SqliteStore {
         Ok(())
     }
 
-    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
+    async fn take_messages(
+        &self,
+        node: NodeNo,
+        limit: u32,
+    ) -> Result<Vec<NodeMessage>, StoreError> {
         // Mostly there are none, and then the writer is left in peace.
         if !self.engine_readers.read(move |db| has_letters(db, node)).await? {
             return Ok(Vec::new());
         }
         self.writer
-            .write(Command, 1, move |session| take_letters(session.connection(), node, limit))
+            .write(Command, 1, move |session| take_messages(session.connection(), node, limit))
             .await
     }
 }
@@ -143,11 +147,11 @@ pub(crate) fn settle(connection: &Connection, finish: &Finish) -> Answer<()> {
         forget(connection, finish.key)?;
     }
     match &finish.traces.checkpoint {
-        CheckpointFate::AsIs => Ok(()),
-        CheckpointFate::Save(data) => {
+        CheckpointDisposition::AsIs => Ok(()),
+        CheckpointDisposition::Save(data) => {
             save_checkpoint(connection, finish.key, data, finish.finished_at)
         }
-        CheckpointFate::Forget => forget_checkpoint(connection, finish.key),
+        CheckpointDisposition::Forget => forget_checkpoint(connection, finish.key),
     }
 }
 
@@ -175,9 +179,13 @@ fn find_running(connection: &Connection, key: AttemptKey) -> Answer<Option<Runni
     Ok(Some(Running { node: NodeNo(row.get("node_no")?), attempt: owned_from(row)? }))
 }
 
-pub(crate) fn send_letter(connection: &Connection, node: NodeNo, letter: Letter) -> Answer<()> {
+pub(crate) fn send_message(
+    connection: &Connection,
+    node: NodeNo,
+    letter: NodeMessage,
+) -> Answer<()> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(letter.key);
-    connection.prepare_cached(include_str!("../queries/send_letter.sql"))?.execute(params![
+    connection.prepare_cached(include_str!("../queries/send_message.sql"))?.execute(params![
         node.0,
         scheduled_at,
         job_no,
@@ -195,10 +203,10 @@ fn has_letters(connection: &Connection, node: NodeNo) -> Answer<bool> {
 }
 
 /// Oldest first.
-fn take_letters(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<Letter>> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/take_letters.sql"))?;
+fn take_messages(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec<NodeMessage>> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/take_messages.sql"))?;
     let mut rows = statement.query(params![node.0, limit])?;
-    let mut taken: Vec<(i64, Letter)> = Vec::new();
+    let mut taken: Vec<(i64, NodeMessage)> = Vec::new();
     while let Some(row) = rows.next()? {
         taken.push((row.get("letter_no")?, letter_from(row)?));
     }
@@ -206,10 +214,10 @@ fn take_letters(connection: &Connection, node: NodeNo, limit: u32) -> Answer<Vec
     Ok(taken.into_iter().map(|(_, letter)| letter).collect())
 }
 
-fn letter_from(row: &Row<'_>) -> Answer<Letter> {
+fn letter_from(row: &Row<'_>) -> Answer<NodeMessage> {
     let word: usize = row.get("word")?;
     let word = *Word::ALL
         .get(word)
         .ok_or_else(|| StoreError::corrupt("letter", "word", format!("{word} is unknown")))?;
-    Ok(Letter { key: key_from(row)?, fence: Fence(row.get("fence")?), word })
+    Ok(NodeMessage { key: key_from(row)?, fence: Fence(row.get("fence")?), word })
 }

@@ -1,7 +1,7 @@
 //! When what waits may be claimed, what is before it, and how much is to come.
 
 use evenkeel_core::{AttemptKey, Definition, JobNo, Shard, Slot, Span, TenantNo, Timestamp};
-use evenkeel_store::{ClosedAttempt, Opening, Postpone, SlotLoad, StoreError};
+use evenkeel_store::{ClaimWindow, ClosedAttempt, Postpone, SlotLoad, StoreError};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
@@ -32,7 +32,7 @@ pub(crate) fn closed(
     Ok(found)
 }
 
-pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, Opening)]) -> Answer<()> {
+pub(crate) fn reopen(connection: &Connection, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
     let mut statement = connection.prepare_cached(include_str!("../queries/reopen.sql"))?;
     for (key, opening) in batch {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*key);
@@ -56,7 +56,7 @@ pub(crate) fn open_anew(
     seen: Option<Span>,
     now: Timestamp,
 ) -> Answer<()> {
-    let opening = Opening::of(definition, definition.average(seen), now);
+    let opening = ClaimWindow::of(definition, definition.average(seen), now);
     let limit = definition.key_limit();
     connection.prepare_cached(include_str!("../queries/order_open_ready.sql"))?.execute(
         params![

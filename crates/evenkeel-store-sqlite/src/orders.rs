@@ -4,7 +4,9 @@ use evenkeel_core::balance::Load;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::Effect;
 use evenkeel_core::{AttemptKey, Origin, Slot, TenantNo, Timestamp};
-use evenkeel_store::{Action, Done, Job, JobChange, Now, Obeyed, Order, Standing, Trigger, Wanted};
+use evenkeel_store::{
+    Action, Applied, Done, Job, JobChange, Now, Order, Standing, Trigger, Wanted,
+};
 use rusqlite::{Connection, params};
 
 use crate::balance::Counts;
@@ -41,7 +43,7 @@ pub(crate) fn order(
     tenant: TenantNo,
     orders: &[Order],
     now: Now,
-) -> Answer<Vec<Obeyed>> {
+) -> Answer<Vec<Applied>> {
     let now = resolve(now);
     let mut counted = Counted::default();
     let mut counts = Counts::default();
@@ -65,27 +67,27 @@ fn order_one(
     order: &Order,
     (counted, counts): (&mut Counted, &mut Counts),
     now: Timestamp,
-) -> Answer<Obeyed> {
-    let Some(job) = get(connection, tenant, order.id)? else { return Ok(Obeyed::NotFound) };
+) -> Answer<Applied> {
+    let Some(job) = get(connection, tenant, order.id)? else { return Ok(Applied::NotFound) };
     let effect = match job.facts().obey(order.action.command()) {
         Ok(effect) => effect,
-        Err(refusal) => return Ok(Obeyed::NotAllowed(refusal)),
+        Err(refusal) => return Ok(Applied::NotAllowed(refusal)),
     };
     let is_other = order.if_generation.is_some_and(|expected| expected != job.generation)
         || order.if_fired.is_some_and(|expected| expected != job.fired);
     let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
     if is_other || goes_back {
-        return Ok(Obeyed::Stale(Box::new(job)));
+        return Ok(Applied::Stale(Box::new(job)));
     }
     if let Action::Change(change) = &order.action
         && let Some(about) = &change.about
         && let Some(other) = find_namesake(connection, tenant, about, job.no)?
     {
-        return Ok(Obeyed::NameTaken(other));
+        return Ok(Applied::NameTaken(other));
     }
     let wanted = Wanted::by_order(order, &job, now);
     if let Some(other) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), now)? {
-        return Ok(Obeyed::Duplicate(other.id));
+        return Ok(Applied::Duplicate(other.id));
     }
     dedup::let_go(connection, tenant, Wanted::let_go(order, &job), job.no)?;
     dedup::take(connection, tenant, wanted.as_ref(), job.no, now)?;
@@ -100,7 +102,7 @@ fn order_one(
         .as_ref()
         .and_then(|job| Load::of(&job.definition, job.history.average_good_duration, job.next_at?));
     counts.recount(connection, job.no, load.as_ref())?;
-    Ok(Obeyed::Done(Box::new(Done { job: after, running, withdrawn, run })))
+    Ok(Applied::Done(Box::new(Done { job: after, running, withdrawn, run })))
 }
 
 /// What the job is from here on.
@@ -124,7 +126,7 @@ fn stand(
         action.note()
     ])?;
     if effect.standing != job.standing {
-        dead::forget_failing(connection, job.no)?;
+        dead::prune_failing(connection, job.no)?;
     }
     connection
         .prepare_cached(include_str!("../queries/order_job_state.sql"))?

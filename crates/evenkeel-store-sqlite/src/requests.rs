@@ -39,7 +39,7 @@ impl RequestStore for SqliteStore {
             .await
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         // Mostly there is nothing, and then the writer is left in peace.
         let look = move |db: &Connection| {
             let sql = include_str!("../queries/forget_requests_look.sql");
@@ -50,7 +50,7 @@ impl RequestStore for SqliteStore {
         }
         self.writer
             .write(Batch, limit as usize, move |session| {
-                let sql = include_str!("../queries/forget_requests.sql");
+                let sql = include_str!("../queries/prune_requests.sql");
                 let mut statement = session.connection().prepare_cached(sql)?;
                 Ok(statement.execute(params![before.as_micros(), limit])? as u64)
             })

@@ -290,7 +290,7 @@ pub(crate) fn priority_from(row: &Row<'_>) -> Answer<Option<Priority>> {
 pub(crate) struct ReadyRow<'a> {
     pub(crate) key: AttemptKey,
     pub(crate) tenant: TenantNo,
-    pub(crate) ticket: &'a evenkeel_store::Ticket,
+    pub(crate) ticket: &'a evenkeel_store::QueueEntry,
     pub(crate) fence: u32,
     pub(crate) crashes: u16,
     pub(crate) prev: Option<RunLink>,

@@ -2,7 +2,7 @@
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::{AttemptKey, JobNo, Shard, Slot, Timestamp};
-use evenkeel_store::{DueJob, DueWake};
+use evenkeel_store::{DelayedAttempt, DueJob};
 use rusqlite::{Connection, params};
 
 use crate::error::Answer;
@@ -42,7 +42,7 @@ pub(crate) fn due_wakes(
     shards: &[Shard],
     until: Timestamp,
     limit: u32,
-) -> Answer<Vec<DueWake>> {
+) -> Answer<Vec<DelayedAttempt>> {
     let mut statement =
         connection.prepare_cached(include_str!("../queries/look_ahead_wakes.sql"))?;
     let mut found: Vec<(Timestamp, AttemptKey, bool, Option<Priority>)> = Vec::new();
@@ -59,7 +59,13 @@ pub(crate) fn due_wakes(
     let mut wakes = Vec::with_capacity(found.len());
     for (due, key, has_checkpoint, priority) in found {
         if let Some(row) = load.query([key.job_no.0])?.next()? {
-            wakes.push(DueWake { due, key, has_checkpoint, priority, job: due_job_from(row)? });
+            wakes.push(DelayedAttempt {
+                due,
+                key,
+                has_checkpoint,
+                priority,
+                job: due_job_from(row)?,
+            });
         }
     }
     Ok(wakes)

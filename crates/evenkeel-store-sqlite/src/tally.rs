@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{NodeNo, Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, Scope, StoreError,
-    Tallied, Tally, TallyStore, sql_time,
+    COUNTED_MAX, FailureCursor, FailureGroup, Failures, Page, PageRequest, RunStatsStore,
+    RunTotals, Scope, StoreError, Tally, sql_time,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -68,11 +68,11 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn tallied(connection: &Connection, tenant: TenantNo) -> Answer<Tallied> {
-    let mut statement = connection.prepare_cached(include_str!("../queries/tallied.sql"))?;
+fn run_totals(connection: &Connection, tenant: TenantNo) -> Answer<RunTotals> {
+    let mut statement = connection.prepare_cached(include_str!("../queries/run_totals.sql"))?;
     Ok(statement.query_row([tenant.0], |row| {
         let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
-        Ok(Tallied {
+        Ok(RunTotals {
             completed: count(0)?,
             failed: count(1)?,
             timed_out: count(2)?,
@@ -128,7 +128,7 @@ fn group_from(row: &Row<'_>) -> Answer<FailureGroup> {
 }
 
 #[async_trait]
-impl TallyStore for SqliteStore {
+impl RunStatsStore for SqliteStore {
     async fn tally(
         &self,
         node: NodeNo,
@@ -143,9 +143,9 @@ impl TallyStore for SqliteStore {
             .await
     }
 
-    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError> {
+    async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError> {
         let tenant = scope.tenant;
-        self.readers.read(move |db| tallied(db, tenant)).await
+        self.readers.read(move |db| run_totals(db, tenant)).await
     }
 
     async fn list_failures(
@@ -157,10 +157,10 @@ impl TallyStore for SqliteStore {
         self.readers.read(move |db| list_failures(db, tenant, page)).await
     }
 
-    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.writer
             .write(Batch, limit as usize, move |session| {
-                let sql = include_str!("../queries/forget_failures.sql");
+                let sql = include_str!("../queries/prune_failures.sql");
                 let mut statement = session.connection().prepare_cached(sql)?;
                 Ok(statement.execute(params![before.as_micros(), limit])? as u64)
             })

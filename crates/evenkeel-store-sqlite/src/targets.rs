@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, Job, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    ChangedTarget, CreatedTarget, DeletedTarget, Job, NewTarget, Now, Page, PageRequest, Scope,
     StaleTarget, StaleTargets, StoreError, Target, TargetFields, TargetStore, is_stale, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -18,12 +18,12 @@ use crate::rows::job_id;
 
 #[async_trait]
 impl TargetStore for SqliteStore {
-    async fn make_target(
+    async fn create_target(
         &self,
         scope: &Scope,
         target: NewTarget,
         now: Now,
-    ) -> Result<MadeTarget, StoreError> {
+    ) -> Result<CreatedTarget, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, 1, move |session| {
@@ -139,7 +139,7 @@ fn make(
     tenant: TenantNo,
     new: &NewTarget,
     now: Timestamp,
-) -> Answer<MadeTarget> {
+) -> Answer<CreatedTarget> {
     let next: i64 = connection
         .prepare_cached(include_str!("../queries/make_target_number.sql"))?
         .query_row([tenant.0], |row| row.get(0))?;
@@ -155,9 +155,9 @@ fn make(
         .query_row(params![tenant.0, number, source_id], |row| row.get(0))
         .optional()?;
     if let Some(there) = there {
-        return Ok(MadeTarget::Exists(known(connection, tenant, there)?));
+        return Ok(CreatedTarget::Exists(known(connection, tenant, there)?));
     }
-    connection.prepare_cached(include_str!("../queries/make_target.sql"))?.execute(params![
+    connection.prepare_cached(include_str!("../queries/create_target.sql"))?.execute(params![
         tenant.0,
         number,
         source_id,
@@ -168,7 +168,7 @@ fn make(
     connection
         .prepare_cached(include_str!("../queries/make_target_count.sql"))?
         .execute(params![tenant.0, new.number.is_none().then_some(number + 1)])?;
-    Ok(MadeTarget::Created(known(connection, tenant, number)?))
+    Ok(CreatedTarget::Created(known(connection, tenant, number)?))
 }
 
 fn find(connection: &Connection, tenant: TenantNo, number: i64) -> Answer<Option<Target>> {

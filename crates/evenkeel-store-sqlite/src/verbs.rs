@@ -5,12 +5,12 @@ use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::balance::Load;
 use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Attempt, Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire,
-    Fired, Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member,
-    NamedJob, NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest,
-    Ping, Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, RunCancelled,
-    RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
-    WaitingAttempt, WakeFire,
+    Applied, Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, ClaimWindow, Claimed,
+    ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCounts,
+    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob, NewJob, NewNode,
+    NodeStore, Now, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
+    QueuePlace, Registered, Requeue, RunCancelled, ScheduleStore, Scope, SlotLoad, StoreError,
+    Supersede, Trigger, Triggered, WaitingAttempt,
 };
 
 use rusqlite::Connection;
@@ -86,7 +86,7 @@ impl JobStore for SqliteStore {
         scope: &Scope,
         orders: Vec<Order>,
         now: Now,
-    ) -> Result<Vec<Obeyed>, StoreError> {
+    ) -> Result<Vec<Applied>, StoreError> {
         let tenant = scope.tenant;
         self.writer
             .write(Command, orders.len() * 4, move |session| {
@@ -217,14 +217,16 @@ impl ScheduleStore for SqliteStore {
             .await
     }
 
-    async fn fire_wakes(
+    async fn fire_delayed(
         &self,
         node: NodeNo,
-        batch: Vec<WakeFire>,
+        batch: Vec<FireDelayed>,
         now: Now,
     ) -> Result<Fired, StoreError> {
         self.writer
-            .write(Batch, batch.len(), move |session| fire::fire_wakes(session, node, &batch, now))
+            .write(Batch, batch.len(), move |session| {
+                fire::fire_delayed(session, node, &batch, now)
+            })
             .await
     }
 
@@ -256,7 +258,7 @@ impl ScheduleStore for SqliteStore {
         self.engine_readers.read(move |db| openings::closed(db, &shards, limit, now)).await
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError> {
+    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
         let batch = batch.to_vec();
         self.writer
             .write(Batch, batch.len(), move |session| {
@@ -267,7 +269,7 @@ impl ScheduleStore for SqliteStore {
 }
 
 #[async_trait]
-impl RunStore for SqliteStore {
+impl AttemptStore for SqliteStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
         let claim = claim.clone();
         self.writer
@@ -374,7 +376,7 @@ impl RunStore for SqliteStore {
     async fn list_runs(
         &self,
         scope: &Scope,
-        filter: RunFilter,
+        filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
         let tenant = scope.tenant;

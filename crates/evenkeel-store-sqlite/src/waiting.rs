@@ -7,7 +7,7 @@ use evenkeel_core::aging::Rank;
 use evenkeel_core::limit::{Limit, LimitKey, LimitScope};
 use evenkeel_core::order::Lane;
 use evenkeel_core::{JobId, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{Opening, WaitingAttempt, WaitsFor, sql_time};
+use evenkeel_store::{ClaimWindow, WaitingAttempt, WaitsFor, sql_time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
@@ -92,7 +92,7 @@ fn ready_of(
         let waits_for = WaitsFor::Worker {
             since: Timestamp::from_micros(row.get("since")?),
             ahead,
-            opening: Opening {
+            opening: ClaimWindow {
                 from: sql_time(row.get("open_from")?),
                 until: sql_time(row.get("open_until")?),
             },

@@ -177,9 +177,9 @@ async fn a_walk_repairs_counts_of_jobs_that_have_no_next_time() {
     let raw = rusqlite::Connection::open(&path).unwrap();
     let spoil = "UPDATE job_state SET next_at = NULL, slot = NULL WHERE job_no IN (?1, ?2)";
     assert_eq!(raw.execute(spoil, [jobs[0].no.0, jobs[2].no.0]).unwrap(), 2);
-    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 2);
+    assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 2);
     assert_counted(&*rig.store, &[rig.scope]).await;
     let left: Vec<u64> = all_rhythms(&*rig.store).await.iter().map(|one| one.jobs).collect();
     assert_eq!(left, [1]);
-    assert_eq!(rig.store.weigh(None, 10).await.unwrap().changed, 0);
+    assert_eq!(rig.store.recount_load(None, 10).await.unwrap().changed, 0);
 }

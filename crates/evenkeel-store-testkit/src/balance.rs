@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::balance::{Load, Move, Placement, RhythmKey};
+use evenkeel_core::balance::{Load, LoadProfileKey, Move, Placement};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    BeganRebalance, Job, JobFilter, JobSort, MoveBatch, PageRequest, Rebalance, RebalanceState,
-    RhythmCount, Scope, Standing, Store,
+    BeganRebalance, Job, JobFilter, JobSort, LoadProfileCount, MoveBatch, PageRequest, Rebalance,
+    RebalanceState, Scope, Standing, Store,
 };
 use uuid::Uuid;
 
@@ -14,8 +14,8 @@ use crate::fixtures::{at, fresh_id, now};
 use crate::rig::Rig;
 
 /// All rhythms, from small pages.
-pub async fn all_rhythms(store: &dyn Store) -> Vec<RhythmCount> {
-    let mut all: Vec<RhythmCount> = Vec::new();
+pub async fn all_rhythms(store: &dyn Store) -> Vec<LoadProfileCount> {
+    let mut all: Vec<LoadProfileCount> = Vec::new();
     loop {
         let after = all.last().map(|last| (last.tenant, last.key));
         let page = store.rhythms(after, 7).await.expect("rhythms can be read");
@@ -65,7 +65,7 @@ async fn planned_jobs(store: &dyn Store, scope: &Scope) -> Vec<Job> {
 /// # Panics
 /// Where they differ.
 pub async fn assert_counted(store: &dyn Store, scopes: &[Scope]) {
-    let mut expected: BTreeMap<(TenantNo, RhythmKey), (String, u64, Span)> = BTreeMap::new();
+    let mut expected: BTreeMap<(TenantNo, LoadProfileKey), (String, u64, Span)> = BTreeMap::new();
     for scope in scopes {
         let jobs = planned_jobs(store, scope).await;
         let placements = all_placements(store, scope).await;
@@ -85,9 +85,9 @@ pub async fn assert_counted(store: &dyn Store, scopes: &[Scope]) {
         }
     }
     let counted = all_rhythms(store).await;
-    let expected: Vec<RhythmCount> = expected
+    let expected: Vec<LoadProfileCount> = expected
         .into_iter()
-        .map(|((tenant, key), (rhythm, jobs, cost))| RhythmCount {
+        .map(|((tenant, key), (rhythm, jobs, cost))| LoadProfileCount {
             tenant,
             key,
             rhythm,
@@ -157,7 +157,7 @@ pub async fn begin_one(rig: &Rig, parts: u32, secs: i64) -> Uuid {
 ///
 /// # Panics
 /// If the job has no next time.
-pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (RhythmKey, String)) {
+pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (LoadProfileKey, String)) {
     let load = Load::of(&job.definition, None, new_at).expect("it has a rhythm");
     let old_at = job.next_at.expect("it has a next time");
     let one = Move { job: job.no, generation: job.generation, old_at, new_at, rhythm: load.key };
@@ -165,7 +165,11 @@ pub fn move_to(job: &Job, new_at: Timestamp) -> (Move, (RhythmKey, String)) {
 }
 
 /// Moves of a part of a rebalance.
-pub fn batch_of(rebalance: Uuid, part: u32, moves: Vec<(Move, (RhythmKey, String))>) -> MoveBatch {
+pub fn batch_of(
+    rebalance: Uuid,
+    part: u32,
+    moves: Vec<(Move, (LoadProfileKey, String))>,
+) -> MoveBatch {
     let (moves, rhythms) = moves.into_iter().unzip();
     MoveBatch { rebalance, part, moves, rhythms, even_live: false }
 }

@@ -11,7 +11,8 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Periodic, Schedule};
 use evenkeel_core::{About, Definition, JobId, Slot, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, DueJob, Fire, NewJob, NewNode, Now, Requeue, Roles, Start, Ticket, Trigger, Waited,
+    AfterLoss, DueJob, Fire, NewJob, NewNode, Now, QueueEntry, Requeue, Roles, Start, Trigger,
+    Waited,
 };
 use uuid::Uuid;
 
@@ -224,7 +225,7 @@ impl Begin {
 }
 
 /// The place in the queue of an attempt of `job` that must start by `should_start_by`, at `now`.
-pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> Ticket {
+pub fn ticket_of(job: &DueJob, should_start_by: Timestamp, now: Timestamp) -> QueueEntry {
     let waited = Waited { since: now, priority: None, aging: &Aging::default() };
     ticket_with(job, should_start_by, now, waited)
 }
@@ -235,10 +236,10 @@ pub fn ticket_with(
     should_start_by: Timestamp,
     now: Timestamp,
     waited: Waited<'_>,
-) -> Ticket {
+) -> QueueEntry {
     let definition = definition_of(job);
     let average = definition.average(job.history.average_good_duration);
-    Ticket::new(&definition, should_start_by, average, now, waited)
+    QueueEntry::new(&definition, should_start_by, average, now, waited)
 }
 
 /// A run is asked for with its job's priority; `n` tells those of one moment apart.
@@ -277,7 +278,7 @@ pub fn fire_of(job: &DueJob, now: Timestamp, begin: Begin) -> Fire {
 }
 
 /// The place in the queue of an attempt that goes back there.
-pub fn place_of(back: &mut Requeue) -> &mut Ticket {
+pub fn place_of(back: &mut Requeue) -> &mut QueueEntry {
     match &mut back.then {
         AfterLoss::Queue(ticket) => ticket,
         AfterLoss::Fail(end) => panic!("an attempt that fails has no place: {end:?}"),

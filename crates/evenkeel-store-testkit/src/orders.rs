@@ -4,7 +4,7 @@ use std::future::Future;
 
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use evenkeel_store::{
-    Action, Done, Job, JobChange, JobStore, Now, Obeyed, Order, Scope, StoreError,
+    Action, Applied, Done, Job, JobChange, JobStore, Now, Order, Scope, StoreError,
 };
 
 /// One order at a time, whatever the job's generation is.
@@ -15,7 +15,7 @@ pub trait Orders {
         scope: &Scope,
         order: Order,
         now: Now,
-    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Applied, StoreError>> + Send;
 
     /// Without a condition.
     fn act(
@@ -24,7 +24,7 @@ pub trait Orders {
         id: JobId,
         action: Action,
         now: Now,
-    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Applied, StoreError>> + Send {
         self.order_one(scope, Order { id, if_generation: None, if_fired: None, action }, now)
     }
 
@@ -35,7 +35,7 @@ pub trait Orders {
         id: JobId,
         change: JobChange,
         now: Now,
-    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Applied, StoreError>> + Send {
         self.act(scope, id, Action::Change(Box::new(change)), now)
     }
 
@@ -45,13 +45,18 @@ pub trait Orders {
         scope: &Scope,
         id: JobId,
         now: Now,
-    ) -> impl Future<Output = Result<Obeyed, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Applied, StoreError>> + Send {
         self.act(scope, id, Action::Delete, now)
     }
 }
 
 impl<S: JobStore + ?Sized> Orders for S {
-    async fn order_one(&self, scope: &Scope, order: Order, now: Now) -> Result<Obeyed, StoreError> {
+    async fn order_one(
+        &self,
+        scope: &Scope,
+        order: Order,
+        now: Now,
+    ) -> Result<Applied, StoreError> {
         let mut answers = self.order(scope, vec![order], now).await?;
         assert_eq!(answers.len(), 1, "one order has one answer");
         Ok(answers.remove(0))
@@ -59,20 +64,20 @@ impl<S: JobStore + ?Sized> Orders for S {
 }
 
 /// It was deleted, and these attempts were asked to end.
-pub fn gone(running: Vec<AttemptKey>) -> Obeyed {
-    Obeyed::Done(Box::new(Done { job: None, running, withdrawn: Vec::new(), run: None }))
+pub fn gone(running: Vec<AttemptKey>) -> Applied {
+    Applied::Done(Box::new(Done { job: None, running, withdrawn: Vec::new(), run: None }))
 }
 
 /// What an order did that must have been obeyed.
-pub fn done(obeyed: Obeyed) -> Done {
+pub fn done(obeyed: Applied) -> Done {
     match obeyed {
-        Obeyed::Done(done) => *done,
+        Applied::Done(done) => *done,
         other => panic!("not obeyed: {other:?}"),
     }
 }
 
 /// The job after an order that must have been obeyed.
-pub fn job_after(obeyed: Obeyed) -> Job {
+pub fn job_after(obeyed: Applied) -> Job {
     done(obeyed).job.expect("the job is there")
 }
 

@@ -6,7 +6,7 @@ use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{AttemptKey, JobNo, Span};
 use evenkeel_store::{
-    Claim, JobChange, NewJob, QueuePlace, Start, Trigger, Triggered, Waited, WakeFire,
+    Claim, FireDelayed, JobChange, NewJob, QueuePlace, Start, Trigger, Triggered, Waited,
 };
 
 use crate::fixtures::{at, new_job, now, place_of, ticket_with};
@@ -176,7 +176,7 @@ impl Play {
             }
             Happens::Finish { failed } => self.finish(*failed, secs).await,
             Happens::GiveBack => self.give_back(secs).await,
-            Happens::Weigh { job, priority } => self.weigh(*job, *priority, secs).await,
+            Happens::Weigh { job, priority } => self.recount_load(*job, *priority, secs).await,
             Happens::Cancel { job } => {
                 if let Some(key) = self.waiting.remove(job) {
                     let cancelled = self.rig.store.cancel_run(&self.rig.scope, key, now(secs));
@@ -217,10 +217,10 @@ impl Play {
             let waited = Waited { since: wake.due, priority: wake.priority, aging };
             let ticket = ticket_with(&wake.job, should_start_by, at(secs), waited);
             let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
-            WakeFire { due, key, tenant, start: Start::Queued(ticket) }
+            FireDelayed { due, key, tenant, start: Start::Queued(ticket) }
         });
         let fires = fires.collect();
-        self.rig.store.fire_wakes(self.rig.node, fires, now(secs)).await.expect("wakes fire");
+        self.rig.store.fire_delayed(self.rig.node, fires, now(secs)).await.expect("wakes fire");
         for wake in wakes {
             self.waiting.insert(self.places[&wake.key.job_no], wake.key);
         }
@@ -266,7 +266,7 @@ impl Play {
         self.waiting.insert(job, held.key);
     }
 
-    async fn weigh(&mut self, job: usize, priority: u8, secs: i64) {
+    async fn recount_load(&mut self, job: usize, priority: u8, secs: i64) {
         let mut definition = self.rig.job(self.jobs[job]).await.definition;
         definition.priority = Priority::try_from(priority).expect("a legal priority");
         let change = JobChange { definition: Some(definition), ..JobChange::default() };

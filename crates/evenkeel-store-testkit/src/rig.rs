@@ -10,10 +10,10 @@ use evenkeel_core::limit::Limits;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, Shard, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, Attempt, Cancellation, Census, Claim, ClaimedAttempt, DueJob, DueWake, Finish,
-    FinishResult, Fire, FireResult, Hook, Job, LookAhead, LostEnd, NewJob, Owned, Page,
-    PageRequest, Registered, Requeue, Results, Role, RunFilter, Scope, Start, Store, Then, Traces,
-    Trigger, Triggered, Waited, WaitingAttempt, WakeFire,
+    AfterLoss, Attachments, Attempt, AttemptFilter, Cancellation, Census, Claim, ClaimedAttempt,
+    DelayedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, FireResult, Hook, Job,
+    LookAhead, LostEnd, NewJob, Owned, Page, PageRequest, Registered, Requeue, Results, Role,
+    Scope, Start, Store, Then, Trigger, Triggered, Waited, WaitingAttempt,
 };
 
 use crate::fixtures::{Begin, at, fire_of, new_node, now, plain_trigger, ticket_of, ticket_with};
@@ -229,7 +229,7 @@ impl Rig {
             results: Results::default(),
             then,
             priority: None,
-            traces: Traces::default(),
+            traces: Attachments::default(),
             watch: false,
             unstored_since: None,
             hook: Hook::None,
@@ -298,14 +298,19 @@ impl Rig {
     }
 
     /// The wakes of all shards due until then.
-    pub async fn wakes(&self, until: i64) -> Vec<DueWake> {
+    pub async fn wakes(&self, until: i64) -> Vec<DelayedAttempt> {
         self.look(until, 10_000).await.wakes
     }
 
     /// Fires wakes for the first node.
-    pub async fn fire_wakes(&self, wakes: &[DueWake], begin: Begin, secs: i64) -> Vec<FireResult> {
+    pub async fn fire_delayed(
+        &self,
+        wakes: &[DelayedAttempt],
+        begin: Begin,
+        secs: i64,
+    ) -> Vec<FireResult> {
         let batch = wakes.iter().map(|wake| wake_fire_of(wake, begin)).collect();
-        let fired = self.store.fire_wakes(self.node, batch, now(secs)).await;
+        let fired = self.store.fire_delayed(self.node, batch, now(secs)).await;
         fired.expect("wakes can be fired").results
     }
 
@@ -339,7 +344,7 @@ impl Rig {
         known: Option<Known>,
         page: PageRequest<AttemptKey>,
     ) -> Page<Attempt, AttemptKey> {
-        let filter = RunFilter { job: known.map(|known| known.id) };
+        let filter = AttemptFilter { job: known.map(|known| known.id) };
         self.store.list_runs(&self.scope, filter, page).await.expect("runs can be listed")
     }
 
@@ -391,7 +396,7 @@ pub fn claim_of(node: NodeNo, room: usize) -> Claim {
 }
 
 /// The fire of a loaded wake.
-pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
+pub fn wake_fire_of(wake: &DelayedAttempt, begin: Begin) -> FireDelayed {
     let should_start_by = wake.due.saturating_add(Span::from_secs(60));
     let start = match begin {
         Begin::Claimed => Start::Claimed,
@@ -401,7 +406,7 @@ pub fn wake_fire_of(wake: &DueWake, begin: Begin) -> WakeFire {
             Start::Queued(ticket_with(&wake.job, should_start_by, wake.due, waited))
         }
     };
-    WakeFire { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }
+    FireDelayed { due: wake.due, key: wake.key, tenant: wake.job.tenant, start }
 }
 
 /// The next attempt of the same run.

@@ -130,7 +130,8 @@ impl AuditFilter {
 pub trait AccessStore: Send + Sync {
     /// Makes a key; false if its name is taken. One that was taken back has no name any more, one
     /// that has only expired has.
-    async fn make_key(&self, scope: &Scope, key: NewApiKey, now: Now) -> Result<bool, StoreError>;
+    async fn create_key(&self, scope: &Scope, key: NewApiKey, now: Now)
+    -> Result<bool, StoreError>;
 
     /// The key with this hash, whosever it is, also if it is worth nothing any more.
     async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError>;
@@ -163,5 +164,5 @@ pub trait AccessStore: Send + Sync {
     ) -> Result<Page<(AuditPlace, AuditEntry), AuditPlace>, StoreError>;
 
     /// Forgets up to `limit` entries from before `before`, the oldest ones; says how many.
-    async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

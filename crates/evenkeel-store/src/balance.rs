@@ -1,7 +1,7 @@
 //! Verbs that count load and move jobs.
 
 use async_trait::async_trait;
-use evenkeel_core::balance::{Move, Placement, RhythmKey, SkipReason};
+use evenkeel_core::balance::{LoadProfileKey, Move, Placement, SkipReason};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
 use uuid::Uuid;
 
@@ -12,12 +12,12 @@ pub const MOVES_MAX: usize = 2000;
 
 /// How many jobs of a tenant have a rhythm.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RhythmCount {
+pub struct LoadProfileCount {
     /// Whose.
     pub tenant: TenantNo,
     /// Its name.
-    pub key: RhythmKey,
-    /// As it is stored; see [`Rhythm`](evenkeel_core::balance::Rhythm).
+    pub key: LoadProfileKey,
+    /// As it is stored; see [`LoadProfile`](evenkeel_core::balance::LoadProfile).
     pub rhythm: String,
     /// So many.
     pub jobs: u64,
@@ -34,7 +34,7 @@ pub const PARTS_FORGOTTEN: u32 = 1000;
 
 /// How far a walk over all jobs has come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Weighed {
+pub struct Recounted {
     /// Goes on after this job; `None` at the end.
     pub next: Option<JobNo>,
     /// So many now count for more or less.
@@ -150,7 +150,7 @@ pub struct MoveBatch {
     /// The moves, no job twice, at most [`MOVES_MAX`].
     pub moves: Vec<Move>,
     /// The rhythms they lead to, as they are stored. A move whose rhythm is not here is not made.
-    pub rhythms: Vec<(RhythmKey, String)>,
+    pub rhythms: Vec<(LoadProfileKey, String)>,
     /// Jobs with a run that is not over are moved as well.
     pub even_live: bool,
 }
@@ -166,7 +166,7 @@ pub enum Moved {
 
 /// How evenly a tenant's load was spread in an hour.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub struct ScoreKept {
+pub struct SavedScore {
     /// When the hour began.
     pub hour: Timestamp,
     /// By runs, in slots: the score that people see first.
@@ -194,17 +194,17 @@ pub trait BalanceStore: Send + Sync {
     /// All rhythms that some job has, by tenant and key, after `after`.
     async fn rhythms(
         &self,
-        after: Option<(TenantNo, RhythmKey)>,
+        after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError>;
+    ) -> Result<Vec<LoadProfileCount>, StoreError>;
 
     /// Those of the scope.
-    async fn own_rhythms(
+    async fn tenant_load_profiles(
         &self,
         scope: &Scope,
-        after: Option<RhythmKey>,
+        after: Option<LoadProfileKey>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError>;
+    ) -> Result<Vec<LoadProfileCount>, StoreError>;
 
     /// Counts up to `limit` jobs that were registered before load was counted; says how many it
     /// found.
@@ -213,11 +213,12 @@ pub trait BalanceStore: Send + Sync {
     /// Looks at up to `limit` jobs after `after`, by number: those that count for less than four
     /// fifths or more than five quarters of what their good runs take now count for that, unless
     /// their cost was stated; no run counts for more than [`COST_MAX`]. Jobs that count though they
-    /// have no next time, which should not be, count no more. Rhythms that no job has are forgotten
+    /// have no next time, which should not be, count no more. LoadProfiles that no job has are forgotten
     /// on the way.
     ///
     /// [`COST_MAX`]: evenkeel_core::balance::COST_MAX
-    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError>;
+    async fn recount_load(&self, after: Option<JobNo>, limit: u32)
+    -> Result<Recounted, StoreError>;
 
     /// The scope's active jobs that have a next time, by number, after `after`.
     async fn placements(
@@ -297,7 +298,7 @@ pub trait BalanceStore: Send + Sync {
     ) -> Result<Moved, StoreError>;
 
     /// Keeps the score of a tenant's hour, unless it is there; says whether it was new.
-    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError>;
+    async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError>;
 
     /// The scope's scores of hours from `from` on and before `until`, by time; at most `limit`.
     async fn scores(
@@ -306,14 +307,14 @@ pub trait BalanceStore: Send + Sync {
         from: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> Result<Vec<ScoreKept>, StoreError>;
+    ) -> Result<Vec<SavedScore>, StoreError>;
 
     /// Forgets up to `limit` scores of hours before `scores_before`, as many plans made before
     /// `plans_before` that nobody acted on, and as many rebalances planned [`REBALANCES_KEPT`] before
     /// that which do not go on, or were not touched since then. Of their batches, which are large,
     /// [`PARTS_FORGOTTEN`] at once, and what has some left waits for the next time. Says how many; at
     /// least `limit` if there may be more.
-    async fn forget_balance(
+    async fn prune_balance(
         &self,
         scores_before: Timestamp,
         plans_before: Timestamp,

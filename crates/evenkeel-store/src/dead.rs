@@ -98,7 +98,7 @@ pub struct FailingJob {
 
 /// What becomes of runs that failed for good.
 ///
-/// A letter is written by [`finish`](crate::RunStore::finish), together with the end that it is
+/// A letter is written by [`finish`](crate::AttemptStore::finish), together with the end that it is
 /// about. It outlives the record of its run, and goes when its job is
 /// [purged](crate::JobStore::purge).
 #[async_trait]
@@ -142,17 +142,13 @@ pub trait DeadStore: Send + Sync {
 
     /// Forgets up to `limit` letters of runs that died before then, oldest first, and up to `limit`
     /// of those that are not among the newest `keep` of their tenant. Says how many.
-    async fn forget_dead(
-        &self,
-        before: Timestamp,
-        keep: u32,
-        limit: u32,
-    ) -> Result<u64, StoreError>;
+    async fn prune_dead(&self, before: Timestamp, keep: u32, limit: u32)
+    -> Result<u64, StoreError>;
 
     /// Jobs that are to be paused because of their failures, at most `limit`. They are told until an
     /// order makes them stand otherwise, or they are forgotten.
     async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError>;
 
     /// Forgets how many runs of these jobs have failed in a row.
-    async fn forget_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
+    async fn prune_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError>;
 }

@@ -124,7 +124,7 @@ impl Wanted {
 
 /// What was found by looking at some keys.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct ForgottenDedup {
+pub struct PrunedDedup {
     /// So many were forgotten.
     pub forgotten: u64,
     /// Where the next look goes on; `None` when the end was reached.
@@ -140,10 +140,10 @@ pub trait DedupStore: Send + Sync {
     /// Looks at up to `limit` keys of all tenants, by tenant and key, after `after`, and forgets those
     /// that keep nobody out any more: of jobs that were deleted, and those taken before `before` by jobs
     /// of which nothing is to come, waits or runs, and which are not paused.
-    async fn forget_dedup(
+    async fn prune_dedup(
         &self,
         before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
-    ) -> Result<ForgottenDedup, StoreError>;
+    ) -> Result<PrunedDedup, StoreError>;
 }

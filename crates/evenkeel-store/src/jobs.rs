@@ -9,7 +9,7 @@ use evenkeel_core::{
 };
 
 use crate::{
-    JobCounts, JobCursor, JobFilter, JobSort, Now, Obeyed, Order, Page, PageRequest, Scope,
+    Applied, JobCounts, JobCursor, JobFilter, JobSort, Now, Order, Page, PageRequest, Scope,
     StoreError,
 };
 
@@ -251,7 +251,7 @@ pub trait JobStore: Send + Sync {
     ) -> Result<Option<(Job, Timestamp)>, StoreError>;
 
     /// Does what people ask of jobs that exist, each order on its own: one that is refused does
-    /// not spoil the others. A batch is one transaction, at most [`ORDERS_MAX`] long; no job is in
+    /// not spoil the others. A batch is one transaction, at most [`COMMANDS_MAX`] long; no job is in
     /// it twice. What an order may do was decided by
     /// [`JobFacts::obey`](evenkeel_core::status::JobFacts::obey) from what is true of the job
     /// in that transaction, so that whatever is acknowledged holds against a fire, a claim or an
@@ -266,7 +266,7 @@ pub trait JobStore: Send + Sync {
         scope: &Scope,
         orders: Vec<Order>,
         now: Now,
-    ) -> Result<Vec<Obeyed>, StoreError>;
+    ) -> Result<Vec<Applied>, StoreError>;
 
     /// Forgets up to `limit` dead letters and attempts of a deleted job of the scope, and all that
     /// belongs to them.
@@ -274,11 +274,11 @@ pub trait JobStore: Send + Sync {
     /// go on. A run is forgotten whole or not at all, so it may be a few more than `limit`.
     async fn purge(&self, scope: &Scope, id: JobId, limit: u32) -> Result<u64, StoreError>;
 
-    /// Those of these jobs that exist, in any order; at most [`ORDERS_MAX`] are asked for.
+    /// Those of these jobs that exist, in any order; at most [`COMMANDS_MAX`] are asked for.
     async fn get_jobs(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError>;
 
     /// The ids of the jobs with these numbers (see [`Job::number`]), in the order asked for; at most
-    /// [`ORDERS_MAX`] are asked for. One that is deleted or not the scope's is not there.
+    /// [`COMMANDS_MAX`] are asked for. One that is deleted or not the scope's is not there.
     async fn ids_of_numbers(
         &self,
         scope: &Scope,

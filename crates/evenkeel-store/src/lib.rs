@@ -25,7 +25,7 @@ mod orders;
 mod page;
 mod pages;
 mod queue;
-mod reage;
+mod reprioritize;
 mod requests;
 mod requeue;
 mod rhythms;
@@ -47,14 +47,15 @@ pub use access::{
     NewApiKey,
 };
 pub use balance::{
-    BalanceStore, BeganRebalance, MOVES_MAX, MoveBatch, Moved, NOT_MADE, PARTS_FORGOTTEN,
-    REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, RhythmCount, ScoreKept, Weighed,
+    BalanceStore, BeganRebalance, LoadProfileCount, MOVES_MAX, MoveBatch, Moved, NOT_MADE,
+    PARTS_FORGOTTEN, REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted,
+    SavedScore,
 };
 pub use dead::{
     DeadFilter, DeadLetter, DeadPlace, DeadStore, FailingJob, LETTER_ERROR_MAX, LETTERS_MAX,
     Redriven,
 };
-pub use dedup::{DedupStore, ForgottenDedup, Wanted};
+pub use dedup::{DedupStore, PrunedDedup, Wanted};
 pub use error::{Cause, StoreError, Unwritable};
 pub use evenkeel_core::status::Standing;
 pub use event_ring::EventRing;
@@ -67,19 +68,18 @@ pub use jobs::{
     Triggered,
 };
 pub use limits::{
-    LimitStore, Place as LimitPlace, ROOMS_LOOKED_AT_MAX, Room, Rooms, Terms, UNPARKED_MAX,
-    Unparked,
+    LimitStore, Place as Permit, RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms, Terms,
 };
 pub use listing::{
     Along, Gathered, LABEL_BYTES_MAX, LABELS_MAX, Piece, Place, Route, Walk, labels_of,
     status_when_due,
 };
 pub use lists::{
-    COUNTED_MAX, GoingOn, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy,
+    Activity, COUNTED_MAX, JobCounts, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, SortBy,
 };
 pub use nodes::{Joined, Member, NewNode, NodeState, NodeStore, Ping, Pinged, Roles};
-pub use notes::{CheckpointFate, Letter, Note, NoteStore, Running, Traces, Word};
-pub use orders::{Action, Done, ORDERS_MAX, Obeyed, Order};
+pub use notes::{Attachments, CheckpointDisposition, NodeMessage, Note, NoteStore, Running, Word};
+pub use orders::{Action, Applied, COMMANDS_MAX, Done, Order};
 pub use page::{Page, PageRequest};
 pub use pages::{
     MARK_END, MARK_START, PageFilter, PageHit, PageNo, PageStore, SEARCH_LIMIT_MAX, Shelf,
@@ -88,30 +88,32 @@ pub use pages::{
 pub use queue::{
     DepthWalk, QUEUE_GROUPS_MAX, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, TENS,
 };
-pub use reage::{Reaged, Waiter};
+pub use reprioritize::{Reprioritized, Waiter};
 pub use requests::{Answered, Begun, KeyedRequest, RequestStore};
 pub use requeue::{AfterLoss, LostEnd, Requeue};
-pub use rhythms::{Counted, Rhythms};
+pub use rhythms::{Counted, LoadProfiles};
 pub use row::{
     attempt_key_from_columns, outcome_from_code, pools_from_text, pools_text, skip_reason_code,
     skip_reason_from_code, sql_time,
 };
 pub use runs::{
-    Attempt, Cancellation, Claim, Claimed, ClaimedAttempt, Finish, FinishResult,
-    LISTED_OUTPUT_CHARS, LongRun, Owned, Prune, Pruned, QueuePlace, Results, RunCancelled,
-    RunFilter, RunStore, WaitingAttempt, WaitsFor,
+    Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, ClaimedAttempt, Finish,
+    FinishResult, LISTED_OUTPUT_CHARS, LongRun, Owned, Prune, Pruned, QueuePlace, Results,
+    RunCancelled, WaitingAttempt, WaitsFor,
 };
 pub use schedules::{
-    ClosedAttempt, DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Opening, Postpone, RunLink,
-    ScheduleStore, Start, Supersede, Ticket, Waited, WakeFire,
+    ClaimWindow, ClosedAttempt, DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired,
+    LookAhead, Postpone, QueueEntry, RunLink, ScheduleStore, Start, Supersede, Waited,
 };
 pub use scope::{Role, Scope};
 pub use secrets::{NewSecret, Reseal, Sealed, SealedSecret, SecretInfo, SecretReach, SecretStore};
-pub use settle::{LiveAttempt, SETTLED_ALPHA, Seen, Settle, SettleResult, SettleStore, Verdict};
+pub use settle::{
+    LiveAttempt, OVERRIDE_ALPHA, OutcomeOverride, OverrideResult, OverrideStore, Seen, Verdict,
+};
 pub use signal::{Signal, Signals};
-pub use tally::{FailureCursor, FailureGroup, Failures, Tallied, Tally, TallyStore};
+pub use tally::{FailureCursor, FailureGroup, Failures, RunStatsStore, RunTotals, Tally};
 pub use targets::{
-    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, StaleTarget, StaleTargets, Target,
+    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, StaleTarget, StaleTargets, Target,
     TargetFields, TargetStore, is_stale,
 };
 pub use tell::keep_true_letters;
@@ -150,12 +152,12 @@ impl Now {
 pub trait Store:
     JobStore
     + ScheduleStore
-    + RunStore
+    + AttemptStore
     + NoteStore
     + NodeStore
     + PageStore
     + WatchStore
-    + TallyStore
+    + RunStatsStore
     + RequestStore
     + AccessStore
     + EventStore
@@ -165,7 +167,7 @@ pub trait Store:
     + DeadStore
     + LimitStore
     + DedupStore
-    + SettleStore
+    + OverrideStore
     + SecretStore
     + 'static
 {

@@ -1,6 +1,6 @@
 //! Verbs about limits of how many runs go on at once.
 //!
-//! Who starts under a limit takes a place of it in the [claim](crate::RunStore::claim), and nobody
+//! Who starts under a limit takes a place of it in the [claim](crate::AttemptStore::claim), and nobody
 //! gives it back: a place counts for exactly as long as its attempt runs, however that ends. Who finds
 //! none is moved into the limit's waiting room, and by the verbs here back into its pool.
 
@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 /// Of one waiting room, so many are looked at and leave it in a step at most.
-pub const UNPARKED_MAX: u32 = 1_000;
+pub const RELEASED_MAX: u32 = 1_000;
 /// Of all waiting rooms of a step together, so many are looked at, or as many as of one room.
 pub const ROOMS_LOOKED_AT_MAX: u32 = 2_000;
 
@@ -68,13 +68,13 @@ impl Room {
         // Where they do not agree on the limit, or are under others that differ, those that fit may
         // be further behind.
         let are_alike = self.key.scope() == LimitScope::Key && self.lowest == self.highest;
-        if are_alike || free == 0 { free.min(UNPARKED_MAX) } else { UNPARKED_MAX }
+        if are_alike || free == 0 { free.min(RELEASED_MAX) } else { RELEASED_MAX }
     }
 }
 
 /// What became of a step.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Unparked {
+pub struct Released {
     /// So many went back into the queue.
     pub moved: u64,
     /// The next step looks at those after this one; `None` if all rooms were looked at.
@@ -91,18 +91,23 @@ pub trait LimitStore: Send + Sync {
     /// their pools as are named, the first in the order of dispatch that may be claimed now. Says how
     /// many. Who finds no place of another limit goes to that one's room instead, and the next has its
     /// turn. If there are many of those, some more go back. Whether one of them starts is for a claim to decide, so nothing is lost if more go back
-    /// than there are places. Nobody need call this: [`unpark_all`](Self::unpark_all) finds them too.
-    async fn unpark(&self, ended: &[Place], terms: &Terms, now: Now) -> Result<u64, StoreError>;
+    /// than there are places. Nobody need call this: [`release_all_limited`](Self::release_all_limited) finds them too.
+    async fn release_limited(
+        &self,
+        ended: &[Place],
+        terms: &Terms,
+        now: Now,
+    ) -> Result<u64, StoreError>;
 
     /// Looks into some waiting rooms, in the order of their limits. From each, those go back into
     /// their pools, in the order of dispatch, that could start now. Who is held up by another limit
-    /// that those behind it are not under goes to that one's room. Of a room, at most [`UNPARKED_MAX`]
+    /// that those behind it are not under goes to that one's room. Of a room, at most [`RELEASED_MAX`]
     /// leave it and of each lane as many are looked at, of all together about [`ROOMS_LOOKED_AT_MAX`].
-    async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError>;
+    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError>;
 
     /// Forgets places of attempts that have ended: looks at `limit` of them after `after`, in order,
     /// and says where to go on; `None` at the end. They count for nothing before that.
-    async fn forget_places(
+    async fn prune_permits(
         &self,
         after: Option<Place>,
         limit: u32,

@@ -11,7 +11,7 @@ use evenkeel_core::status::JobStatus;
 use evenkeel_core::{About, Definition, JobNo, Shard, Slot, Span, Timestamp};
 use serde_json::Value;
 
-use crate::{GoingOn, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
+use crate::{Activity, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, SortBy};
 
 /// Of a job's metadata, so many values can be asked for.
 pub const LABELS_MAX: usize = 64;
@@ -114,9 +114,9 @@ impl JobFilter {
             }
             Some(JobStatus::Scheduled) | None => None,
         };
-        let by_going_on = self.going_on.map(|going_on| match going_on {
-            GoingOn::Waits => Route::Waiting,
-            GoingOn::Runs => Route::Running,
+        let by_going_on = self.active_attempts.map(|active_attempts| match active_attempts {
+            Activity::Waits => Route::Waiting,
+            Activity::Runs => Route::Running,
         });
         let at_risk = self.condition.is_some_and(|level| level != Level::Ok);
         let in_range = self.next_from.is_some() || self.next_before.is_some();

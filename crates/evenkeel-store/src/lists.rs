@@ -40,12 +40,12 @@ pub struct JobFilter {
     pub target: Option<i64>,
     /// Those of which something waits or runs, whether they take part or not. As with `status`, those
     /// are found of which it did when the list was made.
-    pub going_on: Option<GoingOn>,
+    pub active_attempts: Option<Activity>,
 }
 
 /// What goes on of a job, though it may be paused or cancelled.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum GoingOn {
+pub enum Activity {
     /// Something waits, for a worker or its time, and nothing runs.
     Waits,
     /// Something runs.

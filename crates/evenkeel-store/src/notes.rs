@@ -25,16 +25,16 @@ pub struct Note {
 
 /// What becomes of what an attempt said while it ran.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Traces {
+pub struct Attachments {
     /// It has notes in the store. They go: its results say more.
     pub noted: bool,
     /// What becomes of its run's checkpoint.
-    pub checkpoint: CheckpointFate,
+    pub checkpoint: CheckpointDisposition,
 }
 
 /// What becomes of a run's checkpoint when an attempt ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum CheckpointFate {
+pub enum CheckpointDisposition {
     /// It stays as it is, or there is none.
     #[default]
     AsIs,
@@ -69,7 +69,7 @@ impl Word {
 
 /// A word for the body of an attempt.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Letter {
+pub struct NodeMessage {
     /// Which attempt.
     pub key: AttemptKey,
     /// Under this fence.
@@ -84,11 +84,11 @@ pub trait NoteStore: Send + Sync {
     /// Writes down what attempts of `node` say, each if it runs there under the fence. Says which
     /// do. Attempts do not spoil each other's chances. An attempt is in the batch once.
     ///
-    /// [`get_run`](crate::RunStore::get_run) shows it while the attempt runs under that fence: one
+    /// [`get_run`](crate::AttemptStore::get_run) shows it while the attempt runs under that fence: one
     /// that goes back into the queue starts with nothing said. A checkpoint is handed to whoever
     /// next claims an attempt of the run, and stays until a [`Finish`](crate::Finish) says
     /// otherwise. What is left after the end, because whoever ended the attempt did not know of
-    /// it, [`prune`](crate::RunStore::prune) forgets.
+    /// it, [`prune`](crate::AttemptStore::prune) forgets.
     async fn note(&self, node: NodeNo, batch: Vec<Note>, now: Now)
     -> Result<Vec<bool>, StoreError>;
 
@@ -98,9 +98,10 @@ pub trait NoteStore: Send + Sync {
     /// Leaves a letter for `node`. The same one again changes nothing. One that says
     /// [`Word::Settled`] wakes the node ([`Signal::Letters`](crate::Signal)). One for a node that
     /// has gone is dropped.
-    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError>;
+    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError>;
 
     /// Takes the letters for `node`, at most `limit`. Nobody gets them again: each may be lost,
     /// and nothing may depend on one. Those of a node that has gone are forgotten.
-    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError>;
+    async fn take_messages(&self, node: NodeNo, limit: u32)
+    -> Result<Vec<NodeMessage>, StoreError>;
 }

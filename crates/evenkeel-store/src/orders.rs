@@ -6,7 +6,7 @@ use evenkeel_core::{AttemptKey, JobId, Timestamp};
 use crate::{Job, JobChange};
 
 /// Orders in one batch at most.
-pub const ORDERS_MAX: usize = 1000;
+pub const COMMANDS_MAX: usize = 1000;
 
 /// Something that a job is to do or to become.
 #[derive(Clone, PartialEq, Debug)]
@@ -98,7 +98,7 @@ impl Action {
 /// What became of an order. A state that does not allow it is told before another generation, and
 /// that before a name that is taken, and that before a key.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Obeyed {
+pub enum Applied {
     /// It was done.
     Done(Box<Done>),
     /// There is no such job in the scope.

@@ -110,7 +110,7 @@ pub trait PageStore: Send + Sync {
     /// [`Kept::NoRoom`].
     ///
     /// Batches are small, some 50 pages or a MiB: SQLite's one writer has jobs to fire.
-    async fn keep_pages(
+    async fn save_pages(
         &self,
         shelf: Shelf,
         pages: Vec<PageContent>,
@@ -123,7 +123,7 @@ pub trait PageStore: Send + Sync {
 
     /// Forgets pages of a job that are gone from their site; their room is free. Says how many
     /// there were.
-    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError>;
+    async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError>;
 
     /// Forgets pages of deleted jobs, at most `limit`. Says how many: fewer than `limit` only if
     /// there are no more, but for those that another node is clearing. Quick if there are none.

@@ -7,7 +7,7 @@ use evenkeel_core::limit::LimitScope;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 
-use crate::{Reaged, StoreError};
+use crate::{Reprioritized, StoreError};
 
 /// Lanes of pools that one look counts each by itself: the first of them, by name. What waits in others
 /// is added up.
@@ -193,17 +193,17 @@ pub trait QueueStore: Send + Sync {
     /// What stands at the front of each lane of these pools, up to `rows` by priority and as many by what
     /// they have waited: as soon as one of them is taken, or another comes there, the answer is
     /// another one. Those that were not open when they came are left out, as in
-    /// [`waiting`](crate::RunStore::waiting).
+    /// [`waiting`](crate::AttemptStore::waiting).
     async fn queue_front(&self, pools: &[String], rows: u32) -> Result<QueueFront, StoreError>;
 
     /// Lets what waits in the queue wait as `aging` says, whatever was said when it came: the next
     /// `limit` in the order of their keys, after `after`.
-    async fn reage(
+    async fn reprioritize(
         &self,
         aging: Aging,
         after: Option<AttemptKey>,
         limit: u32,
-    ) -> Result<Reaged, StoreError>;
+    ) -> Result<Reprioritized, StoreError>;
 }
 
 #[cfg(test)]

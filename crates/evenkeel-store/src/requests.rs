@@ -65,5 +65,5 @@ pub trait RequestStore: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Forgets up to `limit` requests that were begun before `before`; says how many.
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -5,7 +5,7 @@ use evenkeel_core::on_failure::Hook;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, TenantNo, Timestamp};
 
-use crate::{CheckpointFate, Finish, Results, Then, Ticket, Traces};
+use crate::{Attachments, CheckpointDisposition, Finish, QueueEntry, Results, Then};
 
 /// An attempt that is taken from the node that has it, without a result.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,7 +27,7 @@ pub struct Requeue {
 #[derive(Clone, PartialEq, Debug)]
 pub enum AfterLoss {
     /// It waits for another worker, at this place in the queue.
-    Queue(Ticket),
+    Queue(QueueEntry),
     /// Its run has failed.
     Fail(LostEnd),
 }
@@ -68,7 +68,7 @@ impl Requeue {
             results: Results { error: Some(error.clone()), ..Results::default() },
             then,
             priority: None,
-            traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
+            traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
             watch: true,
             hook: *hook,
             unstored_since: Some(*unstored_since),

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::balance::{Horizon, Loads, Rhythm, RhythmKey};
+use evenkeel_core::balance::{Horizon, LoadProfile, LoadProfileKey, Loads};
 use evenkeel_core::{Span, TenantNo};
 
-use crate::{BalanceStore, RhythmCount, StoreError};
+use crate::{BalanceStore, LoadProfileCount, StoreError};
 
-/// Rhythms that are read at once.
+/// LoadProfiles that are read at once.
 const PAGE: u32 = 5000;
 
 /// Jobs of one rhythm.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Counted {
     /// The name of the rhythm.
-    pub key: RhythmKey,
+    pub key: LoadProfileKey,
     /// When they run.
-    pub rhythm: Rhythm,
+    pub rhythm: LoadProfile,
     /// So many.
     pub jobs: u64,
     /// What one run of each costs, together.
@@ -25,12 +25,12 @@ pub struct Counted {
 
 /// How many jobs there are of which rhythm, tenant by tenant.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Rhythms {
+pub struct LoadProfiles {
     by_tenant: BTreeMap<TenantNo, Vec<Counted>>,
     unreadable: u64,
 }
 
-impl Rhythms {
+impl LoadProfiles {
     /// Those of all tenants, as they are in `store` now.
     pub async fn read<S: BalanceStore + ?Sized>(store: &S) -> Result<Self, StoreError> {
         let mut rhythms = Self::default();
@@ -46,8 +46,8 @@ impl Rhythms {
         }
     }
 
-    fn add(&mut self, count: RhythmCount) {
-        let RhythmCount { tenant, key, rhythm, jobs, cost } = count;
+    fn add(&mut self, count: LoadProfileCount) {
+        let LoadProfileCount { tenant, key, rhythm, jobs, cost } = count;
         match serde_json::from_str(&rhythm) {
             Ok(rhythm) => {
                 let counted = Counted { key, rhythm, jobs, cost };

@@ -10,7 +10,7 @@ use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, JobId, NodeNo, Progress, RunLog, Span, TenantNo, Timestamp};
 
-use crate::{Now, Opening, Page, PageRequest, Requeue, Scope, StoreError, Then, Traces};
+use crate::{Attachments, ClaimWindow, Now, Page, PageRequest, Requeue, Scope, StoreError, Then};
 
 /// What a worker wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -114,7 +114,7 @@ pub struct Finish {
     /// The priority that this run was given: if it is tried again, it keeps it.
     pub priority: Option<Priority>,
     /// What becomes of what it said while it ran.
-    pub traces: Traces,
+    pub traces: Attachments,
     /// Its job is to be judged, even if it ended well.
     pub watch: bool,
     /// What is done together with it.
@@ -220,7 +220,7 @@ impl Attempt {
 
 /// Which runs to list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct RunFilter {
+pub struct AttemptFilter {
     /// Those of this job.
     pub job: Option<JobId>,
 }
@@ -259,7 +259,7 @@ pub enum WaitsFor {
         /// counted no further than a thousand; none if nobody asked for that.
         ahead: Option<u32>,
         /// When it may be claimed.
-        opening: Opening,
+        opening: ClaimWindow,
     },
     /// A place: as many as may run do.
     Place {
@@ -312,7 +312,7 @@ pub struct Pruned {
 
 /// What workers and onlookers do with runs.
 #[async_trait]
-pub trait RunStore: Send + Sync {
+pub trait AttemptStore: Send + Sync {
     /// Gives a worker the first attempts of its pools in the order of dispatch, a lane's guaranteed
     /// places first: by lane, then by what they rank at now (the higher of their priority and of what
     /// their waiting makes of it), then by deadline, then by since when they wait. No attempt is given twice, nor outside of the time in which it may be claimed,
@@ -438,7 +438,7 @@ pub trait RunStore: Send + Sync {
     async fn list_runs(
         &self,
         scope: &Scope,
-        filter: RunFilter,
+        filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, StoreError>;
 

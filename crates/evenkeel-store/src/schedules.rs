@@ -51,7 +51,7 @@ pub struct DueJob {
 
 /// A retry or trigger and its job.
 #[derive(Clone, PartialEq, Debug)]
-pub struct DueWake {
+pub struct DelayedAttempt {
     /// When it may start.
     pub due: Timestamp,
     /// The attempt it is.
@@ -72,12 +72,12 @@ pub struct LookAhead {
     /// Jobs that are new or changed since the last look; they are not told again.
     pub changed: Vec<DueJob>,
     /// Retries and triggers due until then. They are told until they are fired.
-    pub wakes: Vec<DueWake>,
+    pub wakes: Vec<DelayedAttempt>,
 }
 
 /// Where an attempt stands in the queue for workers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ticket {
+pub struct QueueEntry {
     /// The workers that may take it.
     pub pool: String,
     /// Its lane.
@@ -113,7 +113,7 @@ pub struct Waited<'a> {
     pub aging: &'a Aging,
 }
 
-impl Ticket {
+impl QueueEntry {
     /// The place of an attempt of a job that must start by `should_start_by`, takes `average`, and
     /// comes into the queue at `now`.
     pub fn new(
@@ -123,7 +123,7 @@ impl Ticket {
         now: Timestamp,
         waited: Waited<'_>,
     ) -> Self {
-        let opening = Opening::of(definition, average, now);
+        let opening = ClaimWindow::of(definition, average, now);
         let priority = waited.priority.unwrap_or(definition.priority);
         let since = opening.from.map_or(waited.since, |from| waited.since.max(from));
         Self {
@@ -144,14 +144,14 @@ impl Ticket {
 
 /// When an attempt in the queue may be claimed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Opening {
+pub struct ClaimWindow {
     /// Not before; at once, if `None`.
     pub from: Option<Timestamp>,
     /// Not from then on; `None` if nothing closes it.
     pub until: Option<Timestamp>,
 }
 
-impl Opening {
+impl ClaimWindow {
     /// The first time from `now` on in which an attempt that takes `average` may start.
     pub fn of(definition: &Definition, average: Span, now: Timestamp) -> Self {
         let from = definition.may_start_from(now, average);
@@ -179,7 +179,7 @@ pub enum Start {
     /// Already claimed by the node that fires it: one write fewer.
     Claimed,
     /// In the queue.
-    Queued(Ticket),
+    Queued(QueueEntry),
 }
 
 /// A job whose regular time has come: it is advanced, and what the advance says is recorded.
@@ -229,7 +229,7 @@ pub struct Postpone {
 
 /// A retry or trigger whose time has come.
 #[derive(Clone, PartialEq, Debug)]
-pub struct WakeFire {
+pub struct FireDelayed {
     /// When it was due.
     pub due: Timestamp,
     /// The attempt it is.
@@ -304,16 +304,16 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Fires retries and triggers for `node`, each as long as its wake is there. The chain they
     /// belong to is live already.
-    async fn fire_wakes(
+    async fn fire_delayed(
         &self,
         node: NodeNo,
-        batch: Vec<WakeFire>,
+        batch: Vec<FireDelayed>,
         now: Now,
     ) -> Result<Fired, StoreError>;
 
     /// Ends what goes on of jobs whose newer time takes its place, each if its generation and next
     /// time are as decided: what runs is asked to end (and told by
-    /// [`cancellations`](crate::RunStore::cancellations) until it has), what waits is recorded as
+    /// [`cancellations`](crate::AttemptStore::cancellations) until it has), what waits is recorded as
     /// superseded, which ends its chain. The jobs go on.
     async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError>;
 
@@ -322,7 +322,7 @@ pub trait ScheduleStore: Send + Sync {
     async fn postpone(&self, batch: &[Postpone]) -> Result<(), StoreError>;
 
     /// Attempts in the queue, of jobs of the given shards, that may not be claimed any more because
-    /// their [`Ticket::open_until`] has passed; at most `limit`.
+    /// their [`QueueEntry::open_until`] has passed; at most `limit`.
     async fn closed(
         &self,
         shards: &[Shard],
@@ -332,5 +332,5 @@ pub trait ScheduleStore: Send + Sync {
 
     /// Gives attempts in the queue another time to be claimed in. Those that are there no more are
     /// left out.
-    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError>;
+    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError>;
 }

@@ -7,13 +7,13 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, JobId, TenantNo, Timestamp};
 
 use crate::{
-    AfterLoss, CheckpointFate, Finish, Hook, Requeue, Results, Scope, StoreError, Then, Ticket,
-    Traces,
+    AfterLoss, Attachments, CheckpointDisposition, Finish, Hook, QueueEntry, Requeue, Results,
+    Scope, StoreError, Then,
 };
 
 /// A run that somebody says the end of, or that is to be done once more.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Settle {
+pub struct OutcomeOverride {
     /// An attempt of it; if it waits, whichever.
     pub key: AttemptKey,
     /// Where it was when that was decided.
@@ -51,7 +51,7 @@ pub struct LiveAttempt {
 
 /// What became of what somebody said about a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum SettleResult {
+pub enum OverrideResult {
     /// It is so.
     Done,
     /// It was no longer where it was seen, or is so already; nothing was changed.
@@ -77,14 +77,14 @@ pub enum Verdict {
         then: Then,
     },
     /// The attempt that runs goes back into the queue.
-    Queued(Box<Ticket>),
+    Queued(Box<QueueEntry>),
 }
 
 /// What is said about a run tells nothing about how long one takes: it has no weight in an average,
 /// and makes none where there was none.
-pub const SETTLED_ALPHA: f64 = 0.0;
+pub const OVERRIDE_ALPHA: f64 = 0.0;
 
-impl Settle {
+impl OutcomeOverride {
     /// The end that is recorded under a new fence, if there is one.
     pub fn finish(&self, tenant: TenantNo, key: AttemptKey, fence: Fence) -> Option<Finish> {
         let Verdict::Ended { outcome, error, then } = &self.verdict else { return None };
@@ -106,7 +106,7 @@ impl Settle {
             results: Results { error: error.clone(), ..Results::default() },
             then,
             priority: None,
-            traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
+            traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
             watch: true,
             unstored_since: None,
             // Somebody wanted it so: that is no failure to make a fuss about.
@@ -122,7 +122,7 @@ impl Settle {
                 fence,
                 tenant,
                 crashed: false,
-                then: AfterLoss::Queue(Ticket::clone(ticket)),
+                then: AfterLoss::Queue(QueueEntry::clone(ticket)),
             }),
             (Verdict::Queued(_), Seen::Waiting) | (Verdict::Ended { .. }, _) => None,
         }
@@ -131,11 +131,11 @@ impl Settle {
 
 /// What people say about runs.
 #[async_trait]
-pub trait SettleStore: Send + Sync {
+pub trait OverrideStore: Send + Sync {
     /// What waits and runs of a job, oldest time first, at most `limit`: all of it as it was at one
     /// moment. What runs is looked for among the latest ten thousand chains of the job, and among
     /// what has run for long. Nothing of a job that is not in the scope.
-    async fn going_on(
+    async fn active_attempts(
         &self,
         scope: &Scope,
         job: JobId,
@@ -148,11 +148,15 @@ pub trait SettleStore: Send + Sync {
     /// The attempt has a new fence from there on: whatever its worker says later is
     /// [refused](crate::FinishResult::LeaseLost). The node that ran it gets a
     /// [letter](crate::Word::Settled) in the same transaction, so that the body is let go. The end is
-    /// a [`finish`](crate::RunStore::finish) like any other, of an attempt that nobody ran if it
+    /// a [`finish`](crate::AttemptStore::finish) like any other, of an attempt that nobody ran if it
     /// waited, but no retry and no hook follows it, and its duration is not averaged.
-    /// An attempt goes back as by [`requeue`](crate::RunStore::requeue), but one that would be
+    /// An attempt goes back as by [`requeue`](crate::AttemptStore::requeue), but one that would be
     /// recorded as ended instead is left alone, and so is one that
     /// [another job keeps out](crate::Wanted::is_kept_out); else its job takes its key. One that waits
     /// is in the queue already, so that nothing is changed. The scheduler is told as of a changed job.
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError>;
+    async fn settle(
+        &self,
+        scope: &Scope,
+        settle: OutcomeOverride,
+    ) -> Result<OverrideResult, StoreError>;
 }

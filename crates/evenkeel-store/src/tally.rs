@@ -65,7 +65,7 @@ pub struct Failures {
 
 /// What all nodes have seen of a tenant's runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Tallied {
+pub struct RunTotals {
     /// Attempts that ended well.
     pub completed: u64,
     /// Attempts that failed.
@@ -112,7 +112,7 @@ pub type FailureCursor = (Timestamp, Fingerprint);
 
 /// What is added up over runs.
 #[async_trait]
-pub trait TallyStore: Send + Sync {
+pub trait RunStatsStore: Send + Sync {
     /// Adds what `node` has seen; no tenant and no group is in it twice. A tenant that is not mentioned has nothing that runs on it.
     async fn tally(
         &self,
@@ -124,7 +124,7 @@ pub trait TallyStore: Send + Sync {
 
     /// What all nodes have seen of the scope's runs. What runs on a node that is no longer alive
     /// does not count.
-    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError>;
+    async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError>;
 
     /// The scope's failures, grouped, newest first.
     async fn list_failures(
@@ -134,5 +134,5 @@ pub trait TallyStore: Send + Sync {
     ) -> Result<Page<FailureGroup, FailureCursor>, StoreError>;
 
     /// Forgets up to `limit` groups whose newest failure ended before `before`; says how many.
-    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -48,7 +48,7 @@ pub struct Target {
 
 /// What became of a new target.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum MadeTarget {
+pub enum CreatedTarget {
     /// It is there now.
     Created(Target),
     /// This one has its number or its source's id.
@@ -127,15 +127,15 @@ pub trait TargetStore: Send + Sync {
     /// Makes a target, unless there is one with its number or its source's id. Numbers count from 1
     /// within the tenant; one that nobody chose is the lowest free one above all others that nobody
     /// chose, so that no choice uses the numbers up.
-    async fn make_target(
+    async fn create_target(
         &self,
         scope: &Scope,
         target: NewTarget,
         now: Now,
-    ) -> Result<MadeTarget, StoreError>;
+    ) -> Result<CreatedTarget, StoreError>;
 
     /// The scope's targets with these numbers, in the order asked for; at most
-    /// [`ORDERS_MAX`](crate::ORDERS_MAX) are asked for.
+    /// [`COMMANDS_MAX`](crate::COMMANDS_MAX) are asked for.
     async fn get_targets(
         &self,
         scope: &Scope,

@@ -120,7 +120,7 @@ mod tests {
     use evenkeel_core::{AttemptNo, JobNo};
 
     use super::*;
-    use crate::{Results, Traces};
+    use crate::{Attachments, Results};
 
     const AT: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 
@@ -136,7 +136,7 @@ mod tests {
             results: Results { error: Some("no answer".into()), ..Results::default() },
             then,
             priority: None,
-            traces: Traces::default(),
+            traces: Attachments::default(),
             watch: false,
             hook,
             unstored_since: None,

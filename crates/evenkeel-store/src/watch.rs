@@ -121,7 +121,7 @@ pub trait WatchStore: Send + Sync {
     /// Puts jobs on the watch list, to be judged at once; those that are on it are judged again.
     /// Deleted jobs are left out.
     ///
-    /// [`finish`](crate::RunStore::finish) does the same by itself for jobs whose attempt did not end
+    /// [`finish`](crate::AttemptStore::finish) does the same by itself for jobs whose attempt did not end
     /// well, for those it is told to, and for those that are on the list. So do verbs that withdraw
     /// what waits, for its job; and commands, for jobs that are on the list.
     async fn watch(&self, jobs: &[JobNo]) -> Result<(), StoreError>;

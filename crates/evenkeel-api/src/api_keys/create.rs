@@ -82,8 +82,10 @@ pub(crate) async fn create(
 ) -> Result<impl IntoResponse, Problem> {
     params.finish()?;
     let (name, role, expires_at) = read(document, (app.clock)())?;
-    let made =
-        app.access.make_key(&caller.scope, name.clone(), role, expires_at, &caller.subject).await?;
+    let made = app
+        .access
+        .create_key(&caller.scope, name.clone(), role, expires_at, &caller.subject)
+        .await?;
     let Some((id, secret)) = made else {
         let detail =
             format!("another API key is called {name:?}; revoke it, or choose another name");

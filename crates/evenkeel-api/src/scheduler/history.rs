@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::{SCORES_MAX, ScoreHistory, ScoreQuery};
 use evenkeel_core::Timestamp;
-use evenkeel_store::ScoreKept;
+use evenkeel_store::SavedScore;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -43,8 +43,8 @@ pub struct ScoreView {
     pub total_jobs: u64,
 }
 
-impl From<ScoreKept> for ScoreView {
-    fn from(kept: ScoreKept) -> Self {
+impl From<SavedScore> for ScoreView {
+    fn from(kept: SavedScore) -> Self {
         Self {
             hour: kept.hour,
             distribution_score: rounded(kept.score),

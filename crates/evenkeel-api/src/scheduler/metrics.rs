@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use evenkeel_commands::Figures;
 use evenkeel_core::Timestamp;
-use evenkeel_store::{JobCounts, Tallied};
+use evenkeel_store::{JobCounts, RunTotals};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -96,8 +96,8 @@ pub struct ExecutionFigures {
     pub running: u64,
 }
 
-impl From<Tallied> for ExecutionFigures {
-    fn from(sums: Tallied) -> Self {
+impl From<RunTotals> for ExecutionFigures {
+    fn from(sums: RunTotals) -> Self {
         let bad = sums.failed + sums.timed_out;
         Self {
             total: sums.completed + bad + sums.cancelled,

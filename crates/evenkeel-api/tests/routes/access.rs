@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Answer, Counting, World, request, token, tokens};
 
-async fn make_key(world: &World, document: Value) -> Value {
+async fn create_key(world: &World, document: Value) -> Value {
     let path = "/api/v1/api-keys";
     world.ask_as(Role::Admin, Method::POST, path, Some(document)).await.expect(201)
 }
@@ -34,7 +34,7 @@ fn from_address(credential: &str, from: &str) -> Request<Body> {
 async fn a_key_opens_what_its_role_and_tenant_may_until_it_is_revoked() {
     let world = World::new().await;
     world.create(json!({"name": "a"})).await;
-    let made = make_key(&world, json!({"name": "ci", "role": "viewer"})).await;
+    let made = create_key(&world, json!({"name": "ci", "role": "viewer"})).await;
     let key = made["key"].as_str().unwrap();
     assert!(key.starts_with("ek_") && key.len() == 67);
     assert_eq!(ask_with(&world, key).await.expect(200)["total"], 1);
@@ -51,7 +51,7 @@ async fn a_key_opens_what_its_role_and_tenant_may_until_it_is_revoked() {
 #[tokio::test]
 async fn a_key_is_shown_once_and_never_again() {
     let world = World::new().await;
-    let made = make_key(&world, json!({"name": "ci", "role": "admin", "expires_in": "1h"})).await;
+    let made = create_key(&world, json!({"name": "ci", "role": "admin", "expires_in": "1h"})).await;
     let key = made["key"].as_str().unwrap();
     let secret = &key["ek_".len()..];
     for path in ["/api/v1/api-keys", "/api/v1/audit"] {
@@ -65,7 +65,8 @@ async fn a_key_is_shown_once_and_never_again() {
 #[tokio::test]
 async fn a_key_expires() {
     let world = World::new().await;
-    let made = make_key(&world, json!({"name": "ci", "role": "viewer", "expires_in": "1h"})).await;
+    let made =
+        create_key(&world, json!({"name": "ci", "role": "viewer", "expires_in": "1h"})).await;
     let key = made["key"].as_str().unwrap();
     world.pass(3599);
     ask_with(&world, key).await.expect(200);
@@ -78,7 +79,7 @@ async fn a_key_expires() {
 async fn a_name_is_taken_until_its_key_is_revoked() {
     let world = World::new().await;
     let document = json!({"name": "ci", "role": "viewer"});
-    make_key(&world, document.clone()).await;
+    create_key(&world, document.clone()).await;
     let path = "/api/v1/api-keys";
     let again = world.ask_as(Role::Admin, Method::POST, path, Some(document)).await;
     assert_eq!(again.problem(409, "key-name-taken")["field"], "name");
@@ -113,7 +114,7 @@ async fn all_that_is_wrong_with_a_key_is_said_at_once() {
 #[tokio::test]
 async fn keys_that_nobody_made_open_nothing() {
     let world = World::new().await;
-    let made = make_key(&world, json!({"name": "ci", "role": "viewer"})).await;
+    let made = create_key(&world, json!({"name": "ci", "role": "viewer"})).await;
     let key = made["key"].as_str().unwrap();
     let other = format!("ek_{}", "0".repeat(64));
     for forged in

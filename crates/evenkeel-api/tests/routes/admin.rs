@@ -116,7 +116,7 @@ async fn what_waits_or_runs_ends_by_word() {
     // Its worker comes too late.
     let late = world.rig.end(held, Outcome::Failed, OVER);
     assert_eq!(world.rig.finish(late).await, FinishResult::LeaseLost);
-    let letters = world.rig.store.take_letters(world.rig.node, 9).await.unwrap();
+    let letters = world.rig.store.take_messages(world.rig.node, 9).await.unwrap();
     assert_eq!(letters.len(), 1, "the body is let go");
     // They are runs that people see.
     for (known, status) in [(known, "completed"), (queued, "failed")] {
@@ -340,7 +340,7 @@ async fn a_run_that_was_fired_as_a_trigger_ends_by_word_as_well() {
     assert_eq!(set(&world, id, "success").await.expect(200)["status"], "success");
     world.rig.trigger(known, 2, 30).await;
     let wakes = world.rig.wakes(30).await;
-    world.rig.fire_wakes(&wakes, Begin::Claimed, 30).await;
+    world.rig.fire_delayed(&wakes, Begin::Claimed, 30).await;
     assert_eq!(set(&world, id, "failed").await.expect(200)["status"], "failed");
     let path = format!("{JOBS}/{id}/retry");
     let again = world.post(&path, None).await;

@@ -173,7 +173,7 @@ async fn a_run_of_a_paused_job_does_not_go_back_and_goes_on() {
     let world = World::new().await;
     let job = job(&world, json!({})).await;
     world.rig.trigger(job, 1, 0).await;
-    world.rig.fire_wakes(&world.rig.wakes(0).await, Begin::Queued, 0).await;
+    world.rig.fire_delayed(&world.rig.wakes(0).await, Begin::Queued, 0).await;
     let held = world.rig.claim_one(1).await;
     world.pass(2);
     done(world.rig.store.act(&world.rig.scope, job.id, Action::Pause, now(2)).await.unwrap());
@@ -210,7 +210,7 @@ async fn a_run_that_goes_back_keeps_the_priority_it_was_given() {
     let job = job(&world, json!({"priority": 5})).await;
     let priority = Priority::try_from(90).ok();
     world.rig.trigger_with(job, Trigger { n: 0, priority, idle_only: false }, 0).await;
-    world.rig.fire_wakes(&world.rig.wakes(0).await, Begin::Queued, 0).await;
+    world.rig.fire_delayed(&world.rig.wakes(0).await, Begin::Queued, 0).await;
     world.rig.claim_one(1).await;
     let back = set(&world, job, "queued").await.expect(200);
     assert_eq!((&back["priority"], &back["effective_priority"]), (&json!(5), &json!(90)));

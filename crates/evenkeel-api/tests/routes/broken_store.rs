@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::page::{Kept, KnownPage, PageContent};
 use evenkeel_core::{
@@ -73,7 +73,7 @@ broken!(JobStore {
     get_with_now(scope: &Scope, id: JobId) -> Option<(Job, Timestamp)>;
     list_jobs(scope: &Scope, filter: &JobFilter, sort: JobSort, page: PageRequest<JobCursor>)
         -> Page<Job, JobCursor>;
-    order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Obeyed>;
+    order(scope: &Scope, orders: Vec<Order>, now: Now) -> Vec<Applied>;
     purge(scope: &Scope, id: JobId, limit: u32) -> u64;
     get_jobs(scope: &Scope, ids: &[JobId]) -> Vec<Job>;
     ids_of_numbers(scope: &Scope, numbers: &[i64]) -> Vec<Option<JobId>>;
@@ -89,32 +89,32 @@ broken!(ScheduleStore {
     load_jobs(jobs: &[JobNo]) -> Vec<DueJob>;
     look_ahead(shards: &[Shard], until: Timestamp, limit: u32, now: Now) -> LookAhead;
     fire(node: NodeNo, batch: Vec<Fire>, now: Now) -> Fired;
-    fire_wakes(node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Fired;
+    fire_delayed(node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Fired;
     supersede(batch: &[Supersede], now: Now) -> ();
     postpone(batch: &[Postpone]) -> ();
     closed(shards: &[Shard], limit: u32, now: Now) -> Vec<ClosedAttempt>;
-    reopen(batch: &[(AttemptKey, Opening)]) -> ();
+    reopen(batch: &[(AttemptKey, ClaimWindow)]) -> ();
 });
 
 broken!(NoteStore {
     note(node: NodeNo, batch: Vec<Note>, now: Now) -> Vec<bool>;
     find_running(key: AttemptKey) -> Option<Running>;
-    send_letter(node: NodeNo, letter: Letter) -> ();
-    take_letters(node: NodeNo, limit: u32) -> Vec<Letter>;
+    send_message(node: NodeNo, letter: NodeMessage) -> ();
+    take_messages(node: NodeNo, limit: u32) -> Vec<NodeMessage>;
 });
 
 broken!(PageStore {
     known_pages(job: JobNo, pages: &[PageId]) -> Vec<KnownPage>;
-    keep_pages(shelf: Shelf, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
+    save_pages(shelf: Shelf, pages: Vec<PageContent>, now: Now) -> Vec<Kept>;
     see_pages(job: JobNo, pages: &[PageId], now: Now) -> ();
-    forget_pages(job: JobNo, pages: &[PageId]) -> u64;
+    prune_pages(job: JobNo, pages: &[PageId]) -> u64;
     clear_pages(limit: u32) -> u64;
     list_pages(scope: &Scope, filter: &PageFilter, page: PageRequest<PageNo>)
         -> Page<PageHit, PageNo>;
     get_page(scope: &Scope, id: PageId) -> Option<StoredPage>;
 });
 
-broken!(RunStore {
+broken!(AttemptStore {
     cancel_run(scope: &Scope, key: AttemptKey, now: Now) -> RunCancelled;
     claim(claim: &Claim, now: Now) -> Claimed;
     finish(node: NodeNo, batch: Vec<Finish>, alpha: f64) -> Vec<FinishResult>;
@@ -127,7 +127,7 @@ broken!(RunStore {
     waiting(pools: &[String], limit: u32) -> u32;
     waiting_ahead(pools: &[String], place: QueuePlace, limit: u32, now: Now) -> u32;
     get_run(scope: &Scope, key: AttemptKey) -> Option<Attempt>;
-    list_runs(scope: &Scope, filter: RunFilter, page: PageRequest<AttemptKey>) -> Page<Attempt, AttemptKey>;
+    list_runs(scope: &Scope, filter: AttemptFilter, page: PageRequest<AttemptKey>) -> Page<Attempt, AttemptKey>;
     prune(prune: Prune) -> Pruned;
 });
 
@@ -152,21 +152,21 @@ broken!(NodeStore {
     members() -> (Timestamp, Vec<Member>);
 });
 
-broken!(TallyStore {
+broken!(RunStatsStore {
     tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
-    tallied(scope: &Scope) -> Tallied;
+    run_totals(scope: &Scope) -> RunTotals;
     list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
-    forget_failures(before: Timestamp, limit: u32) -> u64;
+    prune_failures(before: Timestamp, limit: u32) -> u64;
 });
 
 broken!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
     end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
-    forget_requests(before: Timestamp, limit: u32) -> u64;
+    prune_requests(before: Timestamp, limit: u32) -> u64;
 });
 
 broken!(TargetStore {
-    make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
+    create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;
     get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
     target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
     list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
@@ -179,10 +179,10 @@ broken!(TargetStore {
 });
 
 broken!(BalanceStore {
-    rhythms(after: Option<(TenantNo, RhythmKey)>, limit: u32) -> Vec<RhythmCount>;
-    own_rhythms(scope: &Scope, after: Option<RhythmKey>, limit: u32) -> Vec<RhythmCount>;
+    rhythms(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
+    tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32) -> Vec<LoadProfileCount>;
     count_uncounted(limit: u32) -> u32;
-    weigh(after: Option<JobNo>, limit: u32) -> Weighed;
+    recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
     placements(scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement>;
     placements_of(scope: &Scope, jobs: &[JobNo]) -> Vec<Placement>;
     plan_rebalance(scope: &Scope, rebalance: Rebalance, parts: Vec<Vec<u8>>) -> ();
@@ -194,21 +194,21 @@ broken!(BalanceStore {
         -> Option<BeganRebalance>;
     end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now) -> Option<Rebalance>;
     move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
-    keep_score(tenant: TenantNo, score: ScoreKept) -> bool;
-    scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<ScoreKept>;
-    forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
+    save_score(tenant: TenantNo, score: SavedScore) -> bool;
+    scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<SavedScore>;
+    prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 });
 
 broken!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
     queue_front(pools: &[String], rows: u32) -> QueueFront;
-    reage(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reaged;
+    reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
 });
 
 broken!(LimitStore {
-    unpark(ended: &[LimitPlace], terms: &Terms, now: Now) -> u64;
-    unpark_all(rooms: Rooms, now: Now) -> Unparked;
-    forget_places(after: Option<LimitPlace>, limit: u32) -> Option<LimitPlace>;
+    release_limited(ended: &[Permit], terms: &Terms, now: Now) -> u64;
+    release_all_limited(rooms: Rooms, now: Now) -> Released;
+    prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
 });
 
 broken!(DeadStore {
@@ -217,29 +217,29 @@ broken!(DeadStore {
     are_dead(runs: &[AttemptKey]) -> Vec<bool>;
     redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
     delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
-    forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
+    prune_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
     list_failing(limit: u32) -> Vec<FailingJob>;
-    forget_failing(jobs: &[JobNo]) -> ();
+    prune_failing(jobs: &[JobNo]) -> ();
 });
 
 broken!(DedupStore {
-    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
+    prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> PrunedDedup;
 });
 
-broken!(SettleStore {
-    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
-    settle(scope: &Scope, settle: Settle) -> SettleResult;
+broken!(OverrideStore {
+    active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
+    settle(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 });
 
 broken!(AccessStore {
-    make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
+    create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;
     use_keys(ids: &[Uuid], at: Timestamp) -> ();
     revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
     list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
     record(entries: Vec<AuditEntry>) -> ();
     list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> Page<(AuditPlace, AuditEntry), AuditPlace>;
-    forget_audit(before: Timestamp, limit: u32) -> u64;
+    prune_audit(before: Timestamp, limit: u32) -> u64;
 });
 
 broken!(SecretStore {

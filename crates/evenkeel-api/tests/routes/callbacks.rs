@@ -4,7 +4,7 @@ use axum::http::Method;
 use evenkeel_core::AttemptKey;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
-use evenkeel_store::{Cancellation, Letter, Signal, Word};
+use evenkeel_store::{Cancellation, NodeMessage, Signal, Word};
 use evenkeel_store_testkit::rig::{Held, Known};
 use serde_json::{Value, json};
 
@@ -31,8 +31,8 @@ async fn say(world: &World, held: Held, verb: &str, token: &str, body: Option<Va
     world.send(request(Method::POST, &path, Some(token), body)).await
 }
 
-async fn letters(world: &World) -> Vec<Letter> {
-    world.rig.store.take_letters(world.rig.node, 100).await.unwrap()
+async fn letters(world: &World) -> Vec<NodeMessage> {
+    world.rig.store.take_messages(world.rig.node, 100).await.unwrap()
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn a_completed_run_is_stored_and_its_node_told() {
     assert_eq!(run.results.output.as_deref(), Some("done\u{fffd}"));
     assert_eq!((run.results.items_crawled, run.results.items_indexed), (Some(5), Some(3)));
     assert_eq!(world.rig.job(job).await.live, 0);
-    let told = Letter { key: held.key, fence: held.fence, word: Word::Settled };
+    let told = NodeMessage { key: held.key, fence: held.fence, word: Word::Settled };
     assert_eq!(letters(&world).await, [told]);
 }
 
@@ -110,7 +110,7 @@ async fn an_end_that_moves_the_next_time_wakes_the_scheduler() {
 #[tokio::test]
 async fn heartbeats_and_progress_reach_the_node_and_the_onlookers() {
     let (world, _, held) = with_running().await;
-    let beat = Letter { key: held.key, fence: held.fence, word: Word::Heartbeat };
+    let beat = NodeMessage { key: held.key, fence: held.fence, word: Word::Heartbeat };
     assert_eq!(say(&world, held, "heartbeat", &token(held), None).await.status, 204);
     assert_eq!(letters(&world).await, [beat]);
     let progress = json!({"done": 1, "total": 4, "message": "a\u{0}b", "checkpoint": [1]});

@@ -58,7 +58,7 @@ async fn a_run_id_leads_to_the_latest_attempt() {
     let first = world.rig.start(known, 3600).await;
     world.rig.finish(world.rig.retry(first, at(3700))).await;
     let wakes = world.rig.wakes(3700).await;
-    world.rig.fire_wakes(&wakes, Begin::Claimed, 3700).await;
+    world.rig.fire_delayed(&wakes, Begin::Claimed, 3700).await;
     let run = world.get(&format!("/api/v1/executions/{}", first.key.run_id())).await.expect(200);
     assert_eq!((&run["retry_attempt"], &run["attempt"]), (&json!(1), &json!(2)));
     assert_eq!((&run["status"], &run["lateness_ms"]), (&json!("running"), &Value::Null));

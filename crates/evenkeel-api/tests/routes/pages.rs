@@ -34,7 +34,7 @@ async fn with_pages(texts: &[&str]) -> (World, Value, Known) {
     let job = world.known(&created).await;
     let shelf = Shelf { tenant: world.rig.scope.tenant, job: job.no, bytes_max: 1 << 20 };
     let pages: Vec<_> = texts.iter().enumerate().map(|(n, text)| content(job, n, text)).collect();
-    let kept = world.rig.store.keep_pages(shelf, pages, Now::Database).await.unwrap();
+    let kept = world.rig.store.save_pages(shelf, pages, Now::Database).await.unwrap();
     assert_eq!(kept, vec![Kept::New; texts.len()]);
     (world, created, job)
 }

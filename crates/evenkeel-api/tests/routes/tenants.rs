@@ -117,7 +117,7 @@ async fn make_one_of_each(world: &World) -> Vec<String> {
     };
     let page_id = page.id.to_string();
     let shelf = Shelf { tenant: world.rig.scope.tenant, job: known.no, bytes_max: 1 << 20 };
-    world.rig.store.keep_pages(shelf, vec![page], Now::Database).await.unwrap();
+    world.rig.store.save_pages(shelf, vec![page], Now::Database).await.unwrap();
     let api_key = Some(json!({"name": "classified", "role": "viewer"}));
     let api_key = world.ask_as(Role::Admin, Method::POST, "/api/v1/api-keys", api_key).await;
     let api_key = text(&api_key.expect(201)["id"]);

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use evenkeel_core::balance::{
-    BalanceSettings, Grain, Horizon, Loads, Measure, Placement, Rhythm, RhythmKey, Wanted, plan,
+    BalanceSettings, Grain, Horizon, LoadProfile, LoadProfileKey, Loads, Measure, Placement,
+    Wanted, plan,
 };
 use evenkeel_core::{JobNo, Schedule, Span, Timestamp};
 use serde::Serialize;
@@ -69,7 +70,7 @@ pub fn measure_plan(
 /// Jobs as a store has them, and the load they are.
 struct Sample {
     jobs: Vec<Placement>,
-    rhythms: HashMap<RhythmKey, Rhythm>,
+    rhythms: HashMap<LoadProfileKey, LoadProfile>,
     loads: Loads,
 }
 
@@ -77,11 +78,11 @@ impl Sample {
     fn of(made: &[Made<'_>], settings: &BalanceSettings, now: Timestamp) -> Self {
         let mut jobs = Vec::with_capacity(made.len());
         let mut rhythms = HashMap::new();
-        let mut counts: HashMap<RhythmKey, (u64, Span)> = HashMap::new();
+        let mut counts: HashMap<LoadProfileKey, (u64, Span)> = HashMap::new();
         for (number, job) in made.iter().enumerate() {
             let Some((next_at, last_fired_at)) = times(job, now) else { continue };
-            let Some(rhythm) = Rhythm::of(job.definition, next_at) else { continue };
-            let key = RhythmKey::of(&rhythm.text());
+            let Some(rhythm) = LoadProfile::of(job.definition, next_at) else { continue };
+            let key = LoadProfileKey::of(&rhythm.text());
             rhythms.entry(key).or_insert(rhythm);
             let count = counts.entry(key).or_default();
             *count = (count.0 + 1, count.1.saturating_add(job.cost));

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use evenkeel_core::balance::{BalanceSettings, Loads, Policy, Rhythm, Turn, first_time};
+use evenkeel_core::balance::{BalanceSettings, LoadProfile, Loads, Policy, Turn, first_time};
 use evenkeel_core::schedule::Interval;
 use evenkeel_core::{Definition, Schedule, Span};
 use serde::Serialize;
@@ -77,7 +77,7 @@ impl Sample {
                 first_time(&settings, black_box(to_place(&job)), &loads, &loads, Turn::ALONE);
             let placed = monotonic();
             nanos.push(nanos_of(placed - began).saturating_sub(empty));
-            if let Some(rhythm) = time.and_then(|time| Rhythm::of(definition, time)) {
+            if let Some(rhythm) = time.and_then(|time| LoadProfile::of(definition, time)) {
                 let began = monotonic();
                 loads.add(&rhythm, 1, job.cost);
                 counting.push(nanos_of(monotonic() - began).saturating_sub(empty));

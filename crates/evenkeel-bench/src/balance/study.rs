@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use evenkeel_core::balance::{
-    BalanceSettings, Beat, Grain, Horizon, Loads, Measure, Policy, Rhythm, Spread, ToPlace, Turn,
-    first_time,
+    BalanceSettings, Beat, Grain, Horizon, LoadProfile, Loads, Measure, Policy, Spread, ToPlace,
+    Turn, first_time,
 };
 use evenkeel_core::{Schedule, Span, Timestamp};
 use serde::Serialize;
@@ -94,13 +94,13 @@ pub struct Plan {
     counts: HashMap<(Span, u32), Count>,
     clocks: Vec<Count>,
     /// Every job.
-    each: Vec<(Rhythm, Span)>,
+    each: Vec<(LoadProfile, Span)>,
     /// As of the slot of the last placement.
     loads: Loads,
 }
 
 struct Count {
-    rhythm: Rhythm,
+    rhythm: LoadProfile,
     jobs: u64,
     cost: Span,
 }
@@ -134,7 +134,7 @@ impl Plan {
 
     /// Counts a job that has its first time then.
     pub fn count(&mut self, job: &Made<'_>, time: Timestamp, at_once: bool) {
-        let Some(rhythm) = Rhythm::of(job.definition, time) else { return };
+        let Some(rhythm) = LoadProfile::of(job.definition, time) else { return };
         if at_once {
             self.loads.add(&rhythm, 1, job.cost);
         }

@@ -8,7 +8,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{About, Definition, JobId, JobNo, NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    DueJob, Fire, FireResult, NewJob, Now, Registered, Scope, Start, Store, Ticket, Waited,
+    DueJob, Fire, FireResult, NewJob, Now, QueueEntry, Registered, Scope, Start, Store, Waited,
 };
 use indicatif::ProgressBar;
 
@@ -101,7 +101,7 @@ fn queued(job: &DueJob, now: Timestamp) -> anyhow::Result<Fire> {
     let next = definition.schedule.recurs().then(|| due.saturating_add(EVERY));
     let waited = Waited { since: due, priority: None, aging: &Aging::default() };
     let deadline = due.saturating_add(CENTURY);
-    let ticket = Ticket::new(&definition, deadline, Span::ZERO, now, waited);
+    let ticket = QueueEntry::new(&definition, deadline, Span::ZERO, now, waited);
     Ok(Fire {
         job: job.no,
         tenant: job.tenant,

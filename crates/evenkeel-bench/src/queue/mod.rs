@@ -23,8 +23,8 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, JobNo, NodeNo, Timestamp};
 use evenkeel_engine::Clock;
 use evenkeel_store::{
-    Claim, ClaimedAttempt, Finish, FinishResult, LimitPlace, NewNode, Now, Results, Roles, Rooms,
-    Store, Terms, Then, Traces,
+    Attachments, Claim, ClaimedAttempt, Finish, FinishResult, NewNode, Now, Permit, Results, Roles,
+    Rooms, Store, Terms, Then,
 };
 use uuid::Uuid;
 
@@ -161,7 +161,7 @@ impl Work<'_> {
                         // What waits for places is brought back, as by whoever keeps house.
                         let terms = Terms::default();
                         let rooms = Rooms { after: None, limit: 1_000, terms, to_wider: true };
-                        if store.unpark_all(rooms, Now::At(now)).await?.moved == 0 {
+                        if store.release_all_limited(rooms, Now::At(now)).await?.moved == 0 {
                             break;
                         }
                     }
@@ -231,7 +231,7 @@ async fn finish(
         then: Then::EndChain { stop_job: false, next_at: None },
         priority: None,
         hook: evenkeel_store::Hook::None,
-        traces: Traces::default(),
+        traces: Attachments::default(),
         watch: false,
         unstored_since: None,
     };
@@ -239,11 +239,11 @@ async fn finish(
     let results = store.finish(node, ends, DEFAULT_ALPHA).await?;
     ensure!(results.iter().all(|result| *result == FinishResult::Done), "an end was refused");
     let places = batch.iter().flat_map(|attempt| {
-        attempt.places.iter().map(|limit| LimitPlace { limit: *limit, run: attempt.key })
+        attempt.places.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
     });
-    let places: Vec<LimitPlace> = places.collect();
+    let places: Vec<Permit> = places.collect();
     if !places.is_empty() {
-        store.unpark(&places, &Terms::default(), Now::At(now)).await?;
+        store.release_limited(&places, &Terms::default(), Now::At(now)).await?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobNo, Span, Timestamp};
 use evenkeel_store::{
-    GoingOn, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, Scope,
+    Activity, Job, JobCursor, JobFilter, JobSort, LOOKED_AT_MAX, PageRequest, Scope,
 };
 
 use super::{AdminJob, AdminStatus, ScheduledJob};
@@ -104,8 +104,8 @@ impl Way {
         match self {
             Self::All => none,
             // By what goes on and not by their state, which of paused and cancelled jobs hides it.
-            Self::Waiting => JobFilter { going_on: Some(GoingOn::Waits), ..none },
-            Self::Running => JobFilter { going_on: Some(GoingOn::Runs), ..none },
+            Self::Waiting => JobFilter { active_attempts: Some(Activity::Waits), ..none },
+            Self::Running => JobFilter { active_attempts: Some(Activity::Runs), ..none },
             Self::Due => JobFilter {
                 status: Some(JobStatus::Pending),
                 next_before: Some(now.saturating_add(Span::from_micros(1))),

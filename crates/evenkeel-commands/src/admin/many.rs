@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use evenkeel_core::JobId;
-use evenkeel_store::{ORDERS_MAX, Obeyed, Scope};
+use evenkeel_store::{Applied, COMMANDS_MAX, Scope};
 use futures::{StreamExt as _, stream};
 
 use super::{AdminJob, AdminStatus, JobRef, SIDE_BY_SIDE};
@@ -45,13 +45,13 @@ impl Jobs {
         has_time: HasTime<'_>,
     ) -> Result<EachJob, CommandError> {
         let ids = self.ids_of(scope, asked).await?;
-        let mut answers: HashMap<JobId, Obeyed> = HashMap::new();
+        let mut answers: HashMap<JobId, Applied> = HashMap::new();
         let known: Vec<JobId> = ids.iter().flatten().copied().collect();
-        for some in known.chunks(ORDERS_MAX).take_while(|_| has_time()) {
+        for some in known.chunks(COMMANDS_MAX).take_while(|_| has_time()) {
             let new: Vec<JobId> =
                 some.iter().filter(|id| !answers.contains_key(id)).copied().collect();
             let obeyed = self.ask(scope, &new, Ask::Retry, None).await;
-            let is_done = answers.values().any(|answer| matches!(answer, Obeyed::Done(_)));
+            let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
             let obeyed = obeyed.map_err(|error| error.after(is_done))?;
             answers.extend(new.into_iter().zip(obeyed));
         }
@@ -61,17 +61,19 @@ impl Jobs {
             let id = id.ok_or(CommandError::NotFound)?;
             match answers.get(&id) {
                 None => Err(CommandError::OutOfTime),
-                Some(Obeyed::NotFound) => Err(CommandError::NotFound),
-                Some(Obeyed::Done(done)) => match &done.job {
+                Some(Applied::NotFound) => Err(CommandError::NotFound),
+                Some(Applied::Done(done)) => match &done.job {
                     Some(job) => Ok(self.glance_at(job.clone(), now)),
                     None => Err(CommandError::NotFound),
                 },
-                Some(Obeyed::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
-                Some(Obeyed::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
-                Some(Obeyed::Duplicate(id)) => Err(CommandError::Duplicate { id: *id }),
+                Some(Applied::Stale(job)) => {
+                    Err(CommandError::Stale { generation: job.generation })
+                }
+                Some(Applied::NameTaken(id)) => Err(CommandError::NameTaken { id: *id }),
+                Some(Applied::Duplicate(id)) => Err(CommandError::Duplicate { id: *id }),
                 // Some that did not fail to a job did to the admin API.
-                Some(Obeyed::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
-                Some(Obeyed::NotAllowed(_)) => Err(CommandError::OutOfTime),
+                Some(Applied::NotAllowed(_)) if has_time() => self.admin_retry(scope, id).await,
+                Some(Applied::NotAllowed(_)) => Err(CommandError::OutOfTime),
             }
         };
         Ok(each_of(ids, tell).await)

@@ -3,16 +3,16 @@
 //! To it a job is where its latest run is: queued, crawling, success or failed. What it changes, it
 //! changes by the commands that everybody uses; only saying how a run went is its own.
 
+mod change_priority;
 mod list;
 mod many;
 mod read;
 mod scheduled;
 mod settle;
-mod weigh;
 
 use evenkeel_core::order::Priority;
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Job, Now, ORDERS_MAX, Scope, WaitsFor};
+use evenkeel_store::{COMMANDS_MAX, Job, Now, Scope, WaitsFor};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{CommandError, Jobs};
@@ -104,7 +104,7 @@ impl Jobs {
     ) -> Result<Vec<Option<JobId>>, CommandError> {
         let numbers: Vec<i64> = asked.iter().filter_map(JobRef::number).collect();
         let mut found = Vec::with_capacity(numbers.len());
-        for some in numbers.chunks(ORDERS_MAX) {
+        for some in numbers.chunks(COMMANDS_MAX) {
             found.extend(self.store.ids_of_numbers(scope, some).await?);
         }
         let mut found = found.into_iter();

@@ -3,7 +3,7 @@
 use evenkeel_core::status::Command;
 use evenkeel_core::{JobId, Schedule, Timestamp};
 use evenkeel_store::{
-    Action, EventKind, Job, JobChange, Now, Obeyed, Order, Scope, Signal, Standing,
+    Action, Applied, EventKind, Job, JobChange, Now, Order, Scope, Signal, Standing,
 };
 use serde_json::{Map, Value, json};
 
@@ -249,7 +249,7 @@ impl Jobs {
             action: Action::Change(Box::new(JobChange { about, definition, next_at: None })),
         };
         let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
-        if let Some(Obeyed::Done(_)) = obeyed.first() {
+        if let Some(Applied::Done(_)) = obeyed.first() {
             self.announce(Signal::Jobs).await;
             self.tell(scope, EventKind::JobUpdated, &[id]).await;
         }

@@ -7,8 +7,8 @@ use evenkeel_core::chain::{Again, Ended, after_end};
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, JobId, RunId, Span, Timestamp};
 use evenkeel_store::{
-    Fire, Job, LiveAttempt, NewEvent, NodeState, Now, Scope, Seen, Settle, SettleResult, Signal,
-    Standing, Start, Ticket, Verdict, Waited,
+    Fire, Job, LiveAttempt, NewEvent, NodeState, Now, OutcomeOverride, OverrideResult, QueueEntry,
+    Scope, Seen, Signal, Standing, Start, Verdict, Waited,
 };
 
 use super::{AdminJob, AdminStatus};
@@ -90,7 +90,7 @@ impl Jobs {
             }
             let mut left = match job.live {
                 0 => Vec::new(),
-                _ => self.store.going_on(scope, id, GOING_ON_MAX).await?,
+                _ => self.store.active_attempts(scope, id, GOING_ON_MAX).await?,
             };
             if meant.is_empty() {
                 meant = left.iter().map(|one| one.key.run_id()).collect();
@@ -117,7 +117,7 @@ impl Jobs {
             match AdminStatus::of(&job, now) {
                 Some(AdminStatus::Queued) => return self.look_into(scope, job, now).await,
                 Some(AdminStatus::Crawling) => {
-                    let all = self.store.going_on(scope, id, GOING_ON_MAX).await?;
+                    let all = self.store.active_attempts(scope, id, GOING_ON_MAX).await?;
                     if self.settle(scope, &job, &all, AdminStatus::Queued, now).await? {
                         return self.admin_job(scope, id).await;
                     }
@@ -184,7 +184,7 @@ impl Jobs {
         let start = advanced.fire.map(|time| {
             let waited = Waited { since: time, priority: None, aging: &self.aging };
             let deadline = must_start_by(job, time);
-            (time, Start::Queued(Ticket::new(definition, deadline, average, now, waited)))
+            (time, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });
         let fire = Fire {
             job: job.no,
@@ -220,17 +220,17 @@ impl Jobs {
                 _ => now,
             };
             let Some(verdict) = self.verdict(job, one, wanted, at) else { continue };
-            let settle = Settle { key: one.key, seen: one.seen, at, verdict };
+            let settle = OutcomeOverride { key: one.key, seen: one.seen, at, verdict };
             match self.store.settle(scope, settle.clone()).await? {
-                SettleResult::Done => {
+                OverrideResult::Done => {
                     was_settled = true;
                     self.tell_settled(scope, &settle, one.key);
                 }
-                SettleResult::Elsewhere => {}
-                SettleResult::Stopped => {
+                OverrideResult::Elsewhere => {}
+                OverrideResult::Stopped => {
                     refusal = Some(CommandError::Conflict(Conflict::GoesNoFurther));
                 }
-                SettleResult::Duplicate(id) => refusal = Some(CommandError::Duplicate { id }),
+                OverrideResult::Duplicate(id) => refusal = Some(CommandError::Duplicate { id }),
             }
         }
         if was_settled {
@@ -264,9 +264,9 @@ impl Jobs {
                 let deadline = must_start_by(job, key.scheduled_at);
                 let from = now.saturating_add(LET_GO);
                 let average = definition.average(job.history.average_good_duration);
-                let ticket = Ticket::new(definition, deadline, average, from, waited);
+                let ticket = QueueEntry::new(definition, deadline, average, from, waited);
                 let open_from = ticket.open_from.or(Some(from));
-                return Some(Verdict::Queued(Box::new(Ticket { open_from, ..ticket })));
+                return Some(Verdict::Queued(Box::new(QueueEntry { open_from, ..ticket })));
             }
             (AdminStatus::Queued, Seen::Waiting) | (AdminStatus::Crawling, _) => return None,
         };
@@ -282,7 +282,7 @@ impl Jobs {
     }
 
     /// Counts an end, and tells it to those who listen, as whoever ran it would have.
-    fn tell_settled(&self, scope: &Scope, settle: &Settle, key: AttemptKey) {
+    fn tell_settled(&self, scope: &Scope, settle: &OutcomeOverride, key: AttemptKey) {
         let Some(end) = settle.finish(scope.tenant, key, evenkeel_core::lease::Fence::NONE) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! How load was spread, hour by hour.
 
 use evenkeel_core::{Span, Timestamp};
-use evenkeel_store::{Scope, ScoreKept};
+use evenkeel_store::{SavedScore, Scope};
 
 use super::Balancing;
 use crate::CommandError;
@@ -32,7 +32,7 @@ pub struct ScoreHistory {
     /// Before this moment.
     pub until: Timestamp,
     /// By time.
-    pub scores: Vec<ScoreKept>,
+    pub scores: Vec<SavedScore>,
     /// There are more: they begin with this hour.
     pub next_from: Option<Timestamp>,
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_core::balance::{Grain, Horizon, Loads, Measure, Rhythm, Turn};
+use evenkeel_core::balance::{Grain, Horizon, LoadProfile, Loads, Measure, Turn};
 use evenkeel_core::{Span, TenantNo, Timestamp};
-use evenkeel_store::{NodeState, Rhythms, Scope, StoreError};
+use evenkeel_store::{LoadProfiles, NodeState, Scope, StoreError};
 use tokio::time::Instant;
 
 use super::Balance;
@@ -54,7 +54,7 @@ pub(super) struct Inner {
 
 /// Load as it was read, with what was placed since.
 struct Present {
-    rhythms: Arc<Rhythms>,
+    rhythms: Arc<LoadProfiles>,
     all: Arc<Loads>,
     /// That of tenants whom somebody has asked about since.
     own: HashMap<TenantNo, Arc<Loads>>,
@@ -64,7 +64,7 @@ struct Present {
 }
 
 /// A rhythm, and what a run of its job costs.
-pub(super) type Burden = (Rhythm, Span);
+pub(super) type Burden = (LoadProfile, Span);
 
 /// A place that is held until its transaction is over.
 #[derive(Clone)]
@@ -150,7 +150,7 @@ impl Balance {
         };
         let end = EndReading(self);
         let began = instant_now();
-        let rhythms = Arc::new(Rhythms::read(&*self.store).await?);
+        let rhythms = Arc::new(LoadProfiles::read(&*self.store).await?);
         let turn = self.turn().await?;
         let horizon = Horizon::new(&self.settings, now);
         let (to_add, under_way) = (Arc::clone(&rhythms), self.inner().tenants_under_way());
@@ -180,7 +180,7 @@ impl Balance {
         Ok(())
     }
 
-    fn tell(&self, rhythms: &Rhythms, all: &Loads) {
+    fn tell(&self, rhythms: &LoadProfiles, all: &Loads) {
         let unreadable = rhythms.unreadable();
         if unreadable > 0 {
             tracing::warn!(jobs.count = unreadable, "{unreadable} jobs have unreadable rhythms");

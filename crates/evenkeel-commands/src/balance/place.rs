@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use evenkeel_core::balance::{Load, Loads, Measure, Rhythm, ToPlace, first_time};
+use evenkeel_core::balance::{Load, LoadProfile, Loads, Measure, ToPlace, first_time};
 use evenkeel_core::{Definition, JobId, Span, TenantNo, Timestamp};
 use evenkeel_store::{Job, Scope, Standing, StoreError};
 
@@ -78,7 +78,7 @@ impl Placing {
         let counted = job.next_at.filter(|_| job.standing == Standing::Active);
         let leaves = counted.and_then(|next| {
             let load = Load::of(&job.definition, average, next)?;
-            Some((Rhythm::of(&job.definition, next)?, load.cost))
+            Some((LoadProfile::of(&job.definition, next)?, load.cost))
         });
         self.choose(job.id, definition, average, leaves, after)
     }
@@ -108,7 +108,7 @@ impl Placing {
         let cost = load.map_or(Span::ZERO, |load| load.cost);
         let job = ToPlace { definition, seed: id.seed(), cost, after };
         let at = first_time(&self.balance.settings, job, own, all, turn);
-        let rhythm = at.and_then(|at| Rhythm::of(definition, at));
+        let rhythm = at.and_then(|at| LoadProfile::of(definition, at));
         let (Some(at), Some(rhythm)) = (at, rhythm) else {
             if let Some((rhythm, cost)) = &leaves {
                 own.add(rhythm, 1, *cost);

@@ -3,7 +3,7 @@
 use evenkeel_core::schedule::{Cron, Dst};
 use evenkeel_core::{Schedule, Span, Timestamp, Zone};
 
-use super::Fate;
+use super::Disposition;
 use crate::read::read_cron;
 
 /// When something runs here that ran by a cron expression elsewhere.
@@ -25,10 +25,10 @@ pub(super) enum WhyCron {
 }
 
 impl Converted {
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn fate(&self) -> Disposition {
         match self {
-            Self::Interval { .. } => Fate::Interval,
-            Self::Cron { .. } => Fate::Cron,
+            Self::Interval { .. } => Disposition::Interval,
+            Self::Cron { .. } => Disposition::Cron,
         }
     }
 

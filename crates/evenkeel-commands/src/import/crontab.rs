@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use self::command::Command;
 use self::lines::{Line, Times};
 use super::check::checked;
-use super::{Fate, Planned};
+use super::{Disposition, Planned};
 use crate::limits::{NAME_CHARS_MAX, TIMEOUT_SECONDS_MAX};
 use crate::read::read_cron;
 
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         }
         let document = self.document(&name, comments, expression, zone, user, command);
         checked(Planned {
-            fate: Fate::Cron,
+            fate: Disposition::Cron,
             code: "cron",
             why: "a crontab follows the clocks of its zone".into(),
             was,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::check::checked;
 use super::cron::{Converted, convert};
 use super::row::Row;
-use super::{Fate, Planned};
+use super::{Disposition, Planned};
 use crate::limits::EXPONENTIAL_BACKOFF_SECONDS_MAX;
 
 /// What whoever imports has decided.
@@ -90,7 +90,8 @@ impl LegacyImport {
     ) -> Result<Option<&'static str>, Box<Planned>> {
         let recurs = !matches!(rhythm, Rhythm::Once);
         let person = |code, why: String| Planned::for_a_person(line, name, code, why);
-        let out = |code, why: &str| Planned::without_job(line, name, Fate::LeftOut, code, why);
+        let out =
+            |code, why: &str| Planned::without_job(line, name, Disposition::LeftOut, code, why);
         let status =
             if row.is_paused { "paused" } else { row.status.as_deref().unwrap_or("pending") };
         let status = if row.is_cancelled { "cancelled" } else { status };
@@ -159,10 +160,10 @@ impl LegacyImport {
             notes.push("it runs there just now; that run stays there".into());
         }
         let mut document = about(row, &mut notes);
-        let mut planned = Planned::without_job(line, name, Fate::Once, "run_once", "");
+        let mut planned = Planned::without_job(line, name, Disposition::Once, "run_once", "");
         match rhythm {
             Rhythm::Every { number, unit } => {
-                planned.fate = Fate::Interval;
+                planned.fate = Disposition::Interval;
                 (planned.code, planned.why) = ("interval", "it had an interval there".into());
                 planned.becomes = Some(format!("every {number} {unit}"));
                 document.insert("interval_minutes".into(), (*number).into());
@@ -184,7 +185,7 @@ impl LegacyImport {
                     planned.fate = converted.fate();
                     (planned.code, planned.why) = converted.reason();
                     planned.becomes = Some(timed(&mut document, converted));
-                    if planned.fate == Fate::Interval || expression.contains("TZ=") {
+                    if planned.fate == Disposition::Interval || expression.contains("TZ=") {
                         self.keep_former(row, &mut document, now);
                     }
                 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 /// What becomes of one entry of the source.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum Disposition {
     /// A job that runs at intervals.
     Interval,
     /// A job that keeps its cron expression.
@@ -30,7 +30,7 @@ pub enum Fate {
     Person,
 }
 
-impl Fate {
+impl Disposition {
     /// All of them, in the order they are told.
     pub const ALL: [Self; 5] =
         [Self::Interval, Self::Cron, Self::Once, Self::LeftOut, Self::Person];
@@ -49,7 +49,7 @@ pub struct Planned {
     /// What it is called.
     pub name: String,
     /// What becomes of it.
-    pub fate: Fate,
+    pub fate: Disposition,
     /// Why, for programs.
     pub code: &'static str,
     /// Why, for people; and what can be done, where a person must.
@@ -75,7 +75,7 @@ impl Planned {
     fn without_job(
         line: u64,
         name: impl Into<String>,
-        fate: Fate,
+        fate: Disposition,
         code: &'static str,
         why: impl Into<String>,
     ) -> Self {
@@ -100,7 +100,7 @@ impl Planned {
         code: &'static str,
         why: impl Into<String>,
     ) -> Self {
-        Self::without_job(line, name, Fate::Person, code, why)
+        Self::without_job(line, name, Disposition::Person, code, why)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_core::control::{SoFar, resumed_at, revived_at};
 use evenkeel_core::status::Command;
 use evenkeel_core::{AttemptKey, JobId, Timestamp};
-use evenkeel_store::{Action, Done, EventKind, Job, Now, Obeyed, Order, Scope, Signal};
+use evenkeel_store::{Action, Applied, Done, EventKind, Job, Now, Order, Scope, Signal};
 
 use super::Jobs;
 use crate::CommandError;
@@ -55,7 +55,7 @@ pub struct Forgotten {
 }
 
 impl Jobs {
-    /// Asks the same of several jobs, at most [`ORDERS_MAX`](evenkeel_store::ORDERS_MAX), each on
+    /// Asks the same of several jobs, at most [`COMMANDS_MAX`](evenkeel_store::COMMANDS_MAX), each on
     /// its own, and answers in their order. With a generation, only jobs that still have it obey.
     pub async fn ask(
         &self,
@@ -63,8 +63,8 @@ impl Jobs {
         ids: &[JobId],
         ask: Ask,
         if_generation: Option<i32>,
-    ) -> Result<Vec<Obeyed>, CommandError> {
-        let mut answers: BTreeMap<JobId, Obeyed> = BTreeMap::new();
+    ) -> Result<Vec<Applied>, CommandError> {
+        let mut answers: BTreeMap<JobId, Applied> = BTreeMap::new();
         let mut left: BTreeSet<JobId> = ids.iter().copied().collect();
         for _ in 0..TRIES {
             if left.is_empty() {
@@ -72,26 +72,26 @@ impl Jobs {
             }
             let (orders, placing) = self.orders(scope, &left, ask, if_generation).await?;
             let asked: Vec<JobId> = orders.iter().map(|order| order.id).collect();
-            let is_done = answers.values().any(|answer| matches!(answer, Obeyed::Done(_)));
+            let is_done = answers.values().any(|answer| matches!(answer, Applied::Done(_)));
             let obeyed = self.store.order(scope, orders, Now::Database).await;
             let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
             if let Some(mut placing) = placing {
                 let answered = asked.iter().zip(&obeyed);
-                let done = answered.filter(|(_, answer)| matches!(answer, Obeyed::Done(_)));
+                let done = answered.filter(|(_, answer)| matches!(answer, Applied::Done(_)));
                 done.for_each(|(id, _)| placing.keep(*id));
             }
             answers.extend(asked.into_iter().zip(obeyed));
             // Somebody was quicker: what was decided is decided again, on the version that is meant.
             left.retain(|id| match answers.get(id) {
-                Some(Obeyed::Stale(job)) => if_generation.is_none_or(|one| one == job.generation),
+                Some(Applied::Stale(job)) => if_generation.is_none_or(|one| one == job.generation),
                 _ => false,
             });
         }
-        if answers.values().any(|answer| matches!(answer, Obeyed::Done(_))) {
+        if answers.values().any(|answer| matches!(answer, Applied::Done(_))) {
             self.announce_orders(ask).await;
             self.tell_obeyed(scope, ask, &answers).await;
         }
-        let answer = |id: &JobId| answers.get(id).cloned().unwrap_or(Obeyed::NotFound);
+        let answer = |id: &JobId| answers.get(id).cloned().unwrap_or(Applied::NotFound);
         Ok(ids.iter().map(answer).collect())
     }
 
@@ -115,17 +115,17 @@ impl Jobs {
             let is_meant = |job: &Job| {
                 if_generation.is_some_and(|all| all.len() > 1 && all.contains(&job.generation))
             };
-            if !matches!(&answer, Some(Obeyed::Stale(job)) if is_meant(job)) {
+            if !matches!(&answer, Some(Applied::Stale(job)) if is_meant(job)) {
                 break;
             }
         }
         match answer {
-            Some(Obeyed::Done(done)) => Ok(*done),
-            Some(Obeyed::NotAllowed(refusal)) => Err(CommandError::NotAllowed(refusal)),
-            Some(Obeyed::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
-            Some(Obeyed::NameTaken(id)) => Err(CommandError::NameTaken { id }),
-            Some(Obeyed::Duplicate(id)) => Err(CommandError::Duplicate { id }),
-            Some(Obeyed::NotFound) | None => Err(CommandError::NotFound),
+            Some(Applied::Done(done)) => Ok(*done),
+            Some(Applied::NotAllowed(refusal)) => Err(CommandError::NotAllowed(refusal)),
+            Some(Applied::Stale(job)) => Err(CommandError::Stale { generation: job.generation }),
+            Some(Applied::NameTaken(id)) => Err(CommandError::NameTaken { id }),
+            Some(Applied::Duplicate(id)) => Err(CommandError::Duplicate { id }),
+            Some(Applied::NotFound) | None => Err(CommandError::NotFound),
         }
     }
 
@@ -246,7 +246,7 @@ impl Jobs {
     }
 
     /// Tells those who listen what the jobs have done.
-    async fn tell_obeyed(&self, scope: &Scope, ask: Ask, answers: &BTreeMap<JobId, Obeyed>) {
+    async fn tell_obeyed(&self, scope: &Scope, ask: Ask, answers: &BTreeMap<JobId, Applied>) {
         let kind = match ask {
             Ask::Pause => EventKind::JobPaused,
             Ask::Resume => EventKind::JobResumed,
@@ -254,7 +254,7 @@ impl Jobs {
             Ask::Delete => EventKind::JobDeleted,
             Ask::Retry => {
                 for (id, answer) in answers {
-                    if let Obeyed::Done(done) = answer
+                    if let Applied::Done(done) = answer
                         && let Some(run) = done.run
                     {
                         self.tell_requested(scope, *id, run).await;
@@ -263,11 +263,11 @@ impl Jobs {
                 return;
             }
         };
-        let is_done = |answer: &Obeyed| matches!(answer, Obeyed::Done(_));
+        let is_done = |answer: &Applied| matches!(answer, Applied::Done(_));
         let done = answers.iter().filter(|(_, answer)| is_done(answer)).map(|(id, _)| *id);
         self.tell(scope, kind, &done.collect::<Vec<_>>()).await;
         let withdrawn = answers.values().filter_map(|answer| match answer {
-            Obeyed::Done(done) => Some(done.withdrawn.iter().copied()),
+            Applied::Done(done) => Some(done.withdrawn.iter().copied()),
             _ => None,
         });
         self.tell_withdrawn(scope, &withdrawn.flatten().collect::<Vec<_>>()).await;

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use evenkeel_core::job::ExecutorSpec;
 use evenkeel_core::{About, Definition, JobId, JobNo};
 use evenkeel_store::{
-    Action, EventKind, Job, JobChange, Now, ORDERS_MAX, Obeyed, Order, Scope, Signal, StoreError,
+    Action, Applied, COMMANDS_MAX, EventKind, Job, JobChange, Now, Order, Scope, Signal, StoreError,
 };
 
 use super::Jobs;
@@ -48,7 +48,7 @@ impl Jobs {
         let numbers: BTreeSet<i64> = abouts.into_iter().filter_map(|about| about.target).collect();
         let numbers: Vec<i64> = numbers.into_iter().collect();
         let mut found = Urls::new();
-        for some in numbers.chunks(ORDERS_MAX) {
+        for some in numbers.chunks(COMMANDS_MAX) {
             found.extend(self.store.target_urls(scope, some).await?);
         }
         Ok(found)
@@ -193,12 +193,12 @@ impl Jobs {
             let (mut done, mut again) = (Vec::new(), Vec::new());
             for (id, obeyed) in asked.into_iter().zip(obeyed) {
                 match obeyed {
-                    Obeyed::Done(_) => done.push(id),
-                    Obeyed::Stale(job) => again.push(*job),
+                    Applied::Done(_) => done.push(id),
+                    Applied::Stale(job) => again.push(*job),
                     // One that is gone or over needs no address.
-                    Obeyed::NotFound | Obeyed::NotAllowed(_) => {}
+                    Applied::NotFound | Applied::NotAllowed(_) => {}
                     // With the address comes another executor, and with that another key.
-                    Obeyed::NameTaken(holder) | Obeyed::Duplicate(holder) => {
+                    Applied::NameTaken(holder) | Applied::Duplicate(holder) => {
                         led.refused += 1;
                         tracing::warn!(
                             job.id = %id,

@@ -6,7 +6,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::status::{Command, NotAllowed};
 use evenkeel_core::{Definition, JobId};
 use evenkeel_store::{
-    Action, EventKind, Job, JobChange, JobCursor, JobFilter, JobSort, Now, Obeyed, Order,
+    Action, Applied, EventKind, Job, JobChange, JobCursor, JobFilter, JobSort, Now, Order,
     PageRequest, Scope, Signal,
 };
 
@@ -186,23 +186,23 @@ impl Jobs {
             BulkAction::Cancel => self.ask(scope, &ids, Ask::Cancel, None).await,
             BulkAction::Retry => self.ask(scope, &ids, Ask::Retry, None).await,
             BulkAction::Delete => self.ask(scope, &ids, Ask::Delete, None).await,
-            BulkAction::SetPriority(priority) => self.weigh(scope, jobs, priority).await,
+            BulkAction::SetPriority(priority) => self.recount_load(scope, jobs, priority).await,
         };
         let obeyed = obeyed.map_err(|error| error.after(outcome.done > 0))?;
         for (id, obeyed) in ids.into_iter().zip(obeyed) {
             match obeyed {
-                Obeyed::Done(_) => outcome.done += 1,
-                Obeyed::NotFound => outcome.not_found(id),
-                Obeyed::NotAllowed(refusal) => outcome.not_allowed(id, &refusal),
-                Obeyed::Stale(job) => {
+                Applied::Done(_) => outcome.done += 1,
+                Applied::NotFound => outcome.not_found(id),
+                Applied::NotAllowed(refusal) => outcome.not_allowed(id, &refusal),
+                Applied::Stale(job) => {
                     let detail = CommandError::Stale { generation: job.generation }.to_string();
                     outcome.refuse(id, "changed_meanwhile".into(), detail);
                 }
-                Obeyed::NameTaken(other) => {
+                Applied::NameTaken(other) => {
                     let detail = CommandError::NameTaken { id: other }.to_string();
                     outcome.refuse(id, "name_taken".into(), detail);
                 }
-                Obeyed::Duplicate(other) => {
+                Applied::Duplicate(other) => {
                     let detail = CommandError::Duplicate { id: other }.to_string();
                     outcome.refuse(id, "duplicate".into(), detail);
                 }
@@ -212,18 +212,18 @@ impl Jobs {
     }
 
     /// Gives jobs another weight; those that change meanwhile are looked at again.
-    async fn weigh(
+    async fn recount_load(
         &self,
         scope: &Scope,
         jobs: Vec<Job>,
         priority: Priority,
-    ) -> Result<Vec<Obeyed>, CommandError> {
-        let mut answers: Vec<Obeyed> =
-            jobs.into_iter().map(|job| Obeyed::Stale(Box::new(job))).collect();
+    ) -> Result<Vec<Applied>, CommandError> {
+        let mut answers: Vec<Applied> =
+            jobs.into_iter().map(|job| Applied::Stale(Box::new(job))).collect();
         for _ in 0..TRIES {
             let (mut places, mut orders) = (Vec::new(), Vec::new());
             for (place, answer) in answers.iter().enumerate() {
-                if let Obeyed::Stale(job) = answer {
+                if let Applied::Stale(job) = answer {
                     places.push(place);
                     orders.push(weighing(job, priority));
                 }
@@ -231,7 +231,7 @@ impl Jobs {
             if orders.is_empty() {
                 break;
             }
-            let is_done = answers.iter().any(|answer| matches!(answer, Obeyed::Done(_)));
+            let is_done = answers.iter().any(|answer| matches!(answer, Applied::Done(_)));
             let obeyed = self.store.order(scope, orders, Now::Database).await;
             let obeyed = obeyed.map_err(|error| CommandError::from(error).after(is_done))?;
             for (place, obeyed) in places.into_iter().zip(obeyed) {
@@ -239,7 +239,7 @@ impl Jobs {
             }
         }
         let done = answers.iter().filter_map(|answer| match answer {
-            Obeyed::Done(done) => done.job.as_ref().map(|job| job.id),
+            Applied::Done(done) => done.job.as_ref().map(|job| job.id),
             _ => None,
         });
         let done: Vec<JobId> = done.collect();

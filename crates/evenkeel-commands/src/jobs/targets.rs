@@ -2,8 +2,8 @@
 
 use evenkeel_core::redact;
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope, StoreError,
-    Target, TargetFields,
+    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, Now, Page, PageRequest, Scope,
+    StoreError, Target, TargetFields,
 };
 use serde_json::{Map, Value, json};
 
@@ -37,9 +37,9 @@ impl Jobs {
     ) -> Result<Target, CommandError> {
         let new = read_new(document).map_err(CommandError::InvalidTarget)?;
         let wanted = new.number;
-        match self.store.make_target(scope, new, Now::Database).await? {
-            MadeTarget::Created(target) => Ok(target),
-            MadeTarget::Exists(target) => {
+        match self.store.create_target(scope, new, Now::Database).await? {
+            CreatedTarget::Created(target) => Ok(target),
+            CreatedTarget::Exists(target) => {
                 let field = if wanted == Some(target.number) { "number" } else { "source_id" };
                 Err(CommandError::TargetTaken { number: target.number, field })
             }
@@ -56,8 +56,8 @@ impl Jobs {
             return Ok(target);
         }
         let new = NewTarget { number: Some(number), fields: TargetFields::default() };
-        match self.store.make_target(scope, new, Now::Database).await? {
-            MadeTarget::Created(target) | MadeTarget::Exists(target) => Ok(target),
+        match self.store.create_target(scope, new, Now::Database).await? {
+            CreatedTarget::Created(target) | CreatedTarget::Exists(target) => Ok(target),
         }
     }
 

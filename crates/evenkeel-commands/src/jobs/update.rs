@@ -1,7 +1,7 @@
 //! Changing jobs that exist.
 
 use evenkeel_core::{JobId, Timestamp};
-use evenkeel_store::{Action, EventKind, Job, JobChange, Now, Obeyed, Order, Scope, Signal};
+use evenkeel_store::{Action, Applied, EventKind, Job, JobChange, Now, Order, Scope, Signal};
 use serde_json::{Map, Value};
 
 use super::Jobs;
@@ -89,7 +89,7 @@ impl Jobs {
             };
             let obeyed = self.store.order(scope, vec![order], Now::Database).await?;
             match obeyed.into_iter().next() {
-                Some(Obeyed::Done(done)) => {
+                Some(Applied::Done(done)) => {
                     placing.iter_mut().for_each(|placing| placing.keep(id));
                     self.announce(Signal::Jobs).await;
                     self.tell(scope, EventKind::JobUpdated, &[id]).await;
@@ -105,13 +105,13 @@ impl Jobs {
                         Err(refusal) => Err(refusal),
                     };
                 }
-                Some(Obeyed::Stale(present)) => job = *present,
-                Some(Obeyed::NotAllowed(refusal)) => {
+                Some(Applied::Stale(present)) => job = *present,
+                Some(Applied::NotAllowed(refusal)) => {
                     return Err(CommandError::NotAllowed(refusal));
                 }
-                Some(Obeyed::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
-                Some(Obeyed::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
-                Some(Obeyed::NotFound) | None => return Err(CommandError::NotFound),
+                Some(Applied::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
+                Some(Applied::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
+                Some(Applied::NotFound) | None => return Err(CommandError::NotFound),
             }
         }
         Err(CommandError::Stale { generation: job.generation })

@@ -145,7 +145,7 @@ pub(crate) fn read_filter_document(fields: &mut Fields<'_>, filter: &Value) -> O
         next_from: inner.moment("next_run_after"),
         next_before: inner.moment("next_run_before"),
         target: inner.number("target", 1..=NUMBER_MAX).map(u64::cast_signed),
-        going_on: None,
+        active_attempts: None,
     };
     fields.faults = inner.finish(|_| None);
     (fields.faults.count() == faults_before).then_some(filter)

@@ -175,16 +175,16 @@ impl Loads {
     /// much as one costs on average. So many short ones and few long ones both count.
     fn series(&self, candidates: Candidates) -> Series {
         let each = self.average_cost();
-        let weigh = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
+        let recount_load = |cost: &[i64], runs: &[i64]| -> Vec<f64> {
             let both = cost.iter().zip(runs);
             both.map(|(cost, runs)| (*cost as f64 + each * *runs as f64).max(0.0)).collect()
         };
         let near = self.horizon().grid();
         let (mut loads, first) = if candidates.unit == near.slot {
-            (weigh(&self.sums.cost, &self.sums.runs), near.start.div_euclid(near.slot))
+            (recount_load(&self.sums.cost, &self.sums.runs), near.start.div_euclid(near.slot))
         } else {
             let (cost, first) = self.folded(&self.sums.cost, candidates.unit);
-            (weigh(&cost, &self.folded(&self.sums.runs, candidates.unit).0), first)
+            (recount_load(&cost, &self.folded(&self.sums.runs, candidates.unit).0), first)
         };
         if candidates.every > near.end() - near.start {
             self.go_on(&mut loads, each * near.whole() as f64);

@@ -1,6 +1,6 @@
 //! The slots that a rhythm hits.
 
-use super::rhythm::{Beat, Rhythm};
+use super::rhythm::{Beat, LoadProfile};
 use crate::job::Bounds;
 use crate::schedule::{Schedule, Timetable};
 use crate::slot::Slot;
@@ -47,7 +47,7 @@ impl Grid {
     }
 
     /// Tells `hit` of every slot that the rhythm hits, in order.
-    pub fn visit(self, rhythm: &Rhythm, mut hit: impl FnMut(Hit)) {
+    pub fn visit(self, rhythm: &LoadProfile, mut hit: impl FnMut(Hit)) {
         let from = rhythm.from.map_or(self.start, |from| from.start().as_micros().max(self.start));
         match &rhythm.beat {
             Beat::Every { every, phase } => self.visit_every(*every, *phase, from, &mut hit),
@@ -68,7 +68,7 @@ impl Grid {
     }
 
     /// The slot of the first time from `from` on.
-    pub fn first_of(self, rhythm: &Rhythm, from: i64) -> Option<usize> {
+    pub fn first_of(self, rhythm: &LoadProfile, from: i64) -> Option<usize> {
         let from = rhythm.from.map_or(from, |start| start.start().as_micros().max(from));
         let time = match &rhythm.beat {
             Beat::Every { every, phase } => {

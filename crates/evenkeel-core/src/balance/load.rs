@@ -1,6 +1,6 @@
 //! What a job counts for.
 
-use super::rhythm::{Rhythm, RhythmKey};
+use super::rhythm::{LoadProfile, LoadProfileKey};
 use crate::job::Definition;
 use crate::time::{Span, Timestamp};
 
@@ -14,7 +14,7 @@ pub const COST_MAX: Span = Span::from_secs(30 * 86_400);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
     /// The name of its rhythm.
-    pub key: RhythmKey,
+    pub key: LoadProfileKey,
     /// Its rhythm, as it is stored.
     pub rhythm: String,
     /// What each of its runs costs; at most [`COST_MAX`].
@@ -27,9 +27,9 @@ impl Load {
     /// What a job counts for that has its next regular time at `next_at` and whose good runs take
     /// `average`.
     pub fn of(definition: &Definition, average: Option<Span>, next_at: Timestamp) -> Option<Self> {
-        let rhythm = Rhythm::of(definition, next_at)?.text();
+        let rhythm = LoadProfile::of(definition, next_at)?.text();
         let stated = definition.cost.or(definition.average_override);
         let cost = stated.or(average).unwrap_or(ASSUMED_COST).min(COST_MAX);
-        Some(Self { key: RhythmKey::of(&rhythm), rhythm, cost, is_stated: stated.is_some() })
+        Some(Self { key: LoadProfileKey::of(&rhythm), rhythm, cost, is_stated: stated.is_some() })
     }
 }

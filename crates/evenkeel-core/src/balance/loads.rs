@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::accepted::Accepted;
 use super::hits::{Grid, micros};
-use super::rhythm::{Beat, Rhythm};
+use super::rhythm::{Beat, LoadProfile};
 use super::seconds::Seconds;
 use super::settings::BalanceSettings;
 use crate::slot::Slot;
@@ -136,7 +136,7 @@ impl Horizon {
     }
 
     /// Can a rebalance move it?
-    pub(super) fn is_movable(self, rhythm: &Rhythm) -> bool {
+    pub(super) fn is_movable(self, rhythm: &LoadProfile) -> bool {
         matches!(rhythm.beat, Beat::Every { every, .. } if !rhythm.fixed && every >= self.slot)
     }
 }
@@ -216,20 +216,20 @@ impl Loads {
     }
 
     /// Adds `jobs` of a rhythm, whose runs cost `cost` (of all of them together, once each).
-    pub fn add(&mut self, rhythm: &Rhythm, jobs: u64, cost: Span) {
+    pub fn add(&mut self, rhythm: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_add(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
         self.change(rhythm, jobs, micros(cost));
     }
 
     /// Takes them away again.
-    pub fn remove(&mut self, rhythm: &Rhythm, jobs: u64, cost: Span) {
+    pub fn remove(&mut self, rhythm: &LoadProfile, jobs: u64, cost: Span) {
         self.jobs = self.jobs.saturating_sub(jobs);
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
         self.change(rhythm, -jobs, -micros(cost));
     }
 
-    fn change(&mut self, rhythm: &Rhythm, jobs: i64, cost: i64) {
+    fn change(&mut self, rhythm: &LoadProfile, jobs: i64, cost: i64) {
         if let Beat::Often(period) = rhythm.beat {
             let by = Amounts { next: jobs, runs: jobs, cost };
             return keep(&mut self.often, period, by);
@@ -271,7 +271,7 @@ impl Loads {
         self.change_far(rhythm, jobs, cost, first);
     }
 
-    fn change_far(&mut self, rhythm: &Rhythm, jobs: i64, cost: i64, first: Option<usize>) {
+    fn change_far(&mut self, rhythm: &LoadProfile, jobs: i64, cost: i64, first: Option<usize>) {
         let near = self.horizon.grid();
         let Far { grid, next, slow_runs, slow_cost } = &mut self.far;
         let first = match first {
@@ -292,7 +292,7 @@ impl Loads {
     }
 
     /// Where a rhythm that can be moved may be.
-    fn place_of(&mut self, rhythm: &Rhythm) -> Where {
+    fn place_of(&mut self, rhythm: &LoadProfile) -> Where {
         let Beat::Every { every, .. } = rhythm.beat else {
             return Where { window: self.horizon.day(), hours: None };
         };

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::rhythm::RhythmKey;
+use super::rhythm::LoadProfileKey;
 use crate::ids::JobNo;
 use crate::time::Timestamp;
 
@@ -21,7 +21,7 @@ pub struct Move {
     /// Its next time from then on.
     pub new_at: Timestamp,
     /// Its rhythm from then on.
-    pub rhythm: RhythmKey,
+    pub rhythm: LoadProfileKey,
 }
 
 /// Stored moves that cannot be read.
@@ -42,7 +42,7 @@ pub fn encode_moves(moves: &[Move]) -> Vec<u8> {
     let unit = if are_whole { SECOND } else { 1 };
     let mut stored = Vec::with_capacity(16 + 12 * moves.len());
     stored.extend([VERSION, u8::from(are_whole)]);
-    let mut keys: HashMap<RhythmKey, u64> = HashMap::new();
+    let mut keys: HashMap<LoadProfileKey, u64> = HashMap::new();
     let (mut job, mut old_at) = (0, 0);
     for it in moves {
         let at = it.old_at.as_micros() / unit;
@@ -77,7 +77,7 @@ pub fn decode_moves(stored: &[u8]) -> Result<Vec<Move>, MovesError> {
         let key = usize::try_from(take(&mut rest)?).map_err(|_| MovesError)?;
         if key == keys.len() {
             let (bytes, after) = rest.split_first_chunk().ok_or(MovesError)?;
-            keys.push(RhythmKey(i64::from_le_bytes(*bytes)));
+            keys.push(LoadProfileKey(i64::from_le_bytes(*bytes)));
             rest = after;
         }
         moves.push(Move {
@@ -153,7 +153,7 @@ mod tests {
                 generation,
                 old_at,
                 new_at,
-                rhythm: RhythmKey(key),
+                rhythm: LoadProfileKey(key),
             },
         )
     }
@@ -195,7 +195,7 @@ mod tests {
                 generation: 3,
                 old_at: Timestamp::from_micros((1_764_590_400 + n * 37 % 900) * SECOND),
                 new_at: Timestamp::from_micros((1_764_590_400 + n * 977 % 86_400) * SECOND),
-                rhythm: RhythmKey(n % 96 * 0x1e37_79b9_7f4a),
+                rhythm: LoadProfileKey(n % 96 * 0x1e37_79b9_7f4a),
             })
             .collect();
         let stored = encode_moves(&moves);

@@ -29,7 +29,7 @@ use self::limits::change_load;
 pub use self::times::moved_back;
 use super::loads::{Loads, Measure};
 use super::moves::Move;
-use super::rhythm::{Rhythm, RhythmKey};
+use super::rhythm::{LoadProfile, LoadProfileKey};
 use super::settings::BalanceSettings;
 use super::spread::{Grain, Spread};
 use crate::ids::JobNo;
@@ -53,7 +53,7 @@ pub struct Placement {
     /// A run of it is not over.
     pub is_live: bool,
     /// Its rhythm, if it is in the plan.
-    pub rhythm: Option<RhythmKey>,
+    pub rhythm: Option<LoadProfileKey>,
     /// What each of its runs costs.
     pub cost: Span,
 }
@@ -101,7 +101,7 @@ pub struct Plan {
     /// The moves.
     pub moves: Vec<Move>,
     /// The rhythms they lead to, as they are stored.
-    pub rhythms: HashMap<RhythmKey, String>,
+    pub rhythms: HashMap<LoadProfileKey, String>,
     /// Jobs that stay because they must, by number.
     pub skipped: Vec<(JobNo, SkipReason)>,
     /// How evenly runs are spread without it.
@@ -135,7 +135,7 @@ const BATCH: usize = 1000;
 pub fn plan(
     settings: &BalanceSettings,
     jobs: &[Placement],
-    rhythms: &HashMap<RhythmKey, Rhythm>,
+    rhythms: &HashMap<LoadProfileKey, LoadProfile>,
     own: &Loads,
     all: &Loads,
     wanted: Wanted,
@@ -165,7 +165,7 @@ pub fn plan(
         board.even_out_runs();
     }
     board.even_out_costs();
-    let mut heaviest: HashMap<RhythmKey, u64> = HashMap::new();
+    let mut heaviest: HashMap<LoadProfileKey, u64> = HashMap::new();
     for job in jobs {
         if let Some(key) = job.rhythm {
             let heavy = heaviest.entry(key).or_default();
@@ -194,7 +194,7 @@ pub fn plan(
 
 /// Takes note of a job that costs so many microseconds: counts only say what all of a rhythm cost
 /// together, and the heaviest has to be somewhere.
-fn note_heaviest(loads: &mut Loads, rhythm: &Rhythm, cost: u64) {
+fn note_heaviest(loads: &mut Loads, rhythm: &LoadProfile, cost: u64) {
     let (grid, day) = (loads.horizon().grid(), loads.horizon().day());
     grid.visit(rhythm, |hit| {
         if hit.slot < day {
@@ -217,13 +217,13 @@ impl Board<'_> {
     fn moves(
         &self,
         own: &Loads,
-        rhythms: &HashMap<RhythmKey, Rhythm>,
-    ) -> (Vec<Move>, HashMap<RhythmKey, String>, Loads) {
+        rhythms: &HashMap<LoadProfileKey, LoadProfile>,
+    ) -> (Vec<Move>, HashMap<LoadProfileKey, String>, Loads) {
         let mut at: Vec<u32> = self.movers.iter().map(|mover| mover.home).collect();
         self.steps.iter().for_each(|step| at[step.mover as usize] = step.to);
         let mut moves = Vec::new();
-        let mut reached: HashMap<(u32, u32), (RhythmKey, Rhythm)> = HashMap::new();
-        let mut flows: HashMap<RhythmKey, Flow> = HashMap::new();
+        let mut reached: HashMap<(u32, u32), (LoadProfileKey, LoadProfile)> = HashMap::new();
+        let mut flows: HashMap<LoadProfileKey, Flow> = HashMap::new();
         let mut texts = HashMap::new();
         for step in &self.steps {
             let mover = &self.movers[step.mover as usize];
@@ -240,7 +240,7 @@ impl Board<'_> {
                 reached.entry((mover.class, class.phase_at(new_at))).or_insert_with(|| {
                     let rhythm = class.rhythm_at(new_at);
                     let text = rhythm.text();
-                    let key = RhythmKey::of(&text);
+                    let key = LoadProfileKey::of(&text);
                     texts.insert(key, text);
                     (key, rhythm)
                 });
@@ -264,7 +264,7 @@ impl Board<'_> {
         moves.chunks_mut(BATCH).for_each(|batch| batch.sort_by_key(|it| it.job));
         let reached: HashMap<_, _> = reached.into_values().collect();
         let mut loads = own.clone();
-        let mut flows: Vec<(RhythmKey, Flow)> = flows.into_iter().collect();
+        let mut flows: Vec<(LoadProfileKey, Flow)> = flows.into_iter().collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
         for (key, flow) in flows {
             if let Some(rhythm) = rhythms.get(&key).or_else(|| reached.get(&key)) {

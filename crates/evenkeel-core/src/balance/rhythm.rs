@@ -11,12 +11,12 @@ use crate::zone::Zone;
 
 /// Names a rhythm: equal ones have equal keys. Never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RhythmKey(pub i64);
+pub struct LoadProfileKey(pub i64);
 
 /// When jobs run, as far as load is concerned: jobs that run in the same slots for ever, and that
 /// may be moved to the same others, have the same one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Rhythm {
+pub struct LoadProfile {
     /// When.
     #[serde(flatten)]
     pub beat: Beat,
@@ -89,7 +89,7 @@ impl Beat {
     }
 }
 
-impl Rhythm {
+impl LoadProfile {
     /// The rhythm of a job whose next regular time is `next_at`; `None` if it is in no plan: it
     /// runs once, as soon as it can.
     pub fn of(definition: &Definition, next_at: Timestamp) -> Option<Self> {
@@ -141,7 +141,7 @@ impl Beat {
     }
 }
 
-impl RhythmKey {
+impl LoadProfileKey {
     /// The key of a rhythm that is stored like this.
     pub fn of(text: &str) -> Self {
         // FNV-1a: short texts, no enemy, the same for ever.
@@ -182,9 +182,9 @@ mod tests {
     fn firing_does_not_change_it() {
         for secs in [7, 900, 1200, 3600, 5000, 86_400, 604_800] {
             let definition = every(secs);
-            let first = Rhythm::of(&definition, NOON);
+            let first = LoadProfile::of(&definition, NOON);
             let later = NOON.saturating_add(Span::from_secs(secs * 1234));
-            assert_eq!(Rhythm::of(&definition, later), first, "every {secs} s");
+            assert_eq!(LoadProfile::of(&definition, later), first, "every {secs} s");
         }
     }
 
@@ -192,9 +192,9 @@ mod tests {
     fn what_lies_in_one_slot_is_one() {
         let daily = every(86_400);
         let later = NOON.saturating_add(Span::from_secs(899));
-        assert_eq!(Rhythm::of(&daily, NOON), Rhythm::of(&daily, later));
+        assert_eq!(LoadProfile::of(&daily, NOON), LoadProfile::of(&daily, later));
         let next = NOON.saturating_add(Span::from_secs(900));
-        assert_ne!(Rhythm::of(&daily, NOON), Rhythm::of(&daily, next));
+        assert_ne!(LoadProfile::of(&daily, NOON), LoadProfile::of(&daily, next));
     }
 
     #[test]
@@ -205,10 +205,10 @@ mod tests {
         let cron = Definition { timezone: berlin, ..Definition::noop(cron) };
         let mut keys = std::collections::BTreeSet::new();
         for definition in [every(60), every(3600), cron] {
-            let rhythm = Rhythm::of(&definition, NOON).unwrap();
+            let rhythm = LoadProfile::of(&definition, NOON).unwrap();
             let text = rhythm.text();
-            assert_eq!(serde_json::from_str::<Rhythm>(&text).unwrap(), rhythm, "{text}");
-            assert!(keys.insert(RhythmKey::of(&text)));
+            assert_eq!(serde_json::from_str::<LoadProfile>(&text).unwrap(), rhythm, "{text}");
+            assert!(keys.insert(LoadProfileKey::of(&text)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Loads for tests.
 
-use super::{BalanceSettings, Beat, Horizon, Loads, Rhythm};
+use super::{BalanceSettings, Beat, Horizon, LoadProfile, Loads};
 use crate::schedule::{Cron, CronSchedule, Dst, Interval, Schedule};
 use crate::{Definition, Span, Timestamp, Zone};
 
@@ -13,22 +13,22 @@ pub(super) fn interval(secs: i64) -> Definition {
 }
 
 /// Every `secs` seconds, at `offset` seconds after 1970.
-pub(super) fn every(secs: i64, offset: i64) -> Rhythm {
+pub(super) fn every(secs: i64, offset: i64) -> LoadProfile {
     let time = Timestamp::from_micros((offset + 100 * secs) * 1_000_000);
-    Rhythm::of(&interval(secs), time).unwrap()
+    LoadProfile::of(&interval(secs), time).unwrap()
 }
 
 /// Daily in the slot of the day, UTC.
-pub(super) fn daily(slot: i64) -> Rhythm {
+pub(super) fn daily(slot: i64) -> LoadProfile {
     every(86_400, slot * 900)
 }
 
 /// Daily at nine, by the clock.
-pub(super) fn nine() -> Rhythm {
+pub(super) fn nine() -> LoadProfile {
     let cron = Cron::parse("0 9 * * *").unwrap().settled(7, true);
     let schedule = Schedule::Cron(CronSchedule { cron, max_duration: None });
     let beat = Beat::Clock { schedule, zone: Zone::utc(), dst: Dst::default() };
-    Rhythm { beat, fixed: true, from: None, hours: None }
+    LoadProfile { beat, fixed: true, from: None, hours: None }
 }
 
 pub(super) fn loads_with_slot(slot: Span) -> Loads {
@@ -36,7 +36,7 @@ pub(super) fn loads_with_slot(slot: Span) -> Loads {
     Loads::new(Horizon::new(&settings, NOON))
 }
 
-pub(super) fn loads_of(all: impl IntoIterator<Item = (Rhythm, u64, Span)>) -> Loads {
+pub(super) fn loads_of(all: impl IntoIterator<Item = (LoadProfile, u64, Span)>) -> Loads {
     let mut loads = loads_with_slot(Span::from_secs(900));
     all.into_iter().for_each(|(rhythm, jobs, cost)| loads.add(&rhythm, jobs, cost));
     loads

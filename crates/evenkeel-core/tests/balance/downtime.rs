@@ -2,7 +2,7 @@
 
 use evenkeel_core::advance::{DueTime, advance};
 use evenkeel_core::balance::{
-    BalanceSettings, Horizon, Loads, Policy, Rhythm, ToPlace, Turn, first_time,
+    BalanceSettings, Horizon, LoadProfile, Loads, Policy, ToPlace, Turn, first_time,
 };
 use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::schedule::Interval;
@@ -28,7 +28,7 @@ proptest! {
         let loads = Loads::new(Horizon::new(&settings, created));
         let job = ToPlace { definition: &definition, seed, cost: Span::ZERO, after: created };
         let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
-        let rhythm = Rhythm::of(&definition, first);
+        let rhythm = LoadProfile::of(&definition, first);
 
         let mut next = first;
         for downtime in downtimes {
@@ -38,7 +38,7 @@ proptest! {
             let later = advance(&definition, at).next.unwrap();
             prop_assert!(later > next);
             prop_assert_eq!(later.since(first).as_micros() % every.as_micros(), 0);
-            prop_assert_eq!(Rhythm::of(&definition, later), rhythm.clone());
+            prop_assert_eq!(LoadProfile::of(&definition, later), rhythm.clone());
             next = later;
         }
     }

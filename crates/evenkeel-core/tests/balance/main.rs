@@ -7,8 +7,8 @@ mod downtime;
 use std::collections::BTreeMap;
 
 use evenkeel_core::balance::{
-    BalanceSettings, Grain, Horizon, Loads, Measure, Policy, Rhythm, RhythmKey, ToPlace, Turn,
-    first_time,
+    BalanceSettings, Grain, Horizon, LoadProfile, LoadProfileKey, Loads, Measure, Policy, ToPlace,
+    Turn, first_time,
 };
 use evenkeel_core::schedule::{Cron, CronSchedule, Interval};
 use evenkeel_core::{Definition, Schedule, Span, Timestamp};
@@ -55,7 +55,7 @@ struct Job {
     seed: u64,
     cost: Span,
     /// `None` while it is paused.
-    rhythm: Option<Rhythm>,
+    rhythm: Option<LoadProfile>,
 }
 
 struct Month {
@@ -64,7 +64,7 @@ struct Month {
     dice: Dice,
     jobs: Vec<Job>,
     /// How many jobs have a rhythm, and what they cost.
-    counts: BTreeMap<RhythmKey, (Rhythm, u64, Span)>,
+    counts: BTreeMap<LoadProfileKey, (LoadProfile, u64, Span)>,
     loads: Loads,
 }
 
@@ -93,9 +93,9 @@ impl Month {
         let (definition, seed, cost) = (&job.definition, job.seed, job.cost);
         let wanted = ToPlace { definition, seed, cost, after: self.now };
         let time = first_time(&self.settings, wanted, &self.loads, &self.loads, Turn::ALONE);
-        let rhythm = Rhythm::of(definition, time.unwrap()).unwrap();
+        let rhythm = LoadProfile::of(definition, time.unwrap()).unwrap();
         self.loads.add(&rhythm, 1, job.cost);
-        let key = RhythmKey::of(&rhythm.text());
+        let key = LoadProfileKey::of(&rhythm.text());
         let (_, jobs, cost) = self.counts.entry(key).or_insert((rhythm.clone(), 0, Span::ZERO));
         (*jobs, *cost) = (*jobs + 1, cost.saturating_add(job.cost));
         job.rhythm = Some(rhythm);
@@ -105,7 +105,7 @@ impl Month {
     fn take_out(&mut self, mut job: Job) -> Job {
         if let Some(rhythm) = job.rhythm.take() {
             self.loads.remove(&rhythm, 1, job.cost);
-            let count = self.counts.get_mut(&RhythmKey::of(&rhythm.text()));
+            let count = self.counts.get_mut(&LoadProfileKey::of(&rhythm.text()));
             let (_, jobs, cost) = count.unwrap();
             (*jobs, *cost) = (*jobs - 1, cost.saturating_sub(job.cost));
         }

@@ -27,7 +27,7 @@ pub(super) struct Pending {
 
 /// As what a page is done with.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum Disposition {
     /// It was read.
     Crawled,
     /// It was asked for.
@@ -79,7 +79,7 @@ impl Crawl {
             let ids: Vec<PageId> = self.pending.seen.iter().map(|(_, id)| *id).collect();
             insist(|| keeper.see(&ids)).await?;
             for (no, _) in std::mem::take(&mut self.pending.seen) {
-                self.close(no, Fate::Crawled);
+                self.close(no, Disposition::Crawled);
             }
         }
         while !self.pending.forgotten.is_empty() {
@@ -114,7 +114,7 @@ impl Crawl {
                 self.tally.indexed += 1;
                 self.contents.mark_indexed(&page.content_hash, page.id);
             }
-            self.close(no, Fate::Crawled);
+            self.close(no, Disposition::Crawled);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Crawl;
 use super::line::Line;
-use super::pending::Fate;
+use super::pending::Disposition;
 use crate::contents::Standing;
 use crate::entry::Entry;
 use crate::frontier::Offered;
@@ -49,14 +49,14 @@ impl Crawl {
                 self.tally.gone += 1;
                 self.log(&line, "gone");
                 self.forget_known(&entry);
-                self.close(no, Fate::Visited);
+                self.close(no, Disposition::Visited);
             }
             Found::Redirect(location) => self.redirect(no, &entry, &location, &line),
             Found::Forbidden => {
                 self.lose_start(&entry, "robots.txt does not allow it to be crawled", true);
                 self.tally.skipped += 1;
                 self.log(&line, "forbidden by robots.txt");
-                self.close(no, Fate::NotVisited);
+                self.close(no, Disposition::NotVisited);
             }
             Found::Skipped(why) => self.skip(no, &entry, &why, false, &line),
             Found::Trouble { why, tries } if !is_over && entry.tries + 1 < tries => {
@@ -139,7 +139,7 @@ impl Crawl {
 
     fn unchanged(&mut self, no: u64, entry: &Entry, line: Line) {
         let Some(known) = entry.known.page().map(Arc::clone) else {
-            return self.close(no, Fate::Crawled);
+            return self.close(no, Disposition::Crawled);
         };
         self.follow(entry, &known.links);
         if self.stands_alone(&known.content_hash, known.id, entry) {
@@ -160,7 +160,7 @@ impl Crawl {
             Standing::Better(worse) => {
                 self.tally.copies += 1;
                 if let Some(no) = self.pending.withdraw(worse.page) {
-                    self.close(no, Fate::Crawled);
+                    self.close(no, Disposition::Crawled);
                 } else {
                     self.pending.forget(worse.page);
                     self.tally.indexed -= u64::from(worse.indexed).min(self.tally.indexed);
@@ -173,7 +173,7 @@ impl Crawl {
     /// A page that was read and is not to be kept, nor to stay.
     fn drop_known(&mut self, no: u64, entry: &Entry) {
         self.forget_known(entry);
-        self.close(no, Fate::Crawled);
+        self.close(no, Disposition::Crawled);
     }
 
     /// Should the crawl end before the keeper is told, the next one finds the same.
@@ -252,14 +252,14 @@ impl Crawl {
             }
         }
         self.forget_known(entry);
-        self.close(no, Fate::NotVisited);
+        self.close(no, Disposition::NotVisited);
     }
 
     fn skip(&mut self, no: u64, entry: &Entry, why: &str, hopeless: bool, line: &Line) {
         self.lose_start(entry, why, hopeless);
         self.tally.skipped += 1;
         self.log(line, &format!("left out: {why}"));
-        self.close(no, Fate::Visited);
+        self.close(no, Disposition::Visited);
     }
 
     fn fail(&mut self, no: u64, entry: &Entry, why: &str, hopeless: bool, line: &Line) {
@@ -267,7 +267,7 @@ impl Crawl {
         self.tally.failed += 1;
         self.first_failure.get_or_insert_with(|| format!("{}: {why}", entry.url));
         self.log(line, &format!("failed: {why}"));
-        self.close(no, Fate::Visited);
+        self.close(no, Disposition::Visited);
     }
 
     fn give_up_host(&mut self, url: &Url) {
@@ -292,10 +292,10 @@ impl Crawl {
     }
 
     /// The page is done with, and no longer in checkpoints.
-    pub(super) fn close(&mut self, no: u64, fate: Fate) {
+    pub(super) fn close(&mut self, no: u64, fate: Disposition) {
         let Some(entry) = self.open.remove(&no) else { return };
-        self.tally.visited += u64::from(fate != Fate::NotVisited);
-        if fate == Fate::Crawled {
+        self.tally.visited += u64::from(fate != Disposition::NotVisited);
+        if fate == Disposition::Crawled {
             self.tally.crawled += 1;
             self.tally.starts_read += u64::from(entry.is_start);
         }

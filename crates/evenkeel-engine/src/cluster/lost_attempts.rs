@@ -8,8 +8,8 @@ use evenkeel_core::on_failure::{DeathReason, Hook, hook_of_dead};
 use evenkeel_core::run::{AttemptState, Event, Loss, step};
 use evenkeel_core::{Definition, NodeNo, Span, Timestamp};
 use evenkeel_store::{
-    AfterLoss, Finish, FinishResult, LostEnd, NewEvent, Owned, Requeue, StoreError, Then, Ticket,
-    Waited,
+    AfterLoss, Finish, FinishResult, LostEnd, NewEvent, Owned, QueueEntry, Requeue, StoreError,
+    Then, Waited,
 };
 
 use crate::cluster::node_context::NodeContext;
@@ -165,10 +165,10 @@ fn ticket_of(
     waited: Span,
     now: Timestamp,
     aging: &Aging,
-) -> Ticket {
+) -> QueueEntry {
     let waited = Waited { since: now.saturating_sub(waited), priority: owned.priority, aging };
     let should_start_by = deadline_by_itself(definition, owned.key.scheduled_at);
-    Ticket::new(definition, should_start_by, definition.average(None), now, waited)
+    QueueEntry::new(definition, should_start_by, definition.average(None), now, waited)
 }
 
 #[cfg(test)]

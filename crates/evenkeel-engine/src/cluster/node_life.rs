@@ -32,7 +32,7 @@ use crate::scheduler::definitions::Definitions;
 use crate::scheduler::node_due::NodeDue;
 use crate::scheduler::overlap_waits::OverlapWaits;
 use crate::upkeep::auto_pauser::AutoPauser;
-use crate::upkeep::limit_release::{RoomKeeper, LimitRelease};
+use crate::upkeep::limit_release::{LimitRelease, RoomKeeper};
 use crate::upkeep::load_recount::LoadRecount;
 use crate::upkeep::pruner::Pruner;
 use crate::upkeep::reprioritizer::Reprioritizer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::balance::{BalanceSettings, Grain, Horizon, Loads, Measure, Spread};
 use evenkeel_core::{Span, TenantNo, Timestamp};
 use evenkeel_store::{
-    EventJob, EventKind, NewEvent, Rhythms, Role, Scope, ScoreKept, Store, StoreError,
+    EventJob, EventKind, LoadProfiles, NewEvent, Role, SavedScore, Scope, Store, StoreError,
 };
 use serde_json::json;
 use tracing::warn;
@@ -34,7 +34,7 @@ impl BalanceScore {
     /// Looks at load at `now`, shows it, and if it `keeps` scores, those of an hour that has none.
     /// Says of how many tenants.
     pub async fn run_once(&mut self, now: Timestamp, keeps: bool) -> Result<usize, StoreError> {
-        let rhythms = Arc::new(Rhythms::read(&*self.store).await?);
+        let rhythms = Arc::new(LoadProfiles::read(&*self.store).await?);
         let horizon = Horizon::new(&self.settings, now);
         show(&apart(&rhythms, move |rhythms| Shown::of(&rhythms.loads(horizon))).await?);
         let hour = beginning(now);
@@ -44,13 +44,14 @@ impl BalanceScore {
         let tenants: Vec<TenantNo> = rhythms.tenants().collect();
         for tenant in &tenants {
             let tenant = *tenant;
-            let look = move |rhythms: &Rhythms| score(&rhythms.loads_of(tenant, horizon), hour);
+            let look =
+                move |rhythms: &LoadProfiles| score(&rhythms.loads_of(tenant, horizon), hour);
             let score = apart(&rhythms, look).await?;
             let is_low = score.score < self.settings.alert_below;
             // Read first: once the score is kept, nothing may fail that would lose the alert.
             let before = if is_low { self.score_before(tenant, hour).await? } else { None };
             let was_low = before.is_some_and(|before| before < self.settings.alert_below);
-            if self.store.keep_score(tenant, score).await? && is_low && !was_low {
+            if self.store.save_score(tenant, score).await? && is_low && !was_low {
                 self.alert(tenant, score, before, now);
             }
         }
@@ -70,7 +71,7 @@ impl BalanceScore {
     }
 
     /// Tells of a score that has fallen: it was good an hour before, or nobody knows.
-    fn alert(&self, tenant: TenantNo, kept: ScoreKept, before: Option<f64>, now: Timestamp) {
+    fn alert(&self, tenant: TenantNo, kept: SavedScore, before: Option<f64>, now: Timestamp) {
         let threshold = self.settings.alert_below;
         metrics::counter!("evenkeel_distribution_alerts_total").increment(1);
         warn!(
@@ -113,8 +114,8 @@ impl BalanceScore {
 
 /// Looks at load, apart from all else if it is much.
 async fn apart<T: Send + 'static>(
-    rhythms: &Arc<Rhythms>,
-    look: impl FnOnce(&Rhythms) -> T + Send + 'static,
+    rhythms: &Arc<LoadProfiles>,
+    look: impl FnOnce(&LoadProfiles) -> T + Send + 'static,
 ) -> Result<T, StoreError> {
     if rhythms.count() <= FEW {
         return Ok(look(rhythms));
@@ -124,10 +125,10 @@ async fn apart<T: Send + 'static>(
     looked.map_err(|error| StoreError::Refused(error.into()))
 }
 
-fn score(loads: &Loads, hour: Timestamp) -> ScoreKept {
+fn score(loads: &Loads, hour: Timestamp) -> SavedScore {
     let spread = |measure| loads.spread(measure, Grain::Slot);
     let Spread { score, peak, mean, .. } = spread(Measure::Runs);
-    ScoreKept {
+    SavedScore {
         hour,
         score,
         next_score: spread(Measure::Next).score,

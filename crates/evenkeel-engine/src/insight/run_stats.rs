@@ -263,7 +263,7 @@ async fn look_up(life: &NodeContext, sums: &mut Sums) -> Result<(), StoreError> 
 mod tests {
     use evenkeel_core::JobNo;
     use evenkeel_core::lease::Fence;
-    use evenkeel_store::{Results, Then, Traces};
+    use evenkeel_store::{Attachments, Results, Then};
 
     use super::*;
 
@@ -280,7 +280,7 @@ mod tests {
             results: Results { error: error.map(Into::into), ..Results::default() },
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Traces::default(),
+            traces: Attachments::default(),
             watch: false,
             unstored_since: None,
             hook: evenkeel_store::Hook::None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{AttemptKey, JobNo, Shard, Span, Timestamp};
-use evenkeel_store::{ClosedAttempt, Opening, Signal, StoreError, Supersede};
+use evenkeel_store::{ClaimWindow, ClosedAttempt, Signal, StoreError, Supersede};
 
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
@@ -67,14 +67,14 @@ impl Scheduler {
         Ok(())
     }
 
-    fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, Opening) {
+    fn reopening(&self, closed: &ClosedAttempt, now: Timestamp) -> (AttemptKey, ClaimWindow) {
         // What nobody can read must be claimed to fail, or its chain would never end.
         let opening = match self.life.definitions.read(closed.key.job_no, &closed.definition) {
             Ok(definition) => {
                 let average = definition.average(closed.average_good_duration);
-                Opening::of(&definition, average, now)
+                ClaimWindow::of(&definition, average, now)
             }
-            Err(_) => Opening::default(),
+            Err(_) => ClaimWindow::default(),
         };
         (closed.key, opening)
     }

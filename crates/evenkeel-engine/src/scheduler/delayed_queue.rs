@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{DispatchKey, Lane, Shares};
 use evenkeel_core::{AttemptKey, Timestamp};
-use evenkeel_store::DueWake;
+use evenkeel_store::DelayedAttempt;
 
 use crate::scheduler::due_order::DueOrder;
 
@@ -14,7 +14,7 @@ type Id = (Timestamp, AttemptKey);
 
 /// Where one waits when more are due than may start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum WakePlace {
+pub enum DelayedPlace {
     /// For a place on this node, in the order of dispatch.
     Here(DispatchKey),
     /// For nothing: it needs no place on this node, and the queue takes all of them.
@@ -25,8 +25,8 @@ pub enum WakePlace {
 /// are put in the order of dispatch.
 #[derive(Debug)]
 pub struct DelayedQueue {
-    coming: BTreeMap<Id, DueWake>,
-    due: BTreeMap<Id, DueWake>,
+    coming: BTreeMap<Id, DelayedAttempt>,
+    due: BTreeMap<Id, DelayedAttempt>,
     order: DueOrder<Id>,
     /// Those that need no place on this node, oldest first.
     elsewhere: BTreeSet<Id>,
@@ -50,7 +50,7 @@ impl DelayedQueue {
 
     /// The store has told these, at `now`, oldest first; all there are, or as many as it was asked
     /// for.
-    pub fn learn(&mut self, told: Vec<DueWake>, are_all: bool, now: Timestamp) {
+    pub fn learn(&mut self, told: Vec<DelayedAttempt>, are_all: bool, now: Timestamp) {
         self.forget_order();
         self.has_more_due = !are_all && told.last().is_some_and(|last| last.due <= now);
         if are_all {
@@ -79,7 +79,11 @@ impl DelayedQueue {
     }
 
     /// Time has passed. Says how many are due.
-    pub fn ripen(&mut self, now: Timestamp, place: impl Fn(&DueWake) -> WakePlace) -> usize {
+    pub fn ripen(
+        &mut self,
+        now: Timestamp,
+        place: impl Fn(&DelayedAttempt) -> DelayedPlace,
+    ) -> usize {
         self.order.advance(now);
         while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= now) {
             let (id, wake) = first.remove_entry();
@@ -107,10 +111,10 @@ impl DelayedQueue {
         self.has_more_due
     }
 
-    fn put_in_order(&mut self, place: WakePlace, id: Id) {
+    fn put_in_order(&mut self, place: DelayedPlace, id: Id) {
         match place {
-            WakePlace::Here(key) => self.order.insert(key, id),
-            WakePlace::Elsewhere => {
+            DelayedPlace::Here(key) => self.order.insert(key, id),
+            DelayedPlace::Elsewhere => {
                 self.elsewhere.insert(id);
             }
         }
@@ -124,8 +128,8 @@ impl DelayedQueue {
         here: usize,
         most: usize,
         shares: Shares,
-        place: impl Fn(&DueWake) -> WakePlace,
-    ) -> Vec<DueWake> {
+        place: impl Fn(&DelayedAttempt) -> DelayedPlace,
+    ) -> Vec<DelayedAttempt> {
         if here >= self.due.len() {
             self.forget_order();
             return std::mem::take(&mut self.due).into_values().collect();
@@ -166,7 +170,7 @@ mod tests {
     }
 
     /// A retry of job number `job`, with a priority of its own.
-    fn wake(job: i64, due: i64, priority: u8) -> DueWake {
+    fn wake(job: i64, due: i64, priority: u8) -> DelayedAttempt {
         let job = DueJob {
             no: JobNo(job),
             tenant: TenantNo(1),
@@ -179,7 +183,7 @@ mod tests {
             fired: 0,
             definition: String::new(),
         };
-        DueWake {
+        DelayedAttempt {
             due: at(due),
             key: AttemptKey {
                 scheduled_at: at(due),
@@ -193,8 +197,8 @@ mod tests {
         }
     }
 
-    fn place(wake: &DueWake) -> WakePlace {
-        WakePlace::Here(DispatchKey {
+    fn place(wake: &DelayedAttempt) -> DelayedPlace {
+        DelayedPlace::Here(DispatchKey {
             lane: Lane::Standard,
             priority: Reverse(wake.priority.unwrap()),
             should_start_by: wake.due,
@@ -202,7 +206,7 @@ mod tests {
         })
     }
 
-    fn line(wakes: Vec<DueWake>) -> DelayedQueue {
+    fn line(wakes: Vec<DelayedAttempt>) -> DelayedQueue {
         let mut line = DelayedQueue::new(Aging::default());
         line.learn(wakes, true, at(0));
         line
@@ -215,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_highest_goes_first_however_many_came_before_it() {
-        let mut wakes: Vec<DueWake> = (0..4_000).map(|job| wake(job, job, 0)).collect();
+        let mut wakes: Vec<DelayedAttempt> = (0..4_000).map(|job| wake(job, job, 0)).collect();
         wakes.push(wake(9_999, 5_000, 100));
         let mut line = line(wakes);
         assert_eq!(line.ripen(at(4_999), place), 4_000);
@@ -267,8 +271,8 @@ mod tests {
 
     #[test]
     fn what_needs_no_place_here_waits_for_none() {
-        let place = |wake: &DueWake| match wake.key.job_no.0 {
-            10.. => WakePlace::Elsewhere,
+        let place = |wake: &DelayedAttempt| match wake.key.job_no.0 {
+            10.. => DelayedPlace::Elsewhere,
             _ => place(wake),
         };
         let wakes = [(1, 90), (2, 100), (12, 0), (10, 0), (11, 100)];

@@ -7,7 +7,7 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{AttemptKey, JobNo, Schedule, Shard, Slot, Span, Timestamp};
-use evenkeel_store::{Fire, FireResult, Fired, Start, StoreError, Ticket, Waited};
+use evenkeel_store::{Fire, FireResult, Fired, QueueEntry, Start, StoreError, Waited};
 use tracing::debug;
 
 use super::Scheduler;
@@ -165,7 +165,7 @@ impl Scheduler {
             let aging = &self.life.settings.aging;
             // One that stands for several times waits since the first of them.
             let waited = Waited { since: entry.since(), priority: None, aging };
-            (scheduled, Start::Queued(Ticket::new(definition, deadline, average, now, waited)))
+            (scheduled, Start::Queued(QueueEntry::new(definition, deadline, average, now, waited)))
         });
         Fire {
             skip: advanced.skip,

@@ -8,11 +8,12 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::order::{DispatchKey, Priority};
 use evenkeel_core::{AttemptNo, Definition, Past, Sequence, Timestamp};
 use evenkeel_store::{
-    DueWake, FireResult, Fired, Owned, Postpone, Start, StoreError, Ticket, Waited, WakeFire,
+    DelayedAttempt, FireDelayed, FireResult, Fired, Owned, Postpone, QueueEntry, Start, StoreError,
+    Waited,
 };
 
 use super::Scheduler;
-use super::delayed_queue::WakePlace;
+use super::delayed_queue::DelayedPlace;
 use super::start_capacity::Room;
 use crate::cluster::node_context::NodeContext;
 use crate::cluster::store_health::log_trouble;
@@ -25,7 +26,7 @@ type Readable = Result<Arc<Definition>, StoreError>;
 
 /// A wake that is about to be fired.
 struct Decided {
-    fire: WakeFire,
+    fire: FireDelayed,
     definition: Readable,
     /// The priority that its run was given.
     priority: Option<Priority>,
@@ -40,9 +41,9 @@ impl Decided {
 
 impl Scheduler {
     /// Fires one batch of due wakes. Says how many, and whether more are due than there is room for.
-    pub(super) async fn fire_wakes(&mut self) -> Result<(usize, bool), StoreError> {
+    pub(super) async fn fire_delayed(&mut self) -> Result<(usize, bool), StoreError> {
         let (life, now) = (Arc::clone(&self.life), self.life.db_now());
-        let place = |wake: &DueWake| place_of(&life, wake);
+        let place = |wake: &DelayedAttempt| place_of(&life, wake);
         let due = self.wakes.ripen(now, place);
         if due == 0 {
             return Ok((0, false));
@@ -100,7 +101,7 @@ impl Scheduler {
         let oldest = batch.iter().map(|wake| wake.fire.key.scheduled_at).min().unwrap_or(now);
         let under_way = life.bound.set_out(oldest).await;
         let fires = batch.iter().map(|wake| wake.fire.clone()).collect();
-        let fired = match life.store.fire_wakes(life.node, fires, NodeContext::NOW).await {
+        let fired = match life.store.fire_delayed(life.node, fires, NodeContext::NOW).await {
             Ok(fired) => fired,
             Err(error) => self.read_back_wakes(&batch, error).await,
         };
@@ -121,7 +122,7 @@ impl Scheduler {
     /// would never end.
     fn decide_wake(
         &self,
-        wake: DueWake,
+        wake: DelayedAttempt,
         read: Readable,
         now: Timestamp,
         places: &mut usize,
@@ -131,7 +132,7 @@ impl Scheduler {
             Ok(definition) => definition,
             Err(fault) => {
                 let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
-                let fire = WakeFire { due, key, tenant, start: Start::Claimed };
+                let fire = FireDelayed { due, key, tenant, start: Start::Claimed };
                 return Decided { fire, definition: Err(fault), priority };
             }
         };
@@ -143,10 +144,10 @@ impl Scheduler {
             let deadline = deadline(&definition, &wake, &past);
             let aging = &self.life.settings.aging;
             let waited = Waited { since: wake.due, priority, aging };
-            Start::Queued(Ticket::new(&definition, deadline, past.average, now, waited))
+            Start::Queued(QueueEntry::new(&definition, deadline, past.average, now, waited))
         };
         let (due, key, tenant) = (wake.due, wake.key, wake.job.tenant);
-        let fire = WakeFire { due, key, tenant, start };
+        let fire = FireDelayed { due, key, tenant, start };
         Decided { fire, definition: Ok(definition), priority }
     }
 
@@ -200,7 +201,7 @@ impl Scheduler {
         count
     }
 
-    fn refuse_wake(&self, wake: &WakeFire, fence: Fence, now: Timestamp, fault: &StoreError) {
+    fn refuse_wake(&self, wake: &FireDelayed, fence: Fence, now: Timestamp, fault: &StoreError) {
         let owned = Owned {
             key: wake.key,
             fence,
@@ -254,22 +255,22 @@ fn highest_queued(batch: &[Decided], aging: &Aging, now: Timestamp) -> LaneRanks
 
 /// May a retry or trigger start on this node without waiting in the queue? A checkpoint is handed over
 /// by a claim alone.
-fn is_direct(life: &NodeContext, definition: &Definition, wake: &DueWake) -> bool {
+fn is_direct(life: &NodeContext, definition: &Definition, wake: &DelayedAttempt) -> bool {
     let settings = &life.settings;
     !wake.has_checkpoint && life.worker.takes_directly(definition, wake.job.tenant, settings)
 }
 
 /// What a retry or trigger waits for, and where it stands in the order of dispatch.
-fn place_of(life: &NodeContext, wake: &DueWake) -> WakePlace {
+fn place_of(life: &NodeContext, wake: &DelayedAttempt) -> DelayedPlace {
     // One that cannot be read takes nobody's place: it fails at once.
     let Ok(definition) = life.definitions.read(wake.key.job_no, &wake.job.definition) else {
-        return WakePlace::Elsewhere;
+        return DelayedPlace::Elsewhere;
     };
     if !is_direct(life, &definition, wake) {
-        return WakePlace::Elsewhere;
+        return DelayedPlace::Elsewhere;
     }
     let past = definition.past(&wake.job.history, wake.job.since);
-    WakePlace::Here(DispatchKey {
+    DelayedPlace::Here(DispatchKey {
         lane: definition.lane,
         priority: Reverse(wake.priority.unwrap_or(definition.priority)),
         should_start_by: deadline(&definition, wake, &past),
@@ -278,7 +279,7 @@ fn place_of(life: &NodeContext, wake: &DueWake) -> WakePlace {
 }
 
 /// When a retry or trigger may start, if that is not now.
-fn opens_at(definition: &Definition, wake: &DueWake, now: Timestamp) -> Option<Timestamp> {
+fn opens_at(definition: &Definition, wake: &DelayedAttempt, now: Timestamp) -> Option<Timestamp> {
     if definition.blackout_periods.is_empty() {
         return None;
     }
@@ -287,7 +288,7 @@ fn opens_at(definition: &Definition, wake: &DueWake, now: Timestamp) -> Option<T
 }
 
 /// A retry keeps the promise of its run, a trigger is promised for now.
-fn deadline(definition: &Definition, wake: &DueWake, past: &Past) -> Timestamp {
+fn deadline(definition: &Definition, wake: &DelayedAttempt, past: &Past) -> Timestamp {
     if wake.key.sequence != Sequence::REGULAR {
         return deadline_by_itself(definition, wake.key.scheduled_at);
     }

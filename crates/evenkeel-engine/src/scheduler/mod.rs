@@ -182,7 +182,7 @@ impl Scheduler {
         (self.queue_is_full, self.is_held_back) = (false, false);
         self.hasten_awaited();
         self.life.due.lock().future.ripen(self.life.db_now());
-        let (woken, wakes_want_room) = self.fire_wakes().await?;
+        let (woken, wakes_want_room) = self.fire_delayed().await?;
         let now = self.life.db_now();
         self.life.due.lock().future.ripen(now);
         // Both may want the room of one queue, so each is first in every other pass.

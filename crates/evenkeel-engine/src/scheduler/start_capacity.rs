@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::aging::Rank;
 use evenkeel_core::order::Lane;
-use evenkeel_store::{QueueFront, QueuePlace, Signal, StoreError, Ticket};
+use evenkeel_store::{QueueEntry, QueueFront, QueuePlace, Signal, StoreError};
 
 use super::Scheduler;
 use crate::cluster::node_context::NodeContext;
@@ -206,7 +206,7 @@ impl Scheduler {
     }
 
     /// What this node could take itself it will not overtake.
-    pub(super) fn note_queued(&mut self, ticket: &Ticket) {
+    pub(super) fn note_queued(&mut self, ticket: &QueueEntry) {
         if let Some(closing) = ticket.open_until {
             self.note_closing(closing);
         }

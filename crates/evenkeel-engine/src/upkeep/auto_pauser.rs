@@ -12,7 +12,7 @@ use std::sync::Arc;
 use evenkeel_core::on_failure::{Hook, pause_note};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Action, AuditEntry, Done, EventJob, EventKind, FailingJob, Finish, NewEvent, Obeyed, Order,
+    Action, Applied, AuditEntry, Done, EventJob, EventKind, FailingJob, Finish, NewEvent, Order,
     Role, Scope, StoreError,
 };
 use serde_json::json;
@@ -64,7 +64,7 @@ impl AutoPauser {
             changed |= spared.len() > before;
         }
         if !spared.is_empty() {
-            self.life.store.forget_failing(&spared).await?;
+            self.life.store.prune_failing(&spared).await?;
         }
         Ok(may_be_more && changed)
     }
@@ -94,15 +94,15 @@ impl AutoPauser {
         let mut entries = Vec::new();
         for ((job, note), answer) in jobs.iter().zip(answers) {
             match answer {
-                Obeyed::Done(done) => {
+                Applied::Done(done) => {
                     let at = self.life.db_now();
                     self.tell(job, note, &done, at);
                     entries.push(audit_entry(job, note, at));
                 }
                 // It is paused or over already, or no time of it is left.
-                Obeyed::NotFound | Obeyed::NotAllowed(_) => spared.push(job.no),
+                Applied::NotFound | Applied::NotAllowed(_) => spared.push(job.no),
                 // Somebody was quicker: the next pass sees what became of it.
-                Obeyed::Stale(_) | Obeyed::NameTaken(_) | Obeyed::Duplicate(_) => {}
+                Applied::Stale(_) | Applied::NameTaken(_) | Applied::Duplicate(_) => {}
             }
         }
         let paused = !entries.is_empty();

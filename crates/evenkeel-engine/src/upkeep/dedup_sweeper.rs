@@ -32,7 +32,7 @@ impl DedupSweeper {
         S: DedupStore + ?Sized,
     {
         let before = now.saturating_sub(KEYS_KEPT);
-        let step = store.forget_dedup(before, self.at, self.per_step).await?;
+        let step = store.prune_dedup(before, self.at, self.per_step).await?;
         self.at = step.next;
         self.left = self.left.saturating_sub(1);
         let goes_on = self.at.is_some() && self.left > 0;
@@ -76,12 +76,12 @@ mod tests {
         let made = store.register(&scope, jobs, Now::At(START)).await.unwrap();
         assert!(made.iter().all(|made| matches!(made, Registered::Created { .. })), "{made:?}");
         let left = async || {
-            let all = store.forget_dedup(Timestamp::MIN, None, 1_000).await.unwrap();
+            let all = store.prune_dedup(Timestamp::MIN, None, 1_000).await.unwrap();
             assert_eq!((all.forgotten, all.next), (0, None));
             let mut left = 0;
             let mut at = None;
             loop {
-                let one = store.forget_dedup(Timestamp::MIN, at, 1).await.unwrap();
+                let one = store.prune_dedup(Timestamp::MIN, at, 1).await.unwrap();
                 at = one.next;
                 if at.is_none() {
                     return left;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::LimitKey;
-use evenkeel_store::{LimitPlace, Rooms, Signal, StoreError, Terms, Unparked};
+use evenkeel_store::{Permit, Released, Rooms, Signal, StoreError, Terms};
 use tokio::sync::Notify;
 use tracing::debug;
 
@@ -37,7 +37,7 @@ pub struct Places {
 #[derive(Debug, Default)]
 struct Known {
     held: BTreeMap<AttemptKey, Vec<LimitKey>>,
-    ended: Vec<LimitPlace>,
+    ended: Vec<Permit>,
 }
 
 impl Places {
@@ -58,14 +58,14 @@ impl Places {
         let before = known.ended.len();
         for run in runs {
             let limits = known.held.remove(&run).unwrap_or_default();
-            known.ended.extend(limits.into_iter().map(|limit| LimitPlace { limit, run }));
+            known.ended.extend(limits.into_iter().map(|limit| Permit { limit, run }));
         }
         if known.ended.len() > before {
             self.vacated.notify_one();
         }
     }
 
-    fn take_ended(&self) -> Vec<LimitPlace> {
+    fn take_ended(&self) -> Vec<Permit> {
         std::mem::take(&mut self.lock().ended)
     }
 
@@ -118,7 +118,7 @@ impl LimitRelease {
         let ended = life.worker.places.take_ended();
         let mut moved = 0;
         for ended in ended.chunks(life.store.appetite().batch) {
-            moved += life.store.unpark(ended, &terms(life), NodeContext::NOW).await?;
+            moved += life.store.release_limited(ended, &terms(life), NodeContext::NOW).await?;
         }
         tell(life, moved);
         Ok(moved)
@@ -144,7 +144,7 @@ pub struct RoomKeeper {
     walk: Walk,
     walks: u64,
     /// Where the search for places of ended runs goes on.
-    at: Option<LimitPlace>,
+    at: Option<Permit>,
 }
 
 /// How far one has come on the way through all rooms.
@@ -158,7 +158,7 @@ struct Walk {
 
 impl Walk {
     /// A step was made. Is that enough?
-    fn stops_after(&mut self, step: Unparked) -> bool {
+    fn stops_after(&mut self, step: Released) -> bool {
         self.again |= step.again;
         self.after = step.next;
         self.after.is_none() && !std::mem::take(&mut self.again)
@@ -184,14 +184,14 @@ impl RoomKeeper {
             // All of a walk, however many passes it takes, so that every room has its turn.
             let to_wider = self.walks % TO_WIDER == 1;
             let rooms = Rooms { after, limit: ROOMS, terms, to_wider };
-            let step = life.store.unpark_all(rooms, NodeContext::NOW).await?;
+            let step = life.store.release_all_limited(rooms, NodeContext::NOW).await?;
             tell(&life, step.moved);
             moved += step.moved;
             if self.walk.stops_after(step) {
                 break;
             }
         }
-        self.at = life.store.forget_places(self.at, PLACES).await?;
+        self.at = life.store.prune_permits(self.at, PLACES).await?;
         Ok(moved)
     }
 
@@ -222,14 +222,14 @@ mod tests {
         places.take(run(2), vec![]);
         places.vacate([run(1), run(2)]);
         places.vacate([run(1)]);
-        assert_eq!(places.take_ended(), [LimitPlace { limit, run: run(1) }]);
+        assert_eq!(places.take_ended(), [Permit { limit, run: run(1) }]);
         assert_eq!(places.take_ended(), []);
     }
 
     #[test]
     fn a_walk_goes_on_where_it_stopped_and_round_again_while_there_is_more() {
         let (first, second) = (LimitKey::of_tenant(TenantNo(1)), LimitKey::of_tenant(TenantNo(2)));
-        let step = |next, again| Unparked { moved: 0, next, again };
+        let step = |next, again| Released { moved: 0, next, again };
         let mut walk = Walk::default();
         assert!(!walk.stops_after(step(Some(first), true)));
         assert_eq!(walk.after, Some(first));

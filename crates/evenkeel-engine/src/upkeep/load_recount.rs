@@ -47,7 +47,7 @@ impl LoadRecount {
             }
             return Ok(!self.is_counted);
         }
-        let weighed = self.store.weigh(self.at, WEIGHED_STEP).await?;
+        let weighed = self.store.recount_load(self.at, WEIGHED_STEP).await?;
         self.at = weighed.next;
         // Nodes of an older version may go on to create what is not counted.
         self.is_counted = weighed.next.is_some();

@@ -74,20 +74,20 @@ impl Pruner {
         let is_over = pruned.next.is_none();
         if is_over {
             self.clear_pages().await?;
-            self.forget_requests().await?;
-            self.forget_failures().await?;
-            self.forget_balance().await?;
-            self.forget_dead().await?;
-            self.forget_dedup().await?;
+            self.prune_requests().await?;
+            self.prune_failures().await?;
+            self.prune_balance().await?;
+            self.prune_dead().await?;
+            self.prune_dedup().await?;
         }
         Ok(is_over)
     }
 
     /// Forgets how requests with a key were answered, once nobody can be waiting for that.
-    async fn forget_requests(&self) -> Result<(), StoreError> {
+    async fn prune_requests(&self) -> Result<(), StoreError> {
         loop {
             let before = self.life.db_now().saturating_sub(REQUESTS_KEPT);
-            let forgotten = self.life.store.forget_requests(before, REQUESTS_STEP).await?;
+            let forgotten = self.life.store.prune_requests(before, REQUESTS_STEP).await?;
             metrics::counter!("evenkeel_requests_forgotten_total").increment(forgotten);
             if forgotten < u64::from(REQUESTS_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
@@ -107,10 +107,10 @@ impl Pruner {
     }
 
     /// Forgets failures that have not happened again for as long as runs are kept.
-    async fn forget_failures(&self) -> Result<(), StoreError> {
+    async fn prune_failures(&self) -> Result<(), StoreError> {
         let before = self.life.db_now().saturating_sub(self.life.settings.retention.age);
         loop {
-            let forgotten = self.life.store.forget_failures(before, FAILURES_STEP).await?;
+            let forgotten = self.life.store.prune_failures(before, FAILURES_STEP).await?;
             if forgotten < u64::from(FAILURES_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
             }
@@ -118,11 +118,11 @@ impl Pruner {
     }
 
     /// Forgets how load was spread long ago, and who moved what.
-    async fn forget_balance(&self) -> Result<(), StoreError> {
+    async fn prune_balance(&self) -> Result<(), StoreError> {
         loop {
             let now = self.life.db_now();
             let (scores, plans) = (now.saturating_sub(SCORES_KEPT), now.saturating_sub(PLANS_KEPT));
-            let forgotten = self.life.store.forget_balance(scores, plans, BALANCE_STEP).await?;
+            let forgotten = self.life.store.prune_balance(scores, plans, BALANCE_STEP).await?;
             if forgotten < u64::from(BALANCE_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
             }
@@ -130,11 +130,11 @@ impl Pruner {
     }
 
     /// Forgets runs that failed for good long ago, and of each tenant those beyond its newest.
-    async fn forget_dead(&self) -> Result<(), StoreError> {
+    async fn prune_dead(&self) -> Result<(), StoreError> {
         loop {
             let before = self.life.db_now().saturating_sub(LETTERS_AGE);
             let store = &self.life.store;
-            let forgotten = store.forget_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
+            let forgotten = store.prune_dead(before, LETTERS_KEPT, LETTERS_STEP).await?;
             metrics::counter!("evenkeel_dead_letters_forgotten_total").increment(forgotten);
             if forgotten < u64::from(LETTERS_STEP) || !self.life.pause(BREATH).await {
                 return Ok(());
@@ -143,7 +143,7 @@ impl Pruner {
     }
 
     /// Forgets keys that keep nobody out any more.
-    async fn forget_dedup(&mut self) -> Result<(), StoreError> {
+    async fn prune_dedup(&mut self) -> Result<(), StoreError> {
         let life = Arc::clone(&self.life);
         while self.keys.step(&*life.store, life.db_now()).await? {
             if !life.pause(BREATH).await {

@@ -40,7 +40,7 @@ impl Reprioritizer {
 
     /// Goes one step further. Says whether the end was reached, with nothing left to do.
     pub async fn run_once(&mut self) -> Result<Step, StoreError> {
-        let step = self.store.reage(self.aging, self.at, STEP).await?;
+        let step = self.store.reprioritize(self.aging, self.at, STEP).await?;
         self.at = step.next;
         self.changed += step.changed;
         self.missed += step.missed;

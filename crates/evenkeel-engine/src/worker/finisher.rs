@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use evenkeel_core::{Span, Timestamp};
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, NewEvent, Results, Signal, StoreError, Then, Traces,
-    keep_true_letters,
+    Attachments, CheckpointDisposition, Finish, FinishResult, NewEvent, Results, Signal,
+    StoreError, Then, keep_true_letters,
 };
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
@@ -136,7 +136,7 @@ impl Finisher {
         let error = Some(format!("its results could not be stored: {refusal}"));
         let bare = Finish {
             results: Results { error, ..Results::default() },
-            traces: Traces { checkpoint: CheckpointFate::AsIs, ..end.traces },
+            traces: Attachments { checkpoint: CheckpointDisposition::AsIs, ..end.traces },
             ..end.clone()
         };
         match self.try_store(std::slice::from_ref(&bare)).await {
@@ -175,8 +175,8 @@ fn by_bytes(batch: Vec<Finish>) -> Vec<Vec<Finish>> {
     let size = |finish: &Finish| {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let checkpoint = match &finish.traces.checkpoint {
-            CheckpointFate::Save(data) => data.len(),
-            CheckpointFate::AsIs | CheckpointFate::Forget => 0,
+            CheckpointDisposition::Save(data) => data.len(),
+            CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
         };
         checkpoint + text(&finish.results.output) + text(&finish.results.error)
     };
@@ -216,7 +216,10 @@ mod tests {
             results: Results::default(),
             then: Then::Retry { due: at },
             priority: None,
-            traces: Traces { noted: false, checkpoint: CheckpointFate::Save(vec![0; checkpoint]) },
+            traces: Attachments {
+                noted: false,
+                checkpoint: CheckpointDisposition::Save(vec![0; checkpoint]),
+            },
             watch: false,
             unstored_since: None,
             hook: Hook::None,

@@ -23,7 +23,7 @@ impl Inbox {
 
     /// Delivers what has come. Says whether there may be more.
     pub async fn run_once(&self) -> Result<bool, StoreError> {
-        let taken = self.life.store.take_letters(self.life.node, LIMIT).await;
+        let taken = self.life.store.take_messages(self.life.node, LIMIT).await;
         // They may be gone from the store all the same: whose bodies they were about is looked up.
         let letters = taken.inspect_err(|_| self.life.raise_doubt())?;
         letters.iter().for_each(|letter| self.life.worker.deliver(*letter));

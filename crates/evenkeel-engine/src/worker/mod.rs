@@ -25,7 +25,7 @@ use evenkeel_core::{AttemptKey, TenantNo};
 use evenkeel_executors::{
     CancelReason, Invocation, LOG_BYTES_DEFAULT, Lease, Registry, Report, Wire, cancellation,
 };
-use evenkeel_store::{Finish, Letter, Word};
+use evenkeel_store::{Finish, NodeMessage, Word};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, mpsc};
@@ -264,8 +264,8 @@ impl Worker {
 
     /// Passes a word from afar on to a body, if it still runs under that fence. That an attempt is
     /// settled is kept for one that has not started yet: nobody says it twice.
-    pub fn deliver(&self, letter: Letter) {
-        let Letter { key, fence, word } = letter;
+    pub fn deliver(&self, letter: NodeMessage) {
+        let NodeMessage { key, fence, word } = letter;
         let all = lock(&self.open);
         let known = all.get(&key);
         match (word, known.filter(|open| open.fence == fence)) {

@@ -10,7 +10,9 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::run::{Loss, Outcome};
 use evenkeel_core::{AttemptKey, Definition, Span, TenantNo, Timestamp};
 use evenkeel_executors::{CancelHandle, News, Report, Wire};
-use evenkeel_store::{CheckpointFate, Finish, LongRun, Note, Owned, Results, Then, Traces};
+use evenkeel_store::{
+    Attachments, CheckpointDisposition, Finish, LongRun, Note, Owned, Results, Then,
+};
 use tokio::task::AbortHandle;
 
 /// An attempt that this node has claimed and must start. It has a place in
@@ -121,15 +123,17 @@ impl Open {
     }
 
     /// What becomes of what its body has said, when `then` follows.
-    fn traces(&self, then: Then) -> Traces {
+    fn traces(&self, then: Then) -> Attachments {
         let noted = self.wire.was_taken();
         let unsaved = self.wire.take_unstored();
         let checkpoint = match then {
-            Then::Retry { .. } => unsaved.map_or(CheckpointFate::AsIs, CheckpointFate::Save),
-            Then::EndChain { .. } if noted || self.had_checkpoint => CheckpointFate::Forget,
-            Then::EndChain { .. } => CheckpointFate::AsIs,
+            Then::Retry { .. } => {
+                unsaved.map_or(CheckpointDisposition::AsIs, CheckpointDisposition::Save)
+            }
+            Then::EndChain { .. } if noted || self.had_checkpoint => CheckpointDisposition::Forget,
+            Then::EndChain { .. } => CheckpointDisposition::AsIs,
         };
-        Traces { noted, checkpoint }
+        Attachments { noted, checkpoint }
     }
 
     /// What is written down of it when it has been open for long.
@@ -222,7 +226,7 @@ pub fn refused(attempt: &Owned, why: &str) -> Finish {
         results: Results { error: Some(why.to_owned()), ..Results::default() },
         then: Then::EndChain { stop_job: false, next_at: None },
         priority: attempt.priority,
-        traces: Traces { noted: true, checkpoint: CheckpointFate::Forget },
+        traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
         watch: true,
         hook: Hook::None,
         unstored_since: None,

@@ -49,7 +49,7 @@ impl PageKeeper for StoreShelf {
 
     async fn keep(&self, pages: Vec<PageContent>) -> Result<Vec<Kept>, KeeperError> {
         let _turn = self.lane.acquire().await;
-        self.store.keep_pages(self.shelf, pages, Now::Database).await.map_err(failed)
+        self.store.save_pages(self.shelf, pages, Now::Database).await.map_err(failed)
     }
 
     async fn see(&self, pages: &[PageId]) -> Result<(), KeeperError> {
@@ -59,7 +59,7 @@ impl PageKeeper for StoreShelf {
 
     async fn forget(&self, pages: &[PageId]) -> Result<(), KeeperError> {
         let _turn = self.lane.acquire().await;
-        self.store.forget_pages(self.shelf.job, pages).await.map(drop).map_err(failed)
+        self.store.prune_pages(self.shelf.job, pages).await.map(drop).map_err(failed)
     }
 }
 

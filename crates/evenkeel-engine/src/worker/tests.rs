@@ -73,7 +73,7 @@ impl Rig {
     }
 
     fn settle(&self, fence: u32) {
-        self.worker.deliver(Letter { key: key(), fence: Fence(fence), word: Word::Settled });
+        self.worker.deliver(NodeMessage { key: key(), fence: Fence(fence), word: Word::Settled });
     }
 
     /// Lets tasks go on until nothing is open any more.
@@ -172,7 +172,7 @@ async fn early_words_are_bounded() {
     let rig = Rig::new();
     for second in 0..5_000 {
         let key = AttemptKey::regular(JobNo(7), Timestamp::from_micros(second * 1_000_000));
-        rig.worker.deliver(Letter { key, fence: Fence(1), word: Word::Settled });
+        rig.worker.deliver(NodeMessage { key, fence: Fence(1), word: Word::Settled });
     }
     assert_eq!(lock(&rig.worker.early).settled_count(), 1024);
 }

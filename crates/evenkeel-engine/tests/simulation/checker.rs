@@ -8,7 +8,7 @@ use std::time::Duration;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, RunId, Sequence, Span, Timestamp};
-use evenkeel_store::{Attempt, PageRequest, RunFilter, RunStore, Scope, Store};
+use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest, Scope, Store};
 use evenkeel_store_testkit::model::ModelStore;
 
 use crate::body::Lived;
@@ -104,8 +104,11 @@ async fn all_runs(evidence: &Evidence<'_>) -> Vec<Attempt> {
     let mut runs = Vec::new();
     let mut page = PageRequest::first(1000);
     loop {
-        let found =
-            evidence.model.list_runs(&evidence.scope, RunFilter::default(), page).await.unwrap();
+        let found = evidence
+            .model
+            .list_runs(&evidence.scope, AttemptFilter::default(), page)
+            .await
+            .unwrap();
         runs.extend(found.items);
         match found.next {
             Some(next) => page.after = Some(next),

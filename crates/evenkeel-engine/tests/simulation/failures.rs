@@ -9,8 +9,8 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::schedule::Interval;
 use evenkeel_core::{Definition, JobNo, Schedule, Span};
 use evenkeel_store::{
-    AccessStore, AuditFilter, DeadFilter, DeadStore, EventStore, Finish, Job, JobStore,
-    PageRequest, Results, RunStore, Standing, Store, Then, Traces,
+    AccessStore, Attachments, AttemptStore, AuditFilter, DeadFilter, DeadStore, EventStore, Finish,
+    Job, JobStore, PageRequest, Results, Standing, Store, Then,
 };
 use serde_json::json;
 
@@ -95,7 +95,7 @@ fn a_pause_that_nobody_was_told_of_is_found_by_whoever_keeps_house() {
             results: Results::default(),
             then: Then::EndChain { stop_job: false, next_at: None },
             priority: None,
-            traces: Traces::default(),
+            traces: Attachments::default(),
             watch: true,
             unstored_since: None,
             hook: Hook::CountFailure { pause_after: 1 },

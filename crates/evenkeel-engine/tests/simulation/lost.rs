@@ -14,7 +14,7 @@ use evenkeel_core::run::{AttemptStatus, Outcome as Ended};
 use evenkeel_core::schedule::{Interval, Once};
 use evenkeel_core::{AttemptKey, Definition, JobNo, RunId, Schedule, Span, Timestamp};
 use evenkeel_engine::Engine;
-use evenkeel_store::{Attempt, PageRequest, RunFilter, RunStore};
+use evenkeel_store::{Attempt, AttemptFilter, AttemptStore, PageRequest};
 
 use crate::body::Lived;
 use crate::calm::{Calm, job, play};
@@ -120,7 +120,8 @@ fn times_that_come_while_an_end_cannot_be_stored_do_not_overlap_with_it() {
             link.down.store(false, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_secs(60)).await;
             let (scope, page) = (calm.scope().await, PageRequest::first(1000));
-            let listed = calm.model.list_runs(&scope, RunFilter::default(), page).await.unwrap();
+            let listed =
+                calm.model.list_runs(&scope, AttemptFilter::default(), page).await.unwrap();
             let mut bad = Vec::new();
             overlaps_are_true(&listed.items, &BTreeSet::from([no]), &mut bad);
             assert!(bad.is_empty(), "{half_seconds}: {bad:?}");

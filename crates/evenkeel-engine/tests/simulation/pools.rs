@@ -7,7 +7,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 use evenkeel_engine::Engine;
-use evenkeel_store::{EventStore, JobStore, Now, Roles, RunStore, Signal, Store, Trigger};
+use evenkeel_store::{AttemptStore, EventStore, JobStore, Now, Roles, Signal, Store, Trigger};
 
 use crate::body::Time as _;
 use crate::calm::{Calm, job, play};

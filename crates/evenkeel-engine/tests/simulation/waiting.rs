@@ -8,7 +8,7 @@ use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Once, Schedule};
 use evenkeel_core::{Definition, JobNo, Span, Timestamp};
 use evenkeel_store::{
-    EventStore, JobStore, Now, QueueStore, RunStore, Signal, Store, Trigger, Triggered,
+    AttemptStore, EventStore, JobStore, Now, QueueStore, Signal, Store, Trigger, Triggered,
 };
 
 use crate::body::Time as _;
@@ -189,7 +189,7 @@ fn other_aging_numbers_reach_what_waits_already() {
         calm.aging = Aging { every: Span::from_secs(60), after: Span::ZERO, ..Aging::default() };
         let _after = calm.start("after", 1).await;
         pass(30).await;
-        let left = calm.model.reage(calm.aging, None, 1_000).await.unwrap();
+        let left = calm.model.reprioritize(calm.aging, None, 1_000).await.unwrap();
         assert_eq!((left.changed, left.next), (0, None));
     });
 }

@@ -170,7 +170,7 @@ fn read_entry(row: &Row) -> Tried<(AuditPlace, AuditEntry)> {
     Ok((place, entry))
 }
 
-pub(super) async fn forget_audit(
+pub(super) async fn prune_audit(
     store: &PostgresStore,
     before: Timestamp,
     limit: u32,
@@ -178,7 +178,7 @@ pub(super) async fn forget_audit(
     store
         .api
         .run((before.as_micros(), i64::from(limit)), |connection, args| async move {
-            let sql = include_str!("../../queries/forget_audit.sql");
+            let sql = include_str!("../../queries/prune_audit.sql");
             connection.change(sql, &[&args.0, &args.1]).await
         })
         .await

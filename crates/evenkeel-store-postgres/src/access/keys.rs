@@ -11,7 +11,7 @@ use crate::PostgresStore;
 use crate::columns::{count, get, maybe_time, micros, time};
 use crate::error::Tried;
 
-pub(super) async fn make_key(
+pub(super) async fn create_key(
     store: &PostgresStore,
     scope: &Scope,
     key: NewApiKey,
@@ -24,7 +24,7 @@ pub(super) async fn make_key(
             let (role, expires_at) = (key.role as i16, micros(key.expires_at));
             let made = connection
                 .change(
-                    include_str!("../../queries/make_key.sql"),
+                    include_str!("../../queries/create_key.sql"),
                     &[
                         &key.id,
                         tenant,

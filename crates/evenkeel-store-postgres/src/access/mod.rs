@@ -15,8 +15,13 @@ use crate::PostgresStore;
 
 #[async_trait]
 impl AccessStore for PostgresStore {
-    async fn make_key(&self, scope: &Scope, key: NewApiKey, now: Now) -> Result<bool, StoreError> {
-        keys::make_key(self, scope, key, now).await
+    async fn create_key(
+        &self,
+        scope: &Scope,
+        key: NewApiKey,
+        now: Now,
+    ) -> Result<bool, StoreError> {
+        keys::create_key(self, scope, key, now).await
     }
 
     async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
@@ -52,8 +57,8 @@ impl AccessStore for PostgresStore {
         audit::list_audit(self, scope, filter, page).await
     }
 
-    async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        audit::forget_audit(self, before, limit).await
+    async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        audit::prune_audit(self, before, limit).await
     }
 }
 

@@ -50,7 +50,7 @@ impl<'a> Counts<'a> {
     }
 
     /// A job of a rhythm costs so much more.
-    pub(crate) fn weigh(&mut self, tenant: i32, key: i64, more: i64) {
+    pub(crate) fn recount_load(&mut self, tenant: i32, key: i64, more: i64) {
         self.changes.entry((tenant, key)).or_default().cost += i128::from(more);
     }
 

@@ -8,11 +8,11 @@ mod rhythms;
 mod scores;
 
 use async_trait::async_trait;
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, Rebalance,
-    RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, LoadProfileCount, MoveBatch, Moved, Now, Page, PageRequest,
+    Rebalance, RebalancePart, RebalanceState, Recounted, SavedScore, Scope, StoreError,
 };
 use uuid::Uuid;
 
@@ -24,27 +24,31 @@ use crate::PostgresStore;
 impl BalanceStore for PostgresStore {
     async fn rhythms(
         &self,
-        after: Option<(TenantNo, RhythmKey)>,
+        after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError> {
+    ) -> Result<Vec<LoadProfileCount>, StoreError> {
         rhythms::rhythms(self, after, limit).await
     }
 
-    async fn own_rhythms(
+    async fn tenant_load_profiles(
         &self,
         scope: &Scope,
-        after: Option<RhythmKey>,
+        after: Option<LoadProfileKey>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError> {
-        rhythms::own_rhythms(self, scope, after, limit).await
+    ) -> Result<Vec<LoadProfileCount>, StoreError> {
+        rhythms::tenant_load_profiles(self, scope, after, limit).await
     }
 
     async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
         rhythms::count_uncounted(self, limit).await
     }
 
-    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError> {
-        rhythms::weigh(self, after, limit).await
+    async fn recount_load(
+        &self,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Recounted, StoreError> {
+        rhythms::recount_load(self, after, limit).await
     }
 
     async fn placements(
@@ -127,8 +131,8 @@ impl BalanceStore for PostgresStore {
         moves::move_jobs(self, scope, batch, now).await
     }
 
-    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError> {
-        scores::keep_score(self, tenant, score).await
+    async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError> {
+        scores::save_score(self, tenant, score).await
     }
 
     async fn scores(
@@ -137,16 +141,16 @@ impl BalanceStore for PostgresStore {
         from: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> Result<Vec<ScoreKept>, StoreError> {
+    ) -> Result<Vec<SavedScore>, StoreError> {
         scores::scores(self, scope, from, until, limit).await
     }
 
-    async fn forget_balance(
+    async fn prune_balance(
         &self,
         scores_before: Timestamp,
         plans_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        scores::forget_balance(self, scores_before, plans_before, limit).await
+        scores::prune_balance(self, scores_before, plans_before, limit).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use evenkeel_core::balance::{Move, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Move};
 use evenkeel_store::{MoveBatch, Moved, Now, Scope, StoreError};
 
 use super::Counts;
@@ -31,7 +31,7 @@ struct MoveColumns {
 
 impl MoveColumns {
     fn new(batch: &MoveBatch) -> Self {
-        let given: HashSet<RhythmKey> = batch.rhythms.iter().map(|(key, _)| *key).collect();
+        let given: HashSet<LoadProfileKey> = batch.rhythms.iter().map(|(key, _)| *key).collect();
         let moves = batch.moves.iter();
         let mut sorted: Vec<&Move> = moves.filter(|one| given.contains(&one.rhythm)).collect();
         sorted.sort_unstable_by_key(|one| one.job);

@@ -1,6 +1,6 @@
 //! Jobs, as far as moving them is concerned.
 
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::{JobId, JobNo};
 use evenkeel_store::{Scope, StoreError};
 use tokio_postgres::Row;
@@ -80,7 +80,7 @@ fn read_placement(row: &Row) -> Tried<Placement> {
         last_fired_at: maybe_time(row, 4)?,
         placed_at: time(row, 5)?,
         is_live: get(row, 6)?,
-        rhythm: get::<Option<i64>>(row, 7)?.filter(|key| *key != 0).map(RhythmKey),
+        rhythm: get::<Option<i64>>(row, 7)?.filter(|key| *key != 0).map(LoadProfileKey),
         cost: span(get(row, 8)?),
     })
 }

@@ -1,8 +1,8 @@
 //! How many jobs have which rhythm.
 
-use evenkeel_core::balance::{Load, RhythmKey};
+use evenkeel_core::balance::{Load, LoadProfileKey};
 use evenkeel_core::{Definition, JobNo, TenantNo};
-use evenkeel_store::{RhythmCount, Scope, StoreError, Weighed};
+use evenkeel_store::{LoadProfileCount, Recounted, Scope, StoreError};
 use tokio_postgres::Row;
 
 use super::{Counts, LoadColumns};
@@ -16,9 +16,9 @@ const FORGOTTEN_MAX: i64 = 10_000;
 
 pub(super) async fn rhythms(
     store: &PostgresStore,
-    after: Option<(TenantNo, RhythmKey)>,
+    after: Option<(TenantNo, LoadProfileKey)>,
     limit: u32,
-) -> Result<Vec<RhythmCount>, StoreError> {
+) -> Result<Vec<LoadProfileCount>, StoreError> {
     let (tenant, key) = after.map_or((i32::MIN, i64::MIN), |(tenant, key)| (tenant.0, key.0));
     store
         .api
@@ -30,27 +30,27 @@ pub(super) async fn rhythms(
         .await
 }
 
-pub(super) async fn own_rhythms(
+pub(super) async fn tenant_load_profiles(
     store: &PostgresStore,
     scope: &Scope,
-    after: Option<RhythmKey>,
+    after: Option<LoadProfileKey>,
     limit: u32,
-) -> Result<Vec<RhythmCount>, StoreError> {
+) -> Result<Vec<LoadProfileCount>, StoreError> {
     let args = (scope.tenant.0, after.map(|key| key.0), i64::from(limit));
     store
         .api
         .run(args, |connection, args| async move {
             let (tenant, after, limit) = &*args;
-            let sql = include_str!("../../queries/own_rhythms.sql");
+            let sql = include_str!("../../queries/tenant_load_profiles.sql");
             connection.rows(sql, &[tenant, after, limit]).await?.iter().map(read_count).collect()
         })
         .await
 }
 
-fn read_count(row: &Row) -> Tried<RhythmCount> {
-    Ok(RhythmCount {
+fn read_count(row: &Row) -> Tried<LoadProfileCount> {
+    Ok(LoadProfileCount {
         tenant: TenantNo(get(row, 0)?),
-        key: RhythmKey(get(row, 1)?),
+        key: LoadProfileKey(get(row, 1)?),
         rhythm: get(row, 2)?,
         jobs: count(row, 3)?,
         cost: span(get(row, 4)?),
@@ -100,18 +100,19 @@ fn load_of(row: &Row) -> Tried<Option<Load>> {
     Ok(Load::of(&definition, average.map(span), next_at))
 }
 
-pub(super) async fn weigh(
+pub(super) async fn recount_load(
     store: &PostgresStore,
     after: Option<JobNo>,
     limit: u32,
-) -> Result<Weighed, StoreError> {
+) -> Result<Recounted, StoreError> {
     let after = after.map_or(i64::MIN, |job| job.0);
     store
         .api
         .run((after, i64::from(limit)), |connection, args| async move {
             let (after, limit) = *args;
-            let row =
-                connection.row(include_str!("../../queries/weigh.sql"), &[&after, &limit]).await?;
+            let row = connection
+                .row(include_str!("../../queries/recount_load.sql"), &[&after, &limit])
+                .await?;
             let last: Option<i64> = get(&row, 0)?;
             let is_full = get::<i64>(&row, 1)? >= limit;
             let next = last.filter(|_| is_full).map(JobNo);
@@ -130,7 +131,7 @@ pub(super) async fn weigh(
                 let sql = include_str!("../../queries/weigh_forget.sql");
                 connection.change(sql, &[&FORGOTTEN_MAX]).await?;
             }
-            Ok(Weighed { next, changed })
+            Ok(Recounted { next, changed })
         })
         .await
 }
@@ -143,7 +144,7 @@ async fn change(connection: &Connection, jobs: &[i64]) -> Tried<u32> {
     let more: Vec<i64> = get::<Option<_>>(&row, 2)?.unwrap_or_default();
     let mut counts = Counts::default();
     for ((tenant, rhythm), more) in tenants.iter().zip(&rhythms).zip(&more) {
-        counts.weigh(*tenant, *rhythm, *more);
+        counts.recount_load(*tenant, *rhythm, *more);
     }
     counts.write(connection).await?;
     Ok(u32::try_from(tenants.len()).unwrap_or(u32::MAX))

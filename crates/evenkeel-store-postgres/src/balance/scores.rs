@@ -1,25 +1,25 @@
 //! How even load was, hour by hour, and what is forgotten of the past.
 
 use evenkeel_core::{TenantNo, Timestamp};
-use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT, Scope, ScoreKept, StoreError};
+use evenkeel_store::{PARTS_FORGOTTEN, REBALANCES_KEPT, SavedScore, Scope, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
 use crate::columns::{count, get, time};
 use crate::error::Tried;
 
-pub(super) async fn keep_score(
+pub(super) async fn save_score(
     store: &PostgresStore,
     tenant: TenantNo,
-    score: ScoreKept,
+    score: SavedScore,
 ) -> Result<bool, StoreError> {
     store
         .api
         .run((tenant.0, score), |connection, args| async move {
             let (tenant, score) = &*args;
-            let ScoreKept { hour, score, next_score, cost_score, peak, mean, jobs } = score;
+            let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
             let (hour, jobs) = (hour.as_micros(), i64::try_from(*jobs).unwrap_or(i64::MAX));
-            let sql = include_str!("../../queries/keep_score.sql");
+            let sql = include_str!("../../queries/save_score.sql");
             let kept = connection
                 .change(sql, &[tenant, &hour, score, next_score, cost_score, peak, mean, &jobs])
                 .await?;
@@ -34,7 +34,7 @@ pub(super) async fn scores(
     from: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<ScoreKept>, StoreError> {
+) -> Result<Vec<SavedScore>, StoreError> {
     let args = (scope.tenant.0, from.as_micros(), until.as_micros(), i64::from(limit));
     store
         .api
@@ -51,8 +51,8 @@ pub(super) async fn scores(
         .await
 }
 
-fn read_score(row: &Row) -> Tried<ScoreKept> {
-    Ok(ScoreKept {
+fn read_score(row: &Row) -> Tried<SavedScore> {
+    Ok(SavedScore {
         hour: time(row, 0)?,
         score: get(row, 1)?,
         next_score: get(row, 2)?,
@@ -63,7 +63,7 @@ fn read_score(row: &Row) -> Tried<ScoreKept> {
     })
 }
 
-pub(super) async fn forget_balance(
+pub(super) async fn prune_balance(
     store: &PostgresStore,
     scores_before: Timestamp,
     plans_before: Timestamp,

@@ -65,7 +65,7 @@ struct List {
     next_from: Option<i64>,
     next_before: Option<i64>,
     by: i16,
-    going_on: Option<i16>,
+    active_attempts: Option<i16>,
 }
 
 impl List {
@@ -82,7 +82,7 @@ impl List {
             next_from: micros(filter.next_from),
             next_before: micros(filter.next_before),
             by: sort.by as i16,
-            going_on: filter.going_on.map(|going_on| going_on as i16),
+            active_attempts: filter.active_attempts.map(|active_attempts| active_attempts as i16),
             filter,
         }
     }
@@ -103,7 +103,7 @@ impl List {
             &self.next_before,
             &self.by,
             &self.filter.target,
-            &self.going_on,
+            &self.active_attempts,
         ];
         params.extend(more);
         params

@@ -16,7 +16,7 @@ mod trigger;
 use async_trait::async_trait;
 use evenkeel_core::{Definition, JobId, Slot, Timestamp};
 use evenkeel_store::{
-    Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob, Now, Obeyed, Order,
+    Applied, Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, NamedJob, NewJob, Now, Order,
     Page, PageRequest, Registered, Scope, SlotLoad, StoreError, Trigger, Triggered,
 };
 use uuid::Uuid;
@@ -80,7 +80,7 @@ impl JobStore for PostgresStore {
         scope: &Scope,
         orders: Vec<Order>,
         now: Now,
-    ) -> Result<Vec<Obeyed>, StoreError> {
+    ) -> Result<Vec<Applied>, StoreError> {
         order::order(self, scope, orders, now).await
     }
 

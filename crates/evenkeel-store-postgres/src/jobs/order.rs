@@ -12,7 +12,8 @@ use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::{Command, Effect};
 use evenkeel_core::{AttemptKey, JobId, JobNo, Origin, Timestamp};
 use evenkeel_store::{
-    Action, Done, Job, JobChange, Now, Obeyed, Opening, Order, Scope, Standing, StoreError, Wanted,
+    Action, Applied, ClaimWindow, Done, Job, JobChange, Now, Order, Scope, Standing, StoreError,
+    Wanted,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -39,7 +40,7 @@ pub(super) async fn order(
     scope: &Scope,
     orders: Vec<Order>,
     now: Now,
-) -> Result<Vec<Obeyed>, StoreError> {
+) -> Result<Vec<Applied>, StoreError> {
     let args = Args { tenant: scope.tenant.0, now: micros(now.literal()), orders };
     store
         .api
@@ -53,7 +54,7 @@ pub(super) async fn order(
         .await
 }
 
-pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeyed>> {
+pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Applied>> {
     let ids: Vec<Uuid> = args.orders.iter().map(|order| order.id.0).collect();
     let Locked { mut chains, counted } = lock(connection, args, &ids).await?;
     let now = read_clock(connection, args.now).await?;
@@ -65,7 +66,7 @@ pub(super) async fn run(connection: &Connection, args: &Args) -> Tried<Vec<Obeye
     let (mut answers, mut plans) = (Vec::with_capacity(ids.len()), Vec::new());
     for order in &args.orders {
         let decided = match jobs.get(&order.id) {
-            None => Err(Obeyed::NotFound),
+            None => Err(Applied::NotFound),
             Some(job) => decide(order, job, &holders, &mut names)
                 .and_then(|effect| take_key(order, job, keys.as_mut(), now).map(|()| effect))
                 .map(|effect| (job, effect)),
@@ -187,20 +188,20 @@ fn decide(
     job: &Job,
     holders: &HashMap<(String, String), JobId>,
     names: &mut HashMap<(String, String), JobId>,
-) -> Result<Effect, Obeyed> {
-    let effect = job.facts().obey(order.action.command()).map_err(Obeyed::NotAllowed)?;
+) -> Result<Effect, Applied> {
+    let effect = job.facts().obey(order.action.command()).map_err(Applied::NotAllowed)?;
     let is_other = order.if_generation.is_some_and(|expected| expected != job.generation)
         || order.if_fired.is_some_and(|expected| expected != job.fired);
     let goes_back = order.action.next_at().is_some_and(|at| Some(at) <= job.last_fired_at);
     if is_other || goes_back {
-        return Err(Obeyed::Stale(Box::new(job.clone())));
+        return Err(Applied::Stale(Box::new(job.clone())));
     }
     if let Some(name) = wanted_name(&order.action) {
         if let Some(holder) = holders.get(&name).filter(|holder| **holder != job.id) {
-            return Err(Obeyed::NameTaken(*holder));
+            return Err(Applied::NameTaken(*holder));
         }
         if let Some(other) = names.insert(name, job.id) {
-            return Err(Obeyed::NameTaken(other));
+            return Err(Applied::NameTaken(other));
         }
     }
     Ok(effect)
@@ -228,12 +229,12 @@ async fn lock_keys(
 }
 
 /// Gives a job the key it wants, and takes the one it has no more.
-fn take_key(order: &Order, job: &Job, keys: Option<&mut Keys>, now: i64) -> Result<(), Obeyed> {
+fn take_key(order: &Order, job: &Job, keys: Option<&mut Keys>, now: i64) -> Result<(), Applied> {
     let Some(keys) = keys else { return Ok(()) };
     let now = Timestamp::from_micros(now);
     let wanted = Wanted::by_order(order, job, now);
     if let Some(held) = wanted.as_ref().and_then(|wanted| keys.kept_out_by(wanted, now)) {
-        return Err(Obeyed::Duplicate(held.job));
+        return Err(Applied::Duplicate(held.job));
     }
     if let Some(old) = Wanted::let_go(order, job) {
         keys.let_go(old, job.id);
@@ -337,7 +338,7 @@ impl OpeningColumns {
     fn push(&mut self, job: &Job, change: &JobChange, now: i64) {
         let Some(definition) = &change.definition else { return };
         let average = definition.average(job.history.average_good_duration);
-        let opening = Opening::of(definition, average, Timestamp::from_micros(now));
+        let opening = ClaimWindow::of(definition, average, Timestamp::from_micros(now));
         self.job_no.push(job.no.0);
         self.from.push(micros(opening.from));
         self.until.push(micros(opening.until));
@@ -390,8 +391,8 @@ async fn tell(
     tenant: i32,
     plans: &[Plan<'_>],
     attempts: &mut Attempts,
-    answers: Vec<Option<Obeyed>>,
-) -> Tried<Vec<Obeyed>> {
+    answers: Vec<Option<Applied>>,
+) -> Tried<Vec<Applied>> {
     let is_left = |plan: &&Plan<'_>| plan.effect.standing != Standing::Deleted;
     let left: Vec<Uuid> = plans.iter().filter(is_left).map(|plan| plan.job.id.0).collect();
     let after =
@@ -402,7 +403,7 @@ async fn tell(
         let running = attempts.running.remove(&no).unwrap_or_default();
         let withdrawn = attempts.withdrawn.remove(&no).unwrap_or_default();
         let job = after.remove(&no);
-        Obeyed::Done(Box::new(Done { job, running, withdrawn, run: plan.run }))
+        Applied::Done(Box::new(Done { job, running, withdrawn, run: plan.run }))
     });
     answers.into_iter().map(|answer| answer.or_else(|| done.next()).ok_or(Failure::Again)).collect()
 }

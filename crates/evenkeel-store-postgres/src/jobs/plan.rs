@@ -210,7 +210,7 @@ pub(super) async fn count(connection: &Connection, plans: &[Plan<'_>], tenant: i
     let anew = plans.iter().filter(|plan| plan.effect.standing != plan.job.standing);
     let anew: Vec<i64> = anew.map(|plan| plan.job.no.0).collect();
     if !anew.is_empty() {
-        let sql = include_str!("../../queries/forget_failing.sql");
+        let sql = include_str!("../../queries/prune_failing.sql");
         connection.change(sql, &[&anew]).await?;
     }
     let more = |standing: Standing| -> i64 {

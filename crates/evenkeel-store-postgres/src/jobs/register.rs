@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use evenkeel_core::balance::Load;
 use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::{JobId, JobNo};
-use evenkeel_store::{NewJob, Now, Obeyed, Order, Registered, Scope, StoreError};
+use evenkeel_store::{Applied, NewJob, Now, Order, Registered, Scope, StoreError};
 use uuid::Uuid;
 
 use super::definition_text;
@@ -114,7 +114,7 @@ async fn run_paused(
     if matches!(made, Registered::Created { .. }) {
         let orders = vec![Order::pause(jobs[0].id)];
         let obeyed = order::run(connection, &order::Args { tenant, now, orders }).await?;
-        if !matches!(obeyed[..], [Obeyed::Done(_)]) {
+        if !matches!(obeyed[..], [Applied::Done(_)]) {
             return Err(Failure::Again);
         }
     }

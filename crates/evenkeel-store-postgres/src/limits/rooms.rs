@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use evenkeel_core::AttemptKey;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
-use evenkeel_store::{ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked};
+use evenkeel_store::{RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms, StoreError, Terms};
 
 use crate::columns::{KeyColumns, count, get, time};
 use crate::error::Tried;
@@ -41,7 +41,7 @@ impl Found {
 
     /// Would it matter if some have ended, which nobody has noted?
     fn is_unsure(&self) -> bool {
-        self.running > 0 && self.free() < UNPARKED_MAX
+        self.running > 0 && self.free() < RELEASED_MAX
     }
 
     fn own(&self) -> Own {
@@ -49,11 +49,11 @@ impl Found {
     }
 }
 
-pub(super) async fn unpark_all(
+pub(super) async fn release_all_limited(
     connection: &Connection,
     rooms: &Rooms,
     now: Option<i64>,
-) -> Tried<Unparked> {
+) -> Tried<Released> {
     let (found, last) = look_around(connection, rooms).await?;
     let (mut looks, mut looked_at, mut next) = (Vec::new(), 0, last);
     for (nth, one) in found.iter().enumerate() {
@@ -68,7 +68,7 @@ pub(super) async fn unpark_all(
         }
     }
     let (again, moved) = let_out(connection, looks, &rooms.terms, rooms.to_wider, now).await?;
-    Ok(Unparked { moved, next, again: again.contains(&true) })
+    Ok(Released { moved, next, again: again.contains(&true) })
 }
 
 /// The next rooms, and the last of them if there are others after it.
@@ -142,8 +142,8 @@ pub(super) async fn let_out(
             others.note(limit.key, running.get(&limit.key).copied());
         }
         let usher = Usher { room: look.key, own: look.own, others, to_wider };
-        let leaving = usher.go_through(room, UNPARKED_MAX as usize);
-        let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
+        let leaving = usher.go_through(room, RELEASED_MAX as usize);
+        let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= RELEASED_MAX as usize;
         again.push(is_cut && leaving.wants_more);
         leaving.home.into_iter().for_each(|run| moves.push(run, look.key, None));
         leaving.on.into_iter().for_each(|(run, limit)| moves.push(run, look.key, Some(limit)));
@@ -264,7 +264,7 @@ impl Moves {
         let Self { runs, from, to, most } = &self;
         let keys: KeyColumns = runs.iter().copied().collect();
         let KeyColumns { job_no, scheduled_at, sequence, attempt } = &keys;
-        let sql = include_str!("../../queries/unpark.sql");
+        let sql = include_str!("../../queries/release_limited.sql");
         let row =
             connection.row(sql, &[scheduled_at, job_no, sequence, attempt, from, to, most]).await?;
         Ok(count(&row, 0)?)

@@ -23,7 +23,7 @@ pub(super) async fn forget(
                 let (pages, job) = &*args;
                 let lock = include_str!("../../queries/forget_pages_lock.sql");
                 connection.maybe_row(lock, &[job]).await?;
-                let sql = include_str!("../../queries/forget_pages.sql");
+                let sql = include_str!("../../queries/prune_pages.sql");
                 give_room_back(&connection, *job, &connection.row(sql, &[pages, job]).await?).await
             };
             connection.transaction(body).await

@@ -30,7 +30,7 @@ impl PageStore for PostgresStore {
         keep::known(self, job, pages).await
     }
 
-    async fn keep_pages(
+    async fn save_pages(
         &self,
         shelf: Shelf,
         pages: Vec<PageContent>,
@@ -43,7 +43,7 @@ impl PageStore for PostgresStore {
         keep::see(self, job, pages, now).await
     }
 
-    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
+    async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
         forget::forget(self, job, pages).await
     }
 

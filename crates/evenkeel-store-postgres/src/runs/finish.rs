@@ -6,7 +6,8 @@ use evenkeel_core::NodeNo;
 use evenkeel_core::advance::SkipReason;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
-    Finish, FinishResult, Hook, Results, SETTLED_ALPHA, StoreError, Then, Traces, skip_reason_code,
+    Attachments, Finish, FinishResult, Hook, OVERRIDE_ALPHA, Results, StoreError, Then,
+    skip_reason_code,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -36,7 +37,7 @@ pub(super) async fn finish(
         .hot
         .run(args, |connection, args| async move {
             let rounds = rounds(&args.batch, |finish| finish.key.job_no);
-            let leaves_traces = args.batch.iter().any(|end| end.traces != Traces::default());
+            let leaves_traces = args.batch.iter().any(|end| end.traces != Attachments::default());
             let does_more = |end: &Finish| {
                 stops_job(end) || end.hook != Hook::None || end.unstored_since.is_some()
             };
@@ -66,7 +67,7 @@ pub(super) async fn fail_lost(
 ) -> Result<Vec<FinishResult>, StoreError> {
     let crashed: Vec<bool> = lost.iter().map(|lost| lost.crashed).collect();
     let batch = lost.into_iter().map(|lost| lost.end).collect();
-    let args = (Args { node: node.0, alpha: SETTLED_ALPHA, batch }, crashed);
+    let args = (Args { node: node.0, alpha: OVERRIDE_ALPHA, batch }, crashed);
     store
         .hot
         .run(args, |connection, args| async move {
@@ -96,7 +97,7 @@ pub(super) async fn finish_one(
     node: i32,
     finish: Finish,
 ) -> Tried<FinishResult> {
-    let args = Args { node, alpha: SETTLED_ALPHA, batch: vec![finish] };
+    let args = Args { node, alpha: OVERRIDE_ALPHA, batch: vec![finish] };
     let results = run(connection, &args, &[vec![0]]).await?;
     Ok(results.first().copied().unwrap_or(FinishResult::LeaseLost))
 }

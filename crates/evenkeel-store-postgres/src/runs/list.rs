@@ -1,7 +1,7 @@
 //! Lists of attempts.
 
 use evenkeel_core::{AttemptKey, JobId};
-use evenkeel_store::{Attempt, Page, PageRequest, RunFilter, Scope, StoreError};
+use evenkeel_store::{Attempt, AttemptFilter, Page, PageRequest, Scope, StoreError};
 use futures::future::try_join;
 
 use super::read::read_run;
@@ -30,7 +30,7 @@ impl Args {
 pub(super) async fn list_runs(
     store: &PostgresStore,
     scope: &Scope,
-    filter: RunFilter,
+    filter: AttemptFilter,
     page: PageRequest<AttemptKey>,
 ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
     let args = (Args { tenant: scope.tenant.0, page }, filter.job);

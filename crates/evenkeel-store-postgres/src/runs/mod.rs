@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, NodeNo};
 use evenkeel_store::{
-    Attempt, Cancellation, Claim, Claimed, Finish, FinishResult, Now, Owned, Page, PageRequest,
-    Prune, Pruned, QueuePlace, Requeue, RunCancelled, RunFilter, RunStore, Scope, StoreError,
+    Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, Claimed, Finish, FinishResult, Now,
+    Owned, Page, PageRequest, Prune, Pruned, QueuePlace, Requeue, RunCancelled, Scope, StoreError,
     WaitingAttempt,
 };
 
@@ -29,7 +29,7 @@ pub(crate) use self::choose::Candidate;
 use crate::PostgresStore;
 
 #[async_trait]
-impl RunStore for PostgresStore {
+impl AttemptStore for PostgresStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
         claim::claim(self, claim, now).await
     }
@@ -108,7 +108,7 @@ impl RunStore for PostgresStore {
     async fn list_runs(
         &self,
         scope: &Scope,
-        filter: RunFilter,
+        filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
         list::list_runs(self, scope, filter, page).await

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use evenkeel_core::{AttemptKey, NodeNo};
-use evenkeel_store::{AfterLoss, FinishResult, Now, Requeue, StoreError, Ticket};
+use evenkeel_store::{AfterLoss, FinishResult, Now, QueueEntry, Requeue, StoreError};
 
 use super::finish::{LostEnd, fail_lost};
 use crate::PostgresStore;
@@ -54,7 +54,7 @@ pub(super) async fn run(
     batch: &[Requeue],
     now: Option<i64>,
 ) -> Tried<Vec<bool>> {
-    let mut sorted: Vec<(&Requeue, &Ticket)> = Vec::with_capacity(batch.len());
+    let mut sorted: Vec<(&Requeue, &QueueEntry)> = Vec::with_capacity(batch.len());
     for requeue in batch {
         if let AfterLoss::Queue(ticket) = &requeue.then {
             sorted.push((requeue, ticket));

@@ -5,8 +5,8 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, JobId, TenantNo};
 use evenkeel_store::{
-    FinishResult, LiveAttempt, Requeue, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
-    Store as _, StoreError, Wanted, Word,
+    FinishResult, LiveAttempt, OutcomeOverride, OverrideResult, OverrideStore, Requeue, Scope,
+    Seen, Signal, Store as _, StoreError, Wanted, Word,
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -24,8 +24,8 @@ use crate::pool::Connection;
 use crate::withdraw::Withdrawn;
 
 #[async_trait]
-impl SettleStore for PostgresStore {
-    async fn going_on(
+impl OverrideStore for PostgresStore {
+    async fn active_attempts(
         &self,
         scope: &Scope,
         job: JobId,
@@ -34,14 +34,18 @@ impl SettleStore for PostgresStore {
         self.api
             .run((job.0, scope.tenant.0, i64::from(limit)), |connection, args| async move {
                 let (job, tenant, limit) = &*args;
-                let sql = include_str!("../../queries/going_on.sql");
+                let sql = include_str!("../../queries/active_attempts.sql");
                 let rows = connection.rows(sql, &[job, tenant, limit]).await?;
                 rows.iter().map(read_going_on).collect()
             })
             .await
     }
 
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError> {
+    async fn settle(
+        &self,
+        scope: &Scope,
+        settle: OutcomeOverride,
+    ) -> Result<OverrideResult, StoreError> {
         let became = self
             .api
             .run((scope.tenant, settle), |connection, args| async move {
@@ -49,7 +53,7 @@ impl SettleStore for PostgresStore {
                 connection.transaction(run(&connection, *tenant, settle)).await
             })
             .await?;
-        if became == SettleResult::Done
+        if became == OverrideResult::Done
             && let Err(error) = self.announce(Signal::Letters).await
         {
             // The letter is there, and will be found by looking.
@@ -70,12 +74,16 @@ fn read_going_on(row: &Row) -> Tried<LiveAttempt> {
     Ok(LiveAttempt { key: key(row, 0)?, seen, priority: maybe_priority(row, 4)? })
 }
 
-async fn run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Tried<SettleResult> {
+async fn run(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &OutcomeOverride,
+) -> Tried<OverrideResult> {
     let became = match settle.seen {
         Seen::Waiting => settle_waiting(connection, tenant, settle).await?,
         Seen::Running { fence, .. } => settle_running(connection, tenant, settle, fence).await?,
     };
-    if became == SettleResult::Done {
+    if became == OverrideResult::Done {
         let sql = include_str!("../../queries/settle_changed.sql");
         connection.change(sql, &[&settle.key.job_no.0]).await?;
     }
@@ -90,9 +98,9 @@ fn columns(key: AttemptKey) -> (i64, i64, i32, i16) {
 async fn settle_running(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &Settle,
+    settle: &OutcomeOverride,
     fence: Fence,
-) -> Tried<SettleResult> {
+) -> Tried<OverrideResult> {
     let (at, job, chain, nth) = columns(settle.key);
     let under = fence_column(fence);
     let back = settle.requeue(tenant);
@@ -102,14 +110,14 @@ async fn settle_running(
         include_str!("../../queries/settle_running.sql")
     };
     let row = connection.maybe_row(sql, &[&at, &job, &chain, &nth, &tenant.0, &under]).await?;
-    let Some(row) = row else { return Ok(SettleResult::Elsewhere) };
+    let Some(row) = row else { return Ok(OverrideResult::Elsewhere) };
     let node: i32 = get(&row, 0)?;
     if let Some(back) = back {
         if get(&row, 1)? {
-            return Ok(SettleResult::Stopped);
+            return Ok(OverrideResult::Stopped);
         }
         let became = go_back(connection, node, settle, back).await?;
-        if became != SettleResult::Done {
+        if became != OverrideResult::Done {
             return Ok(became);
         }
     } else if let Some(end) = settle.finish(tenant, settle.key, fence.next()) {
@@ -120,18 +128,18 @@ async fn settle_running(
         }
     }
     let word = Word::Settled as i16;
-    let sql = include_str!("../../queries/send_letter.sql");
+    let sql = include_str!("../../queries/send_message.sql");
     connection.change(sql, &[&node, &at, &job, &chain, &nth, &under, &word]).await?;
-    Ok(SettleResult::Done)
+    Ok(OverrideResult::Done)
 }
 
 /// Puts an attempt whose row is locked back into the queue, if it may go there.
 async fn go_back(
     connection: &Connection,
     node: i32,
-    settle: &Settle,
+    settle: &OutcomeOverride,
     back: Requeue,
-) -> Tried<SettleResult> {
+) -> Tried<OverrideResult> {
     let (no, tenant) = (settle.key.job_no.0, back.tenant.0);
     let lock = include_str!("../../queries/order_lock_states.sql");
     connection.rows(lock, &[&[no].as_slice()]).await?;
@@ -139,21 +147,21 @@ async fn go_back(
     let job = get_job(connection, get::<Uuid>(&row, 0)?, tenant).await?;
     let goes_on = |stopped_at| settle.key.scheduled_at > stopped_at;
     let Some(job) = job.filter(|job| job.stopped_at.is_none_or(goes_on)) else {
-        return Ok(SettleResult::Stopped);
+        return Ok(OverrideResult::Stopped);
     };
     if let Some(wanted) = Wanted::by_run(&job, Wish::GoBack, settle.at) {
         let now = Some(settle.at.as_micros());
         let key = [(wanted.key, wanted.job)].into_iter();
         let mut keys = Keys::lock(connection, tenant, key, now).await?;
         if let Some(held) = keys.kept_out_by(&wanted, settle.at) {
-            return Ok(SettleResult::Duplicate(held.job));
+            return Ok(OverrideResult::Duplicate(held.job));
         }
         keys.take(&wanted);
         keys.write(connection).await?;
     }
     let now = Some(settle.at.as_micros());
     match requeue::run(connection, node, &[back], now).await?[..] {
-        [true] => Ok(SettleResult::Done),
+        [true] => Ok(OverrideResult::Done),
         // Its row is locked: nobody can have been quicker.
         _ => Err(Failure::Again),
     }
@@ -162,14 +170,14 @@ async fn go_back(
 async fn settle_waiting(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &Settle,
-) -> Tried<SettleResult> {
+    settle: &OutcomeOverride,
+) -> Tried<OverrideResult> {
     // Nothing is taken that has no end: what waits is in the queue already.
     if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
-        return Ok(SettleResult::Elsewhere);
+        return Ok(OverrideResult::Elsewhere);
     }
     let Some(mut taken) = take(connection, tenant, settle.key).await? else {
-        return Ok(SettleResult::Elsewhere);
+        return Ok(OverrideResult::Elsewhere);
     };
     let (at, job, chain, nth) = columns(taken.key);
     if taken.is_unfired_trigger() {
@@ -203,7 +211,7 @@ async fn settle_waiting(
     }
     let sql = include_str!("../../queries/settle_nobody.sql");
     connection.change(sql, &[&at, &job, &chain, &nth]).await?;
-    Ok(SettleResult::Done)
+    Ok(OverrideResult::Done)
 }
 
 /// Takes what waits of a run away.

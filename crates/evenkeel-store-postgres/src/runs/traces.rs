@@ -1,6 +1,6 @@
 //! What becomes of what attempts said, once they have ended.
 
-use evenkeel_store::{CheckpointFate, Finish, FinishResult};
+use evenkeel_store::{CheckpointDisposition, Finish, FinishResult};
 use futures::future::try_join3;
 
 use crate::columns::KeyColumns;
@@ -19,12 +19,12 @@ pub(super) async fn settle(
     let noted: KeyColumns =
         done().filter(|finish| finish.traces.noted).map(|finish| finish.key).collect();
     let forgotten: KeyColumns = done()
-        .filter(|finish| finish.traces.checkpoint == CheckpointFate::Forget)
+        .filter(|finish| finish.traces.checkpoint == CheckpointDisposition::Forget)
         .map(|finish| finish.key)
         .collect();
     let mut saved = SavedColumns::default();
     for finish in done() {
-        if let CheckpointFate::Save(data) = &finish.traces.checkpoint {
+        if let CheckpointDisposition::Save(data) = &finish.traces.checkpoint {
             saved.keys.push(finish.key);
             saved.saved_at.push(finish.finished_at.as_micros());
             saved.data.push(data);

@@ -3,7 +3,7 @@
 use evenkeel_core::JobId;
 use evenkeel_core::aging::{Aging, Rise};
 use evenkeel_core::limit::{Limit, LimitKey};
-use evenkeel_store::{Now, Opening, QueuePlace, Scope, StoreError, WaitingAttempt, WaitsFor};
+use evenkeel_store::{ClaimWindow, Now, QueuePlace, Scope, StoreError, WaitingAttempt, WaitsFor};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -53,7 +53,7 @@ fn read_waiting(row: &Row) -> Tried<WaitingAttempt> {
         (None, None) => WaitsFor::Worker {
             since: time(row, 5)?,
             ahead: maybe_count(row, 8)?,
-            opening: Opening { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
+            opening: ClaimWindow { from: maybe_time(row, 6)?, until: maybe_time(row, 7)? },
         },
     };
     Ok(WaitingAttempt { key: key(row, 0)?, priority: maybe_priority(row, 9)?, waits_for })

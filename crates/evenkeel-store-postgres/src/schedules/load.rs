@@ -1,7 +1,9 @@
 //! What the scheduler loads into memory.
 
 use evenkeel_core::{JobNo, Shard, Slot, Timestamp};
-use evenkeel_store::{DueJob, DueWake, LookAhead, Now, StoreError, attempt_key_from_columns};
+use evenkeel_store::{
+    DelayedAttempt, DueJob, LookAhead, Now, StoreError, attempt_key_from_columns,
+};
 use futures::future::try_join3;
 use tokio_postgres::Row;
 
@@ -78,12 +80,12 @@ pub(super) async fn look_ahead(
         .await
 }
 
-fn due_wake(row: &Row) -> Tried<DueWake> {
+fn due_wake(row: &Row) -> Tried<DelayedAttempt> {
     let job = due_job(row)?;
     let at = |nth| DUE_JOB_COLUMNS + nth;
     let key =
         attempt_key_from_columns(get(row, at(1))?, job.no.0, get(row, at(2))?, get(row, at(3))?)?;
-    Ok(DueWake {
+    Ok(DelayedAttempt {
         due: time(row, at(0))?,
         key,
         has_checkpoint: get(row, at(4))?,

@@ -9,8 +9,8 @@ mod wakes;
 use async_trait::async_trait;
 use evenkeel_core::{AttemptKey, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    ClosedAttempt, DueJob, Fire, Fired, LookAhead, Now, Opening, Postpone, ScheduleStore,
-    StoreError, Supersede, WakeFire,
+    ClaimWindow, ClosedAttempt, DueJob, Fire, FireDelayed, Fired, LookAhead, Now, Postpone,
+    ScheduleStore, StoreError, Supersede,
 };
 
 use crate::PostgresStore;
@@ -45,13 +45,13 @@ impl ScheduleStore for PostgresStore {
         fire::fire(self, node, batch, now).await
     }
 
-    async fn fire_wakes(
+    async fn fire_delayed(
         &self,
         node: NodeNo,
-        batch: Vec<WakeFire>,
+        batch: Vec<FireDelayed>,
         now: Now,
     ) -> Result<Fired, StoreError> {
-        wakes::fire_wakes(self, node, batch, now).await
+        wakes::fire_delayed(self, node, batch, now).await
     }
 
     async fn supersede(&self, batch: &[Supersede], now: Now) -> Result<(), StoreError> {
@@ -71,7 +71,7 @@ impl ScheduleStore for PostgresStore {
         openings::closed(self, shards, limit, now).await
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError> {
+    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
         openings::reopen(self, batch).await
     }
 }

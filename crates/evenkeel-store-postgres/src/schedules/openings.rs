@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use evenkeel_core::{AttemptKey, Shard};
-use evenkeel_store::{ClosedAttempt, Now, Opening, StoreError};
+use evenkeel_store::{ClaimWindow, ClosedAttempt, Now, StoreError};
 use tokio_postgres::Row;
 
 use crate::PostgresStore;
@@ -37,7 +37,7 @@ fn read_closed(row: &Row) -> Tried<ClosedAttempt> {
 
 pub(super) async fn reopen(
     store: &PostgresStore,
-    batch: &[(AttemptKey, Opening)],
+    batch: &[(AttemptKey, ClaimWindow)],
 ) -> Result<(), StoreError> {
     // In the order in which all lock rows; of two openings of one attempt the last counts.
     let sorted: BTreeMap<_, _> =

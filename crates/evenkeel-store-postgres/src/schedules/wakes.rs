@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{FireResult, Fired, Now, Postpone, Start, StoreError, WakeFire};
+use evenkeel_store::{FireDelayed, FireResult, Fired, Now, Postpone, Start, StoreError};
 
 use crate::PostgresStore;
 use crate::columns::{KeyColumns, TicketColumns, get, micros, ticket_of, time};
@@ -15,13 +15,13 @@ use crate::rounds::rounds;
 struct Args {
     node: i32,
     now: Option<i64>,
-    batch: Vec<WakeFire>,
+    batch: Vec<FireDelayed>,
 }
 
-pub(super) async fn fire_wakes(
+pub(super) async fn fire_delayed(
     store: &PostgresStore,
     node: NodeNo,
-    batch: Vec<WakeFire>,
+    batch: Vec<FireDelayed>,
     now: Now,
 ) -> Result<Fired, StoreError> {
     let args = Args { node: node.0, now: micros(now.literal()), batch };
@@ -70,7 +70,7 @@ async fn fire_round(
     wakes().for_each(|wake| tickets.push(ticket_of(&wake.start)));
     let row = connection
         .row(
-            include_str!("../../queries/fire_wakes.sql"),
+            include_str!("../../queries/fire_delayed.sql"),
             &[
                 &now,
                 &args.node,

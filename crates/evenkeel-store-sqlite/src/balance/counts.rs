@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_core::balance::{COST_MAX, Load, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, LoadProfileKey};
 use evenkeel_core::{JobNo, Span, TenantNo};
-use evenkeel_store::RhythmCount;
+use evenkeel_store::LoadProfileCount;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::Answer;
@@ -76,7 +76,7 @@ impl Counts {
     }
 
     /// A job counts for more or less.
-    pub(super) fn weigh(&mut self, tenant: i32, key: i64, more: i64) {
+    pub(super) fn recount_load(&mut self, tenant: i32, key: i64, more: i64) {
         self.by.entry((tenant, key)).or_default().cost += more;
     }
 
@@ -127,9 +127,9 @@ impl Counts {
 
 pub(super) fn rhythms(
     db: &Connection,
-    after: Option<(TenantNo, RhythmKey)>,
+    after: Option<(TenantNo, LoadProfileKey)>,
     limit: u32,
-) -> Answer<Vec<RhythmCount>> {
+) -> Answer<Vec<LoadProfileCount>> {
     let (tenant, key) =
         after.map_or((i64::MIN, i64::MIN), |(tenant, key)| (i64::from(tenant.0), key.0));
     let mut statement = db.prepare_cached(include_str!("../../queries/rhythms.sql"))?;
@@ -137,23 +137,24 @@ pub(super) fn rhythms(
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn own_rhythms(
+pub(super) fn tenant_load_profiles(
     db: &Connection,
     tenant: TenantNo,
-    after: Option<RhythmKey>,
+    after: Option<LoadProfileKey>,
     limit: u32,
-) -> Answer<Vec<RhythmCount>> {
+) -> Answer<Vec<LoadProfileCount>> {
     // No key is 0, but some are below: without a place the list begins before all of them.
     let after = after.map_or(i64::MIN, |key| key.0);
-    let mut statement = db.prepare_cached(include_str!("../../queries/own_rhythms.sql"))?;
+    let mut statement =
+        db.prepare_cached(include_str!("../../queries/tenant_load_profiles.sql"))?;
     let found = statement.query_map(params![tenant.0, after, limit], count_from)?;
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-fn count_from(row: &Row<'_>) -> rusqlite::Result<RhythmCount> {
-    Ok(RhythmCount {
+fn count_from(row: &Row<'_>) -> rusqlite::Result<LoadProfileCount> {
+    Ok(LoadProfileCount {
         tenant: TenantNo(row.get(0)?),
-        key: RhythmKey(row.get(1)?),
+        key: LoadProfileKey(row.get(1)?),
         rhythm: row.get(2)?,
         jobs: row.get::<_, i64>(3)?.unsigned_abs(),
         cost: Span::from_micros(row.get::<_, i64>(4)?.unsigned_abs()),

@@ -4,14 +4,14 @@ mod counts;
 mod forget;
 mod moves;
 mod rebalances;
-mod weigh;
+mod recount_load;
 
 use async_trait::async_trait;
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, Rebalance,
-    RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, LoadProfileCount, MoveBatch, Moved, Now, Page, PageRequest,
+    Rebalance, RebalancePart, RebalanceState, Recounted, SavedScore, Scope, StoreError,
 };
 use uuid::Uuid;
 
@@ -25,43 +25,50 @@ pub(crate) use counts::{Counted, Counts};
 impl BalanceStore for SqliteStore {
     async fn rhythms(
         &self,
-        after: Option<(TenantNo, RhythmKey)>,
+        after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError> {
+    ) -> Result<Vec<LoadProfileCount>, StoreError> {
         self.readers.read(move |db| counts::rhythms(db, after, limit)).await
     }
 
-    async fn own_rhythms(
+    async fn tenant_load_profiles(
         &self,
         scope: &Scope,
-        after: Option<RhythmKey>,
+        after: Option<LoadProfileKey>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError> {
+    ) -> Result<Vec<LoadProfileCount>, StoreError> {
         let tenant = scope.tenant;
-        self.readers.read(move |db| counts::own_rhythms(db, tenant, after, limit)).await
+        self.readers.read(move |db| counts::tenant_load_profiles(db, tenant, after, limit)).await
     }
 
     async fn count_uncounted(&self, limit: u32) -> Result<u32, StoreError> {
         // Mostly there are none, and then the writer is left in peace.
-        let found = self.engine_readers.read(move |db| weigh::find_uncounted(db, limit)).await?;
+        let found =
+            self.engine_readers.read(move |db| recount_load::find_uncounted(db, limit)).await?;
         let count = found.len();
         if count > 0 {
             self.writer
-                .write(Batch, count, move |session| weigh::count(session.connection(), &found))
+                .write(Batch, count, move |session| {
+                    recount_load::count(session.connection(), &found)
+                })
                 .await?;
         }
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError> {
+    async fn recount_load(
+        &self,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Recounted, StoreError> {
         let (jobs, next) =
-            self.engine_readers.read(move |db| weigh::look(db, after, limit)).await?;
+            self.engine_readers.read(move |db| recount_load::look(db, after, limit)).await?;
         if jobs.is_empty() {
-            return Ok(Weighed { next, changed: 0 });
+            return Ok(Recounted { next, changed: 0 });
         }
         self.writer
             .write(Batch, jobs.len(), move |session| {
-                weigh::weigh(session.connection(), &jobs, next)
+                recount_load::recount_load(session.connection(), &jobs, next)
             })
             .await
     }
@@ -172,10 +179,10 @@ impl BalanceStore for SqliteStore {
             .await
     }
 
-    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError> {
+    async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError> {
         self.writer
             .write(Batch, 1, move |session| {
-                rebalances::keep_score(session.connection(), tenant, score)
+                rebalances::save_score(session.connection(), tenant, score)
             })
             .await
     }
@@ -186,12 +193,12 @@ impl BalanceStore for SqliteStore {
         from: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> Result<Vec<ScoreKept>, StoreError> {
+    ) -> Result<Vec<SavedScore>, StoreError> {
         let tenant = scope.tenant;
         self.readers.read(move |db| rebalances::scores(db, tenant, from, until, limit)).await
     }
 
-    async fn forget_balance(
+    async fn prune_balance(
         &self,
         scores_before: Timestamp,
         plans_before: Timestamp,

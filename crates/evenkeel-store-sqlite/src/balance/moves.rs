@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::{JobNo, Slot, Span, TenantNo, Timestamp};
 use evenkeel_store::{MoveBatch, Moved, Now, sql_time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -58,7 +58,7 @@ fn placement_from(row: &Row<'_>) -> Answer<Placement> {
         last_fired_at: sql_time(row.get(4)?),
         placed_at: Timestamp::from_micros(row.get(5)?),
         is_live: live > 0,
-        rhythm: rhythm.filter(|key| *key != 0).map(RhythmKey),
+        rhythm: rhythm.filter(|key| *key != 0).map(LoadProfileKey),
         cost: Span::from_micros(row.get::<_, i64>(8)?.unsigned_abs()),
     })
 }
@@ -70,7 +70,7 @@ pub(super) fn move_jobs(
     now: Now,
 ) -> Answer<Moved> {
     let now = resolve(now);
-    let rhythms: HashMap<RhythmKey, &str> =
+    let rhythms: HashMap<LoadProfileKey, &str> =
         batch.rhythms.iter().map(|(key, rhythm)| (*key, rhythm.as_str())).collect();
     let rebalance: Option<i64> = connection
         .prepare_cached(include_str!("../../queries/move_jobs_goes_on.sql"))?
@@ -93,7 +93,7 @@ fn move_each(
     connection: &Connection,
     tenant: TenantNo,
     batch: &MoveBatch,
-    rhythms: &HashMap<RhythmKey, &str>,
+    rhythms: &HashMap<LoadProfileKey, &str>,
     now: Timestamp,
 ) -> Answer<Vec<bool>> {
     let mut look = connection.prepare_cached(include_str!("../../queries/move_jobs_look.sql"))?;

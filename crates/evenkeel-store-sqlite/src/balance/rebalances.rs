@@ -2,7 +2,7 @@
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    BeganRebalance, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, ScoreKept,
+    BeganRebalance, Now, Page, PageRequest, Rebalance, RebalancePart, RebalanceState, SavedScore,
     StoreError, sql_time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -174,13 +174,13 @@ pub(super) fn end(
     get(connection, tenant, id)
 }
 
-pub(super) fn keep_score(
+pub(super) fn save_score(
     connection: &Connection,
     tenant: TenantNo,
-    score: ScoreKept,
+    score: SavedScore,
 ) -> Answer<bool> {
-    let ScoreKept { hour, score, next_score, cost_score, peak, mean, jobs } = score;
-    let new = connection.prepare_cached(include_str!("../../queries/keep_score.sql"))?.execute(
+    let SavedScore { hour, score, next_score, cost_score, peak, mean, jobs } = score;
+    let new = connection.prepare_cached(include_str!("../../queries/save_score.sql"))?.execute(
         params![
             tenant.0,
             hour.as_micros(),
@@ -201,11 +201,11 @@ pub(super) fn scores(
     from: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Answer<Vec<ScoreKept>> {
+) -> Answer<Vec<SavedScore>> {
     let mut statement = db.prepare_cached(include_str!("../../queries/scores.sql"))?;
     let asked = params![tenant.0, from.as_micros(), until.as_micros(), limit];
     let found = statement.query_map(asked, |row| {
-        Ok(ScoreKept {
+        Ok(SavedScore {
             hour: Timestamp::from_micros(row.get(0)?),
             score: row.get(1)?,
             next_score: row.get(2)?,

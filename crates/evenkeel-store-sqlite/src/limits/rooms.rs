@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, Own, Usher};
 use evenkeel_core::{AttemptKey, Timestamp};
-use evenkeel_store::{ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms, UNPARKED_MAX, Unparked};
+use evenkeel_store::{RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms, StoreError, Terms};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Answer;
@@ -38,11 +38,11 @@ pub(super) fn look_around(
     connection: &Connection,
     rooms: &Rooms,
     now: Timestamp,
-) -> Answer<(Vec<Move>, Unparked)> {
+) -> Answer<(Vec<Move>, Released)> {
     let Rooms { after, limit, terms, to_wider } = rooms;
     let mut doorway = Doorway::new(connection, terms, *to_wider, now);
     let mut moves = Vec::new();
-    let mut unparked = Unparked { next: *after, ..Unparked::default() };
+    let mut unparked = Released { next: *after, ..Released::default() };
     let (mut looked_at, mut looked_up) = (0, 0);
     for _ in 0..*limit {
         let Some(room) = next_room(connection, unparked.next)? else {
@@ -53,7 +53,7 @@ pub(super) fn look_around(
         let mut running = count(connection, room.key)?;
         let free = |running| most.map_or(u32::MAX, |most| most.saturating_sub(running));
         // Some may have ended, which nobody has noted.
-        if running > 0 && free(running) < UNPARKED_MAX {
+        if running > 0 && free(running) < RELEASED_MAX {
             if looked_up > 0 && looked_up + running > LOOKED_UP_MAX {
                 break;
             }
@@ -126,8 +126,8 @@ impl<'a> Doorway<'a> {
         let others = first.iter().flat_map(|(_, limits)| limits).filter(|limit| limit.key != room);
         let others = self.count_others(others)?;
         let usher = Usher { room, own, others, to_wider };
-        let leaving = usher.go_through(first, UNPARKED_MAX as usize);
-        let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
+        let leaving = usher.go_through(first, RELEASED_MAX as usize);
+        let is_cut = is_cut || leaving.home.len() + leaving.on.len() >= RELEASED_MAX as usize;
         let homeward = leaving.home.into_iter().map(|run| Move { run, from: room, to: None });
         let onward = leaving.on.into_iter().map(|(run, to)| Move { run, from: room, to: Some(to) });
         Ok(LetOut { moves: homeward.chain(onward).collect(), again: is_cut && leaving.wants_more })
@@ -187,7 +187,7 @@ pub(crate) fn running_under(connection: &Connection, key: LimitKey) -> Answer<u3
 
 /// Says how many went home. Who has left meanwhile is let be.
 pub(super) fn make(connection: &Connection, moves: &[Move]) -> Answer<u64> {
-    let mut leave = connection.prepare_cached(include_str!("../../queries/unpark.sql"))?;
+    let mut leave = connection.prepare_cached(include_str!("../../queries/release_limited.sql"))?;
     let mut moved = 0;
     for Move { run, from, to } in moves {
         let (scheduled_at, job_no, sequence, attempt) = key_params(*run);

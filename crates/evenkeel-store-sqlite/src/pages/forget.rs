@@ -23,7 +23,7 @@ pub(super) fn forget(db: &Connection, job: JobNo, pages: &[PageId]) -> Answer<u6
 
 /// Takes pages of a job away, and gives their room back. Says how many there were.
 fn take_away(db: &Connection, job: JobNo, numbers: &[i64]) -> Answer<u32> {
-    let mut page = db.prepare_cached(include_str!("../../queries/forget_pages.sql"))?;
+    let mut page = db.prepare_cached(include_str!("../../queries/prune_pages.sql"))?;
     let mut text = db.prepare_cached(include_str!("../../queries/forget_pages_text.sql"))?;
     let mut words = db.prepare_cached(include_str!("../../queries/forget_pages_words.sql"))?;
     let (mut bytes, mut pages) = (0, 0_u32);

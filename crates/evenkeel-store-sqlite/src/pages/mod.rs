@@ -30,7 +30,7 @@ impl PageStore for SqliteStore {
         self.readers.read(move |db| keep::known(db, job, &pages)).await
     }
 
-    async fn keep_pages(
+    async fn save_pages(
         &self,
         shelf: Shelf,
         pages: Vec<PageContent>,
@@ -57,7 +57,7 @@ impl PageStore for SqliteStore {
             .await
     }
 
-    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
+    async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
         let pages = pages.to_vec();
         self.writer
             .write(Batch, pages.len() * forget::ROWS, move |session| {

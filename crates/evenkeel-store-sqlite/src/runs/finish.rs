@@ -5,7 +5,8 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, History, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    CheckpointFate, Finish, FinishResult, Hook, Then, Traces, skip_reason_code, sql_time,
+    Attachments, CheckpointDisposition, Finish, FinishResult, Hook, Then, skip_reason_code,
+    sql_time,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -30,8 +31,8 @@ pub(crate) fn rows(finish: &Finish) -> usize {
     let texts = [&finish.results.error, &finish.results.output];
     let said: usize = texts.into_iter().flatten().map(String::len).sum();
     let saved = match &finish.traces.checkpoint {
-        CheckpointFate::Save(data) => data.len(),
-        CheckpointFate::AsIs | CheckpointFate::Forget => 0,
+        CheckpointDisposition::Save(data) => data.len(),
+        CheckpointDisposition::AsIs | CheckpointDisposition::Forget => 0,
     };
     weight(1, said + saved)
 }
@@ -91,7 +92,7 @@ fn finish_one(
         }
         return Ok(result);
     }
-    if finish.traces != Traces::default() {
+    if finish.traces != Attachments::default() {
         notes::settle(connection, finish)?;
     }
     let over = chain_is_over(connection, node, finish)?;

@@ -2,7 +2,7 @@
 
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{NodeNo, Timestamp};
-use evenkeel_store::{AfterLoss, FinishResult, Now, Requeue, SETTLED_ALPHA, Ticket};
+use evenkeel_store::{AfterLoss, FinishResult, Now, OVERRIDE_ALPHA, QueueEntry, Requeue};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::cancel::is_asked_to_end;
@@ -35,7 +35,7 @@ pub(crate) fn requeue(
 /// Ends an attempt that its node lost, and counts the crash.
 fn fail_one(connection: &Connection, node: NodeNo, requeue: &Requeue) -> Answer<bool> {
     let Some(end) = requeue.finish() else { return Ok(false) };
-    if finish(connection, node, &[end], SETTLED_ALPHA)? != [FinishResult::Done] {
+    if finish(connection, node, &[end], OVERRIDE_ALPHA)? != [FinishResult::Done] {
         return Ok(false);
     }
     if requeue.crashed {
@@ -51,7 +51,7 @@ fn requeue_one(
     connection: &Connection,
     node: NodeNo,
     requeue: &Requeue,
-    ticket: &Ticket,
+    ticket: &QueueEntry,
     now: Timestamp,
 ) -> Answer<bool> {
     let (scheduled_at, job_no, sequence, attempt) = key_params(requeue.key);

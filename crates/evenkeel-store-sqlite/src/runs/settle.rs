@@ -5,8 +5,8 @@ use evenkeel_core::dedup::Wish;
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    Finish, FinishResult, Letter, LiveAttempt, Now, Requeue, RunLink, SETTLED_ALPHA, Scope, Seen,
-    Settle, SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
+    Finish, FinishResult, LiveAttempt, NodeMessage, Now, OVERRIDE_ALPHA, OutcomeOverride,
+    OverrideResult, OverrideStore, Requeue, RunLink, Scope, Seen, Signal, StoreError, Wanted, Word,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -17,37 +17,41 @@ use crate::ends::find_running;
 use crate::error::Answer;
 use crate::fire::link_in;
 use crate::jobs::mark_changed;
-use crate::notes::send_letter;
+use crate::notes::send_message;
 use crate::queue::Urgency::Command;
 use crate::rows::{job_id, key_from, key_params, link, link_columns, priority_from};
 use crate::{SqliteStore, dedup, jobs};
 
 #[async_trait]
-impl SettleStore for SqliteStore {
-    async fn going_on(
+impl OverrideStore for SqliteStore {
+    async fn active_attempts(
         &self,
         scope: &Scope,
         job: JobId,
         limit: u32,
     ) -> Result<Vec<LiveAttempt>, StoreError> {
         let tenant = scope.tenant;
-        self.readers.read(move |db| going_on(db, tenant, job, limit)).await
+        self.readers.read(move |db| active_attempts(db, tenant, job, limit)).await
     }
 
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError> {
+    async fn settle(
+        &self,
+        scope: &Scope,
+        settle: OutcomeOverride,
+    ) -> Result<OverrideResult, StoreError> {
         let tenant = scope.tenant;
         let became = self
             .writer
             .write(Command, 4, move |session| settle_run(session.connection(), tenant, &settle))
             .await?;
-        if became == SettleResult::Done {
+        if became == OverrideResult::Done {
             self.signals.send(Signal::Letters);
         }
         Ok(became)
     }
 }
 
-fn going_on(
+fn active_attempts(
     connection: &Connection,
     tenant: TenantNo,
     job: JobId,
@@ -89,12 +93,16 @@ fn going_on(
     Ok(all)
 }
 
-fn settle_run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Answer<SettleResult> {
+fn settle_run(
+    connection: &Connection,
+    tenant: TenantNo,
+    settle: &OutcomeOverride,
+) -> Answer<OverrideResult> {
     let became = match settle.seen {
         Seen::Waiting => settle_waiting(connection, tenant, settle)?,
         Seen::Running { fence, .. } => settle_running(connection, tenant, settle, fence)?,
     };
-    if became == SettleResult::Done {
+    if became == OverrideResult::Done {
         mark_changed(connection, settle.key.job_no)?;
     }
     Ok(became)
@@ -103,9 +111,9 @@ fn settle_run(connection: &Connection, tenant: TenantNo, settle: &Settle) -> Ans
 fn settle_running(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &Settle,
+    settle: &OutcomeOverride,
     fence: Fence,
-) -> Answer<SettleResult> {
+) -> Answer<OverrideResult> {
     let key = settle.key;
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let which = params![scheduled_at, job_no, sequence, attempt, tenant.0, fence.0];
@@ -115,17 +123,17 @@ fn settle_running(
     };
     let (node, became) = if let Some(back) = settle.requeue(tenant) {
         let node = node_by(include_str!("../../queries/settle_node.sql"))?;
-        let Some(node) = node else { return Ok(SettleResult::Elsewhere) };
+        let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
         (node, go_back(connection, node, settle, back)?)
     } else if let Some(end) = settle.finish(tenant, key, fence.next()) {
         let node = node_by(include_str!("../../queries/settle_running.sql"))?;
-        let Some(node) = node else { return Ok(SettleResult::Elsewhere) };
+        let Some(node) = node else { return Ok(OverrideResult::Elsewhere) };
         (node, record(connection, node, end)?)
     } else {
-        return Ok(SettleResult::Elsewhere);
+        return Ok(OverrideResult::Elsewhere);
     };
-    if became == SettleResult::Done {
-        send_letter(connection, node, Letter { key, fence, word: Word::Settled })?;
+    if became == OverrideResult::Done {
+        send_message(connection, node, NodeMessage { key, fence, word: Word::Settled })?;
     }
     Ok(became)
 }
@@ -134,9 +142,9 @@ fn settle_running(
 fn go_back(
     connection: &Connection,
     node: NodeNo,
-    settle: &Settle,
+    settle: &OutcomeOverride,
     back: Requeue,
-) -> Answer<SettleResult> {
+) -> Answer<OverrideResult> {
     let (no, tenant) = (settle.key.job_no, back.tenant);
     let id: Vec<u8> = connection
         .prepare_cached(include_str!("../../queries/settle_job.sql"))?
@@ -144,14 +152,14 @@ fn go_back(
     let is_over = is_stopped(connection, settle.key)?
         || is_asked_to_end(connection, node.0, settle.key)?.is_some();
     let job = jobs::get(connection, tenant, job_id(id)?)?.filter(|_| !is_over);
-    let Some(job) = job else { return Ok(SettleResult::Stopped) };
+    let Some(job) = job else { return Ok(OverrideResult::Stopped) };
     let wanted = Wanted::by_run(&job, Wish::GoBack, settle.at);
     if let Some(holder) = dedup::kept_out_by(connection, tenant, wanted.as_ref(), settle.at)? {
-        return Ok(SettleResult::Duplicate(holder.id));
+        return Ok(OverrideResult::Duplicate(holder.id));
     }
     dedup::take(connection, tenant, wanted.as_ref(), no, settle.at)?;
     let is_back = requeue(connection, node, &[back], Now::At(settle.at))? == [true];
-    Ok(if is_back { SettleResult::Done } else { SettleResult::Elsewhere })
+    Ok(if is_back { OverrideResult::Done } else { OverrideResult::Elsewhere })
 }
 
 /// An attempt that waits.
@@ -165,18 +173,18 @@ struct Taken {
 fn settle_waiting(
     connection: &Connection,
     tenant: TenantNo,
-    settle: &Settle,
-) -> Answer<SettleResult> {
+    settle: &OutcomeOverride,
+) -> Answer<OverrideResult> {
     // Nothing is taken that has no end: what waits is in the queue already.
     if settle.finish(tenant, settle.key, Fence::NONE).is_none() {
-        return Ok(SettleResult::Elsewhere);
+        return Ok(OverrideResult::Elsewhere);
     }
     let Some(taken) = take(connection, tenant, settle.key)? else {
-        return Ok(SettleResult::Elsewhere);
+        return Ok(OverrideResult::Elsewhere);
     };
     let Taken { key, prev, fence, crashes } = taken;
     let Some(end) = settle.finish(tenant, key, fence.next()) else {
-        return Ok(SettleResult::Elsewhere);
+        return Ok(OverrideResult::Elsewhere);
     };
     let (scheduled_at, job_no, sequence, attempt) = key_params(key);
     let (prev_at, prev_sequence) = link_columns(prev);
@@ -231,7 +239,7 @@ fn take(connection: &Connection, tenant: TenantNo, key: AttemptKey) -> Answer<Op
     Ok(ready)
 }
 
-fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<SettleResult> {
-    let is_done = finish(connection, node, &[end], SETTLED_ALPHA)? == [FinishResult::Done];
-    Ok(if is_done { SettleResult::Done } else { SettleResult::Elsewhere })
+fn record(connection: &Connection, node: NodeNo, end: Finish) -> Answer<OverrideResult> {
+    let is_done = finish(connection, node, &[end], OVERRIDE_ALPHA)? == [FinishResult::Done];
+    Ok(if is_done { OverrideResult::Done } else { OverrideResult::Elsewhere })
 }

@@ -22,7 +22,7 @@ fn new_key(name: &str, hash: u8) -> NewApiKey {
 async fn make(rig: &Rig, name: &str, hash: u8) -> Uuid {
     let key = new_key(name, hash);
     let id = key.id;
-    assert!(rig.store.make_key(&rig.scope, key, now(0)).await.unwrap());
+    assert!(rig.store.create_key(&rig.scope, key, now(0)).await.unwrap());
     id
 }
 
@@ -39,7 +39,7 @@ pub async fn a_key_is_found_by_its_hash_with_all_that_was_said(opened: Opened) {
         let name = format!("key {hash}");
         let key = NewApiKey { role, expires_at, ..new_key(&name, hash) };
         let id = key.id;
-        assert!(rig.store.make_key(&rig.scope, key, now(5)).await.unwrap());
+        assert!(rig.store.create_key(&rig.scope, key, now(5)).await.unwrap());
         let expected = ApiKey {
             id,
             tenant: rig.scope.tenant,
@@ -66,11 +66,11 @@ pub async fn a_name_is_taken_until_its_key_is_taken_back(opened: Opened) {
     let rig = Rig::new(opened).await;
     let expired = NewApiKey { expires_at: Some(at(1)), ..new_key("ci", 1) };
     let id = expired.id;
-    assert!(rig.store.make_key(&rig.scope, expired, now(0)).await.unwrap());
-    assert!(!rig.store.make_key(&rig.scope, new_key("ci", 2), now(9)).await.unwrap());
+    assert!(rig.store.create_key(&rig.scope, expired, now(0)).await.unwrap());
+    assert!(!rig.store.create_key(&rig.scope, new_key("ci", 2), now(9)).await.unwrap());
     assert_eq!(rig.store.find_key(&[2; 32]).await.unwrap(), None);
     assert!(rig.store.revoke_key(&rig.scope, id, now(10)).await.unwrap());
-    assert!(rig.store.make_key(&rig.scope, new_key("ci", 3), now(11)).await.unwrap());
+    assert!(rig.store.create_key(&rig.scope, new_key("ci", 3), now(11)).await.unwrap());
 }
 
 pub async fn of_two_who_take_a_name_at_once_one_gets_it(opened: Opened) {
@@ -80,7 +80,7 @@ pub async fn of_two_who_take_a_name_at_once_one_gets_it(opened: Opened) {
         let name = format!("ci {round}");
         let makers = (0_u8..4).map(|n| {
             let store = if n % 2 == 0 { &rig.store } else { &second };
-            store.make_key(&rig.scope, new_key(&name, round * 4 + n), now(0))
+            store.create_key(&rig.scope, new_key(&name, round * 4 + n), now(0))
         });
         let made = join_all(makers).await;
         assert_eq!(made.into_iter().filter(|made| *made.as_ref().unwrap()).count(), 1);
@@ -91,7 +91,7 @@ pub async fn another_tenant_may_use_the_name(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     make(&rig, "ci", 1).await;
-    assert!(rig.store.make_key(&other, new_key("ci", 2), now(0)).await.unwrap());
+    assert!(rig.store.create_key(&other, new_key("ci", 2), now(0)).await.unwrap());
     let key = found(&rig, 2).await;
     assert_eq!((key.tenant, key.tenant_name.as_str()), (other.tenant, "other"));
 }
@@ -161,7 +161,7 @@ pub async fn the_database_says_when_a_key_was_made_and_taken_back(opened: Opened
     let before = rig.store.now().await.unwrap();
     let key = new_key("ci", 1);
     let id = key.id;
-    rig.store.make_key(&rig.scope, key, Now::Database).await.unwrap();
+    rig.store.create_key(&rig.scope, key, Now::Database).await.unwrap();
     rig.store.revoke_key(&rig.scope, id, Now::Database).await.unwrap();
     let after = rig.store.now().await.unwrap();
     let key = found(&rig, 1).await;

@@ -168,10 +168,10 @@ pub async fn old_entries_are_forgotten_the_oldest_first(opened: Opened) {
         .record((0..6).map(|n| entry(&rig.scope, n, &format!("s{n}"))).collect())
         .await
         .unwrap();
-    assert_eq!(rig.store.forget_audit(at(4), 3).await.unwrap(), 3);
+    assert_eq!(rig.store.prune_audit(at(4), 3).await.unwrap(), 3);
     assert_eq!(subjects(&rig, &AuditFilter::default()).await, ["s5", "s4", "s3"]);
-    assert_eq!(rig.store.forget_audit(at(4), 3).await.unwrap(), 1);
-    assert_eq!(rig.store.forget_audit(at(4), 3).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_audit(at(4), 3).await.unwrap(), 1);
+    assert_eq!(rig.store.prune_audit(at(4), 3).await.unwrap(), 0);
     assert_eq!(subjects(&rig, &AuditFilter::default()).await, ["s5", "s4"]);
 }
 

@@ -3,7 +3,7 @@
 use evenkeel_core::balance::{ASSUMED_COST, Load};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Definition, Span};
-use evenkeel_store::{Action, FinishResult, FireResult, JobChange, NewJob, Obeyed, Then};
+use evenkeel_store::{Action, Applied, FinishResult, FireResult, JobChange, NewJob, Then};
 
 use super::races::at_once;
 use crate::Opened;
@@ -160,7 +160,7 @@ pub async fn orders_in_one_batch_are_counted_each(opened: Opened) {
     ];
     for orders in batches {
         let answers = rig.store.order(&rig.scope, orders.to_vec(), now(1)).await.unwrap();
-        assert!(answers.iter().all(|answer| matches!(answer, Obeyed::Done(_))), "{answers:?}");
+        assert!(answers.iter().all(|answer| matches!(answer, Applied::Done(_))), "{answers:?}");
         assert_eq!(counted(&rig).await, 1);
     }
 }
@@ -174,10 +174,10 @@ pub async fn an_order_that_is_not_obeyed_changes_no_count(opened: Opened) {
         next_at: Some(Some(at(900))),
     };
     let answer = rig.store.update(&rig.scope, jobs[0].id, change, now(1)).await.unwrap();
-    assert_eq!(answer, Obeyed::NameTaken(jobs[1].id));
+    assert_eq!(answer, Applied::NameTaken(jobs[1].id));
     let action = resume(Some(at(900)));
     let answer = rig.store.act(&rig.scope, jobs[0].id, action, now(1)).await.unwrap();
-    assert!(matches!(answer, Obeyed::NotAllowed(_)), "{answer:?}");
+    assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
     assert_eq!(counted(&rig).await, 2);
 }
 
@@ -264,11 +264,11 @@ pub async fn each_tenant_is_counted_by_itself(opened: Opened) {
         let own: Vec<_> =
             all.iter().filter(|rhythm| rhythm.tenant == scope.tenant).cloned().collect();
         assert_eq!(own.iter().map(|rhythm| rhythm.jobs).sum::<u64>(), jobs);
-        assert_eq!(rig.store.own_rhythms(&scope, None, 100).await.unwrap(), own);
+        assert_eq!(rig.store.tenant_load_profiles(&scope, None, 100).await.unwrap(), own);
         let mut paged = Vec::new();
         loop {
-            let after = paged.last().map(|last: &evenkeel_store::RhythmCount| last.key);
-            let page = rig.store.own_rhythms(&scope, after, 2).await.unwrap();
+            let after = paged.last().map(|last: &evenkeel_store::LoadProfileCount| last.key);
+            let page = rig.store.tenant_load_profiles(&scope, after, 2).await.unwrap();
             assert!(page.len() <= 2);
             if page.is_empty() {
                 break;
@@ -342,7 +342,7 @@ pub async fn whoever_comes_and_goes_at_once_is_counted(opened: Opened) {
                 if n == 3 && round == 5 {
                     store.move_jobs(&scope, batch.clone(), now(1)).await.unwrap();
                 }
-                store.weigh(None, 1000).await.unwrap();
+                store.recount_load(None, 1000).await.unwrap();
             }
         }
     })

@@ -3,8 +3,8 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::balance::Move;
 use evenkeel_store::{
-    BeganRebalance, PARTS_FORGOTTEN, PageRequest, Rebalance, RebalancePart, RebalanceState, Scope,
-    ScoreKept, StoreError,
+    BeganRebalance, PARTS_FORGOTTEN, PageRequest, Rebalance, RebalancePart, RebalanceState,
+    SavedScore, Scope, StoreError,
 };
 use uuid::Uuid;
 
@@ -289,12 +289,12 @@ pub async fn tenants_do_not_see_each_others(opened: Opened) {
     assert_eq!(kept(&rig, id).await, before);
 }
 
-fn score(hour: i64, score: f64) -> ScoreKept {
+fn score(hour: i64, score: f64) -> SavedScore {
     let hour = at(hour * 3600);
-    ScoreKept { hour, score, next_score: 0.5, cost_score: 0.25, peak: 7.0, mean: 3.5, jobs: 99 }
+    SavedScore { hour, score, next_score: 0.5, cost_score: 0.25, peak: 7.0, mean: 3.5, jobs: 99 }
 }
 
-async fn scores(rig: &Rig, scope: &Scope, from: i64, until: i64, limit: u32) -> Vec<ScoreKept> {
+async fn scores(rig: &Rig, scope: &Scope, from: i64, until: i64, limit: u32) -> Vec<SavedScore> {
     let (from, until) = (at(from * 3600), at(until * 3600));
     rig.store.scores(scope, from, until, limit).await.unwrap()
 }
@@ -302,9 +302,9 @@ async fn scores(rig: &Rig, scope: &Scope, from: i64, until: i64, limit: u32) -> 
 pub async fn the_first_score_of_an_hour_stays(opened: Opened) {
     let rig = Rig::new(opened).await;
     let tenant = rig.scope.tenant;
-    assert!(rig.store.keep_score(tenant, score(1, 0.125)).await.unwrap());
-    assert!(!rig.store.keep_score(tenant, score(1, 0.75)).await.unwrap());
-    assert!(rig.store.keep_score(tenant, score(2, 0.75)).await.unwrap());
+    assert!(rig.store.save_score(tenant, score(1, 0.125)).await.unwrap());
+    assert!(!rig.store.save_score(tenant, score(1, 0.75)).await.unwrap());
+    assert!(rig.store.save_score(tenant, score(2, 0.75)).await.unwrap());
     let rig = rig.restart().await;
     assert_eq!(scores(&rig, &rig.scope, 0, 9, 9).await, [score(1, 0.125), score(2, 0.75)]);
 }
@@ -313,10 +313,10 @@ pub async fn scores_come_by_time_from_the_first_hour_asked_for_to_before_the_las
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for hour in [4, 1, 3, 2, 5] {
-        rig.store.keep_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
+        rig.store.save_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
     }
-    rig.store.keep_score(other.tenant, score(3, 0.75)).await.unwrap();
-    let hours = |found: Vec<ScoreKept>| -> Vec<Timestamp> {
+    rig.store.save_score(other.tenant, score(3, 0.75)).await.unwrap();
+    let hours = |found: Vec<SavedScore>| -> Vec<Timestamp> {
         found.iter().map(|score| score.hour).collect()
     };
     let expected =
@@ -330,7 +330,7 @@ pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
     for hour in 1..=5 {
-        rig.store.keep_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
+        rig.store.save_score(rig.scope.tenant, score(hour, 0.5)).await.unwrap();
     }
     let running = begin_one(&rig, 1, 1).await;
     rig.store.move_jobs(&rig.scope, batch_of(running, 0, Vec::new()), now(99)).await.unwrap();
@@ -341,7 +341,7 @@ pub async fn old_scores_and_plans_are_forgotten(opened: Opened) {
     let theirs = new_plan(1, 1);
     rig.store.plan_rebalance(&other, theirs.clone(), parts_of(&theirs)).await.unwrap();
     let forget =
-        |hours: i64, secs: i64, limit| rig.store.forget_balance(at(hours * 3600), at(secs), limit);
+        |hours: i64, secs: i64, limit| rig.store.prune_balance(at(hours * 3600), at(secs), limit);
     let count = async |forgotten| -> u64 { Result::<u64, StoreError>::unwrap(forgotten) };
     // Of hours before the third and plans of others from second 1.
     assert_eq!(count(forget(3, 2, 100).await).await, 3);
@@ -376,7 +376,7 @@ pub async fn a_large_plan_is_forgotten_in_several_steps(opened: Opened) {
         keep(&rig, plan).await;
     }
     let mut steps = 0;
-    while rig.store.forget_balance(at(0), at(9), 2).await.unwrap() >= 2 {
+    while rig.store.prune_balance(at(0), at(9), 2).await.unwrap() >= 2 {
         steps += 1;
         assert!(steps < 9, "it does not come to an end");
     }
@@ -395,7 +395,7 @@ pub async fn what_goes_on_only_in_name_is_forgotten_as_well(opened: Opened) {
     rig.store.move_jobs(&rig.scope, batch_of(left, 0, Vec::new()), now(20)).await.unwrap();
     let week = 7 * 86_400;
     for (before, forgotten) in [(99, 0), (week + 20, 0), (week + 21, 1), (week + 99, 0)] {
-        let found = rig.store.forget_balance(at(0), at(before), 100).await.unwrap();
+        let found = rig.store.prune_balance(at(0), at(before), 100).await.unwrap();
         assert_eq!(found, forgotten, "{before}");
     }
     assert_eq!(rig.store.get_rebalance(&rig.scope, left).await.unwrap(), None);

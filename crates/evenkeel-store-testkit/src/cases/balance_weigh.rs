@@ -23,7 +23,7 @@ async fn run_for(rig: &Rig, job: Known, secs: i64, takes: Span) {
 async fn weigh_all(rig: &Rig, limit: u32) -> u32 {
     let (mut after, mut changed): (Option<JobNo>, u32) = (None, 0);
     for _ in 0..1000 {
-        let weighed = rig.store.weigh(after, limit).await.unwrap();
+        let weighed = rig.store.recount_load(after, limit).await.unwrap();
         assert!(weighed.changed <= limit);
         assert!(weighed.next.is_none() || weighed.next > after);
         changed += weighed.changed;
@@ -181,7 +181,7 @@ impl Play {
             11 | 12 => self.finish().await,
             _ => self.rebalance(scope).await,
         }
-        self.rig.store.weigh(None, 100).await.unwrap();
+        self.rig.store.recount_load(None, 100).await.unwrap();
     }
 
     async fn register(&mut self) {

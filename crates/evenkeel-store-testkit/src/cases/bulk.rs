@@ -102,7 +102,7 @@ pub async fn a_thousand_retries_wait_and_fire(opened: Opened) {
     rig.finish_all(ends).await;
     let wakes = rig.wakes(90).await;
     assert_eq!(wakes.len(), 1_000);
-    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 90).await;
+    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 90).await;
     assert_eq!(fired, [FireResult::Fired(Fence(1)); 1_000]);
     let census = rig.census().await;
     assert_eq!((census.wakes, census.running, census.live), (0, 1_000, 1_000));

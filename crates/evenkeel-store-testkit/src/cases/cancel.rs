@@ -36,7 +36,10 @@ pub async fn a_later_attempt_is_found_by_the_id_of_its_run(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
     let wakes = rig.wakes(70).await;
-    assert!(matches!(rig.fire_wakes(&wakes, Begin::Claimed, 70).await[..], [FireResult::Fired(_)]));
+    assert!(matches!(
+        rig.fire_delayed(&wakes, Begin::Claimed, 70).await[..],
+        [FireResult::Fired(_)]
+    ));
     let second = next_attempt(held.key);
     assert_eq!(cancel(&rig, held.key, 71).await, RunCancelled::Asked(second));
     assert_eq!(cancel(&rig, second, 71).await, RunCancelled::Asked(second));
@@ -83,7 +86,7 @@ pub async fn a_trigger_that_waits_is_recorded_as_cancelled(opened: Opened) {
     let key = rig.trigger(job, 0, 10).await;
     let told = rig.wakes(10).await;
     assert_eq!(cancel(&rig, key, 11).await, RunCancelled::Withdrawn(key));
-    assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 12).await, [FireResult::Stale]);
+    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 12).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Cancelled);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.runs_of(job).await.len(), 1);

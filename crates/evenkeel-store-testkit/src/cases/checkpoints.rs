@@ -3,7 +3,9 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{NodeNo, Span};
-use evenkeel_store::{CheckpointFate, ClaimedAttempt, Finish, FinishResult, Note, Prune, Traces};
+use evenkeel_store::{
+    Attachments, CheckpointDisposition, ClaimedAttempt, Finish, FinishResult, Note, Prune,
+};
 
 use super::notes::{note, note_for, silence, traceless};
 use super::races::{at_once, jobs};
@@ -15,8 +17,8 @@ fn saves(held: Held, data: &[u8]) -> Note {
     Note { checkpoint: Some(data.to_vec()), ..silence(held) }
 }
 
-fn with(finish: Finish, checkpoint: CheckpointFate) -> Finish {
-    Finish { traces: Traces { noted: false, checkpoint }, ..finish }
+fn with(finish: Finish, checkpoint: CheckpointDisposition) -> Finish {
+    Finish { traces: Attachments { noted: false, checkpoint }, ..finish }
 }
 
 /// A job that runs, and has saved something.
@@ -31,7 +33,7 @@ async fn saved(rig: &Rig, name: &str, data: &[u8]) -> (Known, Held) {
 async fn claim_wake(rig: &Rig) -> (bool, ClaimedAttempt) {
     let wakes = rig.wakes(900).await;
     assert_eq!(wakes.len(), 1);
-    rig.fire_wakes(&wakes, Begin::Queued, 900).await;
+    rig.fire_delayed(&wakes, Begin::Queued, 900).await;
     (wakes[0].has_checkpoint, claim(rig, rig.node).await)
 }
 
@@ -86,7 +88,7 @@ pub async fn the_last_one_counts(opened: Opened) {
     let (_, second) = claim_wake(&rig).await;
     assert_eq!(second.checkpoint.as_deref(), Some(&b"second"[..]));
     let second = Held { key: second.key, fence: second.fence };
-    let end = with(rig.retry(second, at(90)), CheckpointFate::Save(b"third".to_vec()));
+    let end = with(rig.retry(second, at(90)), CheckpointDisposition::Save(b"third".to_vec()));
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     assert_eq!(claim_wake(&rig).await.1.checkpoint.as_deref(), Some(&b"third"[..]));
 }
@@ -95,7 +97,7 @@ pub async fn an_end_may_save_the_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
-    let end = with(rig.retry(held, at(90)), CheckpointFate::Save(Vec::new()));
+    let end = with(rig.retry(held, at(90)), CheckpointDisposition::Save(Vec::new()));
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     let (told, second) = claim_wake(&rig).await;
     assert_eq!((told, second.checkpoint), (true, Some(Vec::new())), "nothing is something");
@@ -104,7 +106,7 @@ pub async fn an_end_may_save_the_first(opened: Opened) {
 pub async fn an_end_may_forget_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"half").await;
-    let end = with(rig.retry(held, at(90)), CheckpointFate::Forget);
+    let end = with(rig.retry(held, at(90)), CheckpointDisposition::Forget);
     assert_eq!(rig.finish(end).await, FinishResult::Done);
     let (told, second) = claim_wake(&rig).await;
     assert_eq!((told, second.checkpoint), (false, None));
@@ -132,12 +134,12 @@ pub async fn a_refused_end_changes_nothing_of_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (_, held) = saved(&rig, "crawl", b"half").await;
     let stale = Held { fence: held.fence.next(), ..held };
-    for fate in [CheckpointFate::Forget, CheckpointFate::Save(b"stale".to_vec())] {
+    for fate in [CheckpointDisposition::Forget, CheckpointDisposition::Save(b"stale".to_vec())] {
         let end = with(rig.retry(stale, at(90)), fate.clone());
         assert_eq!(rig.finish(end).await, FinishResult::LeaseLost);
     }
     rig.finish(rig.retry(held, at(90))).await;
-    for fate in [CheckpointFate::Forget, CheckpointFate::Save(b"twice".to_vec())] {
+    for fate in [CheckpointDisposition::Forget, CheckpointDisposition::Save(b"twice".to_vec())] {
         let end = with(rig.retry(held, at(90)), fate.clone());
         assert_eq!(rig.finish(end).await, FinishResult::AlreadyDone);
     }
@@ -154,9 +156,9 @@ pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
     held[4].fence = held[4].fence.next();
     let retry = |n: usize| rig.retry(held[n], at(90));
     let batch = vec![
-        with(retry(3), CheckpointFate::Save(b"anew".to_vec())),
+        with(retry(3), CheckpointDisposition::Save(b"anew".to_vec())),
         rig.good_end(held[0]),
-        with(retry(4), CheckpointFate::Forget),
+        with(retry(4), CheckpointDisposition::Forget),
         traceless(retry(2)),
         retry(1),
     ];
@@ -164,7 +166,7 @@ pub async fn ends_with_and_without_traces_share_a_batch(opened: Opened) {
     expected[2] = FinishResult::LeaseLost;
     assert_eq!(rig.finish_all(batch).await, expected);
     let wakes = rig.wakes(90).await;
-    rig.fire_wakes(&wakes, Begin::Queued, 90).await;
+    rig.fire_delayed(&wakes, Begin::Queued, 90).await;
     let mut found: Vec<_> =
         rig.claim(9, 91).await.into_iter().map(|one| (one.key.job_no, one.checkpoint)).collect();
     found.sort();
@@ -179,11 +181,15 @@ pub async fn one_job_may_end_several_times_in_a_batch_with_traces(opened: Opened
     for n in 1..=3_u8 {
         let held = rig.start(job, i64::from(n) * 60).await;
         assert!(note(&rig, saves(held, &[n])).await);
-        let fate = if n == 2 { CheckpointFate::Forget } else { CheckpointFate::Save(vec![n; 2]) };
+        let fate = if n == 2 {
+            CheckpointDisposition::Forget
+        } else {
+            CheckpointDisposition::Save(vec![n; 2])
+        };
         batch.push(with(rig.retry(held, at(200)), fate));
     }
     assert_eq!(rig.finish_all(batch).await, [FinishResult::Done; 3]);
-    rig.fire_wakes(&rig.wakes(200).await, Begin::Queued, 200).await;
+    rig.fire_delayed(&rig.wakes(200).await, Begin::Queued, 200).await;
     let mut claimed = rig.claim(9, 201).await;
     claimed.sort_by_key(|one| one.key);
     let found: Vec<_> = claimed.into_iter().map(|one| one.checkpoint).collect();

@@ -77,7 +77,7 @@ pub async fn a_letter_is_of_the_last_attempt_and_found_by_any(opened: Opened) {
     let first = rig.start(job, 60).await;
     rig.finish(rig.retry(first, at(70))).await;
     assert_eq!(list(&rig, DeadFilter::default()).await, []);
-    let fired = rig.fire_wakes(&rig.wakes(70).await, Begin::Claimed, 70).await;
+    let fired = rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     let key = first.key.with_attempt(AttemptNo(1));
     rig.finish(death(&rig, Held { key, fence })).await;
@@ -199,7 +199,7 @@ pub async fn a_letter_that_is_taken_up_is_a_new_run(opened: Opened) {
     assert_eq!((rig.job(job).await.live, rig.job(job).await.next_at), (1, Some(at(120))));
     let wakes = rig.wakes(70).await;
     assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
-    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 70).await;
+    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     // It may die once more, and has a letter of its own.
     rig.finish(death(&rig, Held { key, fence })).await;
@@ -332,7 +332,7 @@ pub async fn old_letters_and_too_many_are_forgotten_in_steps(opened: Opened) {
     }
     let held = rig.start(theirs, 60).await;
     rig.finish(Finish { tenant: other.tenant, ..death(&rig, held) }).await;
-    let forget = |before, keep, limit| rig.store.forget_dead(at(before), keep, limit);
+    let forget = |before, keep, limit| rig.store.prune_dead(at(before), keep, limit);
     assert_eq!(forget(65, 100, 10).await.unwrap(), 0, "they died then, not before");
     assert_eq!(forget(150, 100, 1).await.unwrap(), 1);
     assert_eq!(forget(150, 100, 10).await.unwrap(), 2, "one of theirs, and two of ours in all");

@@ -3,7 +3,7 @@
 use evenkeel_core::dedup::{Dedup, DedupKey, DedupScope};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{JobId, Span};
-use evenkeel_store::{Action, FinishResult, Job, JobChange, NewJob, Obeyed, Registered, Standing};
+use evenkeel_store::{Action, Applied, FinishResult, Job, JobChange, NewJob, Registered, Standing};
 
 use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, new_job, now, unnamed_job};
@@ -59,7 +59,7 @@ pub(super) async fn kept_out(rig: &Rig, job: NewJob, secs: i64) -> Option<JobId>
     }
 }
 
-pub(super) async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Obeyed {
+pub(super) async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {
     rig.store.act(&rig.scope, job.id, action, now(secs)).await.unwrap()
 }
 
@@ -188,7 +188,7 @@ pub async fn a_retry_that_waits_counts_and_is_never_refused(opened: Opened) {
     let held = rig.start(first, 60).await;
     rig.finish(rig.retry(held, at(100))).await;
     assert_eq!(kept_out(&rig, once("a"), 70).await, Some(first.id));
-    rig.fire_wakes(&rig.wakes(100).await, Begin::Claimed, 100).await;
+    rig.fire_delayed(&rig.wakes(100).await, Begin::Claimed, 100).await;
     // It runs again, so the key is free; its next retry comes whoever has the key by then.
     made(&rig, keyed(unnamed_job().once_at(500), "a", PENDING), 101).await;
     let running = rig.job(first).await.running.unwrap();
@@ -227,7 +227,7 @@ pub async fn a_paused_one_off_job_gives_way_and_comes_back_if_it_can(opened: Ope
     done(act(&rig, first, Action::Pause, 1).await);
     let second = made(&rig, once("a"), 2).await;
     let refused = act(&rig, first, resume(Some(at(60))), 3).await;
-    assert_eq!(refused, Obeyed::Duplicate(second.id));
+    assert_eq!(refused, Applied::Duplicate(second.id));
     assert_eq!(rig.job(first).await.standing, Standing::Paused);
     rig.run_well(second, 60).await;
     let back = job_after(act(&rig, first, resume(Some(at(100))), 70).await);
@@ -240,7 +240,7 @@ pub async fn a_failed_run_is_not_tried_again_beside_another(opened: Opened) {
     let first = made(&rig, once("a"), 0).await;
     fail(&rig, first, 60).await;
     let second = made(&rig, keyed(unnamed_job().once_at(90), "a", PENDING), 70).await;
-    assert_eq!(act(&rig, first, RETRY, 71).await, Obeyed::Duplicate(second.id));
+    assert_eq!(act(&rig, first, RETRY, 71).await, Applied::Duplicate(second.id));
     assert_eq!((rig.job(first).await.live, rig.job(first).await.generation), (0, 1));
     rig.run_well(second, 90).await;
     done(act(&rig, first, RETRY, 100).await);
@@ -272,8 +272,8 @@ pub async fn of_orders_in_a_batch_the_first_gets_the_key(opened: Opened) {
     };
     let orders = jobs.iter().map(order).collect();
     let answers = rig.store.order(&rig.scope, orders, now(100)).await.unwrap();
-    assert!(matches!(answers[0], Obeyed::Done(_)), "{answers:?}");
-    assert_eq!(answers[1], Obeyed::Duplicate(jobs[0].id));
+    assert!(matches!(answers[0], Applied::Done(_)), "{answers:?}");
+    assert_eq!(answers[1], Applied::Duplicate(jobs[0].id));
 }
 
 pub async fn a_changed_key_is_taken_and_the_old_one_let_go(opened: Opened) {
@@ -281,7 +281,7 @@ pub async fn a_changed_key_is_taken_and_the_old_one_let_go(opened: Opened) {
     let first = made(&rig, once("a"), 0).await;
     let second = made(&rig, once("b"), 0).await;
     let refused = act(&rig, first, rekeyed(&rig.job(first).await, Some("b")), 1).await;
-    assert_eq!(refused, Obeyed::Duplicate(second.id));
+    assert_eq!(refused, Applied::Duplicate(second.id));
     assert_eq!(rig.job(first).await.about.dedup.unwrap().key, "a");
     done(act(&rig, first, rekeyed(&rig.job(first).await, Some("c")), 2).await);
     assert_eq!(kept_out(&rig, once("c"), 3).await, Some(first.id));
@@ -304,7 +304,7 @@ pub async fn another_executor_is_another_key(opened: Opened) {
         Action::Change(Box::new(JobChange { definition: Some(definition), ..JobChange::default() }))
     };
     let job = rig.job(first).await;
-    assert_eq!(act(&rig, first, change(&job, "http"), 1).await, Obeyed::Duplicate(second.id));
+    assert_eq!(act(&rig, first, change(&job, "http"), 1).await, Applied::Duplicate(second.id));
     done(act(&rig, first, change(&job, "shell"), 2).await);
     made(&rig, once("a"), 3).await;
 }
@@ -313,7 +313,7 @@ pub async fn another_executor_is_another_key(opened: Opened) {
 async fn forget(rig: &Rig, before: i64) -> (u64, u32) {
     let (mut after, mut forgotten, mut steps) = (None, 0, 0);
     loop {
-        let step = rig.store.forget_dedup(at(before), after, 2).await.unwrap();
+        let step = rig.store.prune_dedup(at(before), after, 2).await.unwrap();
         (forgotten, steps, after) = (forgotten + step.forgotten, steps + 1, step.next);
         if after.is_none() {
             return (forgotten, steps);
@@ -358,7 +358,7 @@ pub async fn keys_that_keep_nobody_out_are_forgotten_in_steps(opened: Opened) {
         assert_eq!(kept_out(&rig, newcomer, 70).await, expected, "key {n}");
     }
     let last = DedupKey::from_bytes([u8::MAX; 16]);
-    let end = rig.store.forget_dedup(at(100), Some((rig.scope.tenant, last)), 2).await.unwrap();
+    let end = rig.store.prune_dedup(at(100), Some((rig.scope.tenant, last)), 2).await.unwrap();
     assert_eq!((end.forgotten, end.next), (0, None));
 }
 

@@ -3,7 +3,7 @@
 use evenkeel_core::JobId;
 use evenkeel_core::dedup::Dedup;
 use evenkeel_core::run::Outcome;
-use evenkeel_store::{JobChange, NewJob, Obeyed, Registered, Scope, Triggered};
+use evenkeel_store::{Applied, JobChange, NewJob, Registered, Scope, Triggered};
 
 use super::dedup::{HOUR, PENDING, RETRY, keyed, made, once, with_scope};
 use super::races::at_once;
@@ -95,7 +95,7 @@ pub async fn whoever_takes_keys_at_once_gets_on_and_one_is_pending(opened: Opene
                         action: RETRY,
                     });
                     let answers = store.order(&scope, orders.into(), now(secs)).await.unwrap();
-                    answers.iter().filter(|answer| matches!(answer, Obeyed::Done(_))).count()
+                    answers.iter().filter(|answer| matches!(answer, Applied::Done(_))).count()
                 }
             }
         }

@@ -36,7 +36,7 @@ pub async fn a_recurring_job_may_be_triggered_between_its_times_once(opened: Ope
     let run = rig.trigger(job, 0, 10).await;
     let there = Triggered::Duplicate { job: job.id, run: Some(run) };
     assert_eq!(trigger(&rig, job, 11).await, there);
-    rig.fire_wakes(&rig.wakes(11).await, Begin::Queued, 11).await;
+    rig.fire_delayed(&rig.wakes(11).await, Begin::Queued, 11).await;
     assert_eq!(trigger(&rig, job, 12).await, there);
     rig.claim_one(13).await;
     rig.trigger(job, 0, 14).await;

@@ -2,14 +2,14 @@
 
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{Shard, Slot};
-use evenkeel_store::{FinishResult, JobFilter, JobSort, Obeyed, PageRequest};
+use evenkeel_store::{Applied, FinishResult, JobFilter, JobSort, PageRequest};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
 use crate::orders::{Orders, done, gone};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
-async fn delete(rig: &Rig, job: Known, secs: i64) -> Obeyed {
+async fn delete(rig: &Rig, job: Known, secs: i64) -> Applied {
     rig.store.delete(&rig.scope, job.id, now(secs)).await.unwrap()
 }
 
@@ -35,7 +35,7 @@ pub async fn a_second_deletion_finds_nothing(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     delete(&rig, job, 1).await;
-    assert_eq!(delete(&rig, job, 2).await, Obeyed::NotFound);
+    assert_eq!(delete(&rig, job, 2).await, Applied::NotFound);
 }
 
 pub async fn its_name_is_free(opened: Opened) {
@@ -176,7 +176,7 @@ pub async fn a_wake_of_it_that_was_told_is_stale(opened: Opened) {
     rig.trigger(job, 0, 10).await;
     let wakes = rig.wakes(10).await;
     delete(&rig, job, 11).await;
-    let answer = rig.fire_wakes(&wakes, Begin::Claimed, 12).await;
+    let answer = rig.fire_delayed(&wakes, Begin::Claimed, 12).await;
     assert_eq!(answer, [evenkeel_store::FireResult::Stale]);
     assert_eq!(rig.census().await.running, 0);
 }

@@ -3,7 +3,7 @@
 use evenkeel_core::on_failure::{Hook, OnFailure};
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{Action, FailingJob, Finish, FinishResult, NewJob, Obeyed, Order, Standing};
+use evenkeel_store::{Action, Applied, FailingJob, Finish, FinishResult, NewJob, Order, Standing};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
@@ -115,7 +115,7 @@ pub async fn a_pause_with_a_note_shows_it_until_the_job_goes_on(opened: Opened) 
     assert_eq!(listed, std::slice::from_ref(&paused));
     assert_eq!(failing(&rig).await, [], "it is not told again");
     let again = rig.store.order_one(&rig.scope, order, now(71)).await.unwrap();
-    assert!(matches!(again, Obeyed::NotAllowed(_)), "{again:?}");
+    assert!(matches!(again, Applied::NotAllowed(_)), "{again:?}");
     let change = Action::Change(Box::default());
     let changed = job_after(rig.store.act(&rig.scope, job.id, change, now(72)).await.unwrap());
     assert_eq!(changed.note, Some(note), "it is as paused as before");
@@ -149,7 +149,7 @@ pub async fn a_pause_or_resume_begins_the_count_anew(opened: Opened) {
         action: Action::Suspend { note: "late".into() },
     };
     let answer = rig.store.order_one(&rig.scope, order, now(201)).await.unwrap();
-    assert!(matches!(answer, Obeyed::Stale(_)), "{answer:?}");
+    assert!(matches!(answer, Applied::Stale(_)), "{answer:?}");
     assert_eq!(failing(&rig).await, []);
 }
 
@@ -161,8 +161,8 @@ pub async fn what_is_forgotten_is_told_no_more(opened: Opened) {
         fail(&rig, *job, 1, 60).await;
     }
     assert_eq!(rig.store.list_failing(2).await.unwrap().len(), 2);
-    rig.store.forget_failing(&[jobs[0].no, jobs[2].no]).await.unwrap();
-    rig.store.forget_failing(&[]).await.unwrap();
+    rig.store.prune_failing(&[jobs[0].no, jobs[2].no]).await.unwrap();
+    rig.store.prune_failing(&[]).await.unwrap();
     assert_eq!(failing(&rig).await, [(jobs[1], 1)]);
 }
 

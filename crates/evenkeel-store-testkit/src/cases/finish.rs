@@ -5,8 +5,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, History, JobNo, LogChunk, LogStream, NodeNo, RunLog, Span};
 use evenkeel_store::{
-    Finish, FinishResult, Fire, FireResult, LISTED_OUTPUT_CHARS, PageRequest, Results, RunFilter,
-    Then,
+    AttemptFilter, Finish, FinishResult, Fire, FireResult, LISTED_OUTPUT_CHARS, PageRequest,
+    Results, Then,
 };
 
 use crate::Opened;
@@ -62,7 +62,7 @@ pub async fn a_long_log_is_whole_for_one_run_and_cut_in_lists(opened: Opened) {
     let whole = rig.run(held.key).await;
     assert_eq!(whole.printed(), Some(log));
     for job in [None, Some(job.id)] {
-        let filter = RunFilter { job };
+        let filter = AttemptFilter { job };
         let page = rig.store.list_runs(&rig.scope, filter, PageRequest::first(10)).await.unwrap();
         assert_eq!(page.items, [whole.clone().for_list()]);
         let shown = page.items[0].results.output.as_ref().unwrap();
@@ -151,7 +151,7 @@ pub async fn a_second_finish_makes_no_second_retry(opened: Opened) {
     assert_eq!(rig.finish(finish.clone()).await, FinishResult::AlreadyDone);
     let wakes = rig.wakes(100).await;
     assert_eq!(wakes.len(), 1);
-    rig.fire_wakes(&wakes, Begin::Claimed, 100).await;
+    rig.fire_delayed(&wakes, Begin::Claimed, 100).await;
     assert_eq!(rig.finish(finish).await, FinishResult::AlreadyDone);
     assert_eq!(rig.wakes(200).await, []);
 }

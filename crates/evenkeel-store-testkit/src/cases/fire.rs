@@ -6,7 +6,7 @@ use evenkeel_core::misfire::MisfirePolicy;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, Sequence};
-use evenkeel_store::{Fire, FireResult, JobChange, Obeyed, RunLink};
+use evenkeel_store::{Applied, Fire, FireResult, JobChange, RunLink};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, fire_of, new_job, now};
@@ -132,7 +132,7 @@ pub async fn a_job_with_a_waiting_retry_is_busy_and_says_so(opened: Opened) {
     let beside = fire_of(&rig.due(other).await, at(120), Begin::Queued);
     assert_eq!(refused(&rig, beside, 120).await, FireResult::Busy { retry_pending: false });
     // Once it is in the queue it waits for a worker, not for its time.
-    rig.fire_wakes(&rig.wakes(130).await, Begin::Queued, 130).await;
+    rig.fire_delayed(&rig.wakes(130).await, Begin::Queued, 130).await;
     assert_eq!(refused(&rig, fire, 130).await, FireResult::Busy { retry_pending: false });
 }
 
@@ -177,7 +177,7 @@ pub async fn a_job_without_a_next_time_is_stale(opened: Opened) {
     let fire = fire_of(&rig.due(job).await, at(60), Begin::Claimed);
     let change = JobChange { next_at: Some(None), ..JobChange::default() };
     let changed = rig.store.update(&rig.scope, job.id, change, now(1)).await.unwrap();
-    assert!(matches!(changed, Obeyed::Done(_)));
+    assert!(matches!(changed, Applied::Done(_)));
     let raised = Fire { generation: fire.generation + 1, ..fire };
     assert_eq!(refused(&rig, raised, 60).await, FireResult::Stale);
 }
@@ -349,6 +349,6 @@ pub async fn an_empty_batch_is_fine(opened: Opened) {
     let rig = Rig::new(opened).await;
     let fired = rig.store.fire(rig.node, Vec::new(), now(7)).await.unwrap();
     assert_eq!((fired.now, fired.results), (at(7), Vec::new()));
-    let fired = rig.store.fire_wakes(rig.node, Vec::new(), now(8)).await.unwrap();
+    let fired = rig.store.fire_delayed(rig.node, Vec::new(), now(8)).await.unwrap();
     assert_eq!((fired.now, fired.results), (at(8), Vec::new()));
 }

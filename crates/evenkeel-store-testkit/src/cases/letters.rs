@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use evenkeel_core::lease::Fence;
 use evenkeel_core::{AttemptKey, JobNo, NodeNo};
-use evenkeel_store::{Letter, Signal, Signals, Word};
+use evenkeel_store::{NodeMessage, Signal, Signals, Word};
 
 use super::races::at_once;
 use crate::Opened;
 use crate::fixtures::at;
 use crate::rig::{Rig, next_attempt};
 
-fn letter(job: i64, word: Word) -> Letter {
-    Letter { key: AttemptKey::regular(JobNo(job), at(60)), fence: Fence(1), word }
+fn letter(job: i64, word: Word) -> NodeMessage {
+    NodeMessage { key: AttemptKey::regular(JobNo(job), at(60)), fence: Fence(1), word }
 }
 
-async fn send(rig: &Rig, node: NodeNo, letter: Letter) {
-    rig.store.send_letter(node, letter).await.expect("a letter can be left");
+async fn send(rig: &Rig, node: NodeNo, letter: NodeMessage) {
+    rig.store.send_message(node, letter).await.expect("a letter can be left");
 }
 
-async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<Letter> {
-    rig.store.take_letters(node, limit).await.expect("letters can be taken")
+async fn take(rig: &Rig, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
+    rig.store.take_messages(node, limit).await.expect("letters can be taken")
 }
 
 pub async fn a_letter_is_delivered_once(opened: Opened) {
@@ -41,9 +41,9 @@ pub async fn the_same_letter_again_changes_nothing(opened: Opened) {
         one,
         letter(2, Word::Heartbeat),
         letter(1, Word::Settled),
-        Letter { fence: Fence(u32::MAX), ..one },
-        Letter { key: next_attempt(one.key), ..one },
-        Letter { key: AttemptKey::regular(JobNo(1), at(61)), ..one },
+        NodeMessage { fence: Fence(u32::MAX), ..one },
+        NodeMessage { key: next_attempt(one.key), ..one },
+        NodeMessage { key: AttemptKey::regular(JobNo(1), at(61)), ..one },
     ];
     for _ in 0..3 {
         for one in different {
@@ -127,9 +127,9 @@ pub async fn of_those_who_take_at_once_each_letter_reaches_one(opened: Opened) {
         send(&rig, node, letter(job, Word::Heartbeat)).await;
     }
     let taken =
-        at_once(&rig, 8, |_, store| async move { store.take_letters(node, 20).await.unwrap() })
+        at_once(&rig, 8, |_, store| async move { store.take_messages(node, 20).await.unwrap() })
             .await;
-    let mut taken: Vec<Letter> = taken.into_iter().flatten().collect();
+    let mut taken: Vec<NodeMessage> = taken.into_iter().flatten().collect();
     // Those who came at once may have passed over what others were taking.
     taken.extend(take(&rig, node, 99).await);
     assert_eq!(taken.len(), 50);
@@ -144,7 +144,7 @@ pub async fn of_a_retirement_and_a_letter_nothing_is_left(opened: Opened) {
             if n == 3 {
                 assert!(store.retire(node).await.unwrap());
             } else {
-                store.send_letter(node, letter(n as i64, Word::Heartbeat)).await.unwrap();
+                store.send_message(node, letter(n as i64, Word::Heartbeat)).await.unwrap();
             }
         })
         .await;

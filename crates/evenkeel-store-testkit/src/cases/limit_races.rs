@@ -8,8 +8,8 @@ use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, JobNo};
 use evenkeel_store::{
-    AfterLoss, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, LimitPlace, PageRequest,
-    Requeue, Rooms, RunCancelled, RunFilter, Scope, Store, Terms,
+    AfterLoss, AttemptFilter, Claim, ClaimedAttempt, DueJob, Finish, FinishResult, PageRequest,
+    Permit, Requeue, Rooms, RunCancelled, Scope, Store, Terms,
 };
 
 use super::limits::{key_of, rooms_within};
@@ -64,7 +64,8 @@ impl Race {
     /// What the store says at one moment.
     async fn look(&self, store: &dyn Store) {
         let page = PageRequest::first(10_000);
-        let runs = store.list_runs(&self.scope, RunFilter::default(), page).await.unwrap().items;
+        let runs =
+            store.list_runs(&self.scope, AttemptFilter::default(), page).await.unwrap().items;
         let mut running: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for run in runs.iter().filter(|run| run.status == AttemptStatus::Running) {
             let of_tenant = LimitKey::of_tenant(self.scope.tenant);
@@ -103,10 +104,10 @@ impl Race {
         let results = store.finish(claim.node, ends.collect(), ALPHA).await.unwrap();
         assert!(results.iter().all(|result| *result == FinishResult::Done));
         let places = ended.iter().flat_map(|attempt| {
-            attempt.places.iter().map(|limit| LimitPlace { limit: *limit, run: attempt.key })
+            attempt.places.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
         });
-        let places: Vec<LimitPlace> = places.collect();
-        store.unpark(&places, &self.terms, now(100)).await.unwrap();
+        let places: Vec<Permit> = places.collect();
+        store.release_limited(&places, &self.terms, now(100)).await.unwrap();
         self.watch.lock().unwrap().done += over.len();
     }
 
@@ -128,7 +129,7 @@ impl Race {
                 assert!(idle < 20_000, "nothing goes on");
                 // As whoever keeps house does.
                 let rooms = Rooms { to_wider: idle % 8 == 0, ..rooms_within(&self.terms.limits) };
-                store.unpark_all(rooms, now(100)).await.unwrap();
+                store.release_all_limited(rooms, now(100)).await.unwrap();
                 tokio::task::yield_now().await;
             }
         }

@@ -3,10 +3,11 @@
 use evenkeel_core::AttemptKey;
 use evenkeel_core::limit::{LimitKey, Limits};
 use evenkeel_core::order::Lane;
-use evenkeel_store::{ClaimedAttempt, Finish, LimitPlace, NewJob, Rooms, Unparked};
+use evenkeel_store::{ClaimedAttempt, Finish, NewJob, Permit, Released, Rooms};
 
 use super::limits::{
-    all_rooms, claim_within, held, key_of, keys, queue, rooms_within, unpark_all, unpark_within,
+    all_rooms, claim_within, held, key_of, keys, queue, release_all_limited, rooms_within,
+    unpark_within,
 };
 use crate::Opened;
 use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now};
@@ -38,15 +39,15 @@ async fn end_all(rig: &Rig, claimed: &[ClaimedAttempt]) {
     rig.finish_all(claimed.iter().map(|attempt| good_end(rig, attempt)).collect()).await;
 }
 
-fn places_of(claimed: &[ClaimedAttempt]) -> Vec<LimitPlace> {
+fn places_of(claimed: &[ClaimedAttempt]) -> Vec<Permit> {
     let places = claimed.iter().flat_map(|attempt| {
-        attempt.places.iter().map(|limit| LimitPlace { limit: *limit, run: attempt.key })
+        attempt.places.iter().map(|limit| Permit { limit: *limit, run: attempt.key })
     });
     places.collect()
 }
 
-async fn step(rig: &Rig, rooms: Rooms, secs: i64) -> Unparked {
-    rig.store.unpark_all(rooms, now(secs)).await.expect("rooms can be looked into")
+async fn step(rig: &Rig, rooms: Rooms, secs: i64) -> Released {
+    rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into")
 }
 
 /// Two run and fill the tenant; in its room, many of a key are in front of one without.
@@ -79,7 +80,7 @@ pub async fn an_end_lets_whoever_can_start_go_and_not_only_the_first(opened: Ope
     let (running, plain) = a_full_tenant(&rig, 60).await;
     end_all(&rig, &running).await;
     let terms = rooms_within(&tenant(2)).terms;
-    let unparked = rig.store.unpark(&places_of(&running), &terms, now(65)).await.unwrap();
+    let unparked = rig.store.release_limited(&places_of(&running), &terms, now(65)).await.unwrap();
     // Whoever had to look twice sends one more, and the claim decides.
     assert!((2..=3).contains(&unparked), "{unparked}");
     let claimed = claim_within(&rig, &tenant(2), 9, 65).await;
@@ -158,8 +159,8 @@ pub async fn who_has_a_place_of_its_key_waits_where_its_tenants_do(opened: Opene
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [4, 2, 0]);
     // who ends brings one to where it is among those who get the next place.
     let terms = rooms_within(&tenant(2)).terms;
-    let ended = [LimitPlace { limit: key_of(&rig, "host"), run: host[0].key }];
-    assert_eq!(rig.store.unpark(&ended, &terms, now(66)).await.unwrap(), 0);
+    let ended = [Permit { limit: key_of(&rig, "host"), run: host[0].key }];
+    assert_eq!(rig.store.release_limited(&ended, &terms, now(66)).await.unwrap(), 0);
     assert_eq!(rig.store.queue_depths(100).await.unwrap().parked, [3, 3, 0]);
     let rooms = Rooms { to_wider: true, ..rooms_within(&tenant(2)) };
     assert_eq!(step(&rig, rooms, 67).await.moved, 0);
@@ -193,7 +194,7 @@ pub async fn without_their_limit_all_go_back_at_once(opened: Opened) {
     // Another limit holds them up now, of which there are three places: a claim sees to that.
     assert_eq!(unpark_within(&rig, &tenant(3), 63).await, 3);
     assert_eq!(claim_within(&rig, &tenant(3), 99, 63).await.len(), 3);
-    assert_eq!(unpark_all(&rig, 64).await, 25);
+    assert_eq!(release_all_limited(&rig, 64).await, 25);
     assert_eq!(claim_within(&rig, &Limits::default(), 99, 64).await.len(), 25);
 }
 

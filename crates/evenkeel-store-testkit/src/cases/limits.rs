@@ -5,7 +5,7 @@ use evenkeel_core::limit::{KeyDigest, LimitKey, Limits};
 use evenkeel_core::order::Lane;
 use evenkeel_core::run::Outcome;
 use evenkeel_store::{
-    AfterLoss, Claim, ClaimedAttempt, FinishResult, LimitPlace, Requeue, Rooms, Scope, Terms,
+    AfterLoss, Claim, ClaimedAttempt, FinishResult, Permit, Requeue, Rooms, Scope, Terms,
 };
 
 use crate::Opened;
@@ -51,14 +51,14 @@ pub(super) fn held(claimed: &ClaimedAttempt) -> Held {
 }
 
 /// What goes back into the queue by itself.
-pub(super) async fn unpark_all(rig: &Rig, secs: i64) -> u64 {
+pub(super) async fn release_all_limited(rig: &Rig, secs: i64) -> u64 {
     unpark_within(rig, &Limits::default(), secs).await
 }
 
 /// The same, while these hold for tenants and lanes.
 pub(super) async fn unpark_within(rig: &Rig, limits: &Limits, secs: i64) -> u64 {
     let rooms = rooms_within(limits);
-    rig.store.unpark_all(rooms, now(secs)).await.expect("rooms can be looked into").moved
+    rig.store.release_all_limited(rooms, now(secs)).await.expect("rooms can be looked into").moved
 }
 
 pub(super) async fn claim_within(
@@ -78,7 +78,7 @@ pub async fn no_more_of_a_key_run_than_may(opened: Opened) {
     assert_eq!(keys(&claimed), queued[..2]);
     assert_eq!(claimed[0].places, [key_of(&rig, "host")]);
     assert_eq!(keys(&rig.claim(10, 101).await), []);
-    assert_eq!(unpark_all(&rig, 102).await, 0);
+    assert_eq!(release_all_limited(&rig, 102).await, 0);
     assert_eq!(keys(&rig.claim(10, 103).await), []);
     let census = rig.census().await;
     assert_eq!((census.running, census.ready, census.live), (2, 3, 5));
@@ -106,7 +106,7 @@ pub async fn an_end_makes_room_for_the_next(opened: Opened) {
         let claimed = rig.claim(10, 100).await;
         assert_eq!(keys(&claimed), [*key], "{n}");
         assert_eq!(rig.finish(rig.good_end(held(&claimed[0]))).await, FinishResult::Done);
-        assert_eq!(unpark_all(&rig, 100).await, u64::from(n < 2));
+        assert_eq!(release_all_limited(&rig, 100).await, u64::from(n < 2));
     }
 }
 
@@ -118,16 +118,15 @@ pub async fn who_ends_sends_as_many_back_as_have_ended(opened: Opened) {
     assert_eq!(claimed.len(), 3);
     let ends = claimed.iter().map(|attempt| rig.good_end(held(attempt))).collect();
     rig.finish_all(ends).await;
-    let place =
-        |attempt: &ClaimedAttempt| LimitPlace { limit: attempt.places[0], run: attempt.key };
-    let ended: Vec<LimitPlace> = claimed.iter().map(place).collect();
-    let unparked = rig.store.unpark(&ended, &Terms::default(), now(101)).await.unwrap();
+    let place = |attempt: &ClaimedAttempt| Permit { limit: attempt.places[0], run: attempt.key };
+    let ended: Vec<Permit> = claimed.iter().map(place).collect();
+    let unparked = rig.store.release_limited(&ended, &Terms::default(), now(101)).await.unwrap();
     assert_eq!(unparked, 3);
     assert_eq!(rig.claim(20, 101).await.len(), 3);
     // More go back than there are places: a claim decides.
-    assert_eq!(rig.store.unpark(&ended, &Terms::default(), now(102)).await.unwrap(), 3);
+    assert_eq!(rig.store.release_limited(&ended, &Terms::default(), now(102)).await.unwrap(), 3);
     assert_eq!(rig.claim(20, 102).await.len(), 0);
-    assert_eq!(rig.store.unpark(&[], &Terms::default(), now(102)).await.unwrap(), 0);
+    assert_eq!(rig.store.release_limited(&[], &Terms::default(), now(102)).await.unwrap(), 0);
 }
 
 pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened) {
@@ -148,8 +147,11 @@ pub async fn they_leave_the_waiting_room_in_the_order_of_dispatch(opened: Opened
         let owned = rig.owned(rig.node).await;
         let running = Held { key: run, fence: owned[0].fence };
         rig.finish(rig.good_end(running)).await;
-        let ended = [LimitPlace { limit, run }];
-        assert_eq!(rig.store.unpark(&ended, &Terms::default(), now(9_004)).await.unwrap(), 1);
+        let ended = [Permit { limit, run }];
+        assert_eq!(
+            rig.store.release_limited(&ended, &Terms::default(), now(9_004)).await.unwrap(),
+            1
+        );
         let claimed = rig.claim(9, 9_004).await;
         assert_eq!(claimed.len(), 1);
         run = claimed[0].key;
@@ -163,9 +165,9 @@ pub async fn what_is_asked_to_end_has_its_place_until_it_has(opened: Opened) {
     let queued = queue_many(&rig, "host", 1, 2).await;
     let claimed = rig.claim(9, 100).await;
     rig.store.cancel_run(&rig.scope, queued[0], now(101)).await.unwrap();
-    assert_eq!(unpark_all(&rig, 101).await, 0);
+    assert_eq!(release_all_limited(&rig, 101).await, 0);
     rig.finish(rig.end(held(&claimed[0]), Outcome::Cancelled, OVER)).await;
-    assert_eq!(unpark_all(&rig, 102).await, 1);
+    assert_eq!(release_all_limited(&rig, 102).await, 1);
     assert_eq!(keys(&rig.claim(9, 102).await), queued[1..]);
 }
 
@@ -174,15 +176,15 @@ pub async fn a_retry_needs_a_place_of_its_own(opened: Opened) {
     let queued = queue_many(&rig, "host", 1, 2).await;
     let claimed = rig.claim(9, 100).await;
     rig.finish(rig.retry(held(&claimed[0]), at(110))).await;
-    assert_eq!(unpark_all(&rig, 101).await, 1);
+    assert_eq!(release_all_limited(&rig, 101).await, 1);
     let second = rig.claim(9, 101).await;
     assert_eq!(keys(&second), queued[1..]);
     let wakes = rig.wakes(110).await;
     let fires = wakes.iter().map(|wake| wake_fire_of(wake, crate::fixtures::Begin::Queued));
-    rig.store.fire_wakes(rig.node, fires.collect(), now(110)).await.unwrap();
+    rig.store.fire_delayed(rig.node, fires.collect(), now(110)).await.unwrap();
     assert_eq!(keys(&rig.claim(9, 110).await), []);
     rig.finish(rig.good_end(held(&second[0]))).await;
-    assert_eq!(unpark_all(&rig, 111).await, 1);
+    assert_eq!(release_all_limited(&rig, 111).await, 1);
     assert_eq!(keys(&rig.claim(9, 111).await), [wakes[0].key]);
 }
 
@@ -195,7 +197,7 @@ pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened)
     let claimed = rig.claim(1, 62).await;
     assert_eq!(keys(&claimed), [second]);
     assert_eq!(keys(&rig.claim_for(other, 9, 63).await), []);
-    assert_eq!(unpark_all(&rig, 63).await, 0);
+    assert_eq!(release_all_limited(&rig, 63).await, 0);
     let due = rig.due(first).await;
     let requeue = Requeue {
         key: second,
@@ -206,7 +208,7 @@ pub async fn what_a_dead_node_had_is_free_once_it_was_taken_over(opened: Opened)
     };
     assert!(rig.requeue(requeue, 64).await);
     // It waits again itself, and whoever is first of both has the place.
-    assert_eq!(unpark_all(&rig, 64).await, 1);
+    assert_eq!(release_all_limited(&rig, 64).await, 1);
     assert_eq!(rig.claim_for(other, 9, 64).await.len(), 1);
     assert_eq!(rig.claim_for(other, 9, 64).await.len(), 0);
     assert_eq!(rig.census().await.running, 1);
@@ -345,7 +347,7 @@ pub async fn jobs_of_a_key_may_differ_in_how_much_company_they_stand(opened: Ope
     assert_eq!(keys(&claimed), [shy, bold, bold_too]);
     rig.finish(rig.good_end(held(&claimed[1]))).await;
     // Two run: the shy one is first in the room, and would not fit.
-    assert_eq!(unpark_all(&rig, 101).await, 1);
+    assert_eq!(release_all_limited(&rig, 101).await, 1);
     assert_eq!(keys(&rig.claim(9, 101).await), [last]);
 }
 
@@ -355,7 +357,7 @@ pub async fn places_outlive_a_restart(opened: Opened) {
     assert_eq!(rig.claim(1, 100).await.len(), 1);
     let rig = rig.restart().await;
     assert_eq!(rig.claim(9, 101).await.len(), 0);
-    assert_eq!(unpark_all(&rig, 102).await, 0);
+    assert_eq!(release_all_limited(&rig, 102).await, 0);
 }
 
 pub async fn places_of_ended_runs_are_forgotten_and_others_kept(opened: Opened) {
@@ -369,7 +371,7 @@ pub async fn places_of_ended_runs_are_forgotten_and_others_kept(opened: Opened) 
     }
     let (mut after, mut steps) = (None, 0);
     loop {
-        after = rig.store.forget_places(after, 2).await.unwrap();
+        after = rig.store.prune_permits(after, 2).await.unwrap();
         steps += 1;
         if after.is_none() {
             break;
@@ -395,7 +397,7 @@ pub async fn rooms_are_looked_into_one_after_the_other(opened: Opened) {
     let (mut after, mut moved) = (None, Vec::new());
     loop {
         let rooms = Rooms { after, limit: 1, ..all_rooms() };
-        let step = rig.store.unpark_all(rooms, now(101)).await.unwrap();
+        let step = rig.store.release_all_limited(rooms, now(101)).await.unwrap();
         moved.push(step.moved);
         after = step.next;
         if after.is_none() {

@@ -6,7 +6,7 @@ use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{JobId, Shard};
 use evenkeel_store::{
-    Action, GoingOn, JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then,
+    Action, Activity, JobChange, JobFilter, JobSort, Judgement, NewJob, PageRequest, Then,
 };
 use serde_json::json;
 
@@ -125,7 +125,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
     let level = dice.one(&Level::ALL);
     let (executor, lane) = (dice.one(&["http", "noop", "java"]), dice.one(&Lane::ALL));
     let target = dice.one(&[1, 2, 9]);
-    let going_on = dice.one(&[GoingOn::Waits, GoingOn::Runs]);
+    let active_attempts = dice.one(&[Activity::Waits, Activity::Runs]);
     let from = at(450 * dice.throw(40) as i64);
     let before = at(60 + 450 * dice.throw(40) as i64);
     let (one, two) = (dice.one(&labels), dice.one(&labels));
@@ -142,7 +142,7 @@ fn any_filter(dice: &mut Dice) -> JobFilter {
         next_from: dice.maybe(from),
         next_before: dice.maybe(before),
         target: dice.maybe(target),
-        going_on: dice.maybe(going_on),
+        active_attempts: dice.maybe(active_attempts),
     }
 }
 
@@ -250,10 +250,10 @@ pub async fn what_goes_on_of_a_job_is_found_whether_it_takes_part_or_not(opened:
     rig.add(new_job("never placed").never().build()).await;
     let done = rig.add(job("done")).await;
     rig.run_well(done, 60).await;
-    for (going_on, expected) in [(GoingOn::Waits, waits), (GoingOn::Runs, runs)] {
-        let filter = JobFilter { going_on: Some(going_on), ..JobFilter::default() };
+    for (active_attempts, expected) in [(Activity::Waits, waits), (Activity::Runs, runs)] {
+        let filter = JobFilter { active_attempts: Some(active_attempts), ..JobFilter::default() };
         let listed = all_pages(&rig, &filter, JobSort::default(), 2).await;
-        assert_eq!(ids(&listed), expected, "{going_on:?}");
+        assert_eq!(ids(&listed), expected, "{active_attempts:?}");
         let one = PageRequest::first(1);
         let page = rig.store.list_jobs(&rig.scope, &filter, JobSort::default(), one).await.unwrap();
         assert_eq!((page.total, page.total_is_estimate), (3, false));

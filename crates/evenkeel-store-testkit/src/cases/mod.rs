@@ -23,7 +23,7 @@
 //! raise it.
 //!
 //! **Wakes.** To `get_run` a wake is an attempt that nobody has had: no node, no number, fence 0;
-//! `list_runs` and its totals leave it out. `fire_wakes` checks node, key and due time. A retry of
+//! `list_runs` and its totals leave it out. `fire_delayed` checks node, key and due time. A retry of
 //! a job that is over ends its chain; so does a `requeue`, which records the attempt as cancelled and
 //! answers `true`.
 //!

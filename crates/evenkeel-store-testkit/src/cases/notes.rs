@@ -4,7 +4,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, NodeNo, Progress};
 use evenkeel_store::{
-    Attempt, CheckpointFate, Finish, FinishResult, FireResult, Note, PageRequest, Prune, Traces,
+    Attachments, Attempt, CheckpointDisposition, Finish, FinishResult, FireResult, Note,
+    PageRequest, Prune,
 };
 
 use crate::Opened;
@@ -27,7 +28,10 @@ fn says(held: Held, done: u64, log: &str) -> Note {
 
 /// An end after which nothing of what was said is left.
 pub(super) fn traceless(finish: Finish) -> Finish {
-    Finish { traces: Traces { noted: true, checkpoint: CheckpointFate::Forget }, ..finish }
+    Finish {
+        traces: Attachments { noted: true, checkpoint: CheckpointDisposition::Forget },
+        ..finish
+    }
 }
 
 pub(super) async fn note_for(rig: &Rig, node: NodeNo, batch: Vec<Note>) -> Vec<bool> {
@@ -170,7 +174,7 @@ pub async fn attempt_0_shows_what_the_latest_attempt_says(opened: Opened) {
     let (_, held) = running(&rig, "crawl").await;
     assert!(note(&rig, says(held, 5, "first")).await);
     rig.finish(rig.retry(held, at(90))).await;
-    let fired = rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 90).await;
+    let fired = rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 90).await;
     let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
     let second = Held { key: crate::rig::next_attempt(held.key), fence };
     assert_eq!(said(&rig.run(held.key).await), NOTHING);
@@ -239,7 +243,7 @@ pub async fn pruning_leaves_nothing_to_a_later_run_with_the_same_key(opened: Ope
     let start = async || {
         let key = rig.trigger(job, 0, 60).await;
         let wakes = rig.wakes(60).await;
-        let fired = rig.fire_wakes(&wakes, Begin::Claimed, 60).await;
+        let fired = rig.fire_delayed(&wakes, Begin::Claimed, 60).await;
         let FireResult::Fired(fence) = fired[0] else { panic!("not fired: {fired:?}") };
         (Held { key, fence }, wakes[0].has_checkpoint)
     };

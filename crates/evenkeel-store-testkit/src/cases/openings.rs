@@ -4,7 +4,7 @@ use evenkeel_core::blackout::Blackout;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, JobNo, Shard, Span};
 use evenkeel_store::{
-    Claim, ClosedAttempt, FireResult, JobChange, Opening, Start, WaitingAttempt, WaitsFor,
+    Claim, ClaimWindow, ClosedAttempt, FireResult, JobChange, Start, WaitingAttempt, WaitsFor,
 };
 
 use super::races::at_once;
@@ -13,14 +13,14 @@ use crate::fixtures::{Begin, JobBuilder, at, fire_of, new_job, now, place_of};
 use crate::orders::Orders;
 use crate::rig::{Known, Rig, claim_of, next_attempt, wake_fire_of};
 
-const ALWAYS: Opening = Opening { from: None, until: None };
+const ALWAYS: ClaimWindow = ClaimWindow { from: None, until: None };
 
-fn opening(from: Option<i64>, until: Option<i64>) -> Opening {
-    Opening { from: from.map(at), until: until.map(at) }
+fn opening(from: Option<i64>, until: Option<i64>) -> ClaimWindow {
+    ClaimWindow { from: from.map(at), until: until.map(at) }
 }
 
 /// Queues a job at 60 that may be claimed in `opening`.
-async fn queue(rig: &Rig, job: JobBuilder, opening: Opening) -> (Known, AttemptKey) {
+async fn queue(rig: &Rig, job: JobBuilder, opening: ClaimWindow) -> (Known, AttemptKey) {
     let job = rig.add(job.build()).await;
     let mut fire = fire_of(&rig.due(job).await, at(60), Begin::Queued);
     open(&mut fire.start.as_mut().unwrap().1, opening);
@@ -28,7 +28,7 @@ async fn queue(rig: &Rig, job: JobBuilder, opening: Opening) -> (Known, AttemptK
     (job, AttemptKey::regular(job.no, at(60)))
 }
 
-fn open(start: &mut Start, opening: Opening) {
+fn open(start: &mut Start, opening: ClaimWindow) {
     let Start::Queued(ticket) = start else { panic!("not queued") };
     (ticket.open_from, ticket.open_until) = (opening.from, opening.until);
 }
@@ -201,7 +201,7 @@ pub async fn retries_and_what_goes_back_have_openings_too(opened: Opened) {
     rig.finish(rig.retry(held, at(120))).await;
     let mut wake = wake_fire_of(&rig.wakes(120).await[0], Begin::Queued);
     open(&mut wake.start, opening(Some(200), Some(210)));
-    rig.store.fire_wakes(rig.node, vec![wake], now(120)).await.unwrap();
+    rig.store.fire_delayed(rig.node, vec![wake], now(120)).await.unwrap();
     assert_eq!(claim(&rig, 10, 199).await, []);
     assert_eq!(closed(&rig, 210).await, [next_attempt(held.key)]);
     assert_eq!(claim(&rig, 10, 200).await, [job.no]);
@@ -248,7 +248,7 @@ pub async fn what_goes_back_and_what_is_retried_forbid_nodes_too(opened: Opened)
     let held = rig.store.claim(&elsewhere, now(71)).await.unwrap().attempts;
     let held = crate::rig::Held { key: held[0].key, fence: held[0].fence };
     rig.finish(rig.retry(held, at(80))).await;
-    rig.fire_wakes(&rig.wakes(80).await, Begin::Queued, 80).await;
+    rig.fire_delayed(&rig.wakes(80).await, Begin::Queued, 80).await;
     assert_eq!(claim(&rig, 10, 81).await, []);
     assert_eq!(rig.store.claim(&elsewhere, now(81)).await.unwrap().attempts.len(), 1);
 }
@@ -292,7 +292,7 @@ async fn redefine(rig: &Rig, job: Known, to: JobBuilder, secs: i64) {
     rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap();
 }
 
-async fn opening_of(rig: &Rig, job: Known) -> Opening {
+async fn opening_of(rig: &Rig, job: Known) -> ClaimWindow {
     let told = rig.waiting_of(&rig.scope, job.id).await;
     match told[..] {
         [WaitingAttempt { waits_for: WaitsFor::Worker { opening, .. }, .. }] => opening,
@@ -307,7 +307,7 @@ pub async fn another_definition_says_when_what_waits_may_be_claimed(opened: Open
     let mut dark = new_job("crawl").build();
     dark.definition.blackout_periods = vec![blackout("17:45:00", "18:45:00")];
     let average = Span::from_secs(5);
-    let expected = Opening::of(&dark.definition, average, at(65));
+    let expected = ClaimWindow::of(&dark.definition, average, at(65));
     assert_eq!(expected.from, Some(at(3_600)));
     let change = JobChange { definition: Some(dark.definition), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(65)).await.unwrap();
@@ -341,7 +341,7 @@ pub async fn its_average_decides_whether_what_waits_fits_before_a_blackout(opene
     let mut dark = new_job("crawl").build().definition;
     dark.blackout_periods = vec![blackout("18:00:00", "19:00:00")];
     dark.avoid_blackout = true;
-    let expected = Opening::of(&dark, Span::from_secs(5), at(125));
+    let expected = ClaimWindow::of(&dark, Span::from_secs(5), at(125));
     assert_eq!(expected, opening(None, Some(895)));
     let change = JobChange { definition: Some(dark), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(125)).await.unwrap();

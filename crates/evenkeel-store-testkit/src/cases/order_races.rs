@@ -3,7 +3,7 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{Action, FinishResult, FireResult, Obeyed, Order, Triggered};
+use evenkeel_store::{Action, Applied, FinishResult, FireResult, Order, Triggered};
 
 use super::races::{at_once, jobs};
 use crate::Opened;
@@ -157,7 +157,7 @@ pub async fn of_equal_orders_at_once_one_is_obeyed(opened: Opened) {
                 async move { store.act(&scope, job.id, action, now(10)).await.unwrap() }
             })
             .await;
-            let obeyed = answers.iter().filter(|answer| matches!(answer, Obeyed::Done(_)));
+            let obeyed = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
             assert_eq!(obeyed.count(), 1, "{action:?}: {answers:?}");
             rig.store.delete(&scope, job.id, now(20)).await.unwrap();
         }
@@ -175,7 +175,7 @@ pub async fn of_orders_for_one_generation_one_is_obeyed(opened: Opened) {
             store.order_one(&scope, order, now(10)).await.unwrap()
         })
         .await;
-        let obeyed = answers.iter().filter(|answer| matches!(answer, Obeyed::Done(_)));
+        let obeyed = answers.iter().filter(|answer| matches!(answer, Applied::Done(_)));
         assert_eq!(obeyed.count(), 1, "{answers:?}");
         assert_eq!(rig.job(job).await.generation, 2);
     }

@@ -1,7 +1,7 @@
 //! What is true of all orders, and of many at once.
 
 use evenkeel_core::status::JobStatus;
-use evenkeel_store::{Action, JobChange, Obeyed, Order, Registered};
+use evenkeel_store::{Action, Applied, JobChange, Order, Registered};
 
 use crate::Opened;
 use crate::fixtures::{at, fresh_id, new_job, now};
@@ -45,11 +45,11 @@ pub async fn each_is_answered_in_its_place_and_spoils_no_other(opened: Opened) {
         .unwrap();
     assert_eq!(answers.len(), 7);
     assert_eq!(job_after(answers[0].clone()).status(at(0)), JobStatus::Paused);
-    assert_eq!(answers[1], Obeyed::NotFound);
-    assert!(matches!(answers[2], Obeyed::NotAllowed(_)));
+    assert_eq!(answers[1], Applied::NotFound);
+    assert!(matches!(answers[2], Applied::NotAllowed(_)));
     assert_eq!(answers[3], gone(Vec::new()));
-    assert_eq!(answers[4], Obeyed::Stale(Box::new(rig.job(jobs[4]).await)));
-    assert_eq!(answers[5], Obeyed::NameTaken(jobs[3].id));
+    assert_eq!(answers[4], Applied::Stale(Box::new(rig.job(jobs[4]).await)));
+    assert_eq!(answers[5], Applied::NameTaken(jobs[3].id));
     assert_eq!(job_after(answers[6].clone()).status(at(0)), JobStatus::Cancelled);
     for untouched in [jobs[1], jobs[2], jobs[4]] {
         assert_eq!(rig.job(untouched).await.generation, 1);
@@ -61,8 +61,8 @@ pub async fn of_two_that_want_one_name_the_first_gets_it(opened: Opened) {
     let jobs = jobs(&rig, 2).await;
     let batch = vec![order(jobs[0], renamed("new")), order(jobs[1], renamed("new"))];
     let answers = rig.store.order(&rig.scope, batch, now(10)).await.unwrap();
-    assert!(matches!(answers[0], Obeyed::Done(_)));
-    assert_eq!(answers[1], Obeyed::NameTaken(jobs[0].id));
+    assert!(matches!(answers[0], Applied::Done(_)));
+    assert_eq!(answers[1], Applied::NameTaken(jobs[0].id));
     let taken = rig.register(vec![new_job("new").build()]).await;
     assert_eq!(taken, [Registered::NameTaken(jobs[0].id)]);
 }
@@ -86,7 +86,7 @@ pub async fn each_may_ask_for_the_generation(opened: Opened) {
         let before = rig.job(job).await;
         let other = Order { if_generation: Some(2), ..order(job, action.clone()) };
         let answer = rig.store.order_one(&rig.scope, other, now(10)).await.unwrap();
-        assert_eq!(answer, Obeyed::Stale(Box::new(before.clone())));
+        assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
         assert_eq!(rig.job(job).await, before);
         let this = Order { if_generation: Some(1), ..order(job, action) };
         done(rig.store.order_one(&rig.scope, this, now(10)).await.unwrap());
@@ -101,7 +101,7 @@ pub async fn each_may_ask_for_how_often_it_was_fired(opened: Opened) {
     assert_eq!(before.fired, 1);
     let overtaken = Order { if_fired: Some(0), ..order(job, Action::Pause) };
     let answer = rig.store.order_one(&rig.scope, overtaken, now(70)).await.unwrap();
-    assert_eq!(answer, Obeyed::Stale(Box::new(before)));
+    assert_eq!(answer, Applied::Stale(Box::new(before)));
     let this = Order { if_fired: Some(1), ..order(job, Action::Pause) };
     done(rig.store.order_one(&rig.scope, this, now(70)).await.unwrap());
 }
@@ -111,7 +111,7 @@ pub async fn what_the_state_forbids_is_told_before_another_generation(opened: Op
     let job = jobs(&rig, 1).await[0];
     let wrong = Order { if_generation: Some(9), ..order(job, resume(None)) };
     let answer = rig.store.order_one(&rig.scope, wrong, now(10)).await.unwrap();
-    assert!(matches!(answer, Obeyed::NotAllowed(_)), "{answer:?}");
+    assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
 }
 
 pub async fn jobs_of_another_tenant_are_not_found(opened: Opened) {
@@ -128,7 +128,7 @@ pub async fn jobs_of_another_tenant_are_not_found(opened: Opened) {
         renamed("theirs"),
     ] {
         let answer = rig.store.act(&stranger, job.id, action, now(1)).await.unwrap();
-        assert_eq!(answer, Obeyed::NotFound);
+        assert_eq!(answer, Applied::NotFound);
     }
     assert_eq!(rig.job(job).await, before);
     assert_eq!(rig.store.get_jobs(&stranger, &[job.id]).await.unwrap(), []);
@@ -136,9 +136,9 @@ pub async fn jobs_of_another_tenant_are_not_found(opened: Opened) {
 
 pub async fn a_thousand_are_obeyed_at_once(opened: Opened) {
     let rig = Rig::new(opened).await;
-    let jobs = jobs(&rig, evenkeel_store::ORDERS_MAX).await;
+    let jobs = jobs(&rig, evenkeel_store::COMMANDS_MAX).await;
     let batch = |action: Action| jobs.iter().map(|job| order(*job, action.clone())).collect();
-    let all_done = |answers: &[Obeyed]| answers.iter().all(|it| matches!(it, Obeyed::Done(_)));
+    let all_done = |answers: &[Applied]| answers.iter().all(|it| matches!(it, Applied::Done(_)));
     let answers = rig.store.order(&rig.scope, batch(Action::Pause), now(10)).await.unwrap();
     assert!(all_done(&answers));
     let answers = rig.store.order(&rig.scope, batch(resume(Some(at(90)))), now(20)).await.unwrap();

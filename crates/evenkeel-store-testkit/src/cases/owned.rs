@@ -112,7 +112,7 @@ pub async fn a_retry_for_an_older_time_than_announced_is_found(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(4_000))).await;
     ping(&rig, Some(5_000), Vec::new(), 5_000).await;
-    rig.fire_wakes(&rig.wakes(5_000).await, crate::fixtures::Begin::Claimed, 5_001).await;
+    rig.fire_delayed(&rig.wakes(5_000).await, crate::fixtures::Begin::Claimed, 5_001).await;
     assert_eq!(lost(&rig, 5_010).await, [crate::rig::next_attempt(held.key)]);
 }
 

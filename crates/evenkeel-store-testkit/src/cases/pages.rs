@@ -46,12 +46,12 @@ pub(super) fn page(job: Known, url: &str, title: &str, text: &str) -> PageConten
 
 /// Keeps pages of a job that has plenty of room.
 pub(super) async fn keep(rig: &Rig, job: Known, pages: Vec<PageContent>, secs: i64) -> Vec<Kept> {
-    rig.store.keep_pages(shelf(rig, job, PLENTY), pages, now(secs)).await.unwrap()
+    rig.store.save_pages(shelf(rig, job, PLENTY), pages, now(secs)).await.unwrap()
 }
 
 async fn keep_in(rig: &Rig, job: Known, room: u64, pages: &[&PageContent]) -> Vec<Kept> {
     let pages = pages.iter().map(|page| (*page).clone()).collect();
-    rig.store.keep_pages(shelf(rig, job, room), pages, now(1)).await.unwrap()
+    rig.store.save_pages(shelf(rig, job, room), pages, now(1)).await.unwrap()
 }
 
 async fn get(rig: &Rig, id: PageId) -> Option<StoredPage> {
@@ -107,7 +107,7 @@ pub async fn an_empty_batch_is_fine(opened: Opened) {
     assert_eq!(keep(&rig, job, Vec::new(), 1).await, []);
     assert_eq!(rig.store.known_pages(job.no, &[]).await.unwrap(), []);
     rig.store.see_pages(job.no, &[], now(1)).await.unwrap();
-    assert_eq!(rig.store.forget_pages(job.no, &[]).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_pages(job.no, &[]).await.unwrap(), 0);
     assert_eq!(rig.store.clear_pages(0).await.unwrap(), 0);
 }
 
@@ -256,10 +256,10 @@ pub async fn a_forgotten_page_is_gone_and_its_room_is_free(opened: Opened) {
     let (a, b) = (page(job, "a", "", "some text"), page(job, "b", "", "more text"));
     let room = a.size() + b.size();
     keep_in(&rig, job, room, &[&a, &b]).await;
-    assert_eq!(rig.store.forget_pages(other.no, &[a.id]).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_pages(other.no, &[a.id]).await.unwrap(), 0);
     let twice = [a.id, PageId::of(job.no, "unknown"), a.id];
-    assert_eq!(rig.store.forget_pages(job.no, &twice).await.unwrap(), 1);
-    assert_eq!(rig.store.forget_pages(job.no, &twice).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_pages(job.no, &twice).await.unwrap(), 1);
+    assert_eq!(rig.store.prune_pages(job.no, &twice).await.unwrap(), 0);
     assert_eq!(get(&rig, a.id).await, None);
     assert_eq!(rig.store.known_pages(job.no, &[a.id]).await.unwrap(), []);
     assert_eq!(list_all(&rig, "some").await, Vec::<String>::new());
@@ -303,7 +303,7 @@ pub async fn deleted_jobs_without_pages_do_not_hide_those_that_have_some(opened:
         let kept = page(*job, "a", "", "text");
         keep(&rig, *job, vec![kept.clone()], 1).await;
         if n < 9 {
-            assert_eq!(rig.store.forget_pages(job.no, &[kept.id]).await.unwrap(), 1);
+            assert_eq!(rig.store.prune_pages(job.no, &[kept.id]).await.unwrap(), 1);
         }
         rig.store.delete(&rig.scope, job.id, now(2)).await.unwrap();
     }
@@ -319,7 +319,7 @@ pub async fn a_deleted_job_and_one_of_another_tenant_keep_nothing(opened: Opened
     let job = rig.add(new_job("crawl").build()).await;
     let (a, b) = (page(job, "a", "", "text"), page(job, "b", "", "text"));
     let theirs = Shelf { tenant: other.tenant, ..shelf(&rig, job, PLENTY) };
-    let kept = rig.store.keep_pages(theirs, vec![a.clone()], now(1)).await.unwrap();
+    let kept = rig.store.save_pages(theirs, vec![a.clone()], now(1)).await.unwrap();
     assert_eq!(kept, [Kept::NoRoom]);
     keep(&rig, job, vec![a.clone()], 1).await;
     rig.store.delete(&rig.scope, job.id, now(2)).await.unwrap();
@@ -361,7 +361,7 @@ pub async fn batches_for_one_job_at_once_do_not_overfill_it(opened: Opened) {
     let batches = (0..10).map(|n| {
         let pages = (0..4).map(|m| page(job, &format!("{n}{m}"), "", &text)).collect();
         let store = if n % 2 == 0 { &rig.store } else { &second };
-        store.keep_pages(shelf(&rig, job, one * 15), pages, now(1))
+        store.save_pages(shelf(&rig, job, one * 15), pages, now(1))
     });
     let kept = futures::future::try_join_all(batches).await.unwrap().concat();
     assert_eq!(kept.iter().filter(|kept| **kept == Kept::New).count(), 15);
@@ -375,7 +375,7 @@ pub async fn a_deletion_while_pages_are_kept_leaves_nothing_behind(opened: Opene
     for job in jobs {
         let pages = (0..5).map(|n| page(job, &format!("{n}"), "", "text")).collect();
         let (kept, deleted, cleared) = futures::join!(
-            rig.store.keep_pages(shelf(&rig, job, PLENTY), pages, now(1)),
+            rig.store.save_pages(shelf(&rig, job, PLENTY), pages, now(1)),
             second.delete(&rig.scope, job.id, now(1)),
             second.clear_pages(100),
         );

@@ -3,10 +3,10 @@
 use evenkeel_core::limit::{Limit, Limits};
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
-    Action, JobChange, LimitPlace, Opening, RunCancelled, Terms, WaitingAttempt, WaitsFor,
+    Action, ClaimWindow, JobChange, Permit, RunCancelled, Terms, WaitingAttempt, WaitsFor,
 };
 
-use super::limits::{claim_within, held, key_of, keys, queue, queue_many, unpark_all};
+use super::limits::{claim_within, held, key_of, keys, queue, queue_many, release_all_limited};
 use crate::Opened;
 use crate::fixtures::{at, new_job, now};
 use crate::orders::{Orders as _, done, resume};
@@ -32,9 +32,9 @@ pub async fn it_says_what_it_waits_for(opened: Opened) {
     assert_eq!(told[0].waits_for, waits_for, "places are counted for who asks");
     let other = rig.tenant("other").await;
     assert_eq!(rig.waiting_of(&other, job.id).await, []);
-    assert_eq!(unpark_all(&rig, 81).await, 0);
+    assert_eq!(release_all_limited(&rig, 81).await, 0);
     rig.finish(rig.good_end(held_of(&rig).await)).await;
-    assert_eq!(unpark_all(&rig, 82).await, 1);
+    assert_eq!(release_all_limited(&rig, 82).await, 1);
     let told = rig.waiting_of(&rig.scope, job.id).await;
     assert!(matches!(told[0].waits_for, WaitsFor::Worker { ahead: Some(0), .. }), "{told:?}");
 }
@@ -82,7 +82,7 @@ pub async fn a_pause_withdraws_it(opened: Opened) {
     let paused = rig.store.act(&rig.scope, job.id, Action::Pause, now(81)).await.unwrap();
     assert_eq!(done(paused).withdrawn, [key]);
     rig.finish(rig.good_end(held_of(&rig).await)).await;
-    assert_eq!(unpark_all(&rig, 82).await, 0);
+    assert_eq!(release_all_limited(&rig, 82).await, 0);
     let resumed = rig.store.act(&rig.scope, job.id, resume(Some(at(200))), now(83)).await;
     done(resumed.unwrap());
     assert_eq!(keys(&rig.claim(9, 84).await), []);
@@ -128,8 +128,8 @@ pub async fn it_goes_back_into_its_own_pool(opened: Opened) {
         evenkeel_store::Claim { pools: vec!["chrome".into()], ..crate::rig::claim_of(rig.node, 9) };
     assert_eq!(rig.store.claim(&from_chrome, now(82)).await.unwrap().attempts.len(), 0);
     rig.finish(rig.good_end(held(&running[0]))).await;
-    let ended = [LimitPlace { limit: key_of(&rig, "host"), run: running[0].key }];
-    assert_eq!(rig.store.unpark(&ended, &Terms::default(), now(83)).await.unwrap(), 1);
+    let ended = [Permit { limit: key_of(&rig, "host"), run: running[0].key }];
+    assert_eq!(rig.store.release_limited(&ended, &Terms::default(), now(83)).await.unwrap(), 1);
     assert_eq!(keys(&rig.claim(9, 84).await), []);
     let claimed = rig.store.claim(&from_chrome, now(84)).await.unwrap().attempts;
     assert_eq!(keys(&claimed), [chrome]);
@@ -140,14 +140,14 @@ pub async fn what_may_not_be_claimed_now_stays_there(opened: Opened) {
     let (.., closed) = one_waits(&rig).await;
     let (_, open) = queue(&rig, new_job("open").limited("host", 1), 71).await;
     assert_eq!(keys(&rig.claim(9, 81).await), []);
-    let opening = Opening { from: Some(at(500)), until: None };
+    let opening = ClaimWindow { from: Some(at(500)), until: None };
     rig.store.reopen(&[(closed, opening)]).await.unwrap();
     rig.finish(rig.good_end(held_of(&rig).await)).await;
-    assert_eq!(unpark_all(&rig, 82).await, 1);
+    assert_eq!(release_all_limited(&rig, 82).await, 1);
     assert_eq!(keys(&rig.claim(9, 82).await), [open]);
     rig.finish(rig.good_end(held_of(&rig).await)).await;
-    assert_eq!(unpark_all(&rig, 83).await, 0);
-    assert_eq!(unpark_all(&rig, 500).await, 1);
+    assert_eq!(release_all_limited(&rig, 83).await, 0);
+    assert_eq!(release_all_limited(&rig, 500).await, 1);
     assert_eq!(keys(&rig.claim(9, 500).await), [closed]);
 }
 

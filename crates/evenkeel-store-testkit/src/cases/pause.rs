@@ -4,7 +4,7 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot, Span};
 use evenkeel_store::{
-    Action, Done, FinishResult, FireResult, Job, JobChange, Obeyed, Standing, Triggered,
+    Action, Applied, Done, FinishResult, FireResult, Job, JobChange, Standing, Triggered,
 };
 
 use crate::Opened;
@@ -12,7 +12,7 @@ use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::orders::{Orders, done, job_after, resume};
 use crate::rig::{Held, Known, Rig, next_attempt};
 
-async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Obeyed {
+async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {
     rig.store.act(&rig.scope, job.id, action, now(secs)).await.unwrap()
 }
 
@@ -76,7 +76,7 @@ pub async fn retries_and_triggers_that_wait_are_recorded_as_cancelled(opened: Op
     assert_eq!(pause(&rig, job, 70).await.withdrawn, [next_attempt(held.key)]);
     assert_eq!(pause(&rig, other, 70).await.withdrawn, [asked]);
     assert_eq!(rig.wakes(1_000).await, []);
-    assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
+    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 90).await, [FireResult::Stale; 2]);
     for key in [next_attempt(held.key), asked] {
         let run = rig.run(key).await;
         assert_eq!((run.status, run.finished_at), (AttemptStatus::Cancelled, Some(at(70))));
@@ -140,11 +140,11 @@ pub async fn a_run_asked_for_while_it_is_paused_goes_all_the_way(opened: Opened)
     pause(&rig, job, 10).await;
     let key = rig.trigger(job, 0, 20).await;
     let wakes = rig.wakes(20).await;
-    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 20).await;
+    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 20).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     assert_eq!(rig.finish(rig.retry(Held { key, fence }, at(40))).await, FinishResult::Done);
     let wakes = rig.wakes(40).await;
-    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 40).await;
+    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 40).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     let second = Held { key: next_attempt(key), fence };
     let back = rig.requeue_of(second, job, true).await;
@@ -189,7 +189,7 @@ pub async fn it_cannot_be_paused_twice(opened: Opened) {
     pause(&rig, job, 10).await;
     let key = rig.trigger(job, 0, 20).await;
     let before = rig.job(job).await;
-    let Obeyed::NotAllowed(refusal) = act(&rig, job, Action::Pause, 21).await else { panic!() };
+    let Applied::NotAllowed(refusal) = act(&rig, job, Action::Pause, 21).await else { panic!() };
     assert_eq!((refusal.status, refusal.command), (JobStatus::Paused, Command::Pause));
     assert!(refusal.allowed.contains(&Command::Resume));
     assert_eq!(rig.job(job).await, before, "nor is anything withdrawn");
@@ -220,7 +220,7 @@ pub async fn a_time_that_was_fired_is_not_resumed_at(opened: Opened) {
     pause(&rig, job, 61).await;
     let before = rig.job(job).await;
     let answer = act(&rig, job, resume(Some(at(60))), 62).await;
-    assert_eq!(answer, Obeyed::Stale(Box::new(before.clone())));
+    assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
     assert_eq!(rig.job(job).await, before);
 }
 
@@ -238,7 +238,7 @@ pub async fn only_a_paused_job_can_be_resumed(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let answer = act(&rig, job, resume(Some(at(90))), 10).await;
-    assert!(matches!(answer, Obeyed::NotAllowed(_)), "{answer:?}");
+    assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
     assert_eq!(rig.job(job).await.next_at, Some(at(60)));
 }
 

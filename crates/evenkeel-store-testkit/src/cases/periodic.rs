@@ -3,7 +3,7 @@
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
-    FinishResult, FireResult, JobChange, JobFilter, JobSort, Obeyed, PageRequest, Then,
+    Applied, FinishResult, FireResult, JobChange, JobFilter, JobSort, PageRequest, Then,
 };
 
 use super::races::at_once;
@@ -143,7 +143,7 @@ pub async fn what_the_schedule_is_now_decides(opened: Opened) {
     };
     let update = async |job: Known, change| {
         let changed = rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
-        assert!(matches!(changed, Obeyed::Done(_)));
+        assert!(matches!(changed, Applied::Done(_)));
     };
     update(was, change(new_job("was"))).await;
     update(became, change(periodic("became"))).await;
@@ -261,7 +261,7 @@ pub async fn an_end_and_a_change_at_once_leave_the_time_of_the_change(opened: Op
                     assert_eq!(done, [FinishResult::Done]);
                 } else {
                     let done = store.update(&scope, job.id, change, now(61)).await.unwrap();
-                    assert!(matches!(done, Obeyed::Done(_)));
+                    assert!(matches!(done, Applied::Done(_)));
                 }
             }
         })
@@ -298,10 +298,10 @@ pub async fn skips_triggers_and_retries_do_not_count_as_fired(opened: Opened) {
     assert_eq!(fire.start, None);
     rig.fire(vec![fire], 300).await;
     rig.trigger(job, 0, 301).await;
-    rig.fire_wakes(&rig.wakes(301).await, Begin::Queued, 301).await;
+    rig.fire_delayed(&rig.wakes(301).await, Begin::Queued, 301).await;
     let held = rig.claim_one(302).await;
     rig.finish(rig.retry(held, at(310))).await;
-    rig.fire_wakes(&rig.wakes(310).await, Begin::Claimed, 310).await;
+    rig.fire_delayed(&rig.wakes(310).await, Begin::Claimed, 310).await;
     assert_eq!((rig.due(job).await.fired, rig.job(job).await.fired), (0, 0));
     assert_eq!(rig.job(job).await.executions, 2);
 }
@@ -352,7 +352,7 @@ pub async fn a_job_says_since_when_it_runs(opened: Opened) {
     assert_eq!(since().await, Some(at(66)));
     rig.finish(rig.retry(held, at(90))).await;
     assert_eq!(since().await, None);
-    rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 91).await;
+    rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 91).await;
     assert_eq!(since().await, Some(at(91)));
     let page = PageRequest::first(10);
     let listed = rig

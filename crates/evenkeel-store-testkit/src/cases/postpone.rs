@@ -23,7 +23,7 @@ pub async fn what_is_put_off_is_due_at_the_other_moment(opened: Opened) {
     let wakes = rig.wakes(600).await;
     let told: Vec<_> = wakes.iter().map(|wake| (wake.due, wake.key)).collect();
     assert_eq!(told, [(at(500), retry), (at(600), trigger)]);
-    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 600).await;
+    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 600).await;
     assert!(matches!(fired[..], [FireResult::Fired(_), FireResult::Fired(_)]), "{fired:?}");
     assert_eq!(rig.census().await.wakes, 0);
 }
@@ -45,7 +45,7 @@ pub async fn what_was_decided_on_the_former_time_is_stale(opened: Opened) {
     let key = rig.trigger(job, 0, 70).await;
     let before = rig.wakes(70).await;
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(500) }]).await.unwrap();
-    assert_eq!(rig.fire_wakes(&before, Begin::Claimed, 700).await, [FireResult::Stale]);
+    assert_eq!(rig.fire_delayed(&before, Begin::Claimed, 700).await, [FireResult::Stale]);
     // Of two who put it off, the first does.
     rig.store.postpone(&[Postpone { due: at(70), key, until: at(900) }]).await.unwrap();
     assert_eq!(rig.wakes(1_000).await[0].due, at(500));
@@ -61,7 +61,7 @@ pub async fn what_waits_no_more_is_not_put_off(opened: Opened) {
     let mut keys = Vec::new();
     for (job, begin) in [(fired, Begin::Claimed), (queued, Begin::Queued)] {
         keys.push(rig.trigger(job, 0, 70).await);
-        rig.fire_wakes(&rig.wakes(70).await, begin, 70).await;
+        rig.fire_delayed(&rig.wakes(70).await, begin, 70).await;
     }
     keys.push(rig.trigger(cancelled, 0, 70).await);
     let ended = rig.store.cancel_run(&rig.scope, keys[2], now(70)).await.unwrap();

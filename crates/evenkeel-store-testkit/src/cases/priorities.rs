@@ -20,7 +20,7 @@ fn ask(number: u8) -> Trigger {
     Trigger { n: 0, priority: priority(number), idle_only: false }
 }
 
-async fn weigh(rig: &Rig, job: Known, number: u8, secs: i64) {
+async fn recount_load(rig: &Rig, job: Known, number: u8, secs: i64) {
     let mut definition = rig.job(job).await.definition;
     definition.priority = priority(number).unwrap();
     let change = JobChange { definition: Some(definition), ..JobChange::default() };
@@ -53,7 +53,7 @@ pub async fn a_trigger_may_have_a_priority_of_its_own(opened: Opened) {
     assert_eq!(given(&rig, job).await, [priority(90)]);
     let wakes = rig.wakes(70).await;
     assert_eq!(wakes[0].priority, priority(90));
-    rig.fire_wakes(&wakes, Begin::Queued, 70).await;
+    rig.fire_delayed(&wakes, Begin::Queued, 70).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
     assert_eq!(claim(&rig, 71).await, [(job.no, priority(90)), (other.no, None)]);
 }
@@ -64,7 +64,7 @@ pub async fn a_run_without_one_of_its_own_has_its_jobs(opened: Opened) {
     rig.trigger(job, 0, 70).await;
     let wakes = rig.wakes(70).await;
     assert_eq!((wakes[0].priority, given(&rig, job).await), (None, vec![None]));
-    rig.fire_wakes(&wakes, Begin::Queued, 70).await;
+    rig.fire_delayed(&wakes, Begin::Queued, 70).await;
     assert_eq!(given(&rig, job).await, [None]);
     assert_eq!(claim(&rig, 71).await, [(job.no, None)]);
 }
@@ -84,7 +84,7 @@ pub async fn a_retry_keeps_it(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     rig.trigger_with(job, ask(90), 70).await;
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
     let claimed = rig.claim(1, 71).await.remove(0);
     let held = Held { key: claimed.key, fence: claimed.fence };
     let mut end = rig.retry(held, at(80));
@@ -110,8 +110,8 @@ pub async fn a_changed_priority_reaches_what_waits(opened: Opened) {
     let raised = queue(&rig, "raised", 10, 60).await;
     let middle = queue(&rig, "middle", 50, 60).await;
     let lowered = queue(&rig, "lowered", 90, 60).await;
-    weigh(&rig, raised, 80, 65).await;
-    weigh(&rig, lowered, 20, 65).await;
+    recount_load(&rig, raised, 80, 65).await;
+    recount_load(&rig, lowered, 20, 65).await;
     assert_eq!(claim(&rig, 70).await, [(raised.no, None), (middle.no, None), (lowered.no, None)]);
 }
 
@@ -120,7 +120,7 @@ pub async fn a_changed_priority_keeps_what_was_waited(opened: Opened) {
     let old = queue(&rig, "old", 0, 10).await;
     let new = queue(&rig, "new", 85, 6_000).await;
     // By its waiting it ranks at 80, and now at 90.
-    weigh(&rig, old, 10, 6_000).await;
+    recount_load(&rig, old, 10, 6_000).await;
     assert_eq!(claim(&rig, 6_000).await, [(old.no, None), (new.no, None)]);
 }
 
@@ -129,8 +129,8 @@ pub async fn a_changed_priority_leaves_alone_what_was_given_its_own(opened: Open
     let job = rig.add(new_job("crawl").priority(10).build()).await;
     let middle = queue(&rig, "middle", 50, 60).await;
     rig.trigger_with(job, ask(90), 70).await;
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
-    weigh(&rig, job, 5, 75).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
+    recount_load(&rig, job, 5, 75).await;
     assert_eq!(given(&rig, job).await, [priority(90)]);
     assert_eq!(claim(&rig, 80).await, [(job.no, priority(90)), (middle.no, None)]);
 }
@@ -140,7 +140,7 @@ pub async fn a_change_of_something_else_moves_nobody(opened: Opened) {
     let old = queue(&rig, "old", 0, 10).await;
     let new = queue(&rig, "new", 99, 9 * HOUR).await;
     for job in [old, new] {
-        weigh(&rig, job, if job == old { 0 } else { 99 }, 9 * HOUR).await;
+        recount_load(&rig, job, if job == old { 0 } else { 99 }, 9 * HOUR).await;
     }
     assert_eq!(claim(&rig, 9 * HOUR).await, [(old.no, None), (new.no, None)]);
 }

@@ -50,7 +50,7 @@ pub async fn what_still_runs_is_left(opened: Opened) {
     rig.run_well(job, 120).await;
     let held = rig.start(job, 180).await;
     rig.finish(rig.retry(held, at(190))).await;
-    let fired = rig.fire_wakes(&rig.wakes(190).await, Begin::Claimed, 190).await;
+    let fired = rig.fire_delayed(&rig.wakes(190).await, Begin::Claimed, 190).await;
     assert!(matches!(fired[..], [FireResult::Fired(_)]));
     rig.store.delete(&rig.scope, job.id, now(200)).await.unwrap();
     assert_eq!(purge(&rig, job, 10).await, 1);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::Outcome;
 use evenkeel_core::{AttemptKey, Shard};
-use evenkeel_store::{FinishResult, FireResult, JobChange, Obeyed, Registered, Store, Triggered};
+use evenkeel_store::{Applied, FinishResult, FireResult, JobChange, Registered, Store, Triggered};
 use futures::future::join_all;
 
 use crate::Opened;
@@ -285,7 +285,7 @@ pub async fn a_wake_is_fired_by_one_node(opened: Opened) {
     let answers = at_once(&rig, 4, |n, store| {
         let batch: Vec<_> = told.iter().map(|wake| wake_fire_of(wake, Begin::Claimed)).collect();
         let node = nodes[n % 2];
-        async move { store.fire_wakes(node, batch, now(11)).await.unwrap().results }
+        async move { store.fire_delayed(node, batch, now(11)).await.unwrap().results }
     })
     .await;
     for place in 0..told.len() {
@@ -325,7 +325,7 @@ pub async fn a_change_and_a_fire_come_one_after_the_other(opened: Opened) {
                     matches!(fired[..], [FireResult::Fired(_)])
                 } else {
                     let changed = store.update(&scope, job.id, JobChange::default(), now(60)).await;
-                    matches!(changed.unwrap(), Obeyed::Done(_))
+                    matches!(changed.unwrap(), Applied::Done(_))
                 }
             }
         })

@@ -3,7 +3,7 @@
 use evenkeel_core::aging::Aging;
 use evenkeel_core::order::{Lane, Priority};
 use evenkeel_core::{AttemptKey, Span};
-use evenkeel_store::{Claim, JobChange, Reaged, Trigger, WaitsFor};
+use evenkeel_store::{Claim, JobChange, Reprioritized, Trigger, WaitsFor};
 
 use crate::Opened;
 use crate::fixtures::{Begin, new_job, now, place_of};
@@ -25,10 +25,10 @@ fn quick() -> Aging {
 }
 
 /// Goes through the whole queue, by steps of two. Says how many were changed.
-async fn reage(rig: &Rig, aging: Aging) -> u64 {
+async fn reprioritize(rig: &Rig, aging: Aging) -> u64 {
     let (mut after, mut changed) = (None, 0);
     loop {
-        let step = rig.store.reage(aging, after, 2).await.unwrap();
+        let step = rig.store.reprioritize(aging, after, 2).await.unwrap();
         assert_eq!(step.missed, 0);
         changed += step.changed;
         after = step.next;
@@ -59,12 +59,12 @@ pub async fn what_waits_already_waits_as_is_said_now(opened: Opened) {
     for n in 0..4 {
         new.push(wait(&rig, &format!("new {n}"), 50 - n, 600).await.no.0);
     }
-    assert_eq!(reage(&rig, Aging::default()).await, 0, "it is as it was");
-    assert_eq!(reage(&rig, quick()).await, 5);
-    assert_eq!(reage(&rig, quick()).await, 0);
+    assert_eq!(reprioritize(&rig, Aging::default()).await, 0, "it is as it was");
+    assert_eq!(reprioritize(&rig, quick()).await, 5);
+    assert_eq!(reprioritize(&rig, quick()).await, 0);
     let expected: Vec<i64> = [old.no.0].into_iter().chain(new).collect();
     assert_eq!(order(&rig, quick(), 630).await, expected);
-    assert_eq!(reage(&rig, quick()).await, 0);
+    assert_eq!(reprioritize(&rig, quick()).await, 0);
 }
 
 pub async fn a_step_goes_no_further_than_its_limit(opened: Opened) {
@@ -77,8 +77,8 @@ pub async fn a_step_goes_no_further_than_its_limit(opened: Opened) {
     for (after, changed, next) in
         [(None, 2, Some(keys[1])), (Some(keys[1]), 1, None), (Some(keys[2]), 0, None)]
     {
-        let step = rig.store.reage(quick(), after, 2).await.unwrap();
-        assert_eq!(step, Reaged { changed, missed: 0, next });
+        let step = rig.store.reprioritize(quick(), after, 2).await.unwrap();
+        assert_eq!(step, Reprioritized { changed, missed: 0, next });
     }
 }
 
@@ -89,8 +89,8 @@ pub async fn what_was_given_another_priority_keeps_its_place(opened: Opened) {
     definition.priority = Priority::MAX;
     let change = JobChange { definition: Some(definition), ..JobChange::default() };
     rig.store.update(&rig.scope, job.id, change, now(61)).await.unwrap();
-    assert_eq!(reage(&rig, Aging::default()).await, 0);
-    assert_eq!(reage(&rig, quick()).await, 1);
+    assert_eq!(reprioritize(&rig, Aging::default()).await, 0);
+    assert_eq!(reprioritize(&rig, quick()).await, 1);
 }
 
 pub async fn what_is_ahead_is_so_by_what_it_has_waited(opened: Opened) {
@@ -151,14 +151,14 @@ pub async fn what_runs_knows_the_priority_it_was_given(opened: Opened) {
     rig.start(regular, 60).await;
     let claimed = rig.add(new_job("claimed").priority(7).build()).await;
     rig.trigger_with(claimed, ask(80), 70).await;
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
     let held = rig.claim_one(71).await;
     let fused = rig.add(new_job("fused").priority(7).build()).await;
     rig.trigger_with(fused, ask(90), 72).await;
-    rig.fire_wakes(&rig.wakes(72).await, Begin::Claimed, 72).await;
+    rig.fire_delayed(&rig.wakes(72).await, Begin::Claimed, 72).await;
     let plain = rig.add(new_job("plain").priority(7).build()).await;
     rig.trigger(plain, 0, 73).await;
-    rig.fire_wakes(&rig.wakes(73).await, Begin::Claimed, 73).await;
+    rig.fire_delayed(&rig.wakes(73).await, Begin::Claimed, 73).await;
     assert_eq!(given_of_owned(&rig).await, [None, Some(80), Some(90), None]);
     // Given back and claimed again, it knows it still.
     let mut back = rig.requeue_of(held, claimed, false).await;

@@ -135,12 +135,12 @@ pub async fn old_ones_are_forgotten_oldest_first_up_to_the_limit(opened: Opened)
         begin(&rig, &rig.scope, key, secs).await;
         rig.store.end_request(&rig.scope, key, at(secs), Some(answer(200))).await.unwrap();
     }
-    assert_eq!(rig.store.forget_requests(at(0), 10).await.unwrap(), 0);
-    assert_eq!(rig.store.forget_requests(at(3), 2).await.unwrap(), 2);
+    assert_eq!(rig.store.prune_requests(at(0), 10).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_requests(at(3), 2).await.unwrap(), 2);
     assert_eq!(begin(&rig, &rig.scope, "c", 9).await, Begun::Ended(answer(200)));
     assert_eq!(begin(&rig, &rig.scope, "a", 9).await, Begun::Fresh(at(9)));
-    assert_eq!(rig.store.forget_requests(at(3), 10).await.unwrap(), 1);
-    assert_eq!(rig.store.forget_requests(at(3), 10).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_requests(at(3), 10).await.unwrap(), 1);
+    assert_eq!(rig.store.prune_requests(at(3), 10).await.unwrap(), 0);
     assert_eq!(begin(&rig, &rig.scope, "d", 9).await, Begun::Ended(answer(200)));
 }
 

@@ -126,7 +126,7 @@ pub async fn a_later_attempt_goes_back_as_well(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(90))).await;
-    rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 90).await;
+    rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 90).await;
     let second = Held { key: next_attempt(held.key), fence: Fence(1) };
     assert!(rig.requeue(rig.requeue_of(second, job, true).await, 91).await);
     assert_eq!(rig.claim_one(92).await.key, second.key);

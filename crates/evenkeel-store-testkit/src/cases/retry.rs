@@ -3,7 +3,7 @@
 use evenkeel_core::run::Outcome;
 use evenkeel_core::status::JobStatus;
 use evenkeel_core::{Origin, Sequence};
-use evenkeel_store::{Action, FinishResult, FireResult, Obeyed, Then};
+use evenkeel_store::{Action, Applied, FinishResult, FireResult, Then};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -12,7 +12,7 @@ use crate::rig::{Held, Known, OVER, Rig};
 
 const STOPS: Then = Then::EndChain { stop_job: true, next_at: None };
 
-async fn retry(rig: &Rig, job: Known, next: Option<i64>, secs: i64) -> Obeyed {
+async fn retry(rig: &Rig, job: Known, next: Option<i64>, secs: i64) -> Applied {
     let action = Action::Retry { n: 7, next_at: next.map(at) };
     rig.store.act(&rig.scope, job.id, action, now(secs)).await.unwrap()
 }
@@ -37,7 +37,7 @@ pub async fn a_failed_run_is_tried_again_as_a_run_of_its_own(opened: Opened) {
     assert_eq!((shown.next_at, shown.generation, shown.since), (Some(at(120)), 2, at(0)));
     let wakes = rig.wakes(70).await;
     assert_eq!((wakes[0].key, wakes[0].due), (key, at(70)));
-    let fired = rig.fire_wakes(&wakes, Begin::Claimed, 70).await;
+    let fired = rig.fire_delayed(&wakes, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     assert_eq!(rig.finish(rig.good_end(Held { key, fence })).await, FinishResult::Done);
     rig.run_well(job, 120).await;
@@ -76,7 +76,7 @@ pub async fn a_job_whose_last_run_did_not_fail_is_not_tried_again(opened: Opened
     for job in jobs {
         let before = rig.job(job).await;
         let answer = retry(&rig, job, None, 130).await;
-        assert!(matches!(answer, Obeyed::NotAllowed(_)), "{answer:?}");
+        assert!(matches!(answer, Applied::NotAllowed(_)), "{answer:?}");
         assert_eq!(rig.job(job).await, before);
     }
     assert_eq!(rig.census().await.wakes, 0);
@@ -87,7 +87,7 @@ pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     fail(&rig, job, OVER, 60).await;
     let first = done(retry(&rig, job, None, 70).await).run.unwrap();
-    let fired = rig.fire_wakes(&rig.wakes(70).await, Begin::Claimed, 70).await;
+    let fired = rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 70).await;
     let [FireResult::Fired(fence)] = fired[..] else { panic!("{fired:?}") };
     rig.finish(rig.end(Held { key: first, fence }, Outcome::Failed, OVER)).await;
     let second = done(retry(&rig, job, None, 70).await).run.unwrap();

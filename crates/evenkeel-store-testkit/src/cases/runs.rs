@@ -35,14 +35,14 @@ async fn eventful(rig: &Rig, name: &str) -> Known {
         rig.finish(rig.retry(held, at(due))).await;
         let mut wakes = rig.wakes(due).await;
         wakes.retain(|wake| wake.job.no == job.no);
-        rig.fire_wakes(&wakes, Begin::Claimed, due).await;
+        rig.fire_delayed(&wakes, Begin::Claimed, due).await;
         held = Held { key: next_attempt(held.key), ..held };
     }
     rig.finish(rig.good_end(held)).await;
     let key = rig.trigger(job, 0, 430).await;
     let mut wakes = rig.wakes(430).await;
     wakes.retain(|wake| wake.job.no == job.no);
-    rig.fire_wakes(&wakes, Begin::Claimed, 430).await;
+    rig.fire_delayed(&wakes, Begin::Claimed, 430).await;
     rig.finish(rig.good_end(Held { key, ..held })).await;
     rig.queue(job, 440).await;
     job
@@ -120,7 +120,7 @@ pub async fn the_order_of_chains_is_that_of_firing_not_of_times(opened: Opened) 
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     let key = rig.trigger(job, 0, 70).await;
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Claimed, 70).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 70).await;
     rig.finish(rig.good_end(Held { key, fence: evenkeel_core::lease::Fence(1) })).await;
     // Its regular time was earlier, but fired later.
     rig.run_well(job, 80).await;
@@ -160,7 +160,7 @@ pub async fn attempt_0_stands_for_a_retry_in_the_queue(opened: Opened) {
     let held = rig.start(job, 60).await;
     rig.finish(rig.retry(held, at(70))).await;
     assert_eq!(rig.run(held.key).await.key, held.key, "what waits for its time is not the latest");
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
     let latest = rig.run(held.key).await;
     assert_eq!((latest.key, latest.status), (next_attempt(held.key), AttemptStatus::Pending));
 }

@@ -3,43 +3,48 @@
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
-    DeadFilter, FinishResult, FireResult, Letter, Note, PageRequest, Seen, Settle, SettleResult,
-    Then, Verdict, Word,
+    DeadFilter, FinishResult, FireResult, NodeMessage, Note, OutcomeOverride, OverrideResult,
+    PageRequest, Seen, Then, Verdict, Word,
 };
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now, ticket_of};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
-pub(super) fn ended(key: AttemptKey, seen: Seen, outcome: Outcome, secs: i64) -> Settle {
+pub(super) fn ended(key: AttemptKey, seen: Seen, outcome: Outcome, secs: i64) -> OutcomeOverride {
     let error = outcome.is_failure().then(|| "somebody says so".to_owned());
-    Settle { key, seen, at: at(secs), verdict: Verdict::Ended { outcome, error, then: OVER } }
+    OutcomeOverride {
+        key,
+        seen,
+        at: at(secs),
+        verdict: Verdict::Ended { outcome, error, then: OVER },
+    }
 }
 
 pub(super) fn runs(held: Held) -> Seen {
     Seen::Running { fence: held.fence, started_at: held.key.scheduled_at }
 }
 
-pub(super) async fn said(rig: &Rig, settle: Settle) -> SettleResult {
+pub(super) async fn said(rig: &Rig, settle: OutcomeOverride) -> OverrideResult {
     rig.store.settle(&rig.scope, settle).await.expect("a run can be settled")
 }
 
-pub(super) async fn settle(rig: &Rig, settle: Settle) -> bool {
+pub(super) async fn settle(rig: &Rig, settle: OutcomeOverride) -> bool {
     match said(rig, settle).await {
-        SettleResult::Done => true,
-        SettleResult::Elsewhere => false,
+        OverrideResult::Done => true,
+        OverrideResult::Elsewhere => false,
         other => panic!("it was refused: {other:?}"),
     }
 }
 
-pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> Settle {
+pub(super) async fn back(rig: &Rig, held: Held, job: Known, secs: i64) -> OutcomeOverride {
     let ticket = ticket_of(&rig.due(job).await, held.key.scheduled_at, at(secs));
     let verdict = Verdict::Queued(Box::new(ticket));
-    Settle { key: held.key, seen: runs(held), at: at(secs), verdict }
+    OutcomeOverride { key: held.key, seen: runs(held), at: at(secs), verdict }
 }
 
-pub(super) async fn letters(rig: &Rig) -> Vec<Letter> {
-    rig.store.take_letters(rig.node, 99).await.expect("letters can be taken")
+pub(super) async fn letters(rig: &Rig) -> Vec<NodeMessage> {
+    rig.store.take_messages(rig.node, 99).await.expect("letters can be taken")
 }
 
 pub async fn what_runs_ends_as_said_and_its_worker_is_refused(opened: Opened) {
@@ -73,7 +78,7 @@ pub async fn the_node_that_ran_it_gets_a_letter(opened: Opened) {
     let jobs = [rig.add(new_job("a").build()).await, rig.add(new_job("b").build()).await];
     let (first, second) = (rig.start(jobs[0], 60).await, rig.start(jobs[1], 60).await);
     assert!(settle(&rig, ended(first.key, runs(first), Outcome::Completed, 70)).await);
-    let told = |held: Held| Letter { key: held.key, fence: held.fence, word: Word::Settled };
+    let told = |held: Held| NodeMessage { key: held.key, fence: held.fence, word: Word::Settled };
     assert_eq!(letters(&rig).await, [told(first)]);
     let again = back(&rig, second, jobs[1], 70).await;
     assert!(settle(&rig, again).await);
@@ -125,7 +130,7 @@ pub async fn a_trigger_that_waits_ends_as_said(opened: Opened) {
     let key = rig.trigger(job, 0, 70).await;
     let told = rig.wakes(70).await;
     assert!(settle(&rig, ended(key, Seen::Waiting, Outcome::Completed, 71)).await);
-    assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
+    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 72).await, [FireResult::Stale]);
     assert_eq!(rig.run(key).await.status, AttemptStatus::Completed);
     assert_eq!(rig.census().await.live, 0);
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
@@ -194,7 +199,7 @@ pub async fn what_waits_need_not_go_back(opened: Opened) {
     let key = rig.queue(job, 60).await;
     let ticket = ticket_of(&rig.due(job).await, at(60), at(70));
     let verdict = Verdict::Queued(Box::new(ticket));
-    let again = Settle { key, seen: Seen::Waiting, at: at(70), verdict };
+    let again = OutcomeOverride { key, seen: Seen::Waiting, at: at(70), verdict };
     assert!(!settle(&rig, again).await);
     assert_eq!(rig.claim_one(71).await.key, key);
 }
@@ -296,7 +301,7 @@ pub async fn runs_of_other_tenants_are_left_alone(opened: Opened) {
         ended(key, Seen::Waiting, Outcome::Completed, 70),
     ] {
         let became = rig.store.settle(&other, wrong).await.unwrap();
-        assert_eq!(became, SettleResult::Elsewhere);
+        assert_eq!(became, OverrideResult::Elsewhere);
     }
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     assert_eq!(rig.claim_one(71).await.key, key);

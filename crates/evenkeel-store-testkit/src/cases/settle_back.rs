@@ -4,7 +4,7 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
-    Action, FinishResult, LiveAttempt, LongRun, Ping, Prune, RunCancelled, Seen, SettleResult,
+    Action, FinishResult, LiveAttempt, LongRun, OverrideResult, Ping, Prune, RunCancelled, Seen,
     Trigger, Triggered,
 };
 
@@ -15,8 +15,8 @@ use crate::fixtures::{Begin, at, new_job, now, unnamed_job};
 use crate::orders::{done, resume};
 use crate::rig::{Held, Known, OVER, Rig, next_attempt};
 
-async fn going_on(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
-    rig.store.going_on(&rig.scope, job.id, 1_000).await.expect("one can ask what goes on")
+async fn active_attempts(rig: &Rig, job: Known) -> Vec<LiveAttempt> {
+    rig.store.active_attempts(&rig.scope, job.id, 1_000).await.expect("one can ask what goes on")
 }
 
 fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {
@@ -26,7 +26,7 @@ fn waits(key: evenkeel_core::AttemptKey) -> LiveAttempt {
 pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").overlap(OverlapPolicy::Allow).build()).await;
-    assert_eq!(going_on(&rig, job).await, []);
+    assert_eq!(active_attempts(&rig, job).await, []);
     let fails = rig.start(job, 60).await;
     rig.finish(rig.retry(fails, at(900))).await;
     rig.run_well(job, 120).await;
@@ -35,14 +35,14 @@ pub async fn what_waits_and_runs_goes_on_oldest_first(opened: Opened) {
     let triggered = rig.trigger(job, 0, 250).await;
     let runs = LiveAttempt { key: held.key, seen: runs(held), priority: None };
     let all = [waits(next_attempt(fails.key)), runs, waits(queued), waits(triggered)];
-    assert_eq!(going_on(&rig, job).await, all);
-    assert_eq!(rig.store.going_on(&rig.scope, job.id, 2).await.unwrap(), all[..2]);
+    assert_eq!(active_attempts(&rig, job).await, all);
+    assert_eq!(rig.store.active_attempts(&rig.scope, job.id, 2).await.unwrap(), all[..2]);
     let other = rig.tenant("other").await;
-    assert_eq!(rig.store.going_on(&other, job.id, 9).await.unwrap(), []);
+    assert_eq!(rig.store.active_attempts(&other, job.id, 9).await.unwrap(), []);
     for one in all {
         assert!(settle(&rig, ended(one.key, one.seen, Outcome::Completed, 260)).await);
     }
-    assert_eq!(going_on(&rig, job).await, []);
+    assert_eq!(active_attempts(&rig, job).await, []);
     assert_eq!(rig.job(job).await.live, 0);
 }
 
@@ -53,7 +53,7 @@ pub async fn however_much_goes_on_is_told(opened: Opened) {
     for n in 0..150 {
         rig.trigger(job, n, 70).await;
     }
-    let all = going_on(&rig, job).await;
+    let all = active_attempts(&rig, job).await;
     assert_eq!(all.len(), 151);
     assert_eq!(all[0].key, held.key);
 }
@@ -71,7 +71,7 @@ pub async fn what_runs_for_long_goes_on_though_what_came_after_is_forgotten(open
     let prune = Prune { after: None, limit: 100, keep_per_job: 0, keep_since: at(9_000) };
     assert_eq!(rig.store.prune(prune).await.unwrap().forgotten, 2);
     let runs = LiveAttempt { key: held.key, seen: runs(held), priority: None };
-    assert_eq!(going_on(&rig, job).await, [runs]);
+    assert_eq!(active_attempts(&rig, job).await, [runs]);
 }
 
 pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened) {
@@ -81,12 +81,12 @@ pub async fn what_goes_on_is_told_with_the_priority_it_was_given(opened: Opened)
     let ask = Trigger { n: 0, priority, idle_only: false };
     let key = rig.trigger_with(job, ask, 10).await;
     let waiting = LiveAttempt { key, seen: Seen::Waiting, priority };
-    assert_eq!(going_on(&rig, job).await, [waiting]);
-    rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
-    assert_eq!(going_on(&rig, job).await, [waiting]);
+    assert_eq!(active_attempts(&rig, job).await, [waiting]);
+    rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
+    assert_eq!(active_attempts(&rig, job).await, [waiting]);
     let held = rig.claim_one(11).await;
     let seen = Seen::Running { fence: held.fence, started_at: at(11) };
-    assert_eq!(going_on(&rig, job).await, [LiveAttempt { seen, ..waiting }]);
+    assert_eq!(active_attempts(&rig, job).await, [LiveAttempt { seen, ..waiting }]);
 }
 
 pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
@@ -96,7 +96,7 @@ pub async fn a_run_of_a_cancelled_job_does_not_go_back(opened: Opened) {
         let held = rig.start(job, 60).await;
         let again = back(&rig, held, job, 70).await;
         done(act(&rig, job, action, 65).await);
-        assert_eq!(said(&rig, again).await, SettleResult::Stopped);
+        assert_eq!(said(&rig, again).await, OverrideResult::Stopped);
         assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
         assert_eq!(rig.claim(10, 71).await, []);
         // It is asked to end, and may say that it has.
@@ -112,13 +112,13 @@ pub async fn a_run_from_before_a_pause_does_not_go_back(opened: Opened) {
     let held = rig.start(job, 60).await;
     let again = back(&rig, held, job, 70).await;
     done(act(&rig, job, Action::Pause, 65).await);
-    assert_eq!(said(&rig, again.clone()).await, SettleResult::Stopped);
+    assert_eq!(said(&rig, again.clone()).await, OverrideResult::Stopped);
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
     // What was asked for during the pause does,
     rig.trigger(job, 0, 66).await;
-    rig.fire_wakes(&rig.wakes(66).await, Begin::Queued, 66).await;
+    rig.fire_delayed(&rig.wakes(66).await, Begin::Queued, 66).await;
     let asked_for = rig.claim_one(67).await;
     let word = back(&rig, asked_for, job, 70).await;
     assert!(settle(&rig, word).await);
@@ -136,7 +136,7 @@ pub async fn a_run_that_is_asked_to_end_does_not_go_back(opened: Opened) {
     let asked = rig.store.cancel_run(&rig.scope, held.key, now(65)).await.unwrap();
     assert_eq!(asked, RunCancelled::Asked(held.key));
     let again = back(&rig, held, job, 70).await;
-    assert_eq!(said(&rig, again).await, SettleResult::Stopped);
+    assert_eq!(said(&rig, again).await, OverrideResult::Stopped);
     assert_eq!(rig.run(held.key).await.status, AttemptStatus::Running);
     // That it is over can be said.
     assert!(settle(&rig, ended(held.key, runs(held), Outcome::Failed, 71)).await);
@@ -149,7 +149,7 @@ pub async fn a_run_whose_key_another_job_has_does_not_go_back(opened: Opened) {
     let held = rig.start(first, 60).await;
     let second = made(&rig, once_at("a", 600), 61).await;
     let again = back(&rig, held, first, 70).await;
-    assert_eq!(said(&rig, again.clone()).await, SettleResult::Duplicate(second.id));
+    assert_eq!(said(&rig, again.clone()).await, OverrideResult::Duplicate(second.id));
     let run = rig.run(held.key).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
     assert_eq!(letters(&rig).await, []);
@@ -190,7 +190,7 @@ pub async fn a_run_may_be_asked_for_only_if_nothing_goes_on(opened: Opened) {
         // That it waits already is all there is to say, also of one that is not to be there twice.
         assert_eq!(ask(job, 11).await, Triggered::Busy);
     }
-    rig.fire_wakes(&rig.wakes(12).await, Begin::Claimed, 12).await;
+    rig.fire_delayed(&rig.wakes(12).await, Begin::Claimed, 12).await;
     for job in [plain, unique] {
         assert_eq!(ask(job, 13).await, Triggered::Busy);
         rig.trigger(job, 1, 14).await;

@@ -3,7 +3,7 @@
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_store::{
-    Action, FinishResult, Obeyed, RunCancelled, Seen, SettleResult, Trigger, Triggered,
+    Action, Applied, FinishResult, OverrideResult, RunCancelled, Seen, Trigger, Triggered,
 };
 
 use super::races::at_once;
@@ -25,7 +25,7 @@ pub async fn of_an_end_and_a_word_about_it_one_counts(opened: Opened) {
             let (end, said) = (end.clone(), said.clone());
             async move {
                 if n % 2 == 0 {
-                    store.settle(&scope, said).await.unwrap() == SettleResult::Done
+                    store.settle(&scope, said).await.unwrap() == OverrideResult::Done
                 } else {
                     let results = store.finish(node, vec![end], ALPHA).await.unwrap();
                     results == [FinishResult::Done]
@@ -50,7 +50,7 @@ pub async fn of_a_claim_and_a_word_about_it_one_is_first(opened: Opened) {
             let said = said.clone();
             async move {
                 if n % 2 == 0 {
-                    store.settle(&scope, said).await.unwrap() == SettleResult::Done
+                    store.settle(&scope, said).await.unwrap() == OverrideResult::Done
                 } else {
                     let claim = claim_of(node, 10);
                     !store.claim(&claim, now(70)).await.unwrap().attempts.is_empty()
@@ -77,7 +77,7 @@ pub async fn of_a_hand_back_and_a_word_about_it_one_counts(opened: Opened) {
             let (requeue, word) = (requeue.clone(), words[n / 2 % 2].clone());
             async move {
                 if n % 2 == 0 {
-                    store.settle(&scope, word).await.unwrap() == SettleResult::Done
+                    store.settle(&scope, word).await.unwrap() == OverrideResult::Done
                 } else {
                     store.requeue(node, vec![requeue], now(70)).await.unwrap() == [true]
                 }
@@ -111,7 +111,7 @@ pub async fn of_a_cancel_and_a_word_about_it_none_is_lost(opened: Opened) {
             let word = word.clone();
             async move {
                 if n % 2 == 0 {
-                    return store.settle(&scope, word).await.unwrap() == SettleResult::Done;
+                    return store.settle(&scope, word).await.unwrap() == OverrideResult::Done;
                 }
                 let became = store.cancel_run(&scope, key, now(70)).await.unwrap();
                 matches!(became, RunCancelled::Withdrawn(_))
@@ -146,7 +146,7 @@ pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opene
                     return Some(store.settle(&scope, word).await.unwrap());
                 }
                 let paused = store.act(&scope, id, Action::Pause, now(70)).await.unwrap();
-                assert!(matches!(paused, Obeyed::Done(_)), "{paused:?}");
+                assert!(matches!(paused, Applied::Done(_)), "{paused:?}");
                 None
             }
         })
@@ -154,8 +154,8 @@ pub async fn of_a_pause_and_a_word_that_sends_it_back_one_is_first(opened: Opene
         let run = rig.run(held.key).await;
         match became {
             // Then it waited when the pause came, and was withdrawn.
-            Some(SettleResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
-            Some(SettleResult::Stopped) => {
+            Some(OverrideResult::Done) => assert_eq!(run.status, AttemptStatus::Cancelled),
+            Some(OverrideResult::Stopped) => {
                 assert_eq!((run.status, run.fence), (AttemptStatus::Running, held.fence));
                 assert_eq!(rig.finish(rig.good_end(held)).await, FinishResult::Done);
             }

@@ -36,7 +36,7 @@ pub async fn a_job_is_the_same_however_it_is_asked_for(opened: Opened) {
     assert_eq!(by_all_ways(&rig, job).await.running, Some(held.key));
     rig.finish(rig.retry(held, at(70))).await;
     assert_eq!(by_all_ways(&rig, job).await.waiting, 1);
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
     assert_eq!(by_all_ways(&rig, job).await.waiting, 1);
     let held = rig.claim_one(71).await;
     rig.finish(failed(&rig, held, "no route")).await;
@@ -70,7 +70,7 @@ pub async fn retries_are_counted_until_the_chain_is_over(opened: Opened) {
     assert_eq!(rig.job(job).await.retry_count, 0);
     rig.finish(rig.retry(held, at(70))).await;
     assert_eq!(rig.job(job).await.retry_count, 1);
-    let fired = rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 70).await;
+    let fired = rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 70).await;
     assert!(matches!(fired[..], [FireResult::Fired(_)]));
     assert_eq!(rig.job(job).await.retry_count, 1);
     let second = rig.claim_one(71).await;

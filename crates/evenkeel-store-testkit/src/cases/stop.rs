@@ -4,7 +4,7 @@ use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::status::{Command, JobStatus};
 use evenkeel_core::{Shard, Slot};
 use evenkeel_store::{
-    Action, Done, FinishResult, FireResult, JobFilter, JobSort, Obeyed, PageRequest, Registered,
+    Action, Applied, Done, FinishResult, FireResult, JobFilter, JobSort, PageRequest, Registered,
     Standing, Triggered,
 };
 
@@ -13,7 +13,7 @@ use crate::fixtures::{Begin, at, fire_of, new_job, now, plain_trigger};
 use crate::orders::{Orders, done, gone, resume};
 use crate::rig::{Known, OVER, Rig, cancelled, next_attempt};
 
-async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Obeyed {
+async fn act(rig: &Rig, job: Known, action: Action, secs: i64) -> Applied {
     rig.store.act(&rig.scope, job.id, action, now(secs)).await.unwrap()
 }
 
@@ -103,7 +103,7 @@ pub async fn it_obeys_nothing_but_its_deletion(opened: Opened) {
         Action::Retry { n: 0, next_at: None },
         Action::Change(Box::default()),
     ] {
-        let Obeyed::NotAllowed(refusal) = act(&rig, job, action.clone(), 20).await else {
+        let Applied::NotAllowed(refusal) = act(&rig, job, action.clone(), 20).await else {
             panic!("{action:?}");
         };
         assert_eq!(refusal.status, JobStatus::Cancelled);
@@ -113,7 +113,7 @@ pub async fn it_obeys_nothing_but_its_deletion(opened: Opened) {
     assert!(matches!(asked, Triggered::NotAllowed(_)), "{asked:?}");
     assert_eq!(rig.job(job).await, before);
     assert_eq!(act(&rig, job, Action::Delete, 30).await, gone(Vec::new()));
-    assert_eq!(act(&rig, job, Action::Delete, 31).await, Obeyed::NotFound);
+    assert_eq!(act(&rig, job, Action::Delete, 31).await, Applied::NotFound);
 }
 
 pub async fn a_paused_job_can_be_cancelled(opened: Opened) {

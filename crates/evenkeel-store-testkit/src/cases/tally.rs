@@ -2,7 +2,7 @@
 
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{AttemptKey, Span, TenantNo};
-use evenkeel_store::{FailureGroup, Failures, PageRequest, Scope, Tallied, Tally};
+use evenkeel_store::{FailureGroup, Failures, PageRequest, RunTotals, Scope, Tally};
 
 use crate::Opened;
 use crate::fixtures::{at, new_job, new_node, now};
@@ -34,8 +34,8 @@ fn failures(scope: &Scope, error: &str, count: u64, job: Known, secs: i64) -> Fa
     }
 }
 
-async fn tallied(rig: &Rig, scope: &Scope) -> Tallied {
-    rig.store.tallied(scope).await.unwrap()
+async fn run_totals(rig: &Rig, scope: &Scope) -> RunTotals {
+    rig.store.run_totals(scope).await.unwrap()
 }
 
 async fn list(rig: &Rig, scope: &Scope, limit: u32) -> Vec<FailureGroup> {
@@ -55,14 +55,14 @@ async fn list(rig: &Rig, scope: &Scope, limit: u32) -> Vec<FailureGroup> {
 pub async fn what_nodes_have_seen_adds_up(opened: Opened) {
     let rig = Rig::new(opened).await;
     let other = rig.tenant("other").await;
-    assert_eq!(tallied(&rig, &rig.scope).await, Tallied::default());
+    assert_eq!(run_totals(&rig, &rig.scope).await, RunTotals::default());
     let second = rig.join("node-2", 0).await;
     let mine = one_of_each(rig.scope.tenant, 1);
     let theirs = one_of_each(other.tenant, 9);
     rig.store.tally(rig.node, vec![mine, theirs], vec![], at(1)).await.unwrap();
     rig.store.tally(second, vec![one_of_each(rig.scope.tenant, 2)], vec![], at(3)).await.unwrap();
     rig.store.tally(rig.node, vec![mine], vec![], at(2)).await.unwrap();
-    let expected = Tallied {
+    let expected = RunTotals {
         completed: 3,
         failed: 6,
         timed_out: 9,
@@ -73,17 +73,17 @@ pub async fn what_nodes_have_seen_adds_up(opened: Opened) {
         running: 3,
         at: Some(at(3)),
     };
-    assert_eq!(tallied(&rig, &rig.scope).await, expected);
-    let theirs = tallied(&rig, &other).await;
+    assert_eq!(run_totals(&rig, &rig.scope).await, expected);
+    let theirs = run_totals(&rig, &other).await;
     assert_eq!((theirs.completed, theirs.good_duration), (1, Span::from_secs(7)));
 }
 
 pub async fn what_ran_is_forgotten_when_a_node_mentions_it_no_more(opened: Opened) {
     let rig = Rig::new(opened).await;
     rig.store.tally(rig.node, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1)).await.unwrap();
-    assert_eq!(tallied(&rig, &rig.scope).await.running, 5);
+    assert_eq!(run_totals(&rig, &rig.scope).await.running, 5);
     rig.store.tally(rig.node, vec![], vec![], at(2)).await.unwrap();
-    let left = tallied(&rig, &rig.scope).await;
+    let left = run_totals(&rig, &rig.scope).await;
     assert_eq!((left.running, left.completed, left.at), (0, 1, Some(at(2))));
 }
 
@@ -91,10 +91,10 @@ pub async fn what_ran_on_a_lost_node_does_not_count(opened: Opened) {
     let rig = Rig::new(opened).await;
     let lost = rig.join("node-2", 0).await;
     rig.store.tally(lost, vec![one_of_each(rig.scope.tenant, 5)], vec![], at(1)).await.unwrap();
-    assert_eq!(tallied(&rig, &rig.scope).await.running, 5);
+    assert_eq!(run_totals(&rig, &rig.scope).await.running, 5);
     // It comes back, so that its former life is over.
     rig.store.join(&new_node("node-2"), now(2)).await.unwrap();
-    let left = tallied(&rig, &rig.scope).await;
+    let left = run_totals(&rig, &rig.scope).await;
     assert_eq!((left.running, left.completed), (0, 1));
 }
 
@@ -167,9 +167,9 @@ pub async fn old_failures_are_forgotten_in_steps(opened: Opened) {
     });
     rig.store.tally(rig.node, vec![], batch.collect(), at(100)).await.unwrap();
     let before = at(35);
-    assert_eq!(rig.store.forget_failures(before, 2).await.unwrap(), 2);
+    assert_eq!(rig.store.prune_failures(before, 2).await.unwrap(), 2);
     assert_eq!(list(&rig, &rig.scope, 9).await.len(), 3);
-    assert_eq!(rig.store.forget_failures(before, 2).await.unwrap(), 1);
-    assert_eq!(rig.store.forget_failures(before, 2).await.unwrap(), 0);
+    assert_eq!(rig.store.prune_failures(before, 2).await.unwrap(), 1);
+    assert_eq!(rig.store.prune_failures(before, 2).await.unwrap(), 0);
     assert_eq!(list(&rig, &rig.scope, 9).await.len(), 2);
 }

@@ -2,7 +2,7 @@
 
 use evenkeel_core::{TenantNo, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, JobChange, MadeTarget, NewJob, NewTarget, PageRequest, Scope,
+    ChangedTarget, CreatedTarget, DeletedTarget, JobChange, NewJob, NewTarget, PageRequest, Scope,
     StaleTarget, Target, TargetFields,
 };
 
@@ -25,9 +25,9 @@ fn numbered(number: i64) -> NewTarget {
 }
 
 async fn make_for(rig: &Rig, scope: &Scope, new: NewTarget, secs: i64) -> Target {
-    match rig.store.make_target(scope, new, now(secs)).await.unwrap() {
-        MadeTarget::Created(target) => target,
-        MadeTarget::Exists(target) => panic!("it was there: {target:?}"),
+    match rig.store.create_target(scope, new, now(secs)).await.unwrap() {
+        CreatedTarget::Created(target) => target,
+        CreatedTarget::Exists(target) => panic!("it was there: {target:?}"),
     }
 }
 
@@ -101,8 +101,8 @@ pub async fn no_choice_uses_the_numbers_up(opened: Opened) {
     assert_eq!(make(&rig, NewTarget::default()).await.number, 1);
     let there = NewTarget { number: None, fields: fields("a") };
     make(&rig, there.clone()).await;
-    let again = rig.store.make_target(&rig.scope, there, now(0)).await.unwrap();
-    assert!(matches!(again, MadeTarget::Exists(_)));
+    let again = rig.store.create_target(&rig.scope, there, now(0)).await.unwrap();
+    assert!(matches!(again, CreatedTarget::Exists(_)));
     assert_eq!(make(&rig, NewTarget::default()).await.number, 3);
 }
 
@@ -125,8 +125,8 @@ pub async fn a_number_or_source_that_is_there_is_told(opened: Opened) {
         (NewTarget { number: None, fields: fields("a") }, &first),
         (NewTarget { number: Some(9), fields: fields("b") }, &second),
     ] {
-        let answer = rig.store.make_target(&rig.scope, new, now(9)).await.unwrap();
-        assert_eq!(answer, MadeTarget::Exists(there.clone()));
+        let answer = rig.store.create_target(&rig.scope, new, now(9)).await.unwrap();
+        assert_eq!(answer, CreatedTarget::Exists(there.clone()));
     }
     let all = rig.store.list_targets(&rig.scope, PageRequest::first(9)).await.unwrap();
     assert_eq!((all.total, all.items.len()), (2, 2));
@@ -457,13 +457,13 @@ pub async fn of_many_who_make_one_at_once_one_does(opened: Opened) {
     let scope = rig.scope;
     let answers = at_once(&rig, 8, |n, store| async move {
         let new = if n % 2 == 0 { numbered(7) } else { NewTarget::default() };
-        let answer = store.make_target(&scope, new, now(0)).await.unwrap();
+        let answer = store.create_target(&scope, new, now(0)).await.unwrap();
         (n % 2 == 0, answer)
     })
     .await;
     let made = |wanted: bool| {
         let made = answers.iter().filter(|(chosen, answer)| {
-            *chosen == wanted && matches!(answer, MadeTarget::Created(_))
+            *chosen == wanted && matches!(answer, CreatedTarget::Created(_))
         });
         made.count()
     };

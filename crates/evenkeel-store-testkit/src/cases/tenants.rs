@@ -2,7 +2,7 @@
 
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_store::{
-    JobChange, JobFilter, JobSort, Obeyed, PageRequest, Registered, RunFilter, Triggered,
+    Applied, AttemptFilter, JobChange, JobFilter, JobSort, PageRequest, Registered, Triggered,
 };
 
 use crate::Opened;
@@ -34,12 +34,12 @@ pub async fn a_job_of_another_tenant_is_not_there(opened: Opened) {
     let store = &rig.store;
     assert_eq!(store.get(&other, job.id).await.unwrap(), None);
     let change = JobChange { next_at: Some(Some(at(90))), ..JobChange::default() };
-    assert_eq!(store.update(&other, job.id, change, now(1)).await.unwrap(), Obeyed::NotFound);
+    assert_eq!(store.update(&other, job.id, change, now(1)).await.unwrap(), Applied::NotFound);
     assert_eq!(
         store.trigger(&other, job.id, plain_trigger(0), now(1)).await.unwrap(),
         Triggered::NotFound
     );
-    assert_eq!(store.delete(&other, job.id, now(1)).await.unwrap(), Obeyed::NotFound);
+    assert_eq!(store.delete(&other, job.id, now(1)).await.unwrap(), Applied::NotFound);
     assert_eq!(rig.job(job).await, before);
 }
 
@@ -84,7 +84,7 @@ pub async fn lists_of_runs_hold_ones_own(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_well(job, 60).await;
     rig.queue(job, 120).await;
-    for filter in [RunFilter::default(), RunFilter { job: Some(job.id) }] {
+    for filter in [AttemptFilter::default(), AttemptFilter { job: Some(job.id) }] {
         let page = rig.store.list_runs(&other, filter, PageRequest::first(9)).await.unwrap();
         assert_eq!((page.items, page.next), (Vec::new(), None));
         assert!(page.total == 0 || page.total_is_estimate);
@@ -98,7 +98,7 @@ pub async fn an_update_takes_no_name_of_ones_own_but_may_take_anothers(opened: O
     let job = rig.add(new_job("mine").build()).await;
     let change = JobChange { about: Some(new_job("theirs").build().about), ..JobChange::default() };
     let answer = rig.store.update(&rig.scope, job.id, change, now(1)).await.unwrap();
-    assert!(matches!(answer, Obeyed::Done(_)));
+    assert!(matches!(answer, Applied::Done(_)));
 }
 
 pub async fn the_scheduler_and_workers_serve_all_tenants(opened: Opened) {

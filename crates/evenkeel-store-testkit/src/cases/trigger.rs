@@ -32,7 +32,7 @@ pub async fn a_number_that_is_taken_gives_way_to_the_next(opened: Opened) {
     let mut keys = Vec::new();
     for begin in [Begin::Claimed, Begin::Queued] {
         keys.push(rig.trigger(job, 3, 10).await);
-        rig.fire_wakes(&rig.wakes(10).await, begin, 10).await;
+        rig.fire_delayed(&rig.wakes(10).await, begin, 10).await;
     }
     // One runs, one is in the queue; this one waits.
     keys.push(rig.trigger(job, 3, 10).await);
@@ -56,7 +56,7 @@ pub async fn the_rhythm_is_not_disturbed(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     let before = rig.job(job).await;
     rig.trigger(job, 0, 10).await;
-    rig.fire_wakes(&rig.wakes(10).await, Begin::Claimed, 10).await;
+    rig.fire_delayed(&rig.wakes(10).await, Begin::Claimed, 10).await;
     let after = rig.job(job).await;
     assert_eq!((after.next_at, after.last_fired_at), (before.next_at, before.last_fired_at));
     assert_eq!(after.generation, before.generation);
@@ -80,7 +80,7 @@ pub async fn a_fired_trigger_is_the_newest_chain(opened: Opened) {
     let before = rig.due(job).await.head;
     let key = rig.trigger(job, 0, 70).await;
     assert_eq!(rig.due(job).await.head, before, "not before it is fired");
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Claimed, 71).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Claimed, 71).await;
     let link = RunLink { scheduled_at: at(70), sequence: key.sequence };
     assert_eq!(rig.due(job).await.head, Some(link));
     let run = rig.run(key).await;
@@ -119,7 +119,7 @@ pub async fn a_job_without_a_next_time_can_be_triggered(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("manual").never().build()).await;
     let key = rig.trigger(job, 0, 10).await;
-    rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
+    rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
     assert_eq!(rig.claim_one(11).await.key, key);
 }
 

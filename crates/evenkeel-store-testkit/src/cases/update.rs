@@ -1,14 +1,14 @@
 //! Changes of jobs.
 
 use evenkeel_core::Definition;
-use evenkeel_store::{Action, Job, JobChange, Obeyed, Order};
+use evenkeel_store::{Action, Applied, Job, JobChange, Order};
 
 use crate::Opened;
 use crate::fixtures::{at, fresh_id, new_job, now};
 use crate::orders::{Orders, job_after};
 use crate::rig::{Known, Rig};
 
-async fn change(rig: &Rig, job: Known, change: JobChange, secs: i64) -> Obeyed {
+async fn change(rig: &Rig, job: Known, change: JobChange, secs: i64) -> Applied {
     rig.store.update(&rig.scope, job.id, change, now(secs)).await.unwrap()
 }
 
@@ -74,7 +74,7 @@ pub async fn the_expected_generation_must_be_the_current_one(opened: Opened) {
     assert_eq!(job_after(answer).generation, 2);
     let before = rig.job(job).await;
     let answer = rig.store.order_one(&rig.scope, order, now(6)).await.unwrap();
-    assert_eq!(answer, Obeyed::Stale(Box::new(before.clone())));
+    assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
     assert_eq!(rig.job(job).await, before);
 }
 
@@ -85,7 +85,7 @@ pub async fn a_next_time_that_is_not_after_the_last_fired_one_is_a_conflict(open
     let before = rig.job(job).await;
     for secs in [30, 60] {
         let answer = change(&rig, job, moved(secs), 61).await;
-        assert_eq!(answer, Obeyed::Stale(Box::new(before.clone())));
+        assert_eq!(answer, Applied::Stale(Box::new(before.clone())));
     }
     assert_eq!(rig.job(job).await, before);
     assert_eq!(done(&rig, job, moved(61), 61).await.next_at, Some(at(61)));
@@ -98,8 +98,8 @@ pub async fn a_skipped_time_counts_as_fired(opened: Opened) {
     let fire =
         crate::fixtures::fire_of(&rig.due(job).await, at(300), crate::fixtures::Begin::Claimed);
     rig.fire(vec![fire], 300).await;
-    assert!(matches!(change(&rig, job, moved(180), 301).await, Obeyed::Stale(_)));
-    assert!(matches!(change(&rig, job, moved(181), 301).await, Obeyed::Done(_)));
+    assert!(matches!(change(&rig, job, moved(180), 301).await, Applied::Stale(_)));
+    assert!(matches!(change(&rig, job, moved(181), 301).await, Applied::Done(_)));
 }
 
 pub async fn a_name_of_another_job_is_taken(opened: Opened) {
@@ -107,7 +107,7 @@ pub async fn a_name_of_another_job_is_taken(opened: Opened) {
     let first = rig.add(new_job("first").build()).await;
     let second = rig.add(new_job("second").build()).await;
     let before = rig.job(second).await;
-    assert_eq!(change(&rig, second, renamed("first"), 5).await, Obeyed::NameTaken(first.id));
+    assert_eq!(change(&rig, second, renamed("first"), 5).await, Applied::NameTaken(first.id));
     assert_eq!(rig.job(second).await, before);
 }
 
@@ -130,9 +130,9 @@ pub async fn a_job_that_is_not_there_is_not_found(opened: Opened) {
     let rig = Rig::new(opened).await;
     let job = rig.add(new_job("crawl").build()).await;
     rig.store.delete(&rig.scope, job.id, now(1)).await.unwrap();
-    assert_eq!(change(&rig, job, moved(90), 5).await, Obeyed::NotFound);
+    assert_eq!(change(&rig, job, moved(90), 5).await, Applied::NotFound);
     let nobody = Known { id: fresh_id(), ..job };
-    assert_eq!(change(&rig, nobody, moved(90), 5).await, Obeyed::NotFound);
+    assert_eq!(change(&rig, nobody, moved(90), 5).await, Applied::NotFound);
 }
 
 pub async fn the_scheduler_is_told_of_a_changed_job_that_is_due_soon(opened: Opened) {

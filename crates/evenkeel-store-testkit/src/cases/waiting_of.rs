@@ -4,7 +4,7 @@ use evenkeel_core::order::Lane;
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::{AttemptKey, JobNo, Slot};
 use evenkeel_store::{
-    Fire, JobChange, Opening, Registered, Scope, SlotLoad, Start, WaitingAttempt, WaitsFor,
+    ClaimWindow, Fire, JobChange, Registered, Scope, SlotLoad, Start, WaitingAttempt, WaitsFor,
 };
 
 use crate::Opened;
@@ -46,10 +46,10 @@ pub async fn in_the_queue_it_says_since_when_and_when_it_may_be_claimed(opened: 
     }
     rig.fire(vec![fire], 63).await;
     let key = AttemptKey::regular(job.no, at(60));
-    let opening = Opening { from: Some(at(80)), until: Some(at(90)) };
+    let opening = ClaimWindow { from: Some(at(80)), until: Some(at(90)) };
     let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);
-    let opening = Opening { from: None, until: Some(at(200)) };
+    let opening = ClaimWindow { from: None, until: Some(at(200)) };
     rig.store.reopen(&[(key, opening)]).await.unwrap();
     let waits_for = WaitsFor::Worker { since: at(63), ahead: Some(0), opening };
     assert_eq!(waiting(&rig, job).await, [attempt(key, waits_for)]);

@@ -3,7 +3,9 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, NodeNo};
-use evenkeel_store::{Attempt, FinishResult, FireResult, PageRequest, Results, RunLink, WakeFire};
+use evenkeel_store::{
+    Attempt, FinishResult, FireDelayed, FireResult, PageRequest, Results, RunLink,
+};
 
 use crate::Opened;
 use crate::fixtures::{Begin, at, new_job, now};
@@ -37,7 +39,7 @@ pub async fn a_wake_is_told_until_it_is_fired(opened: Opened) {
     assert_eq!((told[0].due, told[0].key), (at(90), retry));
     assert_eq!(told[0].job, rig.due(job).await);
     assert_eq!(rig.wakes(95).await, told);
-    assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 95).await, [FIRED]);
+    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 95).await, [FIRED]);
     assert_eq!(rig.wakes(99).await, []);
 }
 
@@ -49,8 +51,8 @@ pub async fn a_wake_fires_once(opened: Opened) {
         rig.trigger(job, 0, 90).await;
         let told: Vec<_> =
             rig.wakes(90).await.into_iter().filter(|wake| wake.job.no == job.no).collect();
-        assert!(matches!(rig.fire_wakes(&told, begin, 91).await[..], [FireResult::Fired(_)]));
-        assert_eq!(rig.fire_wakes(&told, begin, 91).await, [FireResult::Stale]);
+        assert!(matches!(rig.fire_delayed(&told, begin, 91).await[..], [FireResult::Fired(_)]));
+        assert_eq!(rig.fire_delayed(&told, begin, 91).await, [FireResult::Stale]);
         assert_eq!(rig.job(job).await.live, 1);
     }
 }
@@ -59,7 +61,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
     let head = rig.due(job).await.head;
-    rig.fire_wakes(&rig.wakes(90).await, Begin::Claimed, 92).await;
+    rig.fire_delayed(&rig.wakes(90).await, Begin::Claimed, 92).await;
     let run = rig.run(retry).await;
     assert_eq!((run.status, run.fence), (AttemptStatus::Running, Fence(1)));
     assert_eq!((run.number, run.started_at), (Some(2), Some(at(92))));
@@ -75,7 +77,7 @@ pub async fn a_started_retry_is_the_next_attempt_of_its_run(opened: Opened) {
 pub async fn a_queued_retry_waits_for_a_worker(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, retry) = failed(&rig, "crawl").await;
-    rig.fire_wakes(&rig.wakes(90).await, Begin::Queued, 92).await;
+    rig.fire_delayed(&rig.wakes(90).await, Begin::Queued, 92).await;
     assert_eq!(rig.run(retry).await.status, AttemptStatus::Pending);
     let after = rig.job(job).await;
     assert_eq!((after.live, after.waiting, after.executions), (1, 1, 1));
@@ -92,7 +94,7 @@ pub async fn a_queued_trigger_is_the_new_head_when_it_is_fired(opened: Opened) {
     let job = rig.add(new_job("crawl").build()).await;
     rig.run_well(job, 60).await;
     let key = rig.trigger(job, 0, 70).await;
-    rig.fire_wakes(&rig.wakes(70).await, Begin::Queued, 71).await;
+    rig.fire_delayed(&rig.wakes(70).await, Begin::Queued, 71).await;
     let link = RunLink { scheduled_at: at(70), sequence: key.sequence };
     assert_eq!(rig.due(job).await.head, Some(link));
     assert_eq!(rig.times_of(job).await, [(70, 0), (60, 0)]);
@@ -104,7 +106,7 @@ pub async fn a_wake_that_has_not_come_is_early(opened: Opened) {
     let rig = Rig::new(opened).await;
     let (job, _) = failed(&rig, "crawl").await;
     let told = rig.wakes(90).await;
-    assert_eq!(rig.fire_wakes(&told, Begin::Claimed, 89).await, [FireResult::Early]);
+    assert_eq!(rig.fire_delayed(&told, Begin::Claimed, 89).await, [FireResult::Early]);
     assert_eq!(rig.job(job).await.waiting, 1);
     assert_eq!(rig.wakes(90).await, told);
 }
@@ -113,8 +115,8 @@ pub async fn a_wake_with_another_due_time_is_stale(opened: Opened) {
     let rig = Rig::new(opened).await;
     failed(&rig, "crawl").await;
     let told = rig.wakes(90).await;
-    let other = WakeFire { due: at(80), ..wake_fire_of(&told[0], Begin::Claimed) };
-    let fired = rig.store.fire_wakes(rig.node, vec![other], now(95)).await.unwrap();
+    let other = FireDelayed { due: at(80), ..wake_fire_of(&told[0], Begin::Claimed) };
+    let fired = rig.store.fire_delayed(rig.node, vec![other], now(95)).await.unwrap();
     assert_eq!(fired.results, [FireResult::Stale]);
     assert_eq!(rig.census().await.running, 0);
 }
@@ -125,9 +127,9 @@ pub async fn wakes_of_a_batch_do_not_spoil_each_other(opened: Opened) {
         failed(&rig, name).await;
     }
     let mut told = rig.wakes(90).await;
-    assert_eq!(rig.fire_wakes(&told[1..2], Begin::Claimed, 90).await, [FIRED]);
+    assert_eq!(rig.fire_delayed(&told[1..2], Begin::Claimed, 90).await, [FIRED]);
     told.reverse();
-    let answers = rig.fire_wakes(&told, Begin::Claimed, 91).await;
+    let answers = rig.fire_delayed(&told, Begin::Claimed, 91).await;
     assert_eq!(answers, [FIRED, FireResult::Stale, FIRED]);
 }
 
@@ -140,7 +142,7 @@ pub async fn a_node_that_is_not_live_fires_no_wake(opened: Opened) {
     rig.store.drain(live).await.unwrap();
     for node in [former, live, NodeNo(live.0 + 1_000)] {
         let batch = vec![wake_fire_of(&told[0], Begin::Queued)];
-        let fired = rig.store.fire_wakes(node, batch, now(91)).await.unwrap();
+        let fired = rig.store.fire_delayed(node, batch, now(91)).await.unwrap();
         assert_eq!(fired.results, [FireResult::Stale]);
     }
     assert_eq!(rig.wakes(91).await, told);
@@ -177,7 +179,7 @@ pub async fn a_waiting_trigger_is_shown_as_pending_but_not_listed(opened: Opened
     assert_eq!(rig.find_run(next_attempt(key)).await, None);
     assert_eq!(rig.runs_of(job).await, []);
     assert_eq!(rig.runs_page(None, PageRequest::first(9)).await.items, []);
-    rig.fire_wakes(&rig.wakes(10).await, Begin::Queued, 10).await;
+    rig.fire_delayed(&rig.wakes(10).await, Begin::Queued, 10).await;
     assert_untouched(&rig.run(key).await, key, job);
     assert_eq!(rig.times_of(job).await, [(10, 0)]);
 }

@@ -24,7 +24,7 @@ pub(super) struct Access {
 }
 
 impl Data {
-    fn make_key(&mut self, scope: &Scope, key: NewApiKey, now: Timestamp) -> bool {
+    fn create_key(&mut self, scope: &Scope, key: NewApiKey, now: Timestamp) -> bool {
         let same_name = |other: &ApiKey| {
             other.tenant == scope.tenant && other.name == key.name && other.revoked_at.is_none()
         };
@@ -101,7 +101,7 @@ impl Data {
         Page { items, total: count(total), total_is_estimate: counted.next().is_some(), next }
     }
 
-    fn forget_audit(&mut self, before: Timestamp, limit: u32) -> u64 {
+    fn prune_audit(&mut self, before: Timestamp, limit: u32) -> u64 {
         let old = self.access.log.keys().take(limit as usize).filter(|place| place.at < before);
         let old: Vec<AuditPlace> = old.copied().collect();
         old.iter().for_each(|place| drop(self.access.log.remove(place)));
@@ -111,9 +111,14 @@ impl Data {
 
 #[async_trait]
 impl AccessStore for ModelStore {
-    async fn make_key(&self, scope: &Scope, key: NewApiKey, now: Now) -> Result<bool, StoreError> {
+    async fn create_key(
+        &self,
+        scope: &Scope,
+        key: NewApiKey,
+        now: Now,
+    ) -> Result<bool, StoreError> {
         let now = self.resolve(now);
-        Ok(self.lock().make_key(scope, key, now))
+        Ok(self.lock().create_key(scope, key, now))
     }
 
     async fn find_key(&self, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
@@ -162,7 +167,7 @@ impl AccessStore for ModelStore {
         Ok(self.lock().list_audit(scope, filter, page))
     }
 
-    async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        Ok(self.lock().forget_audit(before, limit))
+    async fn prune_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        Ok(self.lock().prune_audit(before, limit))
     }
 }

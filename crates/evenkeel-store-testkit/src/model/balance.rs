@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::{JobNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    BalanceStore, BeganRebalance, MoveBatch, Moved, Now, Page, PageRequest, REBALANCES_KEPT,
-    Rebalance, RebalancePart, RebalanceState, RhythmCount, Scope, ScoreKept, StoreError, Weighed,
+    BalanceStore, BeganRebalance, LoadProfileCount, MoveBatch, Moved, Now, Page, PageRequest,
+    REBALANCES_KEPT, Rebalance, RebalancePart, RebalanceState, Recounted, SavedScore, Scope,
+    StoreError,
 };
 use uuid::Uuid;
 
@@ -16,7 +17,7 @@ use super::data::{Data, count};
 use super::lists::{cut, with_items};
 
 pub(super) type Rebalances = BTreeMap<(TenantNo, Uuid), (Rebalance, Vec<RebalancePart>)>;
-pub(super) type Scores = BTreeMap<(TenantNo, Timestamp), ScoreKept>;
+pub(super) type Scores = BTreeMap<(TenantNo, Timestamp), SavedScore>;
 
 impl Data {
     fn rebalance(&mut self, scope: &Scope, id: Uuid) -> Option<&mut Rebalance> {
@@ -91,7 +92,7 @@ impl Data {
         Some(rebalance.clone())
     }
 
-    fn forget_balance(
+    fn prune_balance(
         &mut self,
         scores_before: Timestamp,
         plans_before: Timestamp,
@@ -124,18 +125,18 @@ impl Data {
 impl BalanceStore for ModelStore {
     async fn rhythms(
         &self,
-        after: Option<(TenantNo, RhythmKey)>,
+        after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError> {
+    ) -> Result<Vec<LoadProfileCount>, StoreError> {
         Ok(self.lock().list_rhythms(None, after, limit))
     }
 
-    async fn own_rhythms(
+    async fn tenant_load_profiles(
         &self,
         scope: &Scope,
-        after: Option<RhythmKey>,
+        after: Option<LoadProfileKey>,
         limit: u32,
-    ) -> Result<Vec<RhythmCount>, StoreError> {
+    ) -> Result<Vec<LoadProfileCount>, StoreError> {
         let tenant = scope.tenant;
         Ok(self.lock().list_rhythms(Some(tenant), after.map(|key| (tenant, key)), limit))
     }
@@ -145,8 +146,12 @@ impl BalanceStore for ModelStore {
         Ok(0)
     }
 
-    async fn weigh(&self, after: Option<JobNo>, limit: u32) -> Result<Weighed, StoreError> {
-        Ok(self.lock().weigh(after, limit))
+    async fn recount_load(
+        &self,
+        after: Option<JobNo>,
+        limit: u32,
+    ) -> Result<Recounted, StoreError> {
+        Ok(self.lock().recount_load(after, limit))
     }
 
     async fn placements(
@@ -234,7 +239,7 @@ impl BalanceStore for ModelStore {
         Ok(self.lock().move_jobs(scope, batch, self.resolve(now)))
     }
 
-    async fn keep_score(&self, tenant: TenantNo, score: ScoreKept) -> Result<bool, StoreError> {
+    async fn save_score(&self, tenant: TenantNo, score: SavedScore) -> Result<bool, StoreError> {
         let mut data = self.lock();
         let place = (tenant, score.hour);
         let is_new = !data.scores.contains_key(&place);
@@ -248,19 +253,19 @@ impl BalanceStore for ModelStore {
         from: Timestamp,
         until: Timestamp,
         limit: u32,
-    ) -> Result<Vec<ScoreKept>, StoreError> {
+    ) -> Result<Vec<SavedScore>, StoreError> {
         let data = self.lock();
         let own = data.scores.iter().filter(|((tenant, _), _)| *tenant == scope.tenant);
         let asked = own.filter(|((_, hour), _)| from <= *hour && *hour < until);
         Ok(asked.map(|(_, score)| *score).take(limit as usize).collect())
     }
 
-    async fn forget_balance(
+    async fn prune_balance(
         &self,
         scores_before: Timestamp,
         plans_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        Ok(self.lock().forget_balance(scores_before, plans_before, limit))
+        Ok(self.lock().prune_balance(scores_before, plans_before, limit))
     }
 }

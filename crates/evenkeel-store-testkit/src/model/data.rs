@@ -13,7 +13,7 @@ use evenkeel_core::{
     Timestamp,
 };
 use evenkeel_store::{
-    Census, DueJob, Letter, NodeState, Opening, Results, Roles, RunLink, Standing,
+    Census, ClaimWindow, DueJob, NodeMessage, NodeState, Results, Roles, RunLink, Standing,
 };
 use uuid::Uuid;
 
@@ -48,7 +48,7 @@ pub(super) struct Data {
     /// By the first attempt of the run.
     pub checkpoints: BTreeMap<AttemptKey, Vec<u8>>,
     /// Of each node, oldest first.
-    pub letters: BTreeMap<NodeNo, Vec<Letter>>,
+    pub letters: BTreeMap<NodeNo, Vec<NodeMessage>>,
     /// Node number `n` is at `n - 1`.
     pub nodes: Vec<NodeRow>,
     pub pages: super::pages::Pages,
@@ -58,7 +58,7 @@ pub(super) struct Data {
     pub sums: super::tally::Sums,
     pub access: super::access::Access,
     pub secrets: super::secrets::Secrets,
-    pub rhythms: super::rhythms::Rhythms,
+    pub rhythms: super::rhythms::LoadProfiles,
     pub rebalances: super::balance::Rebalances,
     pub targets: super::targets::Targets,
     pub next_targets: BTreeMap<TenantNo, i64>,
@@ -83,7 +83,7 @@ pub(super) struct Ready {
     pub order: DispatchKey,
     pub fence: Fence,
     pub crashes: u16,
-    pub opening: Opening,
+    pub opening: ClaimWindow,
     pub forbidden_nodes: Vec<String>,
     pub rise: Rise,
     pub is_own_priority: bool,

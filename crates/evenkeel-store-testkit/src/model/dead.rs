@@ -155,7 +155,7 @@ impl Data {
         Redriven::Accepted(key)
     }
 
-    fn forget_dead(&mut self, before: Timestamp, keep: u32, limit: u32) -> u64 {
+    fn prune_dead(&mut self, before: Timestamp, keep: u32, limit: u32) -> u64 {
         let mut places: Vec<(DeadPlace, TenantNo)> = self
             .letters_of_dead
             .iter()
@@ -248,20 +248,20 @@ impl DeadStore for ModelStore {
         Ok(runs.iter().map(&mut delete).collect())
     }
 
-    async fn forget_dead(
+    async fn prune_dead(
         &self,
         before: Timestamp,
         keep: u32,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        Ok(self.lock().forget_dead(before, keep, limit))
+        Ok(self.lock().prune_dead(before, keep, limit))
     }
 
     async fn list_failing(&self, limit: u32) -> Result<Vec<FailingJob>, StoreError> {
         Ok(self.lock().list_failing(limit))
     }
 
-    async fn forget_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
+    async fn prune_failing(&self, jobs: &[JobNo]) -> Result<(), StoreError> {
         let mut data = self.lock();
         data.failing.retain(|job, _| !jobs.contains(job));
         Ok(())

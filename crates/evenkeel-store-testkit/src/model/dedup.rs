@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::dedup::{DedupKey, Holder};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{DedupStore, ForgottenDedup, Standing, StoreError, Wanted};
+use evenkeel_store::{DedupStore, PrunedDedup, Standing, StoreError, Wanted};
 
 use super::ModelStore;
 use super::data::{Data, JobRow, count};
@@ -74,12 +74,12 @@ impl Data {
         Some(run.with_attempt(AttemptNo::FIRST))
     }
 
-    fn forget_dedup(
+    fn prune_dedup(
         &mut self,
         before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
-    ) -> ForgottenDedup {
+    ) -> PrunedDedup {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = after.map_or(Unbounded, Excluded);
         let looked: Vec<_> =
@@ -96,18 +96,18 @@ impl Data {
             }
         }
         let next = looked.last().copied().filter(|_| looked.len() == limit as usize);
-        ForgottenDedup { forgotten: count(is_left - self.keys.len()), next }
+        PrunedDedup { forgotten: count(is_left - self.keys.len()), next }
     }
 }
 
 #[async_trait]
 impl DedupStore for ModelStore {
-    async fn forget_dedup(
+    async fn prune_dedup(
         &self,
         before: Timestamp,
         after: Option<(TenantNo, DedupKey)>,
         limit: u32,
-    ) -> Result<ForgottenDedup, StoreError> {
-        Ok(self.lock().forget_dedup(before, after, limit))
+    ) -> Result<PrunedDedup, StoreError> {
+        Ok(self.lock().prune_dedup(before, after, limit))
     }
 }

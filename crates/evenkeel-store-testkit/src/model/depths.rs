@@ -8,8 +8,8 @@ use evenkeel_core::limit::LimitKey;
 use evenkeel_core::order::Lane;
 use evenkeel_core::{AttemptKey, Timestamp};
 use evenkeel_store::{
-    DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, Reaged, StoreError,
-    Waiter,
+    DepthWalk, QueueDepth, QueueDepths, QueueFront, QueueGroup, QueueStore, Reprioritized,
+    StoreError, Waiter,
 };
 
 use super::ModelStore;
@@ -81,7 +81,12 @@ impl Data {
         fronts.collect()
     }
 
-    fn reage(&mut self, aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reaged {
+    fn reprioritize(
+        &mut self,
+        aging: Aging,
+        after: Option<AttemptKey>,
+        limit: u32,
+    ) -> Reprioritized {
         let ready = self.waiting.iter_mut().filter_map(|((_, key), waiting)| match waiting {
             Waiting::Ready(ready) if Some(*key) > after => Some((*key, ready)),
             Waiting::Ready(_) | Waiting::Wake { .. } => None,
@@ -100,7 +105,7 @@ impl Data {
                 changed += 1;
             }
         }
-        Reaged { changed, missed: 0, next }
+        Reprioritized { changed, missed: 0, next }
     }
 }
 
@@ -114,12 +119,12 @@ impl QueueStore for ModelStore {
         Ok(self.lock().queue_front(pools, rows as usize))
     }
 
-    async fn reage(
+    async fn reprioritize(
         &self,
         aging: Aging,
         after: Option<AttemptKey>,
         limit: u32,
-    ) -> Result<Reaged, StoreError> {
-        Ok(self.lock().reage(aging, after, limit))
+    ) -> Result<Reprioritized, StoreError> {
+        Ok(self.lock().reprioritize(aging, after, limit))
     }
 }

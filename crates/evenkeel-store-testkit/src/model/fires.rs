@@ -4,8 +4,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, NodeNo, Shard, Slot, Timestamp};
 use evenkeel_store::{
-    DueJob, DueWake, Fire, FireResult, Fired, LookAhead, Postpone, Results, Standing, Start,
-    WakeFire,
+    DelayedAttempt, DueJob, Fire, FireDelayed, FireResult, Fired, LookAhead, Postpone, Results,
+    Standing, Start,
 };
 
 use super::data::{Data, RunRow, Waiting};
@@ -60,7 +60,7 @@ impl Data {
         self.load_jobs(&numbers)
     }
 
-    fn due_wakes(&self, shards: &[Shard], until: Timestamp, limit: usize) -> Vec<DueWake> {
+    fn due_wakes(&self, shards: &[Shard], until: Timestamp, limit: usize) -> Vec<DelayedAttempt> {
         let (earliest, latest) =
             (Timestamp::from_micros(i64::MIN), Timestamp::from_micros(i64::MAX));
         let of_shard = |shard: &Shard| {
@@ -74,7 +74,7 @@ impl Data {
         wakes
             .into_iter()
             .filter_map(|(due, key)| {
-                self.find(key.job_no).map(|job| DueWake {
+                self.find(key.job_no).map(|job| DelayedAttempt {
                     due,
                     key,
                     has_checkpoint: self.checkpoint_of(key).is_some(),
@@ -153,13 +153,13 @@ impl Data {
         })
     }
 
-    pub fn fire_wakes(&mut self, node: NodeNo, batch: Vec<WakeFire>, now: Timestamp) -> Fired {
+    pub fn fire_delayed(&mut self, node: NodeNo, batch: Vec<FireDelayed>, now: Timestamp) -> Fired {
         let live = self.is_live(node);
         let one = |wake| if live { self.fire_wake(node, wake, now) } else { FireResult::Stale };
         Fired { now, results: batch.into_iter().map(one).collect() }
     }
 
-    fn fire_wake(&mut self, node: NodeNo, wake: WakeFire, now: Timestamp) -> FireResult {
+    fn fire_wake(&mut self, node: NodeNo, wake: FireDelayed, now: Timestamp) -> FireResult {
         let key = wake.key;
         match self.waiting.get(&(key.job_no, key)) {
             Some(Waiting::Wake { due, .. }) if *due == wake.due => {}

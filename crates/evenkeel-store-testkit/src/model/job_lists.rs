@@ -3,7 +3,7 @@
 use evenkeel_core::Timestamp;
 use evenkeel_core::condition::Level;
 use evenkeel_store::{
-    GoingOn, Job, JobCounts, JobCursor, JobFilter, JobSort, Page, PageRequest, Place, Scope,
+    Activity, Job, JobCounts, JobCursor, JobFilter, JobSort, Page, PageRequest, Place, Scope,
     SortBy, labels_of,
 };
 
@@ -72,9 +72,9 @@ impl Data {
             && filter.lane.is_none_or(|lane| lane == job.definition.lane)
             && filter.metadata.iter().all(|label| labels.contains(label))
             && (filter.target.is_none() || filter.target == about.target)
-            && filter.going_on.is_none_or(|wanted| match wanted {
-                GoingOn::Waits => job.live > 0 && job.facts().running == 0,
-                GoingOn::Runs => job.facts().running > 0,
+            && filter.active_attempts.is_none_or(|wanted| match wanted {
+                Activity::Waits => job.live > 0 && job.facts().running == 0,
+                Activity::Runs => job.facts().running > 0,
             })
             && filter.next_from.is_none_or(|from| job.next_at.is_some_and(|at| at >= from))
             && filter.next_before.is_none_or(|before| job.next_at.is_some_and(|at| at < before))

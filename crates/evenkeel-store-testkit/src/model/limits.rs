@@ -7,8 +7,8 @@ use evenkeel_core::aging::Aging;
 use evenkeel_core::limit::{Ledger, Limit, LimitKey, LimitScope, Limits, Own, Usher, Verdict};
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
-    Claim, LimitPlace, LimitStore, Now, ROOMS_LOOKED_AT_MAX, Room, Rooms, StoreError, Terms,
-    UNPARKED_MAX, Unparked,
+    Claim, LimitStore, Now, Permit, RELEASED_MAX, ROOMS_LOOKED_AT_MAX, Released, Room, Rooms,
+    StoreError, Terms,
 };
 
 use super::ModelStore;
@@ -124,9 +124,9 @@ impl Data {
             }
         }
         let leaving =
-            Usher { room, own, others, to_wider }.go_through(first, UNPARKED_MAX as usize);
+            Usher { room, own, others, to_wider }.go_through(first, RELEASED_MAX as usize);
         let is_cut = lanes.iter().any(|of_lane| *of_lane >= look)
-            || leaving.home.len() + leaving.on.len() >= UNPARKED_MAX as usize;
+            || leaving.home.len() + leaving.on.len() >= RELEASED_MAX as usize;
         let home = leaving.home.len() as u32;
         for key in leaving.home {
             self.send_home(key);
@@ -138,7 +138,7 @@ impl Data {
         (home, is_cut && leaving.wants_more)
     }
 
-    fn unpark(&mut self, ended: &[LimitPlace], terms: &Terms, now: Timestamp) -> u64 {
+    fn release_limited(&mut self, ended: &[Permit], terms: &Terms, now: Timestamp) -> u64 {
         let mut counts: BTreeMap<LimitKey, u32> = BTreeMap::new();
         for place in ended {
             *counts.entry(place.limit).or_default() += 1;
@@ -146,7 +146,7 @@ impl Data {
         let mut moved = 0;
         for (room, free) in counts {
             loop {
-                let look = Look { room, look: UNPARKED_MAX, own: Own::Free(free) };
+                let look = Look { room, look: RELEASED_MAX, own: Own::Free(free) };
                 let (home, again) = self.let_out(look, terms, true, now);
                 moved += u64::from(home);
                 if !again {
@@ -157,7 +157,7 @@ impl Data {
         moved
     }
 
-    fn unpark_all(&mut self, rooms: &Rooms, now: Timestamp) -> Unparked {
+    fn release_all_limited(&mut self, rooms: &Rooms, now: Timestamp) -> Released {
         let waiting: BTreeSet<LimitKey> = self
             .queue
             .iter()
@@ -165,7 +165,7 @@ impl Data {
             .filter_map(|(pool, _)| LimitKey::of_room(pool))
             .filter(|limit| Some(*limit) > rooms.after)
             .collect();
-        let (mut unparked, mut looked_at) = (Unparked::default(), 0);
+        let (mut unparked, mut looked_at) = (Released::default(), 0);
         for (nth, key) in waiting.iter().enumerate() {
             let room = self.room(*key);
             let most = rooms.terms.limits.in_room(*key, room.highest);
@@ -231,24 +231,24 @@ impl ModelStore {
 
 #[async_trait]
 impl LimitStore for ModelStore {
-    async fn unpark(
+    async fn release_limited(
         &self,
-        ended: &[LimitPlace],
+        ended: &[Permit],
         terms: &Terms,
         now: Now,
     ) -> Result<u64, StoreError> {
-        Ok(self.lock().unpark(ended, terms, self.resolve(now)))
+        Ok(self.lock().release_limited(ended, terms, self.resolve(now)))
     }
 
-    async fn unpark_all(&self, rooms: Rooms, now: Now) -> Result<Unparked, StoreError> {
-        Ok(self.lock().unpark_all(&rooms, self.resolve(now)))
+    async fn release_all_limited(&self, rooms: Rooms, now: Now) -> Result<Released, StoreError> {
+        Ok(self.lock().release_all_limited(&rooms, self.resolve(now)))
     }
 
-    async fn forget_places(
+    async fn prune_permits(
         &self,
-        _after: Option<LimitPlace>,
+        _after: Option<Permit>,
         _limit: u32,
-    ) -> Result<Option<LimitPlace>, StoreError> {
+    ) -> Result<Option<Permit>, StoreError> {
         Ok(None)
     }
 }

@@ -3,7 +3,7 @@
 use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobNo, TenantNo, Timestamp};
-use evenkeel_store::{Attempt, Page, PageRequest, Results, RunFilter, Scope};
+use evenkeel_store::{Attempt, AttemptFilter, Page, PageRequest, Results, Scope};
 
 use super::data::{Data, Waiting, attempts_of, count};
 
@@ -11,7 +11,7 @@ impl Data {
     pub fn list_runs(
         &self,
         scope: &Scope,
-        filter: RunFilter,
+        filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Page<Attempt, AttemptKey> {
         let page = match filter.job {

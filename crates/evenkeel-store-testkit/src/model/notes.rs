@@ -5,7 +5,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, NodeNo, Progress};
 use evenkeel_store::{
-    CheckpointFate, Letter, Note, NoteStore, Now, Owned, Running, Signal, StoreError, Traces, Word,
+    Attachments, CheckpointDisposition, NodeMessage, Note, NoteStore, Now, Owned, Running, Signal,
+    StoreError, Word,
 };
 
 use super::ModelStore;
@@ -56,16 +57,16 @@ impl Data {
     }
 
     /// An attempt has ended.
-    pub fn settle(&mut self, key: AttemptKey, traces: Traces) {
+    pub fn settle(&mut self, key: AttemptKey, traces: Attachments) {
         if traces.noted {
             self.notes.remove(&key);
         }
         match traces.checkpoint {
-            CheckpointFate::AsIs => {}
-            CheckpointFate::Save(data) => {
+            CheckpointDisposition::AsIs => {}
+            CheckpointDisposition::Save(data) => {
                 self.checkpoints.insert(run_of(key), data);
             }
-            CheckpointFate::Forget => {
+            CheckpointDisposition::Forget => {
                 self.checkpoints.remove(&run_of(key));
             }
         }
@@ -91,7 +92,7 @@ impl Data {
         Some(Running { node: run.node?, attempt })
     }
 
-    pub fn send_letter(&mut self, node: NodeNo, letter: Letter) {
+    pub fn send_message(&mut self, node: NodeNo, letter: NodeMessage) {
         if self.is_gone(node) {
             return;
         }
@@ -101,7 +102,7 @@ impl Data {
         }
     }
 
-    fn take_letters(&mut self, node: NodeNo, limit: u32) -> Vec<Letter> {
+    fn take_messages(&mut self, node: NodeNo, limit: u32) -> Vec<NodeMessage> {
         let Some(letters) = self.letters.get_mut(&node) else { return Vec::new() };
         let taken = letters.len().min(limit as usize);
         letters.drain(..taken).collect()
@@ -123,15 +124,19 @@ impl NoteStore for ModelStore {
         Ok(self.lock().find_running(key))
     }
 
-    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
-        self.lock().send_letter(node, letter);
+    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
+        self.lock().send_message(node, letter);
         if letter.word == Word::Settled {
             self.signals.send(Signal::Letters);
         }
         Ok(())
     }
 
-    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
-        Ok(self.lock().take_letters(node, limit))
+    async fn take_messages(
+        &self,
+        node: NodeNo,
+        limit: u32,
+    ) -> Result<Vec<NodeMessage>, StoreError> {
+        Ok(self.lock().take_messages(node, limit))
     }
 }

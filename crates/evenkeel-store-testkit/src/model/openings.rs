@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use evenkeel_core::aging::{Aging, Rank};
 use evenkeel_core::limit::LimitScope;
 use evenkeel_core::{AttemptKey, JobId, JobNo, Shard, Slot, Timestamp};
-use evenkeel_store::{ClosedAttempt, Opening, Scope, SlotLoad, WaitingAttempt, WaitsFor};
+use evenkeel_store::{ClaimWindow, ClosedAttempt, Scope, SlotLoad, WaitingAttempt, WaitsFor};
 
 use super::data::{Data, Place, Ready, Waiting};
 
@@ -36,7 +36,7 @@ impl Data {
             .collect()
     }
 
-    pub fn reopen(&mut self, batch: &[(AttemptKey, Opening)]) {
+    pub fn reopen(&mut self, batch: &[(AttemptKey, ClaimWindow)]) {
         for (key, opening) in batch {
             if let Some(Waiting::Ready(ready)) = self.waiting.get_mut(&(key.job_no, *key)) {
                 ready.opening = *opening;
@@ -49,7 +49,7 @@ impl Data {
     pub fn open_anew(&mut self, no: JobNo, now: Timestamp) {
         let job = self.job(no);
         let average = job.definition.average(job.history.average_good_duration);
-        let opening = Opening::of(&job.definition, average, now);
+        let opening = ClaimWindow::of(&job.definition, average, now);
         let forbidden = job.definition.dont_run_on_nodes.clone();
         let priority = job.definition.priority;
         let limit = job.definition.key_limit();

@@ -3,7 +3,7 @@
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, JobNo, Origin, Shard, Timestamp};
 use evenkeel_store::{
-    Action, Done, JobChange, Obeyed, Order, Scope, Standing, StoreError, Trigger, Wanted,
+    Action, Applied, Done, JobChange, Order, Scope, Standing, StoreError, Trigger, Wanted,
 };
 
 use super::data::{Data, attempts_of, count};
@@ -15,7 +15,7 @@ impl Data {
         scope: &Scope,
         orders: Vec<Order>,
         now: Timestamp,
-    ) -> Result<Vec<Obeyed>, StoreError> {
+    ) -> Result<Vec<Applied>, StoreError> {
         orders.into_iter().map(|order| self.order_one(scope, order, now)).collect()
     }
 
@@ -24,27 +24,27 @@ impl Data {
         scope: &Scope,
         order: Order,
         now: Timestamp,
-    ) -> Result<Obeyed, StoreError> {
-        let Some(job) = self.get(scope, order.id) else { return Ok(Obeyed::NotFound) };
+    ) -> Result<Applied, StoreError> {
+        let Some(job) = self.get(scope, order.id) else { return Ok(Applied::NotFound) };
         let no = job.no;
         let effect = match job.facts().obey(order.action.command()) {
             Ok(effect) => effect,
-            Err(refusal) => return Ok(Obeyed::NotAllowed(refusal)),
+            Err(refusal) => return Ok(Applied::NotAllowed(refusal)),
         };
         let is_other = order.if_generation.is_some_and(|one| one != job.generation)
             || order.if_fired.is_some_and(|one| one != job.fired);
         let too_early = order.action.next_at().is_some_and(|next| Some(next) <= job.last_fired_at);
         if is_other || too_early {
-            return Ok(Obeyed::Stale(Box::new(job)));
+            return Ok(Applied::Stale(Box::new(job)));
         }
         if let Action::Change(change) = &order.action
             && let Some(other) = self.namesake(scope, no, change)
         {
-            return Ok(Obeyed::NameTaken(other));
+            return Ok(Applied::NameTaken(other));
         }
         let wanted = Wanted::by_order(&order, &job, now);
         if let Some(other) = self.kept_out_by(scope.tenant, wanted.as_ref(), now) {
-            return Ok(Obeyed::Duplicate(other));
+            return Ok(Applied::Duplicate(other));
         }
         self.let_go(scope.tenant, Wanted::let_go(&order, &job), no);
         self.take_key(scope.tenant, wanted.as_ref(), no, now);
@@ -107,7 +107,7 @@ impl Data {
         self.touch(no);
         let running = running.into_iter().map(|(_, key)| key).collect();
         let job = self.get(scope, order.id);
-        Ok(Obeyed::Done(Box::new(Done { job, running, withdrawn, run })))
+        Ok(Applied::Done(Box::new(Done { job, running, withdrawn, run })))
     }
 
     fn stop(&mut self, no: JobNo, standing: Standing, now: Timestamp) {

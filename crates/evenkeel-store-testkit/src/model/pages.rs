@@ -189,7 +189,7 @@ impl PageStore for ModelStore {
         Ok(pages.iter().filter_map(known).collect())
     }
 
-    async fn keep_pages(
+    async fn save_pages(
         &self,
         shelf: Shelf,
         pages: Vec<PageContent>,
@@ -215,7 +215,7 @@ impl PageStore for ModelStore {
         Ok(())
     }
 
-    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
+    async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
         let mut data = self.lock();
         let mut forgotten = 0;
         for id in pages {

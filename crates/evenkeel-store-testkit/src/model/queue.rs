@@ -8,14 +8,14 @@ use evenkeel_core::order::{DispatchKey, Lane};
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, NodeNo, Timestamp};
 use evenkeel_store::{
-    AfterLoss, Cancellation, Claim, Claimed, ClaimedAttempt, FinishResult, Opening, Owned,
-    QueuePlace, Requeue, Results, SETTLED_ALPHA, Ticket,
+    AfterLoss, Cancellation, Claim, ClaimWindow, Claimed, ClaimedAttempt, FinishResult,
+    OVERRIDE_ALPHA, Owned, QueueEntry, QueuePlace, Requeue, Results,
 };
 
 use super::data::{Data, Place, Ready, RunRow, Waiting};
 
 impl Data {
-    pub fn enqueue(&mut self, key: AttemptKey, ticket: Ticket, fence: Fence, crashes: u16) {
+    pub fn enqueue(&mut self, key: AttemptKey, ticket: QueueEntry, fence: Fence, crashes: u16) {
         let order = DispatchKey {
             lane: ticket.lane,
             priority: Reverse(ticket.priority),
@@ -29,7 +29,7 @@ impl Data {
             order,
             fence,
             crashes,
-            opening: Opening { from: ticket.open_from, until: ticket.open_until },
+            opening: ClaimWindow { from: ticket.open_from, until: ticket.open_until },
             forbidden_nodes: ticket.forbidden_nodes,
             rise: ticket.rise,
             is_own_priority: ticket.is_own_priority,
@@ -163,7 +163,7 @@ impl Data {
             return false;
         }
         if let Some(finish) = requeue.finish() {
-            let failed = self.finish(node, vec![finish], SETTLED_ALPHA) == [FinishResult::Done];
+            let failed = self.finish(node, vec![finish], OVERRIDE_ALPHA) == [FinishResult::Done];
             if let Some(run) = self.runs.get_mut(&key).filter(|_| failed) {
                 run.crashes = run.crashes.saturating_add(u16::from(requeue.crashed));
             }
@@ -277,6 +277,6 @@ impl Data {
 }
 
 /// May it be claimed now?
-fn is_open(opening: Opening, now: Timestamp) -> bool {
+fn is_open(opening: ClaimWindow, now: Timestamp) -> bool {
     opening.from.is_none_or(|from| from <= now) && opening.until.is_none_or(|until| now < until)
 }

@@ -69,7 +69,7 @@ impl RequestStore for ModelStore {
         Ok(())
     }
 
-    async fn forget_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_requests(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut data = self.lock();
         let mut old: Vec<_> = data
             .requests

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use evenkeel_core::balance::{COST_MAX, Load, Move, Placement, RhythmKey};
+use evenkeel_core::balance::{COST_MAX, Load, LoadProfileKey, Move, Placement};
 use evenkeel_core::{JobNo, Span, TenantNo, Timestamp};
-use evenkeel_store::{MoveBatch, Moved, RebalanceState, RhythmCount, Scope, Standing, Weighed};
+use evenkeel_store::{
+    LoadProfileCount, MoveBatch, Moved, RebalanceState, Recounted, Scope, Standing,
+};
 
 use super::data::{Data, JobRow, count};
 
 /// What a job counts for.
 #[derive(Copy, Clone)]
 pub(super) struct Counted {
-    key: RhythmKey,
+    key: LoadProfileKey,
     cost: Span,
     is_stated: bool,
 }
@@ -24,7 +26,7 @@ pub(super) struct Together {
     cost: Span,
 }
 
-pub(super) type Rhythms = BTreeMap<(TenantNo, RhythmKey), Together>;
+pub(super) type LoadProfiles = BTreeMap<(TenantNo, LoadProfileKey), Together>;
 
 impl JobRow {
     /// Its next time, while it takes part.
@@ -97,14 +99,14 @@ impl Data {
     pub fn list_rhythms(
         &self,
         of: Option<TenantNo>,
-        after: Option<(TenantNo, RhythmKey)>,
+        after: Option<(TenantNo, LoadProfileKey)>,
         limit: u32,
-    ) -> Vec<RhythmCount> {
+    ) -> Vec<LoadProfileCount> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let own = self.rhythms.range((from, Bound::Unbounded));
         let own = own.filter(|((tenant, _), _)| of.is_none_or(|of| of == *tenant));
         own.take(limit as usize)
-            .map(|((tenant, key), together)| RhythmCount {
+            .map(|((tenant, key), together)| LoadProfileCount {
                 tenant: *tenant,
                 key: *key,
                 rhythm: together.rhythm.clone(),
@@ -114,7 +116,7 @@ impl Data {
             .collect()
     }
 
-    pub fn weigh(&mut self, after: Option<JobNo>, limit: u32) -> Weighed {
+    pub fn recount_load(&mut self, after: Option<JobNo>, limit: u32) -> Recounted {
         let numbers = self.jobs.iter().map(|job| job.no).filter(|no| Some(*no) > after);
         let numbers: Vec<JobNo> = numbers.take(limit as usize).collect();
         let mut changed = 0;
@@ -132,7 +134,7 @@ impl Data {
             }
         }
         let full = numbers.len() == limit as usize;
-        Weighed { next: numbers.last().copied().filter(|_| full), changed }
+        Recounted { next: numbers.last().copied().filter(|_| full), changed }
     }
 
     pub fn placements(&self, scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement> {
@@ -148,7 +150,7 @@ impl Data {
     }
 
     pub fn move_jobs(&mut self, scope: &Scope, batch: MoveBatch, now: Timestamp) -> Moved {
-        let rhythms: BTreeMap<RhythmKey, String> = batch.rhythms.into_iter().collect();
+        let rhythms: BTreeMap<LoadProfileKey, String> = batch.rhythms.into_iter().collect();
         let place = (scope.tenant, batch.rebalance);
         let goes_on = self.rebalances.get(&place).is_some_and(|(rebalance, parts)| {
             rebalance.state == RebalanceState::Running
@@ -176,7 +178,7 @@ impl Data {
         &mut self,
         scope: &Scope,
         to: &Move,
-        rhythms: &BTreeMap<RhythmKey, String>,
+        rhythms: &BTreeMap<LoadProfileKey, String>,
         even_live: bool,
         now: Timestamp,
     ) -> bool {

@@ -6,8 +6,8 @@ use evenkeel_core::lease::Fence;
 use evenkeel_core::run::AttemptStatus;
 use evenkeel_core::{AttemptKey, AttemptNo, JobId, NodeNo};
 use evenkeel_store::{
-    FinishResult, Letter, LiveAttempt, Requeue, Results, SETTLED_ALPHA, Scope, Seen, Settle,
-    SettleResult, SettleStore, Signal, StoreError, Wanted, Word,
+    FinishResult, LiveAttempt, NodeMessage, OVERRIDE_ALPHA, OutcomeOverride, OverrideResult,
+    OverrideStore, Requeue, Results, Scope, Seen, Signal, StoreError, Wanted, Word,
 };
 
 use super::ModelStore;
@@ -17,7 +17,7 @@ use super::data::{Data, RunRow, Waiting};
 const NOBODY: NodeNo = NodeNo(0);
 
 impl Data {
-    fn going_on(&self, scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt> {
+    fn active_attempts(&self, scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt> {
         let Some(no) = self.seen(scope, job) else { return Vec::new() };
         let waiting = self.waiting_of(no).map(|(key, waiting)| {
             let priority = match waiting {
@@ -37,65 +37,70 @@ impl Data {
         all
     }
 
-    fn settle_run(&mut self, scope: &Scope, settle: &Settle) -> SettleResult {
+    fn settle_run(&mut self, scope: &Scope, settle: &OutcomeOverride) -> OverrideResult {
         let job = settle.key.job_no;
         if self.find(job).is_none_or(|job| job.tenant != scope.tenant) {
-            return SettleResult::Elsewhere;
+            return OverrideResult::Elsewhere;
         }
         let became = match settle.seen {
             Seen::Waiting => self.settle_waiting(scope, settle),
             Seen::Running { fence, .. } => self.settle_running(scope, settle, fence),
         };
-        if became == SettleResult::Done {
+        if became == OverrideResult::Done {
             self.tell(job);
         }
         became
     }
 
-    fn settle_running(&mut self, scope: &Scope, settle: &Settle, fence: Fence) -> SettleResult {
+    fn settle_running(
+        &mut self,
+        scope: &Scope,
+        settle: &OutcomeOverride,
+        fence: Fence,
+    ) -> OverrideResult {
         let key = settle.key;
         let runs = |run: &&mut RunRow| run.status == AttemptStatus::Running && run.fence == fence;
         let run = self.runs.get_mut(&key).filter(runs);
         let Some((run, node)) = run.and_then(|run| run.node.map(|node| (run, node))) else {
-            return SettleResult::Elsewhere;
+            return OverrideResult::Elsewhere;
         };
         let became = if let Some(requeue) = settle.requeue(scope.tenant) {
             self.go_back(node, settle, requeue)
         } else if let Some(finish) = settle.finish(scope.tenant, key, fence.next()) {
             run.fence = fence.next();
-            done(self.finish(node, vec![finish], SETTLED_ALPHA) == [FinishResult::Done])
+            done(self.finish(node, vec![finish], OVERRIDE_ALPHA) == [FinishResult::Done])
         } else {
-            SettleResult::Elsewhere
+            OverrideResult::Elsewhere
         };
-        if became == SettleResult::Done {
-            self.send_letter(node, Letter { key, fence, word: Word::Settled });
+        if became == OverrideResult::Done {
+            self.send_message(node, NodeMessage { key, fence, word: Word::Settled });
         }
         became
     }
 
-    fn go_back(&mut self, node: NodeNo, settle: &Settle, back: Requeue) -> SettleResult {
+    fn go_back(&mut self, node: NodeNo, settle: &OutcomeOverride, back: Requeue) -> OverrideResult {
         let (no, tenant, now) = (settle.key.job_no, back.tenant, settle.at);
         let is_asked = self.cancellations.contains_key(&(node, settle.key));
         let goes_on = self.find(no).filter(|job| !job.stops(settle.key.scheduled_at) && !is_asked);
-        let Some(job) = goes_on else { return SettleResult::Stopped };
+        let Some(job) = goes_on else { return OverrideResult::Stopped };
         let wanted = Wanted::by_run(&self.view(job), Wish::GoBack, now);
         if let Some(holder) = self.kept_out_by(tenant, wanted.as_ref(), now) {
-            return SettleResult::Duplicate(holder);
+            return OverrideResult::Duplicate(holder);
         }
         self.take_key(tenant, wanted.as_ref(), no, now);
         done(self.requeue(node, vec![back], now) == [true])
     }
 
-    fn settle_waiting(&mut self, scope: &Scope, settle: &Settle) -> SettleResult {
+    fn settle_waiting(&mut self, scope: &Scope, settle: &OutcomeOverride) -> OverrideResult {
         let of_run = |(key, _): &(AttemptKey, _)| key.run_id() == settle.key.run_id();
         let found = self.waiting_of(settle.key.job_no).find(of_run);
-        let Some((key, waiting)) = found else { return SettleResult::Elsewhere };
+        let Some((key, waiting)) = found else { return OverrideResult::Elsewhere };
         let (fence, crashes, is_wake) = match waiting {
             Waiting::Wake { .. } => (Fence::NONE, 0, true),
             Waiting::Ready(ready) => (ready.fence, ready.crashes, false),
         };
         let Some(finish) = settle.finish(scope.tenant, key, fence.next()) else {
-            return SettleResult::Elsewhere;
+            return OverrideResult::Elsewhere;
         };
         self.stop_waiting(key);
         if is_wake && key.attempt == AttemptNo::FIRST {
@@ -117,32 +122,36 @@ impl Data {
         let before = run.node;
         let node = before.unwrap_or(NOBODY);
         (run.status, run.fence, run.node) = (AttemptStatus::Running, fence.next(), Some(node));
-        self.finish(node, vec![finish], SETTLED_ALPHA);
+        self.finish(node, vec![finish], OVERRIDE_ALPHA);
         if let Some(run) = self.runs.get_mut(&key) {
             run.node = before;
         }
-        SettleResult::Done
+        OverrideResult::Done
     }
 }
 
-fn done(is_done: bool) -> SettleResult {
-    if is_done { SettleResult::Done } else { SettleResult::Elsewhere }
+fn done(is_done: bool) -> OverrideResult {
+    if is_done { OverrideResult::Done } else { OverrideResult::Elsewhere }
 }
 
 #[async_trait]
-impl SettleStore for ModelStore {
-    async fn going_on(
+impl OverrideStore for ModelStore {
+    async fn active_attempts(
         &self,
         scope: &Scope,
         job: JobId,
         limit: u32,
     ) -> Result<Vec<LiveAttempt>, StoreError> {
-        Ok(self.lock().going_on(scope, job, limit))
+        Ok(self.lock().active_attempts(scope, job, limit))
     }
 
-    async fn settle(&self, scope: &Scope, settle: Settle) -> Result<SettleResult, StoreError> {
+    async fn settle(
+        &self,
+        scope: &Scope,
+        settle: OutcomeOverride,
+    ) -> Result<OverrideResult, StoreError> {
         let became = self.lock().settle_run(scope, &settle);
-        if became == SettleResult::Done {
+        if became == OverrideResult::Done {
             self.signals.send(Signal::Letters);
         }
         Ok(became)

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use evenkeel_core::fingerprint::Fingerprint;
 use evenkeel_core::{NodeNo, TenantNo, Timestamp};
 use evenkeel_store::{
-    FailureCursor, FailureGroup, Failures, NodeState, Page, PageRequest, Scope, StoreError,
-    Tallied, Tally, TallyStore,
+    FailureCursor, FailureGroup, Failures, NodeState, Page, PageRequest, RunStatsStore, RunTotals,
+    Scope, StoreError, Tally,
 };
 
 use super::ModelStore;
@@ -17,7 +17,7 @@ use super::lists::{cut, with_items};
 /// All sums.
 #[derive(Default)]
 pub(super) struct Sums {
-    tenants: BTreeMap<TenantNo, Tallied>,
+    tenants: BTreeMap<TenantNo, RunTotals>,
     running: BTreeMap<NodeNo, BTreeMap<TenantNo, u64>>,
     said_at: Option<Timestamp>,
     failures: BTreeMap<(TenantNo, Fingerprint), FailureGroup>,
@@ -60,7 +60,7 @@ impl Data {
         }
     }
 
-    fn tallied(&self, scope: &Scope) -> Tallied {
+    fn run_totals(&self, scope: &Scope) -> RunTotals {
         let is_alive = |node: &NodeNo| {
             let state = self.node(*node).map(|node| node.state);
             matches!(state, Some(NodeState::Live | NodeState::Draining))
@@ -68,7 +68,7 @@ impl Data {
         let alive = self.sums.running.iter().filter(|(node, _)| is_alive(node));
         let running = alive.filter_map(|(_, tenants)| tenants.get(&scope.tenant)).sum();
         let sum = self.sums.tenants.get(&scope.tenant).copied().unwrap_or_default();
-        Tallied { running, at: self.sums.said_at, ..sum }
+        RunTotals { running, at: self.sums.said_at, ..sum }
     }
 
     fn list_failures(
@@ -93,7 +93,7 @@ impl Data {
         })
     }
 
-    fn forget_failures(&mut self, before: Timestamp, limit: u32) -> u64 {
+    fn prune_failures(&mut self, before: Timestamp, limit: u32) -> u64 {
         let old = self.sums.failures.iter().filter(|(_, group)| group.last_at < before);
         let mut old: Vec<_> = old.map(|(key, group)| (group.last_at, *key)).collect();
         old.sort_unstable();
@@ -106,7 +106,7 @@ impl Data {
 }
 
 #[async_trait]
-impl TallyStore for ModelStore {
+impl RunStatsStore for ModelStore {
     async fn tally(
         &self,
         node: NodeNo,
@@ -118,8 +118,8 @@ impl TallyStore for ModelStore {
         Ok(())
     }
 
-    async fn tallied(&self, scope: &Scope) -> Result<Tallied, StoreError> {
-        Ok(self.lock().tallied(scope))
+    async fn run_totals(&self, scope: &Scope) -> Result<RunTotals, StoreError> {
+        Ok(self.lock().run_totals(scope))
     }
 
     async fn list_failures(
@@ -130,7 +130,7 @@ impl TallyStore for ModelStore {
         Ok(self.lock().list_failures(scope, page))
     }
 
-    async fn forget_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        Ok(self.lock().forget_failures(before, limit))
+    async fn prune_failures(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        Ok(self.lock().prune_failures(before, limit))
     }
 }

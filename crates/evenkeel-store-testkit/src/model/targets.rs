@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use async_trait::async_trait;
 use evenkeel_core::{JobId, JobNo, Shard, TenantNo, Timestamp};
 use evenkeel_store::{
-    ChangedTarget, DeletedTarget, MadeTarget, NewTarget, Now, Page, PageRequest, Scope,
+    ChangedTarget, CreatedTarget, DeletedTarget, NewTarget, Now, Page, PageRequest, Scope,
     StaleTarget, StaleTargets, Standing, StoreError, Target, TargetFields, TargetStore, is_stale,
 };
 
@@ -74,7 +74,7 @@ impl Data {
         own.find(|(_, row)| has(row)).map(|((_, number), _)| *number)
     }
 
-    fn make_target(&mut self, scope: &Scope, new: NewTarget, now: Timestamp) -> MadeTarget {
+    fn create_target(&mut self, scope: &Scope, new: NewTarget, now: Timestamp) -> CreatedTarget {
         let tenant = scope.tenant;
         let next = self.next_targets.get(&tenant).copied().unwrap_or(1);
         let free = |number: &i64| !self.targets.contains_key(&(tenant, *number));
@@ -82,7 +82,7 @@ impl Data {
         let there = self.targets.contains_key(&(tenant, number)).then_some(number);
         let there = there.or_else(|| self.holder(tenant, new.fields.source_id.as_ref()));
         if let Some(target) = there.and_then(|number| self.target(tenant, number)) {
-            return MadeTarget::Exists(target);
+            return CreatedTarget::Exists(target);
         }
         if new.number.is_none() {
             self.next_targets.insert(tenant, number + 1);
@@ -96,7 +96,7 @@ impl Data {
         };
         self.targets.insert((tenant, number), row);
         let made = self.target(tenant, number).expect("it was put there");
-        MadeTarget::Created(made)
+        CreatedTarget::Created(made)
     }
 
     fn change_target(
@@ -163,13 +163,13 @@ impl Data {
 
 #[async_trait]
 impl TargetStore for ModelStore {
-    async fn make_target(
+    async fn create_target(
         &self,
         scope: &Scope,
         target: NewTarget,
         now: Now,
-    ) -> Result<MadeTarget, StoreError> {
-        Ok(self.lock().make_target(scope, target, self.resolve(now)))
+    ) -> Result<CreatedTarget, StoreError> {
+        Ok(self.lock().create_target(scope, target, self.resolve(now)))
     }
 
     async fn get_targets(

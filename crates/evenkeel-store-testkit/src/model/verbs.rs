@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
 use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, Shard, Slot, Span, Timestamp};
 use evenkeel_store::{
-    Attempt, Cancellation, Claim, Claimed, ClosedAttempt, DueJob, Finish, FinishResult, Fire,
-    Fired, Job, JobCounts, JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member,
-    NamedJob, NewJob, NewNode, NodeStore, Now, Obeyed, Opening, Order, Owned, Page, PageRequest,
-    Ping, Pinged, Postpone, Prune, Pruned, QueuePlace, Registered, Requeue, RunCancelled,
-    RunFilter, RunStore, ScheduleStore, Scope, SlotLoad, StoreError, Supersede, Trigger, Triggered,
-    WaitingAttempt, WakeFire,
+    Applied, Attempt, AttemptFilter, AttemptStore, Cancellation, Claim, ClaimWindow, Claimed,
+    ClosedAttempt, DueJob, Finish, FinishResult, Fire, FireDelayed, Fired, Job, JobCounts,
+    JobCursor, JobFilter, JobSort, JobStore, Joined, LookAhead, Member, NamedJob, NewJob, NewNode,
+    NodeStore, Now, Order, Owned, Page, PageRequest, Ping, Pinged, Postpone, Prune, Pruned,
+    QueuePlace, Registered, Requeue, RunCancelled, ScheduleStore, Scope, SlotLoad, StoreError,
+    Supersede, Trigger, Triggered, WaitingAttempt,
 };
 
 use super::ModelStore;
@@ -56,7 +56,7 @@ impl JobStore for ModelStore {
         Ok(self.lock().list_jobs(scope, (filter, now), sort, page))
     }
 
-    async fn order(&self, scope: &Scope, orders: Vec<Order>, now: Now) -> Answer<Vec<Obeyed>> {
+    async fn order(&self, scope: &Scope, orders: Vec<Order>, now: Now) -> Answer<Vec<Applied>> {
         self.lock().order(scope, orders, self.resolve(now))
     }
 
@@ -123,8 +123,8 @@ impl ScheduleStore for ModelStore {
         Ok(self.lock().fire(node, batch, self.resolve(now)))
     }
 
-    async fn fire_wakes(&self, node: NodeNo, batch: Vec<WakeFire>, now: Now) -> Answer<Fired> {
-        Ok(self.lock().fire_wakes(node, batch, self.resolve(now)))
+    async fn fire_delayed(&self, node: NodeNo, batch: Vec<FireDelayed>, now: Now) -> Answer<Fired> {
+        Ok(self.lock().fire_delayed(node, batch, self.resolve(now)))
     }
 
     async fn supersede(&self, batch: &[Supersede], now: Now) -> Answer<()> {
@@ -141,14 +141,14 @@ impl ScheduleStore for ModelStore {
         Ok(self.lock().closed(shards, limit, self.resolve(now)))
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Answer<()> {
+    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Answer<()> {
         self.lock().reopen(batch);
         Ok(())
     }
 }
 
 #[async_trait]
-impl RunStore for ModelStore {
+impl AttemptStore for ModelStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Answer<Claimed> {
         Ok(self.lock().claim(claim, self.resolve(now)))
     }
@@ -213,7 +213,7 @@ impl RunStore for ModelStore {
     async fn list_runs(
         &self,
         scope: &Scope,
-        filter: RunFilter,
+        filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Answer<Page<Attempt, AttemptKey>> {
         Ok(self.lock().list_runs(scope, filter, page))

@@ -1,7 +1,7 @@
 //! `GET /api/v1/scheduler/distribution` and its history.
 
 use evenkeel_core::Span;
-use evenkeel_store::ScoreKept;
+use evenkeel_store::SavedScore;
 use evenkeel_store_testkit::fixtures::{START, new_job};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ async fn scores_of_the_past_are_told_a_page_at_a_time() {
     let (store, scope) = (&world.rig.store, &world.rig.scope);
     for n in 1..=5_u64 {
         let hour = START.saturating_sub(Span::from_secs(3600 * n));
-        let score = ScoreKept {
+        let score = SavedScore {
             hour,
             score: 1.0 - n as f64 / 10.0,
             next_score: 0.9,
@@ -118,7 +118,7 @@ async fn scores_of_the_past_are_told_a_page_at_a_time() {
             mean: 2.0,
             jobs: 7,
         };
-        assert!(store.keep_score(scope.tenant, score).await.unwrap());
+        assert!(store.save_score(scope.tenant, score).await.unwrap());
     }
     let all = get(&world, "distribution/history").await.expect(200);
     let scores = all["scores"].as_array().unwrap();

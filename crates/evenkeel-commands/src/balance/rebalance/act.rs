@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use evenkeel_core::Timestamp;
-use evenkeel_core::balance::RhythmKey;
+use evenkeel_core::balance::LoadProfileKey;
 use evenkeel_store::{
     BeganRebalance, EventJob, EventKind, MoveBatch, Moved, NewEvent, Now, Rebalance,
     RebalanceState, Scope, Signal, StoreError,
@@ -117,7 +117,7 @@ impl Balancing {
         &self,
         scope: &Scope,
         rebalance: &Rebalance,
-        rhythms: HashMap<RhythmKey, String>,
+        rhythms: HashMap<LoadProfileKey, String>,
         now: Timestamp,
     ) -> Result<Running, CommandError> {
         let id = rebalance.id;
@@ -204,7 +204,7 @@ struct Mover {
     scope: Scope,
     id: Uuid,
     /// The rhythms they lead to, as they are stored.
-    rhythms: HashMap<RhythmKey, String>,
+    rhythms: HashMap<LoadProfileKey, String>,
     even_live: bool,
 }
 

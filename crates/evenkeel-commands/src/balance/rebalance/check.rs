@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use evenkeel_core::balance::{Move, Placement, Rhythm, RhythmKey, decode_moves};
+use evenkeel_core::balance::{LoadProfile, LoadProfileKey, Move, Placement, decode_moves};
 use evenkeel_core::{JobNo, Timestamp};
 use evenkeel_store::{Rebalance, RebalancePart, Scope, StoreError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -22,7 +22,7 @@ const PARTS_AT_ONCE: usize = 4;
 pub(super) struct Checked {
     /// The rhythms they lead to, as they are stored; but for moves that can't be made any more, which
     /// stores leave out.
-    pub(super) rhythms: HashMap<RhythmKey, String>,
+    pub(super) rhythms: HashMap<LoadProfileKey, String>,
     changed: Vec<(JobNo, &'static str)>,
     changed_total: u64,
 }
@@ -35,7 +35,7 @@ impl Balancing {
         rebalance: &Rebalance,
         now: Timestamp,
     ) -> Result<Checked, CommandError> {
-        let counts = self.own_rhythms(scope).await?;
+        let counts = self.tenant_load_profiles(scope).await?;
         let known = readable(&counts).map(|(count, rhythm)| (count.key, rhythm)).collect();
         let mut checked = Checked::default();
         // As when it is moved.
@@ -102,7 +102,7 @@ impl Checked {
         &mut self,
         one: &Move,
         place: Option<&Placement>,
-        known: &HashMap<RhythmKey, Rhythm>,
+        known: &HashMap<LoadProfileKey, LoadProfile>,
         even_live: bool,
         now: Timestamp,
     ) {
@@ -124,7 +124,7 @@ impl Checked {
 fn still_fits(
     one: &Move,
     place: Option<&Placement>,
-    known: &HashMap<RhythmKey, Rhythm>,
+    known: &HashMap<LoadProfileKey, LoadProfile>,
     even_live: bool,
     now: Timestamp,
 ) -> Result<String, &'static str> {
@@ -143,5 +143,5 @@ fn still_fits(
     }
     let rhythm = place.rhythm.and_then(|key| known.get(&key)).ok_or("changed")?;
     let text = rhythm.moved_to(one.new_at).text();
-    if RhythmKey::of(&text) == one.rhythm { Ok(text) } else { Err("changed") }
+    if LoadProfileKey::of(&text) == one.rhythm { Ok(text) } else { Err("changed") }
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use evenkeel_core::balance::{
-    Horizon, Loads, Move, Placement, Plan, Rhythm, RhythmKey, encode_moves, plan,
+    Horizon, LoadProfile, LoadProfileKey, Loads, Move, Placement, Plan, encode_moves, plan,
 };
 use evenkeel_core::{JobId, JobNo, Timestamp};
 use evenkeel_store::{
-    JobFilter, JobSort, MOVES_MAX, ORDERS_MAX, PageRequest, Rebalance, RebalanceState, RhythmCount,
-    Scope, StoreError,
+    COMMANDS_MAX, JobFilter, JobSort, LoadProfileCount, MOVES_MAX, PageRequest, Rebalance,
+    RebalanceState, Scope, StoreError,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::CommandError;
 
-/// Rhythms that are read at once.
+/// LoadProfiles that are read at once.
 const RHYTHMS_STEP: u32 = 5_000;
 /// Jobs whose places are read at once.
 const PLACEMENTS_STEP: u32 = 10_000;
@@ -59,7 +59,7 @@ impl Balancing {
         now: Timestamp,
     ) -> Result<Plan, CommandError> {
         // Read now, not what is known: it must fit the places of the jobs.
-        let counts = self.own_rhythms(scope).await?;
+        let counts = self.tenant_load_profiles(scope).await?;
         let jobs = match &options.filter {
             None => self.all_placements(scope).await?,
             Some(filter) => self.filtered_placements(scope, filter).await?,
@@ -81,7 +81,7 @@ impl Balancing {
         scope: &Scope,
         now: Timestamp,
     ) -> Result<Loads, CommandError> {
-        let counts = self.own_rhythms(scope).await?;
+        let counts = self.tenant_load_profiles(scope).await?;
         let horizon = Horizon::new(self.balance.settings(), now);
         // There may be many rhythms.
         apart(move || count(horizon, &counts).0).await
@@ -171,13 +171,13 @@ impl Balancing {
     }
 
     /// The rhythms of the scope's jobs.
-    pub(super) async fn own_rhythms(
+    pub(super) async fn tenant_load_profiles(
         &self,
         scope: &Scope,
-    ) -> Result<Vec<RhythmCount>, CommandError> {
+    ) -> Result<Vec<LoadProfileCount>, CommandError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let page = self.balance.store.own_rhythms(scope, after, RHYTHMS_STEP).await?;
+            let page = self.balance.store.tenant_load_profiles(scope, after, RHYTHMS_STEP).await?;
             let is_last = page.len() < RHYTHMS_STEP as usize;
             after = page.last().map(|count| count.key);
             all.extend(page);
@@ -261,7 +261,7 @@ impl Balancing {
     async fn add_names(&self, scope: &Scope, moves: &mut [MoveShown]) -> Result<(), CommandError> {
         let ids: Vec<JobId> = moves.iter().map(|one| one.job).collect();
         let mut names = HashMap::new();
-        for ids in ids.chunks(ORDERS_MAX) {
+        for ids in ids.chunks(COMMANDS_MAX) {
             let jobs = self.balance.store.get_jobs(scope, ids).await?;
             names.extend(jobs.into_iter().map(|job| (job.id, job.about.name)));
         }
@@ -276,8 +276,8 @@ impl Balancing {
 /// nothing, and its jobs are not moved.
 pub(super) fn count(
     horizon: Horizon,
-    counts: &[RhythmCount],
-) -> (Loads, HashMap<RhythmKey, Rhythm>) {
+    counts: &[LoadProfileCount],
+) -> (Loads, HashMap<LoadProfileKey, LoadProfile>) {
     let mut loads = Loads::new(horizon);
     let mut rhythms = HashMap::with_capacity(counts.len());
     for (count, rhythm) in readable(counts) {
@@ -288,7 +288,9 @@ pub(super) fn count(
 }
 
 /// The rhythms that can be read.
-pub(super) fn readable(counts: &[RhythmCount]) -> impl Iterator<Item = (&RhythmCount, Rhythm)> {
+pub(super) fn readable(
+    counts: &[LoadProfileCount],
+) -> impl Iterator<Item = (&LoadProfileCount, LoadProfile)> {
     counts.iter().filter_map(|count| Some((count, serde_json::from_str(&count.rhythm).ok()?)))
 }
 
@@ -307,7 +309,8 @@ mod tests {
 
     fn planned(count: usize) -> Vec<Move> {
         let at = Timestamp::from_micros(1);
-        let to = |no| Move { job: no, generation: 1, old_at: at, new_at: at, rhythm: RhythmKey(1) };
+        let to =
+            |no| Move { job: no, generation: 1, old_at: at, new_at: at, rhythm: LoadProfileKey(1) };
         (0..count as i64).rev().map(|no| to(JobNo(no))).collect()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use evenkeel_core::balance::{
-    Beat, Horizon, Loads, Move, Placement, Rhythm, RhythmKey, SkipReason, moved_back,
+    Beat, Horizon, LoadProfile, LoadProfileKey, Loads, Move, Placement, SkipReason, moved_back,
 };
 use evenkeel_core::{JobNo, Timestamp};
 use evenkeel_store::{Now, Rebalance, RebalanceState, Scope};
@@ -25,7 +25,7 @@ impl Balancing {
         let now = store.now().await?;
         let done = self.to_take_back(scope, id, now).await?;
         let (before, known) = {
-            let counts = self.own_rhythms(scope).await?;
+            let counts = self.tenant_load_profiles(scope).await?;
             let horizon = Horizon::new(self.balance.settings(), now);
             apart(move || count(horizon, &counts)).await?
         };
@@ -131,9 +131,9 @@ impl Balancing {
 /// The way back, as it is made up.
 struct Back {
     now: Timestamp,
-    known: HashMap<RhythmKey, Rhythm>,
+    known: HashMap<LoadProfileKey, LoadProfile>,
     moves: Vec<Move>,
-    rhythms: HashMap<RhythmKey, String>,
+    rhythms: HashMap<LoadProfileKey, String>,
     /// Jobs that went elsewhere since.
     changed: Vec<JobNo>,
     before: Loads,
@@ -141,7 +141,7 @@ struct Back {
 }
 
 impl Back {
-    fn new(before: Loads, known: HashMap<RhythmKey, Rhythm>, now: Timestamp) -> Self {
+    fn new(before: Loads, known: HashMap<LoadProfileKey, LoadProfile>, now: Timestamp) -> Self {
         let after = before.clone();
         let (moves, rhythms, changed) = (Vec::new(), HashMap::new(), Vec::new());
         Self { now, known, moves, rhythms, changed, before, after }
@@ -155,7 +155,7 @@ impl Back {
         };
         let target = rhythm.moved_to(new_at);
         let text = target.text();
-        let key = RhythmKey::of(&text);
+        let key = LoadProfileKey::of(&text);
         self.after.remove(&rhythm, 1, place.cost);
         self.after.add(&target, 1, place.cost);
         self.rhythms.entry(key).or_insert(text);
@@ -172,7 +172,7 @@ impl Back {
         &self,
         done: &Move,
         place: Option<&Placement>,
-    ) -> Option<(Placement, Rhythm, Timestamp)> {
+    ) -> Option<(Placement, LoadProfile, Timestamp)> {
         let place = *place?;
         if place.generation != done.generation.wrapping_add(1) {
             return None;

@@ -113,7 +113,7 @@ fn a_crontab_of_the_system_names_users() {
 fn a_user_column_is_checked_and_a_missing_one_is_noticed() {
     let options = CrontabOptions { system: true, ..options() };
     let entry = &plan("17 * * * * \"$HOME/bin/x\" y\n", &options).entries[0];
-    assert_eq!((entry.fate, entry.code), (Fate::Person, "unreadable_line"));
+    assert_eq!((entry.fate, entry.code), (Disposition::Person, "unreadable_line"));
     assert!(entry.why.contains("--system=false"), "{}", entry.why);
     let remarks = |text: &str| planned(text).remarks.join("\n");
     assert!(remarks("0 1 * * * root a\n0 2 * * * root b\n").contains("say --system"));
@@ -136,7 +136,7 @@ fn what_no_schedule_can_say_needs_a_person() {
     ] {
         let entries = planned(text).entries;
         let [entry] = &entries[..] else { panic!("{entries:?}") };
-        assert_eq!((entry.fate, entry.code), (Fate::Person, code), "{text}: {}", entry.why);
+        assert_eq!((entry.fate, entry.code), (Disposition::Person, code), "{text}: {}", entry.why);
         assert!(entry.document.is_none() && !entry.why.is_empty());
     }
 }

@@ -36,7 +36,7 @@ fn plan(more: Value) -> Planned {
 fn a_simple_cron_becomes_an_interval_and_is_kept_beside_it() {
     let planned = plan(json!({"schedule_time": "0 */6 * * *", "schedule_enabled": true,
                               "max_retries": 5, "metadata": {"category": "news"}}));
-    assert_eq!((planned.fate, planned.code), (Fate::Interval, "converted"));
+    assert_eq!((planned.fate, planned.code), (Disposition::Interval, "converted"));
     assert_eq!(
         planned.document.unwrap(),
         json!({
@@ -57,7 +57,7 @@ fn what_an_interval_cannot_say_keeps_its_cron() {
         ("CRON_TZ=America/Toronto 0 9 * * *", "zone"),
     ] {
         let planned = plan(json!({"schedule_time": expression}));
-        assert_eq!((planned.fate, planned.code), (Fate::Cron, code), "{expression}");
+        assert_eq!((planned.fate, planned.code), (Disposition::Cron, code), "{expression}");
         let document = planned.document.unwrap();
         assert_eq!(document["schedule"]["kind"], "cron");
         let zoned = expression.contains("TZ=");
@@ -100,7 +100,12 @@ fn what_cannot_be_read_needs_a_person() {
         (json!({"status": "sleeping"}), "unknown_status"),
     ] {
         let planned = plan(more.clone());
-        assert_eq!((planned.fate, planned.code), (Fate::Person, code), "{more}: {}", planned.why);
+        assert_eq!(
+            (planned.fate, planned.code),
+            (Disposition::Person, code),
+            "{more}: {}",
+            planned.why
+        );
         assert_eq!(planned.document, None);
         assert!(!planned.why.is_empty());
     }
@@ -115,12 +120,12 @@ fn each_status_of_a_recurring_job_has_its_fate() {
     };
     for status in ["pending", "scheduled", "completed", "running"] {
         let planned = recurring(status);
-        assert_eq!((planned.fate, planned.paused), (Fate::Interval, false), "{status}");
+        assert_eq!((planned.fate, planned.paused), (Disposition::Interval, false), "{status}");
         assert_eq!(planned.notes.is_empty(), status != "running");
     }
     for status in ["paused", "failed"] {
         let planned = recurring(status);
-        assert_eq!((planned.fate, planned.paused), (Fate::Interval, true), "{status}");
+        assert_eq!((planned.fate, planned.paused), (Disposition::Interval, true), "{status}");
         assert!(planned.notes[0].contains("resume"), "{:?}", planned.notes);
     }
     assert_eq!(recurring("cancelled").code, "cancelled");
@@ -132,13 +137,13 @@ fn each_status_of_a_recurring_job_has_its_fate() {
 #[test]
 fn each_status_of_a_job_that_runs_once_has_its_fate() {
     for (status, fate, code) in [
-        ("pending", Fate::Once, "run_once"),
-        ("scheduled", Fate::Once, "run_once"),
-        ("completed", Fate::LeftOut, "already_done"),
-        ("cancelled", Fate::LeftOut, "cancelled"),
-        ("running", Fate::Person, "running_once"),
-        ("failed", Fate::Person, "failed_once"),
-        ("paused", Fate::Person, "paused_once"),
+        ("pending", Disposition::Once, "run_once"),
+        ("scheduled", Disposition::Once, "run_once"),
+        ("completed", Disposition::LeftOut, "already_done"),
+        ("cancelled", Disposition::LeftOut, "cancelled"),
+        ("running", Disposition::Person, "running_once"),
+        ("failed", Disposition::Person, "failed_once"),
+        ("paused", Disposition::Person, "paused_once"),
     ] {
         let planned = plan(json!({"status": status, "schedule_enabled": false}));
         assert_eq!((planned.fate, planned.code), (fate, code), "{status}");
@@ -155,16 +160,16 @@ fn a_schedule_that_is_switched_off_stays_off() {
     assert!(included.paused && included.document.is_some());
     // The newer table never asks: a scheduled row with an interval runs.
     let newer = json!({"interval_minutes": 5, "schedule_enabled": false, "status": "scheduled"});
-    assert_eq!(plan(newer).fate, Fate::Interval);
+    assert_eq!(plan(newer).fate, Disposition::Interval);
 }
 
 #[test]
 fn of_two_rows_with_one_name_the_second_needs_a_person() {
     let mut import = LegacyImport::new(options());
     let (first, second) = (row(json!({})), row(json!({"id": "77"})));
-    assert_eq!(import.plan(1, Ok(first.as_object().unwrap()), now()).fate, Fate::Once);
+    assert_eq!(import.plan(1, Ok(first.as_object().unwrap()), now()).fate, Disposition::Once);
     let planned = import.plan(2, Ok(second.as_object().unwrap()), now());
-    assert_eq!((planned.fate, planned.code), (Fate::Person, "duplicate_name"));
+    assert_eq!((planned.fate, planned.code), (Disposition::Person, "duplicate_name"));
 
     let mut import = LegacyImport::new(LegacyOptions { rename_duplicates: true, ..options() });
     import.plan(1, Ok(first.as_object().unwrap()), now());
@@ -178,7 +183,7 @@ fn a_name_is_not_taken_by_a_row_that_no_job_is_made_of() {
     let gone = row(json!({"status": "cancelled"}));
     import.plan(1, Ok(gone.as_object().unwrap()), now());
     let planned = import.plan(2, Ok(row(json!({})).as_object().unwrap()), now());
-    assert_eq!(planned.fate, Fate::Once);
+    assert_eq!(planned.fate, Disposition::Once);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn clocks_and_periods_count_too() {
     assert_eq!(hit, (0..7).map(|day| day * 96 + 84).collect::<Vec<_>>());
     assert_eq!(total(&loads, Measure::Next), 1.0);
     let period = Periodic::new(Span::from_secs(86_400), None).unwrap().period();
-    let often = Rhythm { beat: Beat::Often(period), fixed: true, from: None, hours: None };
+    let often = LoadProfile { beat: Beat::Often(period), fixed: true, from: None, hours: None };
     let loads = loads_of([(often, 96, MINUTE)]);
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (runs - 1.0).abs() < 1e-9));
     assert!((total(&loads, Measure::Next) - 96.0).abs() < 1e-9);
@@ -106,13 +106,13 @@ fn a_phase_that_is_known_less_exactly_than_slots_are_long_is_shared_out() {
     assert_eq!(total(&loads, Measure::Next), 3.0);
 }
 
-fn rhythm() -> impl Strategy<Value = Rhythm> {
+fn rhythm() -> impl Strategy<Value = LoadProfile> {
     let intervals = vec![60, 420, 900, 1200, 1500, 3600, 6000, 25_200, 86_400, 604_800, 864_000];
     prop_oneof![
         (prop::sample::select(intervals), 0_i64..1_000_000)
             .prop_map(|(secs, offset)| every(secs, offset)),
         Just(nine()),
-        (0_i32..3000).prop_map(|slot| Rhythm {
+        (0_i32..3000).prop_map(|slot| LoadProfile {
             beat: Beat::Once(Slot(Slot::of(NOON).0 + slot)),
             fixed: true,
             from: None,

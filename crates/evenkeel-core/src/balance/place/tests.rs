@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::balance::test_loads::{NOON, daily, every, interval, loads_of, loads_with_slot, nine};
-use crate::balance::{Measure, Rhythm};
+use crate::balance::{LoadProfile, Measure};
 use crate::blackout::LocalHours;
 use crate::job::Bounds;
 use crate::zone::Zone;
@@ -83,7 +83,7 @@ fn jobs_of_one_slot_have_seconds_far_apart_unless_they_are_to_be_exact() {
         let policy = settings(BOTH[seed % 2]);
         let time = first_time(&policy, job, &loads, &loads, Turn::ALONE).unwrap();
         assert_eq!(slot_of(time), 12);
-        loads.add(&Rhythm::of(&day, time).unwrap(), 1, MINUTE);
+        loads.add(&LoadProfile::of(&day, time).unwrap(), 1, MINUTE);
         seconds.push(time.since(NOON).as_micros() / 1_000_000 % 900);
     }
     seconds.sort_unstable();
@@ -93,7 +93,7 @@ fn jobs_of_one_slot_have_seconds_far_apart_unless_they_are_to_be_exact() {
     let exact = Definition::noop(Schedule::Interval(exact));
     let at = place(Policy::Next, &exact, &loads_of([]));
     assert_eq!(at, NOON.saturating_add(Slot::LENGTH));
-    assert!(Rhythm::of(&exact, NOON).unwrap().fixed);
+    assert!(LoadProfile::of(&exact, NOON).unwrap().fixed);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn slots_do_not_all_begin_with_the_same_second() {
     let mut seconds = std::collections::BTreeSet::new();
     for _ in 0..96 {
         let time = place(Policy::Projected, &day, &loads);
-        loads.add(&Rhythm::of(&day, time).unwrap(), 1, MINUTE);
+        loads.add(&LoadProfile::of(&day, time).unwrap(), 1, MINUTE);
         seconds.insert(time.since(NOON).as_micros() / 1_000_000 % 900);
     }
     assert!(seconds.len() > 80, "{seconds:?}");
@@ -194,7 +194,7 @@ fn blackouts_are_avoided_and_preferred_hours_sought() {
     for _ in 0..9 {
         let time = place(BOTH[taken.len() % 2], &night, &loads);
         taken.push(slot_of(time));
-        loads.add(&Rhythm::of(&night, time).unwrap(), 1, MINUTE);
+        loads.add(&LoadProfile::of(&night, time).unwrap(), 1, MINUTE);
     }
     taken.sort_unstable();
     assert_eq!(taken, [36, 37, 38, 39, 40, 41, 42, 43, 67]);
@@ -208,7 +208,7 @@ fn what_is_shorter_than_a_slot_keeps_its_own_rhythm() {
     for seed in 0..50 {
         let job = to_place(&minute, seed * 60);
         let first = first_time(&settings(Policy::Next), job, &loads, &loads, Turn::ALONE).unwrap();
-        loads.add(&Rhythm::of(&minute, first).unwrap(), 1, MINUTE);
+        loads.add(&LoadProfile::of(&minute, first).unwrap(), 1, MINUTE);
         let secs = first.since(NOON).as_micros() / 1_000_000;
         assert!((1..=60).contains(&secs));
         seconds.insert(secs % 60);
@@ -226,7 +226,7 @@ fn monthly_jobs_are_spread_over_the_month() {
         for seed in 0..2880 {
             let job = ToPlace { seed, ..to_place(&month, seed) };
             let first = first_time(&settings(policy), job, &loads, &loads, Turn::ALONE);
-            loads.add(&Rhythm::of(&month, first.unwrap()).unwrap(), 1, MINUTE);
+            loads.add(&LoadProfile::of(&month, first.unwrap()).unwrap(), 1, MINUTE);
         }
         assert!(loads.far.next[1..2880].iter().all(|jobs| *jobs == 1), "{policy:?}");
     }
@@ -240,7 +240,7 @@ fn slots_of_a_few_seconds_are_filled_evenly() {
     for seed in 0..50 {
         let job = to_place(&ten, seed * 7919);
         let first = first_time(&settings, job, &loads, &loads, Turn::ALONE).unwrap();
-        loads.add(&Rhythm::of(&ten, first).unwrap(), 1, MINUTE);
+        loads.add(&LoadProfile::of(&ten, first).unwrap(), 1, MINUTE);
     }
     assert!(loads.by_slot(Measure::Runs).iter().all(|runs| (*runs - 10.0).abs() < 1e-9));
 }

@@ -7,14 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use crate::balance::hits::{Grid, micros};
-use crate::balance::rhythm::{Beat, Hours, Rhythm, RhythmKey};
+use crate::balance::rhythm::{Beat, Hours, LoadProfile, LoadProfileKey};
 use crate::blackout::Blackouts;
 use crate::time::{Span, Timestamp};
 
 /// Jobs of one interval, which shun and prefer the same hours.
 pub(super) struct Class {
     /// The rhythm of one of them.
-    rhythm: Rhythm,
+    rhythm: LoadProfile,
     pub every: Span,
     pub cells: Vec<Cell>,
     /// What a run of them costs on average, in seconds.
@@ -61,18 +61,18 @@ pub(super) struct Classes {
     /// Longest interval first.
     pub classes: Vec<Class>,
     /// The class and the cell of each rhythm that some class has.
-    cells: HashMap<RhythmKey, (u32, Option<u32>)>,
+    cells: HashMap<LoadProfileKey, (u32, Option<u32>)>,
 }
 
 impl Classes {
     /// The classes of those of `rhythms` that can be moved. What runs less often than daily is not
     /// moved to before `quiet_until`: it would wait another interval.
     pub fn new<'a>(
-        rhythms: impl Iterator<Item = (RhythmKey, &'a Rhythm)>,
+        rhythms: impl Iterator<Item = (LoadProfileKey, &'a LoadProfile)>,
         grid: Grid,
         quiet_until: Timestamp,
     ) -> Self {
-        let mut members: HashMap<String, Vec<(RhythmKey, &Rhythm)>> = HashMap::new();
+        let mut members: HashMap<String, Vec<(LoadProfileKey, &LoadProfile)>> = HashMap::new();
         for (key, rhythm) in rhythms {
             let Beat::Every { .. } = rhythm.beat else { continue };
             // All that is like it but for the phase.
@@ -112,13 +112,13 @@ impl Classes {
 
     /// The class of a rhythm, if it is in one, and its cell there, unless it is in no slot of the
     /// horizon.
-    pub fn class_of(&self, key: RhythmKey) -> Option<(u32, Option<u32>)> {
+    pub fn class_of(&self, key: LoadProfileKey) -> Option<(u32, Option<u32>)> {
         self.cells.get(&key).copied()
     }
 }
 
 impl Class {
-    fn new(rhythm: &Rhythm) -> Self {
+    fn new(rhythm: &LoadProfile) -> Self {
         let (rhythm, every) = (rhythm.clone(), interval(rhythm));
         Self { rhythm, every, cells: Vec::new(), weight: 0.0, is_tangled: false }
     }
@@ -127,7 +127,7 @@ impl Class {
         let every = self.every;
         let (mut slots, mut slots_of_last) = (Vec::new(), Vec::new());
         let mut is_hit = vec![false; grid.slots];
-        let wishes = self.rhythm.hours.as_ref().map(|hours| Wishes::new(hours, grid));
+        let wishes = self.rhythm.hours.as_ref().map(|hours| Constraints::new(hours, grid));
         let begins_late =
             |slot: u32| grid.start + i64::from(slot) * grid.slot >= quiet_until.as_micros();
         for phase in phases(every, grid) {
@@ -159,7 +159,7 @@ impl Class {
         }
     }
 
-    fn cell_of(&self, rhythm: &Rhythm) -> Option<u32> {
+    fn cell_of(&self, rhythm: &LoadProfile) -> Option<u32> {
         let Beat::Every { phase, .. } = rhythm.beat else { return None };
         let cell = self.cells.partition_point(|cell| cell.phases.end <= phase);
         let found = self.cells.get(cell).is_some_and(|cell| cell.phases.contains(&phase));
@@ -173,13 +173,13 @@ impl Class {
     }
 
     /// The rhythm of a job in that cell, as load sees it.
-    pub fn rhythm_of(&self, cell: u32) -> Rhythm {
+    pub fn rhythm_of(&self, cell: u32) -> LoadProfile {
         let phase = self.cells[cell as usize].phases.start;
-        Rhythm { beat: Beat::Every { every: self.every, phase }, ..self.rhythm.clone() }
+        LoadProfile { beat: Beat::Every { every: self.every, phase }, ..self.rhythm.clone() }
     }
 
     /// The rhythm of a job that runs at that time.
-    pub fn rhythm_at(&self, time: Timestamp) -> Rhythm {
+    pub fn rhythm_at(&self, time: Timestamp) -> LoadProfile {
         self.rhythm.moved_to(time)
     }
 
@@ -231,12 +231,12 @@ const SECOND: i64 = 1_000_000;
 const CELLS_MAX: usize = 1_000_000;
 
 /// Which slots a job would rather not be in.
-struct Wishes {
+struct Constraints {
     is_dark: Vec<bool>,
     is_disliked: Vec<bool>,
 }
 
-impl Wishes {
+impl Constraints {
     fn new(hours: &Hours, grid: Grid) -> Self {
         let dark = Blackouts::new(&hours.dark, &hours.zone);
         let preferred = Blackouts::new(hours.preferred.as_slice(), &hours.zone);
@@ -277,7 +277,7 @@ fn phases(every: Span, grid: Grid) -> Vec<u32> {
     phases
 }
 
-fn interval(rhythm: &Rhythm) -> Span {
+fn interval(rhythm: &LoadProfile) -> Span {
     match rhythm.beat {
         Beat::Every { every, .. } => every,
         _ => Span::ZERO,
@@ -285,6 +285,6 @@ fn interval(rhythm: &Rhythm) -> Span {
 }
 
 /// A rhythm of which only the slots matter.
-fn plain(beat: Beat) -> Rhythm {
-    Rhythm { beat, fixed: false, from: None, hours: None }
+fn plain(beat: Beat) -> LoadProfile {
+    LoadProfile { beat, fixed: false, from: None, hours: None }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Wanted;
 use super::board::Board;
 use crate::balance::loads::{Loads, Measure};
-use crate::balance::rhythm::Rhythm;
+use crate::balance::rhythm::LoadProfile;
 use crate::balance::spread::Grain;
 use crate::time::Span;
 
@@ -127,7 +127,7 @@ impl Board<'_> {
 }
 
 /// Adds jobs and cost, either of which may be less than nothing.
-pub(super) fn change_load(loads: &mut Loads, rhythm: &Rhythm, jobs: i64, cost: i64) {
+pub(super) fn change_load(loads: &mut Loads, rhythm: &LoadProfile, jobs: i64, cost: i64) {
     // One after the other, so that nobody takes the sum of several jobs for the cost of one.
     let (count, micros) = (jobs.unsigned_abs(), Span::from_micros(cost.unsigned_abs()));
     if jobs < 0 {

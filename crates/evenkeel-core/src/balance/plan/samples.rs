@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Placement, Plan, Wanted, plan};
 use crate::balance::hits::micros;
-use crate::balance::{BalanceSettings, Horizon, Loads, Rhythm, RhythmKey};
+use crate::balance::{BalanceSettings, Horizon, LoadProfile, LoadProfileKey, Loads};
 use crate::ids::JobNo;
 use crate::job::Definition;
 use crate::schedule::{Interval, Schedule};
@@ -37,7 +37,7 @@ pub(super) fn interval(every: u64) -> Definition {
 pub(super) struct Sample {
     pub settings: BalanceSettings,
     pub jobs: Vec<Placement>,
-    pub rhythms: HashMap<RhythmKey, Rhythm>,
+    pub rhythms: HashMap<LoadProfileKey, LoadProfile>,
     pub definitions: Vec<Definition>,
     pub loads: Loads,
 }
@@ -72,8 +72,8 @@ impl Sample {
     }
 
     pub fn add_at(&mut self, definition: Definition, next_at: Timestamp, cost: u64) {
-        let rhythm = Rhythm::of(&definition, next_at).unwrap();
-        let key = RhythmKey::of(&rhythm.text());
+        let rhythm = LoadProfile::of(&definition, next_at).unwrap();
+        let key = LoadProfileKey::of(&rhythm.text());
         let cost = Span::from_secs(cost);
         self.loads.add(&rhythm, 1, cost);
         let every = match &definition.schedule {
@@ -99,7 +99,7 @@ impl Sample {
         }
         let mut loads = Loads::new(self.loads.horizon());
         for (number, job) in self.jobs.iter().enumerate() {
-            let rhythm = Rhythm::of(&self.definitions[number], next_at[number]).unwrap();
+            let rhythm = LoadProfile::of(&self.definitions[number], next_at[number]).unwrap();
             loads.add(&rhythm, 1, job.cost);
         }
         loads

@@ -35,8 +35,8 @@ fn check(sample: &Sample, plan: &Plan) {
         assert!(!plan.skipped.iter().any(|(skipped, _)| *skipped == it.job));
         assert_eq!((it.generation, it.old_at), (job.generation, job.next_at));
         assert!(it.new_at > soonest && it.new_at != it.old_at);
-        let rhythm = Rhythm::of(definition, it.new_at).unwrap();
-        assert_ne!(Some(&rhythm), Rhythm::of(definition, it.old_at).as_ref());
+        let rhythm = LoadProfile::of(definition, it.new_at).unwrap();
+        assert_ne!(Some(&rhythm), LoadProfile::of(definition, it.old_at).as_ref());
         assert_eq!(plan.rhythms.get(&it.rhythm), Some(&rhythm.text()));
         let Beat::Every { every, .. } = rhythm.beat else { panic!("{rhythm:?} was moved") };
         let gap = it.new_at.since(job.last_fired_at.unwrap());
@@ -268,7 +268,7 @@ fn of_slots_that_are_equal_to_the_tenant_the_one_is_taken_that_is_empty_for_all(
     let mut all = sample.loads.clone();
     for quarter in [1, 3] {
         let time = Timestamp::from_micros(NOON.as_micros() + quarter * 900_000_000);
-        all.add(&Rhythm::of(&interval(HOUR), time).unwrap(), 5, Span::from_secs(300));
+        all.add(&LoadProfile::of(&interval(HOUR), time).unwrap(), 5, Span::from_secs(300));
     }
     let (own, wanted) = (&sample.loads, Wanted::default());
     let plan = plan(&sample.settings, &sample.jobs, &sample.rhythms, own, &all, wanted, NOON);

@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
     use crate::balance::plan::samples::{NOON, placement};
-    use crate::balance::rhythm::RhythmKey;
+    use crate::balance::rhythm::LoadProfileKey;
     use crate::ids::JobNo;
 
     fn after(secs: i64) -> Timestamp {
@@ -165,7 +165,7 @@ mod tests {
                 generation: 1,
                 old_at: job.next_at,
                 new_at,
-                rhythm: RhythmKey(1),
+                rhythm: LoadProfileKey(1),
             };
             let next = new_at.as_micros() + fires * every;
             let last = if fires > 0 { next - every } else { old - every };
@@ -195,7 +195,7 @@ mod tests {
                 generation: 1,
                 old_at: NOON,
                 new_at: after(60),
-                rhythm: RhythmKey(1),
+                rhythm: LoadProfileKey(1),
             };
             let next = after(60).as_micros() + fires * every + off;
             let span = Span::from_micros(every.cast_unsigned());

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::balance::test_loads::{NOON, daily, every, loads_of, nine};
-use crate::balance::{Hours, Rhythm};
+use crate::balance::{Hours, LoadProfile};
 use crate::time::Span;
 
 const MINUTE: Span = Span::from_secs(60);
@@ -102,7 +102,7 @@ fn jobs_that_prefer_some_hours_are_even_within_them() {
             end: "02:00".parse().unwrap(),
         }),
     };
-    let nightly = |slot| Rhythm { hours: Some(night.clone()), ..daily(slot) };
+    let nightly = |slot| LoadProfile { hours: Some(night.clone()), ..daily(slot) };
     let slots = (88..96).chain(0..8);
     let mut loads = loads_of(slots.map(|slot| (nightly(slot), 3, MINUTE)));
     let spread = loads.spread(Measure::Runs, Grain::Slot);
@@ -122,7 +122,7 @@ fn hours_are_those_of_the_clock() {
     assert_eq!(loads.horizon().start, NOON);
     assert_eq!(loads.spread(Measure::Runs, Grain::Slot).peak_at, 21 * 4);
 }
-fn some() -> impl Strategy<Value = Vec<(Rhythm, u64, Span)>> {
+fn some() -> impl Strategy<Value = Vec<(LoadProfile, u64, Span)>> {
     let secs = prop::sample::select(vec![60, 900, 1200, 3600, 25_200, 86_400, 604_800]);
     let movable = (secs, 0_i64..1_000_000).prop_map(|(secs, offset)| every(secs, offset));
     let rhythm = prop_oneof![9 => movable, 1 => Just(nine())];

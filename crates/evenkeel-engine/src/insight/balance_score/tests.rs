@@ -32,7 +32,7 @@ async fn crowded(jobs: u8) -> World {
 }
 
 impl World {
-    async fn kept(&self) -> Vec<ScoreKept> {
+    async fn kept(&self) -> Vec<SavedScore> {
         self.store.scores(&self.scope, at(-7200), at(1_000_000), 100).await.unwrap()
     }
 

@@ -2,7 +2,8 @@ use evenkeel_core::order::Priority;
 use evenkeel_core::schedule::Interval;
 use evenkeel_core::{About, Definition, Schedule, Span};
 use evenkeel_store::{
-    Action, JobStore as _, NewJob, NewTarget, Order, RunFilter, RunStore as _, TargetStore as _,
+    Action, AttemptFilter, AttemptStore as _, JobStore as _, NewJob, NewTarget, Order,
+    TargetStore as _,
 };
 use evenkeel_store_testkit::fixtures::{START, at};
 use evenkeel_store_testkit::model::ModelStore;
@@ -39,9 +40,9 @@ impl World {
 
     /// A target that is as old as the world.
     async fn target(&self) -> i64 {
-        let made = self.store.make_target(&self.scope, NewTarget::default(), Now::At(START));
+        let made = self.store.create_target(&self.scope, NewTarget::default(), Now::At(START));
         match made.await.unwrap() {
-            evenkeel_store::MadeTarget::Created(target) => target.number,
+            evenkeel_store::CreatedTarget::Created(target) => target.number,
             other => panic!("{other:?}"),
         }
     }
@@ -105,7 +106,7 @@ async fn a_target_without_an_active_job_is_counted_and_left_alone() {
     assert_eq!(pass, StalePass { stale: 2, without_job: 2, ..StalePass::default() });
     let runs = world.store.list_runs(
         &world.scope,
-        RunFilter::default(),
+        AttemptFilter::default(),
         evenkeel_store::PageRequest::first(9),
     );
     assert_eq!(runs.await.unwrap().items.len(), 0);

@@ -158,7 +158,7 @@ mod watch;
 
 by_ref!(
     Scope => Scope, Vec<JobNo> => [JobNo], Vec<Shard> => [Shard], Vec<String> => [String],
-    Vec<AttemptKey> => [AttemptKey], Vec<(AttemptKey, Opening)> => [(AttemptKey, Opening)],
+    Vec<AttemptKey> => [AttemptKey], Vec<(AttemptKey, ClaimWindow)> => [(AttemptKey, ClaimWindow)],
     Vec<Supersede> => [Supersede], Vec<Postpone> => [Postpone],
     NewNode => NewNode, String => str,
 );
@@ -210,7 +210,7 @@ impl JobStore for FaultyStore {
         scope: &Scope,
         orders: Vec<Order>,
         now: Now,
-    ) -> Result<Vec<Obeyed>, StoreError> {
+    ) -> Result<Vec<Applied>, StoreError> {
         through!(self, order(scope = Ref(*scope), orders = Own(orders), now = Own(now)))
     }
 
@@ -316,17 +316,17 @@ impl ScheduleStore for FaultyStore {
         .await
     }
 
-    async fn fire_wakes(
+    async fn fire_delayed(
         &self,
         node: NodeNo,
-        batch: Vec<WakeFire>,
+        batch: Vec<FireDelayed>,
         now: Now,
     ) -> Result<Fired, StoreError> {
         let bounds = Arc::clone(&self.bounds);
-        self.change("fire_wakes", move |inner| {
+        self.change("fire_delayed", move |inner| {
             Box::pin(async move {
                 bounds.gave(node, batch.iter().map(|wake| wake.key.scheduled_at));
-                inner.fire_wakes(node, batch, now).await
+                inner.fire_delayed(node, batch, now).await
             })
         })
         .await
@@ -349,13 +349,13 @@ impl ScheduleStore for FaultyStore {
         through!(self, closed(shards = Ref(shards.to_vec()), limit = Own(limit), now = Own(now)))
     }
 
-    async fn reopen(&self, batch: &[(AttemptKey, Opening)]) -> Result<(), StoreError> {
+    async fn reopen(&self, batch: &[(AttemptKey, ClaimWindow)]) -> Result<(), StoreError> {
         through!(self, reopen(batch = Ref(batch.to_vec())))
     }
 }
 
 #[async_trait]
-impl RunStore for FaultyStore {
+impl AttemptStore for FaultyStore {
     async fn claim(&self, claim: &Claim, now: Now) -> Result<Claimed, StoreError> {
         let (bounds, claim) = (Arc::clone(&self.bounds), claim.clone());
         self.change("claim", move |inner| {
@@ -452,7 +452,7 @@ impl RunStore for FaultyStore {
     async fn list_runs(
         &self,
         scope: &Scope,
-        filter: RunFilter,
+        filter: AttemptFilter,
         page: PageRequest<AttemptKey>,
     ) -> Result<Page<Attempt, AttemptKey>, StoreError> {
         through!(self, list_runs(scope = Ref(*scope), filter = Own(filter), page = Own(page)))

@@ -22,12 +22,16 @@ impl NoteStore for FaultyStore {
         through!(self, find_running(key = Own(key)))
     }
 
-    async fn send_letter(&self, node: NodeNo, letter: Letter) -> Result<(), StoreError> {
-        through!(self, send_letter(node = Own(node), letter = Own(letter)))
+    async fn send_message(&self, node: NodeNo, letter: NodeMessage) -> Result<(), StoreError> {
+        through!(self, send_message(node = Own(node), letter = Own(letter)))
     }
 
-    async fn take_letters(&self, node: NodeNo, limit: u32) -> Result<Vec<Letter>, StoreError> {
-        through!(self, take_letters(node = Own(node), limit = Own(limit)))
+    async fn take_messages(
+        &self,
+        node: NodeNo,
+        limit: u32,
+    ) -> Result<Vec<NodeMessage>, StoreError> {
+        through!(self, take_messages(node = Own(node), limit = Own(limit)))
     }
 }
 
@@ -42,21 +46,21 @@ impl PageStore for FaultyStore {
         self.inner.known_pages(job, pages).await
     }
 
-    async fn keep_pages(
+    async fn save_pages(
         &self,
         shelf: Shelf,
         pages: Vec<PageContent>,
         now: Now,
     ) -> Result<Vec<Kept>, StoreError> {
-        self.inner.keep_pages(shelf, pages, now).await
+        self.inner.save_pages(shelf, pages, now).await
     }
 
     async fn see_pages(&self, job: JobNo, pages: &[PageId], now: Now) -> Result<(), StoreError> {
         self.inner.see_pages(job, pages, now).await
     }
 
-    async fn forget_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
-        self.inner.forget_pages(job, pages).await
+    async fn prune_pages(&self, job: JobNo, pages: &[PageId]) -> Result<u64, StoreError> {
+        self.inner.prune_pages(job, pages).await
     }
 
     async fn clear_pages(&self, limit: u32) -> Result<u64, StoreError> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use evenkeel_core::aging::Aging;
-use evenkeel_core::balance::{Placement, RhythmKey};
+use evenkeel_core::balance::{LoadProfileKey, Placement};
 use evenkeel_core::dedup::DedupKey;
 use evenkeel_core::{AttemptKey, JobId, JobNo, NodeNo, TenantNo, Timestamp};
 use evenkeel_store::*;
@@ -23,21 +23,21 @@ macro_rules! straight {
     };
 }
 
-straight!(TallyStore {
+straight!(RunStatsStore {
     tally(node: NodeNo, tallies: Vec<Tally>, failures: Vec<Failures>, at: Timestamp) -> ();
-    tallied(scope: &Scope) -> Tallied;
+    run_totals(scope: &Scope) -> RunTotals;
     list_failures(scope: &Scope, page: PageRequest<FailureCursor>) -> Page<FailureGroup, FailureCursor>;
-    forget_failures(before: Timestamp, limit: u32) -> u64;
+    prune_failures(before: Timestamp, limit: u32) -> u64;
 });
 
 straight!(RequestStore {
     begin_request(scope: &Scope, request: &KeyedRequest, now: Now) -> Begun;
     end_request(scope: &Scope, key: &str, begun_at: Timestamp, answer: Option<Answered>) -> ();
-    forget_requests(before: Timestamp, limit: u32) -> u64;
+    prune_requests(before: Timestamp, limit: u32) -> u64;
 });
 
 straight!(TargetStore {
-    make_target(scope: &Scope, target: NewTarget, now: Now) -> MadeTarget;
+    create_target(scope: &Scope, target: NewTarget, now: Now) -> CreatedTarget;
     get_targets(scope: &Scope, numbers: &[i64]) -> Vec<Option<Target>>;
     target_urls(scope: &Scope, numbers: &[i64]) -> HashMap<i64, Option<String>>;
     list_targets(scope: &Scope, page: PageRequest<i64>) -> Page<Target, i64>;
@@ -50,10 +50,10 @@ straight!(TargetStore {
 });
 
 straight!(BalanceStore {
-    rhythms(after: Option<(TenantNo, RhythmKey)>, limit: u32) -> Vec<RhythmCount>;
-    own_rhythms(scope: &Scope, after: Option<RhythmKey>, limit: u32) -> Vec<RhythmCount>;
+    rhythms(after: Option<(TenantNo, LoadProfileKey)>, limit: u32) -> Vec<LoadProfileCount>;
+    tenant_load_profiles(scope: &Scope, after: Option<LoadProfileKey>, limit: u32) -> Vec<LoadProfileCount>;
     count_uncounted(limit: u32) -> u32;
-    weigh(after: Option<JobNo>, limit: u32) -> Weighed;
+    recount_load(after: Option<JobNo>, limit: u32) -> Recounted;
     placements(scope: &Scope, after: Option<JobNo>, limit: u32) -> Vec<Placement>;
     placements_of(scope: &Scope, jobs: &[JobNo]) -> Vec<Placement>;
     plan_rebalance(scope: &Scope, rebalance: Rebalance, parts: Vec<Vec<u8>>) -> ();
@@ -65,21 +65,21 @@ straight!(BalanceStore {
         -> Option<BeganRebalance>;
     end_rebalance(scope: &Scope, id: Uuid, state: RebalanceState, now: Now) -> Option<Rebalance>;
     move_jobs(scope: &Scope, batch: MoveBatch, now: Now) -> Moved;
-    keep_score(tenant: TenantNo, score: ScoreKept) -> bool;
-    scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<ScoreKept>;
-    forget_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
+    save_score(tenant: TenantNo, score: SavedScore) -> bool;
+    scores(scope: &Scope, from: Timestamp, until: Timestamp, limit: u32) -> Vec<SavedScore>;
+    prune_balance(scores_before: Timestamp, plans_before: Timestamp, limit: u32) -> u64;
 });
 
 straight!(QueueStore {
     queue_depths(limit: u32) -> QueueDepths;
     queue_front(pools: &[String], rows: u32) -> QueueFront;
-    reage(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reaged;
+    reprioritize(aging: Aging, after: Option<AttemptKey>, limit: u32) -> Reprioritized;
 });
 
 straight!(LimitStore {
-    unpark(ended: &[LimitPlace], terms: &Terms, now: Now) -> u64;
-    unpark_all(rooms: Rooms, now: Now) -> Unparked;
-    forget_places(after: Option<LimitPlace>, limit: u32) -> Option<LimitPlace>;
+    release_limited(ended: &[Permit], terms: &Terms, now: Now) -> u64;
+    release_all_limited(rooms: Rooms, now: Now) -> Released;
+    prune_permits(after: Option<Permit>, limit: u32) -> Option<Permit>;
 });
 
 straight!(DeadStore {
@@ -88,29 +88,29 @@ straight!(DeadStore {
     are_dead(runs: &[AttemptKey]) -> Vec<bool>;
     redrive(scope: &Scope, runs: &[AttemptKey], now: Now) -> Vec<Redriven>;
     delete_dead(scope: &Scope, runs: &[AttemptKey]) -> Vec<bool>;
-    forget_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
+    prune_dead(before: Timestamp, keep: u32, limit: u32) -> u64;
     list_failing(limit: u32) -> Vec<FailingJob>;
-    forget_failing(jobs: &[JobNo]) -> ();
+    prune_failing(jobs: &[JobNo]) -> ();
 });
 
 straight!(DedupStore {
-    forget_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> ForgottenDedup;
+    prune_dedup(before: Timestamp, after: Option<(TenantNo, DedupKey)>, limit: u32) -> PrunedDedup;
 });
 
-straight!(SettleStore {
-    going_on(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
-    settle(scope: &Scope, settle: Settle) -> SettleResult;
+straight!(OverrideStore {
+    active_attempts(scope: &Scope, job: JobId, limit: u32) -> Vec<LiveAttempt>;
+    settle(scope: &Scope, settle: OutcomeOverride) -> OverrideResult;
 });
 
 straight!(AccessStore {
-    make_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
+    create_key(scope: &Scope, key: NewApiKey, now: Now) -> bool;
     find_key(hash: &KeyHash) -> Option<ApiKey>;
     use_keys(ids: &[Uuid], at: Timestamp) -> ();
     revoke_key(scope: &Scope, id: Uuid, now: Now) -> bool;
     list_keys(scope: &Scope, page: PageRequest<Uuid>) -> Page<ApiKey, Uuid>;
     record(entries: Vec<AuditEntry>) -> ();
     list_audit(scope: &Scope, filter: &AuditFilter, page: PageRequest<AuditPlace>) -> Page<(AuditPlace, AuditEntry), AuditPlace>;
-    forget_audit(before: Timestamp, limit: u32) -> u64;
+    prune_audit(before: Timestamp, limit: u32) -> u64;
 });
 
 straight!(SecretStore {

@@ -5,7 +5,7 @@ use evenkeel_core::control::{SoFar, moved_to, resumed_at};
 use evenkeel_core::overlap::OverlapPolicy;
 use evenkeel_core::schedule::{Interval, Schedule};
 use evenkeel_core::{Definition, Span, Timestamp};
-use evenkeel_store::{Action, Job, JobChange, JobStore, Now, Obeyed, Order, Scope, Standing};
+use evenkeel_store::{Action, Applied, Job, JobChange, JobStore, Now, Order, Scope, Standing};
 
 use super::World;
 use super::jobs::Planned;
@@ -54,7 +54,7 @@ impl World {
         };
         let order = Order { id, if_generation: Some(job.generation), if_fired: None, action };
         let answers = self.model.order(scope, vec![order], Now::Database).await.unwrap();
-        assert!(matches!(answers[..], [Obeyed::Done(_)]), "{answers:?}");
+        assert!(matches!(answers[..], [Applied::Done(_)]), "{answers:?}");
         self.plan[index].turns.push(turn);
     }
 

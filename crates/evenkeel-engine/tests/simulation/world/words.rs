@@ -8,8 +8,8 @@ use evenkeel_core::chance::Chance;
 use evenkeel_core::run::{AttemptStatus, Outcome};
 use evenkeel_core::{AttemptKey, Span};
 use evenkeel_store::{
-    Job, JobStore, LiveAttempt, RunStore, Scope, Seen, Settle, SettleResult, SettleStore, Signal,
-    Store, Ticket, Verdict, Waited,
+    AttemptStore, Job, JobStore, LiveAttempt, OutcomeOverride, OverrideResult, OverrideStore,
+    QueueEntry, Scope, Seen, Signal, Store, Verdict, Waited,
 };
 
 use super::World;
@@ -41,7 +41,7 @@ impl World {
             }
             let id = self.plan[index].id;
             let Some(job) = self.model.get(scope, id).await.unwrap() else { continue };
-            let all = self.model.going_on(scope, id, 100).await.unwrap();
+            let all = self.model.active_attempts(scope, id, 100).await.unwrap();
             for one in &all {
                 self.say(scope, &job, *one).await;
             }
@@ -64,9 +64,9 @@ impl World {
                 let waited = Waited { since: key.scheduled_at, priority, aging: &Aging::default() };
                 let definition = &job.definition;
                 let average = definition.average(None);
-                let ticket = Ticket::new(definition, key.scheduled_at, average, from, waited);
+                let ticket = QueueEntry::new(definition, key.scheduled_at, average, from, waited);
                 let open_from = ticket.open_from.or(Some(from));
-                Verdict::Queued(Box::new(Ticket { open_from, ..ticket }))
+                Verdict::Queued(Box::new(QueueEntry { open_from, ..ticket }))
             }
             n => {
                 let outcome = if n % 2 == 0 { Outcome::Completed } else { Outcome::Failed };
@@ -82,10 +82,10 @@ impl World {
             }
         };
         let is_end = matches!(verdict, Verdict::Ended { .. });
-        let settle = Settle { key, seen, at: now, verdict };
+        let settle = OutcomeOverride { key, seen, at: now, verdict };
         match self.model.settle(scope, settle).await.unwrap() {
-            SettleResult::Done => {}
-            SettleResult::Stopped if !is_end => return,
+            OverrideResult::Done => {}
+            OverrideResult::Stopped if !is_end => return,
             other => panic!("{key:?} was seen a moment ago: {other:?}"),
         }
         let lost = match seen {

@@ -1,6 +1,6 @@
 //! What becomes of everything, for people and for programs.
 
-use evenkeel_commands::import::{Fate, Planned};
+use evenkeel_commands::import::{Disposition, Planned};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -92,12 +92,12 @@ impl Report {
         self.entries.iter().filter(|entry| entry.sent.as_ref().is_some_and(&which)).count()
     }
 
-    fn count_of(&self, fate: Fate) -> usize {
+    fn count_of(&self, fate: Disposition) -> usize {
         self.entries.iter().filter(|entry| entry.planned.fate == fate).count()
     }
 
     fn for_programs(&self) -> Value {
-        let counts: Map<String, Value> = Fate::ALL
+        let counts: Map<String, Value> = Disposition::ALL
             .into_iter()
             .map(|fate| {
                 (json!(fate).as_str().unwrap_or_default().into(), self.count_of(fate).into())
@@ -124,14 +124,16 @@ impl Report {
     fn for_people(&self, context: &Context, show: usize) -> String {
         let mut text = format!("{}: {} entries\n\n", self.source, self.entries.len());
         let mut counts = Table::new(context.output, &["", "ENTRIES"]);
-        for fate in Fate::ALL {
-            let tone = if fate == Fate::Person { Tone::Bad } else { Tone::Plain };
+        for fate in Disposition::ALL {
+            let tone = if fate == Disposition::Person { Tone::Bad } else { Tone::Plain };
             counts
                 .row([(words(fate).into(), Tone::Plain), (self.count_of(fate).to_string(), tone)]);
         }
         text.push_str(&counts.render());
         text.push_str(&self.jobs(context, show));
-        for (fate, title) in [(Fate::LeftOut, "Left out"), (Fate::Person, "Needs a person")] {
+        for (fate, title) in
+            [(Disposition::LeftOut, "Left out"), (Disposition::Person, "Needs a person")]
+        {
             text.push_str(&self.others(context, show, fate, title));
         }
         if !self.remarks.is_empty() {
@@ -161,7 +163,7 @@ impl Report {
                 becomes.push_str(", paused");
             }
             let mut notes = planned.notes.clone();
-            if planned.code != "cron" && planned.fate == Fate::Cron {
+            if planned.code != "cron" && planned.fate == Disposition::Cron {
                 notes.insert(0, planned.why.clone());
             }
             let mut row = vec![
@@ -179,7 +181,7 @@ impl Report {
         format!("\nJobs:\n{}{}", table.render(), and_more(jobs.len(), show))
     }
 
-    fn others(&self, context: &Context, show: usize, fate: Fate, title: &str) -> String {
+    fn others(&self, context: &Context, show: usize, fate: Disposition, title: &str) -> String {
         let others: Vec<&Entry> =
             self.entries.iter().filter(|entry| entry.planned.fate == fate).collect();
         if others.is_empty() {
@@ -215,13 +217,13 @@ impl Report {
     }
 }
 
-fn words(fate: Fate) -> &'static str {
+fn words(fate: Disposition) -> &'static str {
     match fate {
-        Fate::Interval => "become jobs that run at intervals",
-        Fate::Cron => "become jobs that keep their cron expression",
-        Fate::Once => "become jobs that run once",
-        Fate::LeftOut => "are left out",
-        Fate::Person => "need a person",
+        Disposition::Interval => "become jobs that run at intervals",
+        Disposition::Cron => "become jobs that keep their cron expression",
+        Disposition::Once => "become jobs that run once",
+        Disposition::LeftOut => "are left out",
+        Disposition::Person => "need a person",
     }
 }
 

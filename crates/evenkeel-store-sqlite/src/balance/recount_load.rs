@@ -2,7 +2,7 @@
 
 use evenkeel_core::balance::Load;
 use evenkeel_core::{Definition, JobNo, Span, TenantNo, Timestamp};
-use evenkeel_store::Weighed;
+use evenkeel_store::Recounted;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::counts::{Counted, Counts};
@@ -78,7 +78,11 @@ pub(super) fn look(
 }
 
 /// Counts them for what their runs take, and no more if they have no next time.
-pub(super) fn weigh(connection: &Connection, jobs: &[i64], next: Option<JobNo>) -> Answer<Weighed> {
+pub(super) fn recount_load(
+    connection: &Connection,
+    jobs: &[i64],
+    next: Option<JobNo>,
+) -> Answer<Recounted> {
     let mut counts = Counts::default();
     let mut changed = 0;
     for job in jobs {
@@ -90,14 +94,14 @@ pub(super) fn weigh(connection: &Connection, jobs: &[i64], next: Option<JobNo>) 
         let Some((tenant, key, cost, takes)) = found else { continue };
         if let Some(takes) = takes {
             connection
-                .prepare_cached(include_str!("../../queries/weigh.sql"))?
+                .prepare_cached(include_str!("../../queries/recount_load.sql"))?
                 .execute(params![job, takes])?;
-            counts.weigh(tenant, key, takes - cost);
+            counts.recount_load(tenant, key, takes - cost);
         } else {
             counts.recount(connection, JobNo(*job), None)?;
         }
         changed += 1;
     }
     counts.write(connection)?;
-    Ok(Weighed { next, changed })
+    Ok(Recounted { next, changed })
 }

@@ -6,7 +6,7 @@ use evenkeel_core::{AttemptKey, Timestamp};
 
 /// A step through the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reaged {
+pub struct Reprioritized {
     /// So many have another place among those that have waited.
     pub changed: u64,
     /// So many should have, but somebody was busy with them, or they have left.

@@ -2,7 +2,7 @@
 
 use evenkeel_core::JobId;
 use evenkeel_core::order::Priority;
-use evenkeel_store::{EventKind, Now, Obeyed, Scope, Signal};
+use evenkeel_store::{Applied, EventKind, Now, Scope, Signal};
 
 use crate::jobs::weighing;
 use crate::{CommandError, Jobs};
@@ -41,16 +41,18 @@ impl Jobs {
         for _ in 0..TRIES {
             let order = weighing(&job, decide(job.definition.priority));
             match self.store.order(scope, vec![order], Now::Database).await?.pop() {
-                Some(Obeyed::Done(_)) => {
+                Some(Applied::Done(_)) => {
                     self.announce(Signal::Jobs).await;
                     self.tell(scope, EventKind::JobUpdated, &[id]).await;
                     return Ok(());
                 }
-                Some(Obeyed::Stale(present)) => job = *present,
-                Some(Obeyed::NotAllowed(refusal)) => return Err(CommandError::NotAllowed(refusal)),
-                Some(Obeyed::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
-                Some(Obeyed::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
-                Some(Obeyed::NotFound) | None => return Err(CommandError::NotFound),
+                Some(Applied::Stale(present)) => job = *present,
+                Some(Applied::NotAllowed(refusal)) => {
+                    return Err(CommandError::NotAllowed(refusal));
+                }
+                Some(Applied::NameTaken(id)) => return Err(CommandError::NameTaken { id }),
+                Some(Applied::Duplicate(id)) => return Err(CommandError::Duplicate { id }),
+                Some(Applied::NotFound) | None => return Err(CommandError::NotFound),
             }
         }
         Err(CommandError::Stale { generation: job.generation })
