@@ -10,6 +10,7 @@ mod config;
 mod import;
 mod lifecycle;
 mod offline;
+mod public_names;
 mod readme;
 mod shell;
 mod stub;
